@@ -86,6 +86,8 @@ class Verdicts:
         """All pairs send at once, one way; DescriptionError for what is no description."""
         live_plan = compile_spec(spec.parse(text, file), preparation.facts_of(False))
         live = self._live([], [(live_plan, _of_pairs(live_plan))])
+        if live.share:
+            live = replace(live, why=f"with all pairs sending, {live.why}")
         return Verdict(live, self._lab_virtual(text, file, live_plan), 1, 1)
 
     def of_scenario(self, scenario: Scenario, directory: Path, scale: str | None = None) -> Verdict:

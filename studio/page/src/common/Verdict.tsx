@@ -23,7 +23,7 @@ interface Props {
 const SIGNS: Record<Word, string> = { inside: "✓", outside: "✗", refused: "✗", unknown: "?" };
 const LIVE: Record<Word, string> = {
   inside: "runs here",
-  outside: "is too much for this machine",
+  outside: "is more than this machine carries",
   refused: "is refused",
   unknown: "is not known",
 };
