@@ -128,7 +128,7 @@ def test_a_scenario_is_run_and_its_report_is_read(page: Page, server: Server) ->
     expect(page.get_by_test_id("scenario-file")).to_have_text("brief.scenario.yaml")
     page.get_by_test_id("run").click()
     job = page.get_by_role("region", name="Runs").get_by_test_id("job-1")
-    expect(job.locator(".state.done")).to_be_visible(timeout=VERIFIED_MS)
+    expect(job.locator("summary .state.done")).to_be_visible(timeout=VERIFIED_MS)
     page.get_by_test_id("page-experiments").click()
     row = page.get_by_role("row").filter(has_text="brief")
     expect(row).to_contain_text("complete")
