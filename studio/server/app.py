@@ -37,7 +37,7 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
         work,
         Running(context, access),
         LiveFlows(context),
-        Experiments(here),
+        Experiments(context, here, access),
         Replays(here),
     )
     endpoints = [endpoint for area in areas for endpoint in area.endpoints()]

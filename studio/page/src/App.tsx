@@ -1,6 +1,7 @@
 // The page: its head with the ways to its pages, and the one that is shown.
 
 import type { ReactElement } from "react";
+import { CopyLink } from "./common/Copy";
 import { hashOf, PAGES, placeOf, useHash } from "./common/route";
 import { StudioState, useStudio } from "./common/studio";
 import { ExperimentsPage } from "./experiments/ExperimentsPage";
@@ -42,6 +43,7 @@ function Pages(): ReactElement {
           ))}
         </nav>
         {view && <span className="up">view only</span>}
+        <CopyLink />
         <output className={told?.wrong ? "wrong" : ""} data-testid="told">
           {told?.text ?? ""}
         </output>
@@ -49,7 +51,7 @@ function Pages(): ReactElement {
       {/* The lab goes on while another page is looked at: its terminal, its courses. */}
       <LabPage shown={place.page === "lab"} asked={place.page === "lab" ? (place.words[0] ?? null) : null} />
       {place.page === "scenario" && <ScenarioPage asked={place.words[0] ?? null} />}
-      {place.page === "experiments" && <ExperimentsPage />}
+      {place.page === "experiments" && <ExperimentsPage words={place.words} query={place.query} />}
       {place.page === "replay" && <ReplayPage key={place.words.slice(0, 2).join("/")} words={place.words} />}
     </div>
   );

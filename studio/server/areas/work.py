@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute
 from analysis.standing import Progress, of_command, progress
 from labs.context import Context
 from labs.rundir import RESULTS
-from studio.server import files, live
+from studio.server import files, live, results
 from studio.server.api import Body, Endpoint
 from studio.server.guard import Access
 from studio.server.jobs import PLACE, Job, Jobs
@@ -29,9 +29,9 @@ LOOKS_S = 1.0
 
 
 class Begin(Body):
-    """A job: what is done with which file or lab."""
+    """A job: what is done with which file, lab or experiment."""
 
-    kind: Literal["lab", "run", "verify", "down"]
+    kind: Literal["lab", "run", "verify", "down", "report"]
     name: str
     where: files.Where = "here"
     runtime: Literal["auto", "netns", "containerlab", "virtual"] = "auto"
@@ -43,6 +43,7 @@ class Work:
 
     def __init__(self, context: Context, here: Path, access: Access) -> None:
         self._files, self._live = files.Files(here), live.Live(context)
+        self._named = results.Experiments(here, context.environment)
         self._jobs = Jobs(here / PLACE, context.environment)
         self._results, self._view = here / RESULTS, access.view
         self._experiments: dict[str, Path] = {}
@@ -79,6 +80,8 @@ class Work:
         if body.kind in ("verify", "down"):
             self._live.plan(body.name)
             return self._jobs.start([body.kind, body.name])
+        if body.kind == "report":
+            return self._jobs.start(["report", self._named.words(body.name)])
         path = self._files.path(body.name, body.where)
         if not path.is_file():
             raise files.RefusedError(f"{body.name}: save it first")

@@ -11,6 +11,7 @@ export type PageName = (typeof PAGES)[number] | (typeof OTHERS)[number];
 export interface Place {
   page: PageName;
   words: string[]; // what follows
+  query: URLSearchParams; // what is behind a question mark: how it is shown
 }
 
 function subscribe(changed: () => void): () => void {
@@ -19,10 +20,12 @@ function subscribe(changed: () => void): () => void {
 }
 
 export function placeOf(hash: string): Place {
-  const [page, ...words] = hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decoded);
+  const [path = "", asked = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
+  const [page, ...words] = path.split("/").filter(Boolean).map(decoded);
+  const query = new URLSearchParams(asked);
   return [...PAGES, ...OTHERS].includes(page as PageName)
-    ? { page: page as PageName, words }
-    : { page: "lab", words: [] };
+    ? { page: page as PageName, words, query }
+    : { page: "lab", words: [], query };
 }
 
 function decoded(word: string): string {
@@ -36,6 +39,17 @@ function decoded(word: string): string {
 /** The part of an address that shows a page. */
 export function hashOf(page: PageName, ...words: string[]): string {
   return `#/${[page, ...words].map(encodeURIComponent).join("/")}`;
+}
+
+/** The same with what is behind a question mark; what is empty is left out. */
+export function withQuery(hash: string, asked: Record<string, string>): string {
+  const query = new URLSearchParams(Object.entries(asked).filter(([, value]) => value !== "")).toString();
+  return query === "" ? hash : `${hash}?${query}`;
+}
+
+/** Goes there without a step for the browser's way back. */
+export function replace(hash: string): void {
+  location.replace(hash);
 }
 
 export function useHash(): string {

@@ -4,7 +4,7 @@ import { ReactFlowProvider } from "@xyflow/react";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { withAppended, withValue } from "../common/edit";
 import { Editor } from "../common/editor/Editor";
-import { hashOf } from "../common/route";
+import { hashOf, placeOf } from "../common/route";
 import { useStudio } from "../common/studio";
 import { Verdict } from "../common/Verdict";
 import { Canvas, type Selected } from "./canvas/Canvas";
@@ -46,7 +46,9 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
       openFile({ name: first, where: "here" }).catch((error: Error) => fail(error.message));
   }, [first, openFile, fail]);
   useEffect(() => {
-    if (shown) history.replaceState(null, "", tag === null ? hashOf("lab") : hashOf("lab", name));
+    // Somebody may have gone to another page meanwhile.
+    if (shown && placeOf(location.hash).page === "lab")
+      history.replaceState(null, "", tag === null ? hashOf("lab") : hashOf("lab", name));
   }, [shown, name, tag]);
   useEffect(() => {
     if (lab === null) {

@@ -64,8 +64,13 @@ const segments = (count: number): string => `${Number(count.toFixed(1))}`;
 export function FlowsPanel({ lab, node }: { lab: string; node: string }) {
   const { flows, courses, why } = useFlows(lab, node);
   const [chosen, choose] = useState<string | null>(null);
-  // Without a choice the flow that sends most, as long as it is there.
+  // Without a choice it is the flow that sends most at first, and stays that as long as it is there.
   const shown = flows?.find((each) => each.id === chosen) ?? flows?.[0];
+  const lasts = (shown?.sent_bps ?? 0) + (shown?.received_bps ?? 0) > 0 ? shown?.id : undefined;
+  useEffect(() => {
+    if (lasts) choose(lasts);
+  }, [lasts]);
+  const inOrder = flows && [...flows].sort((a, b) => (a.id < b.id ? -1 : 1)); // rows keep their places
   const course = shown && courses.get(shown.id);
   return (
     <fieldset data-testid="flows">
@@ -74,7 +79,7 @@ export function FlowsPanel({ lab, node }: { lab: string; node: string }) {
       {flows?.length === 0 && (
         <p className="quiet">None at the moment: start one in the shell, as with iperf3.</p>
       )}
-      {flows && flows.length > 0 && (
+      {inOrder && inOrder.length > 0 && (
         <table className="live-flows">
           <thead>
             <tr>
@@ -86,7 +91,7 @@ export function FlowsPanel({ lab, node }: { lab: string; node: string }) {
             </tr>
           </thead>
           <tbody>
-            {flows.map((flow) => (
+            {inOrder.map((flow) => (
               <tr key={flow.id} aria-current={flow.id === shown?.id}>
                 <td>
                   <button type="button" className="text" onClick={() => choose(flow.id)}>
