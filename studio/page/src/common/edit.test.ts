@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { GRAPH, valueAt, withAppended, without, withValue } from "./edit";
+import { GRAPH, valueAt, withAppended, withLayout, without, withValue } from "./edit";
 
 const SATELLITE = `# A satellite.
 topology: dumbbell
@@ -100,4 +100,31 @@ test("what is taken away leaves the comments of the rest", () => {
   assert.equal(valueAt(left, ["wan", "backward"]), undefined);
   for (const comment of ["# A satellite.", "# what is left", "# bursts"])
     assert.ok(left.includes(comment), comment);
+});
+
+const taken: [string, string, (string | number)[], string][] = [
+  ["of a line", "a: {b: 1, c: 2}  # x\n", ["a", "b"], "a: {c: 2}  # x\n"],
+  ["the last of a line", "a: {b: 1, c: 2}\n", ["a", "c"], "a: {b: 1}\n"],
+  ["the only one of a line", "a: {b: 1}\n", ["a", "b"], "a: {}\n"],
+  ["of a list in a line", "h: [a, b, c]\n", ["h", 1], "h: [a, c]\n"],
+  ["of a list", "l:\n  - {x: 1}\n  - {x: 2}  # two\nm: 1\n", ["l", 1], "l:\n  - {x: 1}\nm: 1\n"],
+  ["the only one of a list", "l:\n  - {x: 1}\nm: 1\n", ["l", 0], "l: []\nm: 1\n"],
+  ["a group", "a: 1\nb:\n  c: 1\n  d: 2\ne: 1\n", ["b"], "a: 1\ne: 1\n"],
+  ["the last line", "a: 1\nb: 2", ["b"], "a: 1\n"],
+  ["what is not there", "a: 1\n", ["b"], "a: 1\n"],
+];
+for (const [name, text, path, expected] of taken) {
+  test(`what is taken away: ${name}`, () => assert.equal(without(text, path), expected));
+}
+
+test("places are written a line each, over those that were there", () => {
+  const text = withLayout(
+    "layout: {a: [1, 2]}\ntopology: ring # r\n",
+    new Map([
+      ["a", [0, 0]],
+      ["on", [-5, 7]],
+    ]),
+  );
+  assert.equal(text, "topology: ring # r\nlayout:\n  a: [0, 0]\n  on: [-5, 7]\n");
+  assert.equal(without(text, ["layout"]), "topology: ring # r\n");
 });

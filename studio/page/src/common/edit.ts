@@ -1,6 +1,6 @@
 // Changes of a description's text: one value at a time, so that comments, order and white space of all else stay.
 
-import { isMap, isScalar, isSeq, type Node, parseDocument, type YAMLMap } from "yaml";
+import { isMap, isPair, isScalar, isSeq, type Node, parseDocument, type YAMLMap } from "yaml";
 
 export type Path = (string | number)[];
 
@@ -108,12 +108,49 @@ export function withAppended(text: string, path: Path, value: unknown): string {
   return withValue(text, path, [value]);
 }
 
-/** The text without the value at a path, and without its line if it had one of its own. */
+/** The text without the value at a path, and without its lines if it had some of its own; all else stays as it was. */
 export function without(text: string, path: Path): string {
   const document = parseDocument(text);
-  if (document.errors.length > 0 || !document.hasIn(path)) return text;
-  document.deleteIn(path);
-  return document.toString({ lineWidth: 0, flowCollectionPadding: false });
+  const key = path.at(-1);
+  if (document.errors.length > 0 || key === undefined || !document.hasIn(path)) return text;
+  const parent = (path.length === 1 ? document.contents : document.getIn(path.slice(0, -1), true)) as Node;
+  if (!(isMap(parent) || isSeq(parent)) || !parent.range) return text;
+  const at = isMap(parent)
+    ? parent.items.findIndex((pair) => String(isScalar(pair.key) ? pair.key.value : pair.key) === String(key))
+    : Number(key);
+  const spans = parent.items.map((item) => {
+    if (!isPair(item)) return (item as Node).range as [number, number, number];
+    const first = (item.key as Node).range as [number, number, number];
+    return [first[0], ((item.value as Node | null)?.range ?? first)[1], 0];
+  });
+  const [from, until] = spans[at] as [number, number, number];
+  if (parent.flow) {
+    const [next, before] = [spans[at + 1], spans[at - 1]];
+    if (next) return text.slice(0, from) + text.slice(next[0]);
+    return text.slice(0, before ? before[1] : from) + text.slice(until);
+  }
+  if (spans.length === 1 && path.length > 1) {
+    const empty = isMap(parent) ? "{}" : "[]";
+    const begin = text.lastIndexOf("\n", from); // of the line before: its key stands there
+    const one = begin >= 0 && parent.range[0] > begin && text.slice(0, begin).trimEnd().endsWith(":");
+    if (one) return `${text.slice(0, begin).trimEnd()} ${empty}${text.slice(lineEnd(text, until) - 1)}`;
+  }
+  return text.slice(0, text.lastIndexOf("\n", from - 1) + 1) + text.slice(lineEnd(text, until));
+}
+
+/** After the end of the line in which `at` is, or of the one before where `at` begins a line. */
+function lineEnd(text: string, at: number): number {
+  if (at > 0 && text[at - 1] === "\n") return at;
+  const end = text.indexOf("\n", at);
+  return end < 0 ? text.length : end + 1;
+}
+
+/** The text with places of nodes, a line each, in the place of those that it had. */
+export function withLayout(text: string, places: Map<string, [number, number]>): string {
+  if (parseDocument(text).errors.length > 0) return text;
+  const left = without(text, ["layout"]);
+  const lines = [...places].map(([node, [x, y]]) => `${INDENT}${written(node)}: [${x}, ${y}]\n`);
+  return `${left}${left === "" || left.endsWith("\n") ? "" : "\n"}layout:\n${lines.join("")}`;
 }
 
 export const GRAPH = `# A network drawn by hand.
