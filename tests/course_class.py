@@ -1,10 +1,12 @@
-"""A class on one server: `python -m tests.course_class [--students 30] [--scenario FILE]`, as root, in a few minutes.
+"""A class on one server: `python -m tests.course_class [--students 30] [--lab NAME]`, as root, in a few minutes.
 
 An administrator's tree and a cache for all users are made in a directory of their own, from this clone's commit and a
 release bundle (`make bundle`), as docs/installation.md says. Then so many students, each a user of the system without a
-name, run a scenario in the virtual clock at once. Said is how long each took, how CPU time was shared out, and how much
-memory it took. It fails where a run failed, where results differ, where a student's share of the CPU time is below half
-of the median while all are at it, or where one student can read another's files. Nothing of it stays.
+name, work in the virtual clock at once: all run the same scenario, or, with --lab, each begins a lab of the course with
+a number of its own, runs its scenarios and has it checked. Said is how long each took, how CPU time was shared out, and
+how much memory it took. It fails where a run failed, where results of the same scenario differ, where a student's share
+of the CPU time is below half of the median while all are at it, or where one student can read another's files. Nothing
+of it stays.
 """
 
 from __future__ import annotations
@@ -37,6 +39,15 @@ steps:
   - {name: load, from: left1, to: right1, congestion: cubic, for: 20s, bulk: {}}
   - {name: probe, on: left1, run: "ping -q -i 0.2 -c 90 right1"}
 """
+WORK = {
+    "scenario": '"$EWAN" run lab.scenario.yaml --runtime virtual',
+    "course": """
+"$EWAN" course start "$LAB" --student "$NUMBER"
+cd "$LAB"
+for scenario in *.scenario.yaml; do "$EWAN" run "$scenario" --runtime virtual; done
+"$EWAN" course check || [ $? = 1 ]  # 1: no answer is written yet
+""",
+}
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin"
 
 
@@ -106,10 +117,11 @@ class Watch(threading.Thread):
                 self.shares = at_work(self.students)  # the last look while nobody has ended
 
 
-def work(student: Student, tree: Path, cache: Path) -> None:
+def work(student: Student, tree: Path, cache: Path, lab: str | None) -> None:
     begun = time.monotonic()
-    ewan = str(tree.parent / "usr/bin/ewan")
-    words = ["env", f"EWAN_SHARED_CACHE={cache}", ewan, "run", "lab.scenario.yaml", "--runtime", "virtual"]
+    ewan = tree.parent / "usr/bin/ewan"
+    told = [f"EWAN_SHARED_CACHE={cache}", f"EWAN={ewan}", f"LAB={lab or ''}", f"NUMBER={student.uid}"]
+    words = ["env", *told, "sh", "-euc", WORK["course" if lab else "scenario"]]
     with (student.home / "log").open("wb") as log:
         # Each has logged in on his own: systems share CPUs between sessions, or between users.
         student.process = subprocess.Popen(
@@ -136,28 +148,28 @@ def seen_by_others(students: list[Student]) -> list[str]:
     return [path for path in found if path not in {str(each.home) for each in students}]
 
 
-def main(number: int, scenario: Path | None) -> int:
+def main(number: int, lab: str | None) -> int:
     """The exit status."""
     place = Path(tempfile.mkdtemp(prefix="ewan-class-"))
     place.chmod(0o755)
     students = [Student(FIRST_UID + each, place / f"home{each}") for each in range(number)]
     try:
         tree, cache = administrator(place)
-        text = scenario.read_text() if scenario else SCENARIO
         for each in students:
             each.home.mkdir(mode=0o700)
-            (each.home / "lab.scenario.yaml").write_text(text)
+            (each.home / "lab.scenario.yaml").write_text(SCENARIO)
             run("chown", "-R", f"{each.uid}:{each.uid}", str(each.home))
         alone = students[0]
-        work(alone, tree, cache)
+        work(alone, tree, cache, lab)
         print(f"one student: {alone.wall_s:.1f} s", flush=True)
         if alone.status:
             print(f"  wrong: {tail(alone)}")
             return 1
-        shutil.rmtree(alone.home / "results", ignore_errors=True)
+        for name in ("results", lab or "results"):
+            shutil.rmtree(alone.home / name, ignore_errors=True)
         watch = Watch(students)
         watch.start()
-        threads = [threading.Thread(target=work, args=(each, tree, cache)) for each in students]
+        threads = [threading.Thread(target=work, args=(each, tree, cache, lab)) for each in students]
         begun, spent = time.monotonic(), spent_s()
         for thread in threads:
             thread.start()
@@ -166,7 +178,7 @@ def main(number: int, scenario: Path | None) -> int:
         took = time.monotonic() - begun
         watch.ended.set()
         watch.join()
-        return told(students, watch, took, spent_s() - spent)
+        return told(students, watch, took, spent_s() - spent, alike=lab is None)
     finally:
         for each in students:
             if each.process is not None and each.process.poll() is None:
@@ -181,8 +193,8 @@ def spent_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def told(students: list[Student], watch: Watch, took_s: float, cpu_s: float) -> int:
-    """What was found, printed; the exit status."""
+def told(students: list[Student], watch: Watch, took_s: float, cpu_s: float, alike: bool) -> int:
+    """What was found, printed; the exit status. `alike`: all ran the same."""
     walls = sorted(each.wall_s for each in students)
     memory = (watch.free_before - watch.least_free) / 1e6
     print(
@@ -199,7 +211,7 @@ def told(students: list[Student], watch: Watch, took_s: float, cpu_s: float) -> 
         wrong += [f"a student had {shares[0] / median:.0%} of the median's CPU time"] * (
             shares[0] < LEAST_SHARE * median
         )
-    if len({digest(each) for each in students}) != 1:
+    if alike and len({digest(each) for each in students}) != 1:
         wrong.append("students' tables differ")
     wrong += [f"another student can read {path}" for path in seen_by_others(students)]
     for each in wrong:
@@ -216,8 +228,10 @@ def tail(student: Student) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="tests.course_class", description="A class on one server.")
     parser.add_argument("--students", type=int, default=30)
-    parser.add_argument("--scenario", type=Path)
+    parser.add_argument(
+        "--lab", metavar="NAME", help="a lab of the course, a number each; absent: a scenario"
+    )
     options = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("tests.course_class makes processes of other users: run it as root")
-    sys.exit(main(options.students, options.scenario))
+    sys.exit(main(options.students, options.lab))

@@ -180,7 +180,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "labs.record",
         "analysis",
     ),
-    "studio": ("labs", "analysis.listing", "studio"),
+    "studio": ("labs", "generator.scenario", "analysis.listing", "studio"),
     "analysis.cli": ("labs", "analysis"),
     "analysis.compare.cli": ("labs", "analysis"),
 }

@@ -69,10 +69,10 @@ class Verdict:
 def judge(question: Question, truth: Truth, given: Given, words: Words) -> Verdict:
     """The verdict on an amount, a choice or words; `settle` has those on settings."""
     text = (given.text or "").strip()
+    if question.answer == "words":
+        return Verdict(question.name, "missing" if given.empty else "teacher", None, question.points, answer=text)
     if given.empty:
         return _verdict(question, "missing")
-    if question.answer == "words":
-        return Verdict(question.name, "teacher", None, question.points, answer=text)
     if question.kind is None:
         return _choice(question, truth, text, given, words)
     try:
@@ -184,12 +184,12 @@ def status_of(found: Sequence[Verdict]) -> int:
 
 
 def points_of(found: Sequence[Verdict]) -> tuple[int, int, int]:
-    """Points reached, of how many that are checked, and how many more a person gives."""
+    """Points reached, of how many that are checked, and how many more a person can give for what was answered."""
     checked = [each for each in found if each.points is not None]
     return (
         sum(each.points or 0 for each in checked),
         sum(each.most for each in checked),
-        sum(each.most for each in found if each.points is None),
+        sum(each.most for each in found if each.state == "teacher"),
     )
 
 

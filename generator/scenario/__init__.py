@@ -3,10 +3,11 @@
 from generator.scenario.manual import markdown
 from generator.scenario.runs import Runs, ScenarioRun
 from generator.scenario.scenario import Scenario, Stop, find, load, parse
-from generator.scenario.schedule import Schedule
+from generator.scenario.schedule import Clock, Schedule
 from labs.spec import DescriptionError
 
 __all__ = [
+    "Clock",
     "DescriptionError",
     "Runs",
     "Scenario",

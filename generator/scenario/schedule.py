@@ -49,13 +49,34 @@ class Schedule:
     `document` is schedule.json: the flows by their number in the tables, and what each command is.
 
     Its `paths` are the links, with directions, that the flows' payload crosses from each source to each sink.
-    `demand` counts, which takes longer than all the rest.
+    `demand` counts, which takes longer than all the rest. `spans`: when each step is at work, for people.
     """
 
     plan: Plan
     program: Program
     document: dict[str, Any]
     demand: Callable[[], Demand]
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A transfer or a command in time, from the start of the schedule; `end_ns` None: it is not known when it ends.
+
+    `exact`: the clock ends it; else it is about then, as if it were alone on its path.
+    """
+
+    start_ns: int
+    end_ns: int | None
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A step in time: what it does for each member and round, in their order."""
+
+    step: int
+    bars: tuple[Bar, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +124,7 @@ class _Scheduler:
         self._parts = _Parts()
         self._flows = self._exchanges = 0
         self._ordered = any(step.after for step in run.document.steps)
+        self._spans: dict[int, Span] = {}
         self._node_congestion: dict[str, str] = {}
 
     def schedule(self) -> Schedule:
@@ -148,6 +170,7 @@ class _Scheduler:
             program,
             document,
             functools.partial(demand.of, self._plan, self._forwarding, parts.asked, program),
+            tuple(self._spans[index] for index in sorted(self._spans)),
         )
 
     def _turns(self, starts: Sequence[Sequence[Start]], begin_ns: int) -> dict[int, Turn]:
@@ -163,6 +186,8 @@ class _Scheduler:
             known = len(self._parts.loads)
             self._add(turn, steps[index], starts[index])
             ends[index] = estimate.latest_ns(self._parts.loads[known:], turn.begin_ns)
+            bars = (_bar(steps[index], each, begin_ns) for each in self._parts.loads[known:])
+            self._spans[index] = Span(index, tuple(bars))
         return turns
 
     def _request(self, longest_ns: int) -> dict[str, Any]:
@@ -422,3 +447,12 @@ class _Scheduler:
                 late = f"its last member starts at {Duration(last)}, and all ends at {Duration(longest_ns)}"
                 path: Path = ("at",) if ("steps", index, "at") in self._run.places.known else ()
                 raise self._error(index)(path, f'{late}: write a larger "longest:"')
+
+
+def _bar(step: Step, load: estimate.FlowDemand, begin_ns: int) -> Bar:
+    start_ns = load.start_ns - begin_ns
+    if step.kind == "run":
+        return Bar(start_ns, None, exact=False)
+    if load.stop_ns is not None and not load.counted:
+        return Bar(start_ns, load.stop_ns - begin_ns, exact=True)
+    return Bar(start_ns, max(estimate.latest_ns([load], load.start_ns) - begin_ns, start_ns), exact=False)

@@ -19,6 +19,7 @@ from studio.server import api
 from studio.server.areas.descriptions import Descriptions
 from studio.server.areas.experiments import Experiments
 from studio.server.areas.running import Running
+from studio.server.areas.scenarios import Scenarios
 from studio.server.areas.work import Work
 from studio.server.guard import Access, Guard
 
@@ -27,6 +28,7 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
     """The application; `page`: the directory of the page's files as they were built."""
     areas: tuple[api.Area, ...] = (
         Descriptions(here, access, lab),
+        Scenarios(here),
         Work(context, here),
         Running(context, access),
         Experiments(here),

@@ -106,11 +106,12 @@ def described(text: str, file: Path, of_host: HostFacts) -> tuple[Drawing, Plan]
         found = spec.parse(text, file)
         plan = compile_spec(found, of_host)
     except spec.DescriptionError as error:
-        return _refusal(str(error), file)
+        return refusal_of(str(error), file)
     return drawing(plan, found.description.layout), plan
 
 
-def _refusal(message: str, file: Path) -> Refusal:
+def refusal_of(message: str, file: Path) -> Refusal:
+    """An error of a text that was read as `file`, at its line."""
     found = re.match(re.escape(str(file)) + r":(?:(\d+):)? ?", message)
     line = int(found[1]) if found and found[1] else 1
     return Refusal(line, message[found.end() :] if found else message)

@@ -8,30 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from labs.context import Context
-from studio.server.app import make
-from studio.server.guard import Access, names_of
 from studio.server.jobs import Jobs
-
-PORT = 8765
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[TestClient]:
-    access = Access(names_of("127.0.0.1", PORT), PORT)
-    page = tmp_path / "page"
-    page.mkdir()
-    headers = {"authorization": f"Bearer {access.token}"}
-    app = make(Context.of({"EWAN_STATE": str(tmp_path / "state")}), tmp_path, page, access)
-    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}", headers=headers) as client:
-        yield client
 
 
 def described(client: TestClient, text: str, name: str = "x.lab.yaml") -> dict[str, Any]:

@@ -53,6 +53,13 @@ class Audit:
         self.cpu_s.append(_cpu_s() - begun)
         self.problems += [f"{self.lab.name}, {student}: {line}" for line in wrong(self.lab, self.found[student])]
 
+    def ranges(self) -> Iterator[str]:
+        """From where to where each amount goes over all students, for teacher.md."""
+        for question in checked(self.lab):
+            values = [float(each[question.name].value or 0) for each in self.found.values()] if question.kind else []
+            if values:
+                yield f"{question.name}: {answered(question, min(values))} to {answered(question, max(values))}"
+
     def alike(self) -> list[tuple[str, str]]:
         """Pairs of students that copying would not be told of."""
         return [
@@ -99,7 +106,12 @@ def answer_of(question: Question, truth: Truth) -> str:
     """The truth as a student would write it."""
     if isinstance(truth.value, str) or question.kind is None:
         return str(truth.value)
-    return written(float(truth.value or 0), question.answer)
+    return answered(question, float(truth.value or 0))
+
+
+def answered(question: Question, value: float) -> str:
+    """An amount as a student would write it."""
+    return written(value, question.answer)
 
 
 def passing(lab: Lab, one: Mapping[str, Truth], other: Mapping[str, Truth]) -> float:
@@ -124,7 +136,8 @@ def audited(lab: Lab, students: Sequence[str], executor: Executor) -> Audit:
 @click.command()
 @click.argument("names", metavar="[LAB…]", nargs=-1)
 @click.option("--students", type=click.IntRange(2), default=50, show_default=True, help="How many.")
-def main(names: tuple[str, ...], students: int) -> None:
+@click.option("--ranges", is_flag=True, help="Print from where to where each amount goes, too.")
+def main(names: tuple[str, ...], students: int, ranges: bool) -> None:
     """Audit labs of the course."""
     context = dataclasses.replace(Context.of(os.environ), runtime="virtual")
     failed = False
@@ -143,6 +156,8 @@ def main(names: tuple[str, ...], students: int) -> None:
             f"| {cpu:.1f} s | {time.monotonic() - begun:.0f} s |",
             flush=True,
         )
+        for line in audit.ranges() if ranges else ():
+            print(f"  {line}", flush=True)
         for line in audit.problems:
             print(f"  {line}", file=sys.stderr, flush=True)
         failed |= bool(audit.problems)

@@ -43,7 +43,7 @@ function Pages(): ReactElement {
       </header>
       {/* The lab goes on while another page is looked at: its terminal, its courses. */}
       <LabPage shown={place.page === "lab"} asked={place.page === "lab" ? (place.words[0] ?? null) : null} />
-      {place.page === "scenario" && <ScenarioPage />}
+      {place.page === "scenario" && <ScenarioPage asked={place.words[0] ?? null} />}
       {place.page === "experiments" && <ExperimentsPage />}
     </div>
   );

@@ -102,7 +102,7 @@ export interface Moment {
 /** One line for the person. */
 export class RefusedError extends Error {}
 
-async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+export async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
   const answer = await fetch(path, {
     method,
     ...(body === undefined

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { GRAPH, valueAt, withAppended, withLayout, without, withValue } from "./edit";
+import { GRAPH, linesOf, valueAt, withAppended, withLayout, withValue, without } from "./edit";
 
 const SATELLITE = `# A satellite.
 topology: dumbbell
@@ -102,20 +102,46 @@ test("what is taken away leaves the comments of the rest", () => {
     assert.ok(left.includes(comment), comment);
 });
 
-const taken: [string, string, (string | number)[], string][] = [
-  ["of a line", "a: {b: 1, c: 2}  # x\n", ["a", "b"], "a: {c: 2}  # x\n"],
-  ["the last of a line", "a: {b: 1, c: 2}\n", ["a", "c"], "a: {b: 1}\n"],
-  ["the only one of a line", "a: {b: 1}\n", ["a", "b"], "a: {}\n"],
-  ["of a list in a line", "h: [a, b, c]\n", ["h", 1], "h: [a, c]\n"],
-  ["of a list", "l:\n  - {x: 1}\n  - {x: 2}  # two\nm: 1\n", ["l", 1], "l:\n  - {x: 1}\nm: 1\n"],
-  ["the only one of a list", "l:\n  - {x: 1}\nm: 1\n", ["l", 0], "l: []\nm: 1\n"],
-  ["a group", "a: 1\nb:\n  c: 1\n  d: 2\ne: 1\n", ["b"], "a: 1\ne: 1\n"],
-  ["the last line", "a: 1\nb: 2", ["b"], "a: 1\n"],
-  ["what is not there", "a: 1\n", ["b"], "a: 1\n"],
-];
-for (const [name, text, path, expected] of taken) {
-  test(`what is taken away: ${name}`, () => assert.equal(without(text, path), expected));
-}
+const EVENTS = `# Two links.
+sweep: {buffer: [10pkt, \${most}]}   # several
+events:
+  # first
+  - {at: 5s, link: core, delay: \${delay}}   # later
+  - at: 6s      # another form
+    link: core
+    down: true
+
+  - {at: 7s, link: core, up: true}
+metrics: [goodput]
+`;
+
+test("what is taken away takes its lines alone", () => {
+  const first = `  - {at: 5s, link: core, delay: \${delay}}   # later\n`;
+  const second = "  - at: 6s      # another form\n    link: core\n    down: true\n";
+  assert.equal(without(EVENTS, ["events", 0]), EVENTS.replace(first, ""));
+  assert.equal(without(EVENTS, ["events", 1]), EVENTS.replace(second, ""));
+  assert.equal(without(EVENTS, ["events", 1, "at"]), EVENTS.replace("at: 6s      # another form\n    ", ""));
+  assert.equal(without(EVENTS, ["events", 0, "link"]), EVENTS.replace("link: core, delay", "delay"));
+  assert.equal(without(EVENTS, ["sweep", "buffer", 1]), EVENTS.replace(`, \${most}`, ""));
+  assert.equal(without(EVENTS, ["metrics", 0]), EVENTS.replace("metrics: [goodput]\n", ""));
+  assert.equal(without(EVENTS, ["none"]), EVENTS);
+  const none = without(without(without(EVENTS, ["events", 2]), ["events", 1]), ["events", 0]);
+  assert.equal(valueAt(none, ["events"]), undefined);
+});
+
+test("parameters may stand where YAML has no braces", () => {
+  assert.equal(valueAt(EVENTS, ["events", 0, "delay"]), `\${delay}`);
+  const later = withValue(EVENTS, ["events", 0, "at"], "5.5s");
+  assert.equal(later, EVENTS.replace("at: 5s", "at: 5.5s"));
+  const more = withAppended(EVENTS, ["events"], { at: "8s", link: "core", rate: "1Mbit/s" });
+  assert.ok(more.includes("up: true}\n  - {at: 8s, link: core, rate: 1Mbit/s}\nmetrics"));
+});
+
+test("lines of a value", () => {
+  assert.deepEqual(linesOf(EVENTS, ["events", 0]), [5, 5]);
+  assert.deepEqual(linesOf(EVENTS, ["events", 1]), [6, 8]);
+  assert.equal(linesOf(EVENTS, ["steps"]), null);
+});
 
 test("places are written a line each, over those that were there", () => {
   const text = withLayout(

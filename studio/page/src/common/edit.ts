@@ -1,10 +1,25 @@
 // Changes of a description's text: one value at a time, so that comments, order and white space of all else stay.
 
-import { isMap, isPair, isScalar, isSeq, type Node, parseDocument, type YAMLMap } from "yaml";
+import { type Document, isMap, isScalar, isSeq, type Node, parseDocument, type YAMLMap } from "yaml";
 
 export type Path = (string | number)[];
 
 const INDENT = "  ";
+const OPEN = "\ue000\ue000"; // as long as what it stands for, so that places stay
+const CLOSE = "\ue001";
+
+/** A text of YAML in which `${name}` of a scenario may stand where YAML has no braces. */
+function parsed(text: string): Document.Parsed {
+  return parseDocument(text.replace(/\$\{([^{}\n]*)\}/g, `${OPEN}$1${CLOSE}`));
+}
+
+function plain(value: unknown): unknown {
+  if (typeof value === "string") return value.replaceAll(OPEN, "${").replaceAll(CLOSE, "}");
+  if (Array.isArray(value)) return value.map(plain);
+  if (value !== null && typeof value === "object")
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plain(inner)]));
+  return value;
+}
 
 function written(value: unknown): string {
   if (typeof value === "string") return /^[\w./%+-][\w./%+ -]*$/.test(value) ? value : JSON.stringify(value);
@@ -18,15 +33,15 @@ function written(value: unknown): string {
 
 /** The value at a path, as it is written; undefined where there is none. */
 export function valueAt(text: string, path: Path): unknown {
-  const document = parseDocument(text);
+  const document = parsed(text);
   if (document.errors.length > 0) return undefined;
   const found = document.getIn(path, false);
-  return isMap(found) || isSeq(found) ? found.toJSON() : found;
+  return plain(isMap(found) || isSeq(found) ? found.toJSON() : found);
 }
 
 /** The text with another value at a path; groups that are missing are made. The text itself where it is no YAML. */
 export function withValue(text: string, path: Path, value: unknown): string {
-  const document = parseDocument(text);
+  const document = parsed(text);
   if (document.errors.length > 0 || path.length === 0) return text;
   const old = document.getIn(path, true) as Node | undefined;
   if (old?.range) {
@@ -101,53 +116,61 @@ function withItem(text: string, range: [number, number, number], flow: boolean, 
 
 /** The text with one more item at the end of a list. */
 export function withAppended(text: string, path: Path, value: unknown): string {
-  const document = parseDocument(text);
+  const document = parsed(text);
   if (document.errors.length > 0) return text;
   const list = document.getIn(path, true) as Node | undefined;
   if (list && isSeq(list) && list.range) return withItem(text, list.range, list.flow === true, value);
   return withValue(text, path, [value]);
 }
 
-/** The text without the value at a path, and without its lines if it had some of its own; all else stays as it was. */
+/** The text without the value at a path, and without its group where nothing is left in that. */
 export function without(text: string, path: Path): string {
-  const document = parseDocument(text);
-  const key = path.at(-1);
-  if (document.errors.length > 0 || key === undefined || !document.hasIn(path)) return text;
-  const parent = (path.length === 1 ? document.contents : document.getIn(path.slice(0, -1), true)) as Node;
-  if (!(isMap(parent) || isSeq(parent)) || !parent.range) return text;
-  const at = isMap(parent)
-    ? parent.items.findIndex((pair) => String(isScalar(pair.key) ? pair.key.value : pair.key) === String(key))
-    : Number(key);
-  const spans = parent.items.map((item) => {
-    if (!isPair(item)) return (item as Node).range as [number, number, number];
-    const first = (item.key as Node).range as [number, number, number];
-    return [first[0], ((item.value as Node | null)?.range ?? first)[1], 0];
-  });
-  const [from, until] = spans[at] as [number, number, number];
+  const document = parsed(text);
+  if (document.errors.length > 0 || !document.hasIn(path)) return text;
+  const parent = path.length === 1 ? document.contents : document.getIn(path.slice(0, -1), true);
+  if (!isMap(parent) && !isSeq(parent)) return text;
+  if (parent.items.length === 1 && path.length > 1) return without(text, path.slice(0, -1));
+  const places = parent.items.map((item) => placeOf(text, item));
+  const at = isSeq(parent)
+    ? Number(path.at(-1))
+    : parent.items.findIndex((item) => isScalar(item.key) && item.key.value === path.at(-1));
+  const [from, to] = places[at] as [number, number];
+  const next = places[at + 1];
   if (parent.flow) {
-    const [next, before] = [spans[at + 1], spans[at - 1]];
+    const before = places[at - 1];
     if (next) return text.slice(0, from) + text.slice(next[0]);
-    return text.slice(0, before ? before[1] : from) + text.slice(until);
+    return text.slice(0, before ? before[1] : from) + text.slice(to);
   }
-  if (spans.length === 1 && path.length > 1) {
-    const empty = isMap(parent) ? "{}" : "[]";
-    const begin = text.lastIndexOf("\n", from); // of the line before: its key stands there
-    const one = begin >= 0 && parent.range[0] > begin && text.slice(0, begin).trimEnd().endsWith(":");
-    if (one) return `${text.slice(0, begin).trimEnd()} ${empty}${text.slice(lineEnd(text, until) - 1)}`;
-  }
-  return text.slice(0, text.lastIndexOf("\n", from - 1) + 1) + text.slice(lineEnd(text, until));
+  const begin = text.lastIndexOf("\n", from - 1) + 1;
+  if (isMap(parent) && text.slice(begin, from).trim() !== "" && next)
+    return text.slice(0, from) + text.slice(next[0]); // the first key of `- key: …`
+  const end = text.indexOf("\n", to);
+  return text.slice(0, begin) + (end < 0 ? "" : text.slice(end + 1));
 }
 
-/** After the end of the line in which `at` is, or of the one before where `at` begins a line. */
-function lineEnd(text: string, at: number): number {
-  if (at > 0 && text[at - 1] === "\n") return at;
-  const end = text.indexOf("\n", at);
-  return end < 0 ? text.length : end + 1;
+/** Where an item of a list or a pair of a group begins and ends. */
+function placeOf(text: string, item: unknown): [number, number] {
+  const pair = item as { key?: Node; value?: Node | null };
+  const first = (pair.key ?? item) as Node;
+  const last = pair.key ? (pair.value ?? pair.key) : (item as Node);
+  const from = first.range?.[0] ?? 0;
+  const until = Math.max(last.range?.[1] ?? from, first.range?.[1] ?? from);
+  return [from, from + text.slice(from, until).trimEnd().length];
+}
+
+/** The first and the last line of the value at a path, from 1 on; null where there is none. */
+export function linesOf(text: string, path: Path): [number, number] | null {
+  const document = parsed(text);
+  const found = document.errors.length > 0 ? undefined : (document.getIn(path, true) as Node | undefined);
+  if (!found?.range) return null;
+  const [from, to] = placeOf(text, found);
+  const line = (at: number) => text.slice(0, at).split("\n").length;
+  return [line(from), line(to)];
 }
 
 /** The text with places of nodes, a line each, in the place of those that it had. */
 export function withLayout(text: string, places: Map<string, [number, number]>): string {
-  if (parseDocument(text).errors.length > 0) return text;
+  if (parsed(text).errors.length > 0) return text;
   const left = without(text, ["layout"]);
   const lines = [...places].map(([node, [x, y]]) => `${INDENT}${written(node)}: [${x}, ${y}]\n`);
   return `${left}${left === "" || left.endsWith("\n") ? "" : "\n"}layout:\n${lines.join("")}`;

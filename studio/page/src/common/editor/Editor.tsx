@@ -1,4 +1,4 @@
-// The text of the description, with the line that is wrong marked, and words that may stand there.
+// The text of a description or a scenario, with the line that is wrong marked, and words that may stand there.
 
 import { autocompletion, closeBrackets, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
@@ -16,14 +16,31 @@ interface Props {
   refusal: Refusal | null;
   schema: Schema | null;
   onChange: (text: string) => void;
+  label?: string;
+  testId?: string;
+  line?: number | null; // that is looked at; the cursor goes there
+  onLine?: (line: number) => void; // where the person has put the cursor
 }
 
-export function Editor({ text, refusal, schema, onChange }: Props) {
+export function Editor(props: Props) {
+  const {
+    text,
+    refusal,
+    schema,
+    onChange,
+    label = "description",
+    testId = "text",
+    line = null,
+    onLine,
+  } = props;
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const told = useRef(onChange);
   const known = useRef(schema);
+  const named = useRef({ "aria-label": label, "data-testid": testId });
+  const lined = useRef(onLine);
   told.current = onChange;
+  lined.current = onLine;
   known.current = schema;
 
   useEffect(() => {
@@ -43,10 +60,12 @@ export function Editor({ text, refusal, schema, onChange }: Props) {
           hoverTooltip((editor, at) => meaning(editor.state, at, known.current)),
           lintGutter(),
           keymap.of([...completionKeymap, ...defaultKeymap, ...historyKeymap, indentWithTab]),
-          EditorView.contentAttributes.of({ "aria-label": "description", "data-testid": "text" }),
+          EditorView.contentAttributes.of(named.current),
           EditorView.updateListener.of((update) => {
             if (update.docChanged && !update.transactions.some((each) => each.isUserEvent("outside")))
               told.current(update.state.doc.toString());
+            if (update.selectionSet && update.view.hasFocus)
+              lined.current?.(update.state.doc.lineAt(update.state.selection.main.head).number);
           }),
         ],
       }),
@@ -81,6 +100,13 @@ export function Editor({ text, refusal, schema, onChange }: Props) {
     }
     editor.dispatch(setDiagnostics(editor.state, found));
   }, [refusal]);
+
+  useEffect(() => {
+    const editor = view.current;
+    if (!editor || line === null || editor.hasFocus || line > editor.state.doc.lines) return;
+    const at = editor.state.doc.line(line).from;
+    editor.dispatch({ selection: { anchor: at }, effects: EditorView.scrollIntoView(at, { y: "center" }) });
+  }, [line]);
 
   return <div className="editor" ref={place} />;
 }

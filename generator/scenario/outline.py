@@ -1,0 +1,183 @@
+"""What a scenario stands for, for people: its steps and events in time, its points, how many runs.
+
+Comes in: a scenario, what is known of the machine, a clock, a point. Goes out: an `Outline` of the point's first run.
+The first runs of the other points are checked as `ewan run` checks them, for as long as a person waits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from generator.scenario.runs import ScenarioRun
+from generator.scenario.scenario import Scenario
+from generator.scenario.schedule import Bar, Clock, Schedule
+from labs.compile import HostFacts
+from labs.compile import compile as compile_spec
+from labs.plan import Plan
+from labs.spec import DescriptionError
+from labs.units import NS_PER_SECOND
+
+MOST_BARS = 64
+"""Of a step that are told one by one."""
+MOST_POINTS = 500
+"""That are told with their values."""
+CHECKED_NS = NS_PER_SECOND // 2
+"""So long are points beyond the one that is shown looked at."""
+_TIMES = ("at", "link", "direction")
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutline:
+    """A step; `who` and `words` as they are written. `flows`: members in all rounds, of which `bars` are the first."""
+
+    name: str
+    kind: str
+    role: str
+    who: str
+    words: str
+    after: tuple[str, ...]
+    flows: int
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EventOutline:
+    """An event, by its place in the file; `at_ns` as its `at` says."""
+
+    number: int
+    at_ns: int
+    link: str
+    direction: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A scenario. `point`: the one, from 1 on, whose steps and events these are. `checked`: so many points are known
+    to be right; `more`: a stop rule may add seeds."""
+
+    name: str
+    title: str
+    lab: str
+    point: int
+    varying: tuple[str, ...]
+    points: tuple[Mapping[str, str | int], ...]
+    points_in_all: int
+    seeds: int
+    more: bool
+    runs: int
+    checked: int
+    scales: tuple[str, ...]
+    expected_ns: int
+    """About how long the run takes of its own clock."""
+    longest_ns: int
+    steps: tuple[StepOutline, ...]
+    events: tuple[EventOutline, ...]
+    links: tuple[str, ...]
+    """Those that events may be of."""
+
+
+def outline(scenario: Scenario, facts: HostFacts, clock: Clock, scale: str | None = None, point: int = 1) -> Outline:
+    """DescriptionError for what `ewan run` would refuse the scenario for, of the points that were looked at."""
+    return scheduled(scenario, facts, clock, scale, point)[0]
+
+
+def scheduled(
+    scenario: Scenario, facts: HostFacts, clock: Clock, scale: str | None = None, point: int = 1
+) -> tuple[Outline, Plan, Schedule]:
+    """The same, with the plan and the schedule of the run that is shown."""
+    runs = scenario.runs(None, scale)
+    point = min(max(point, 1), len(runs.points))
+    run = runs[(point - 1) * runs.seeds]
+    plan = compile_spec(run.spec, facts)
+    schedule = run.schedule(plan, clock)
+    begun, checked = time.monotonic_ns(), 1
+    for number in runs.firsts:
+        if time.monotonic_ns() - begun > CHECKED_NS:
+            break
+        if number == run.number:
+            continue
+        other = runs[number - 1]
+        try:
+            other.schedule(compile_spec(other.spec, facts), clock)
+        except DescriptionError as error:
+            raise _of(error, other) from None
+        checked += 1
+    begin_ns = schedule.document["begin_ns"]
+    found = Outline(
+        name=scenario.name,
+        title=scenario.title,
+        lab=plan.lab,
+        point=point,
+        varying=runs.varying,
+        points=tuple({name: each[name] for name in runs.varying if name in each} for each in runs.points[:MOST_POINTS]),
+        points_in_all=len(runs.points),
+        seeds=runs.seeds,
+        more=scenario.stop_at(scale) is not None,
+        runs=len(runs),
+        checked=checked,
+        scales=scenario.scales,
+        expected_ns=max(schedule.program.expected_ns - begin_ns, 0),
+        longest_ns=schedule.program.longest_ns - begin_ns,
+        steps=_steps(run, schedule),
+        events=_events(run),
+        links=tuple(link.name for link in plan.links),
+    )
+    return found, schedule.plan, schedule
+
+
+def _of(error: DescriptionError, run: ScenarioRun) -> DescriptionError:
+    """The same error with the point at which it is: others are right."""
+    values = ", ".join(f"{name}={value}" for name, value in run.parameters.items())
+    return DescriptionError(f"{error} (at {values})")
+
+
+def _steps(run: ScenarioRun, schedule: Schedule) -> tuple[StepOutline, ...]:
+    found = []
+    for span in schedule.spans:
+        step, raw = run.document.steps[span.step], run.raw["steps"][span.step]
+        ends = (raw.get("from"), raw.get("to")) if "from" in raw else (raw.get("ranks") or raw.get("on"),)
+        settings = {key: raw[key] for key in ("congestion", "generator", "streams") if key in raw}
+        said = [_words(raw[step.kind]), *(f"{key} {_words(value)}" for key, value in settings.items())]
+        found.append(
+            StepOutline(
+                step.name,
+                step.kind,
+                step.role or "load",
+                " → ".join(_words(each) for each in ends),
+                ", ".join(each for each in said if each),
+                step.after,
+                len(span.bars),
+                span.bars[:MOST_BARS],
+            )
+        )
+    return tuple(found)
+
+
+def _events(run: ScenarioRun) -> tuple[EventOutline, ...]:
+    return tuple(
+        EventOutline(number, event.at.ns, event.link, event.direction, _event_words(run.raw["events"][number]))
+        for number, event in enumerate(run.document.events)
+    )
+
+
+def _event_words(raw: Mapping[str, Any]) -> str:
+    said = {key: value for key, value in raw.items() if key not in _TIMES}
+    for word in ("down", "up"):
+        if word in said:
+            return word
+    return ", ".join(f"{key} {_words(value)}" for key, value in said.items())
+
+
+def _words(value: Any) -> str:
+    """A value of the file in one line."""
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        return " ".join(f"{key} {_words(inner)}".strip() for key, inner in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_words(inner) for inner in value)
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)

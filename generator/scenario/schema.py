@@ -1,0 +1,17 @@
+"""The scenario format as JSON Schema, with that of the lab that is written out in it. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from generator.scenario.fields import ScenarioDescription
+from labs import spec
+
+
+def json_schema() -> dict[str, Any]:
+    """For completion: keys with their meaning."""
+    found: dict[str, Any] = ScenarioDescription.model_json_schema(by_alias=True)
+    lab = spec.json_schema()
+    found["$defs"] = {**lab.pop("$defs", {}), **found.get("$defs", {}), "Lab": lab}
+    found["properties"]["lab"]["anyOf"] = [{"type": "string"}, {"$ref": "#/$defs/Lab"}]
+    return found

@@ -1,0 +1,62 @@
+"""Scenarios: what a text stands for, in time and over its parameters.
+
+In: texts. Out: outlines, refusals with their line.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from starlette.routing import BaseRoute
+
+from generator import scenario as scenarios
+from generator.scenario.outline import outline
+from generator.scenario.schema import json_schema
+from labs.errors import UserError
+from studio.server import drawing, files
+from studio.server.api import Body, Endpoint
+
+
+class Describe(Body):
+    """A scenario's text; `name` is the file that it is of, or will be. `point`: whose steps and events are shown."""
+
+    name: str = "untitled.scenario.yaml"
+    where: files.Where = "here"
+    text: str
+    virtual: bool = True
+    scale: str | None = None
+    point: int = 1
+
+
+class Scenarios:
+    """What is run, and what is varied."""
+
+    def __init__(self, here: Path) -> None:
+        self._files = files.Files(here)
+
+    def schema(self) -> dict[str, Any]:
+        """The scenario format as JSON Schema, for completion."""
+        return json_schema()
+
+    def describe(self, body: Describe) -> dict[str, Any]:
+        """What a text stands for, or the line that is wrong."""
+        path = self._files.path(body.name, body.where)
+        try:
+            found = scenarios.parse(body.text, path)
+            clock: scenarios.Clock = "virtual" if body.virtual else "live"
+            told = outline(found, drawing.facts(body.virtual), clock, body.scale, body.point)
+        except UserError as error:
+            return {"refusal": drawing.refusal_of(str(error), path), "outline": None}
+        return {"refusal": None, "outline": told}
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """All that can be asked."""
+        return (
+            Endpoint("GET", "/api/scenario/schema", "the scenario format as JSON Schema", self.schema),
+            Endpoint("POST", "/api/scenario/describe", "what a scenario stands for, or its wrong line", self.describe),
+        )
+
+    def routes(self) -> tuple[BaseRoute, ...]:
+        """None but the endpoints."""
+        return ()
