@@ -173,5 +173,5 @@ class Guard:
         return token if scheme.lower() == "bearer" else None
 
 
-READING = frozenset({"/api/describe", "/api/scenario/describe"})
+READING = frozenset({"/api/describe", "/api/paths", "/api/scenario/describe"})
 """Requests with a body that change nothing."""

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { GRAPH, linesOf, valueAt, withAppended, withLayout, withValue, without } from "./edit";
+import { GRAPH, linesOf, valueAt, withAppended, withLayout, without, withValue } from "./edit";
 
 const SATELLITE = `# A satellite.
 topology: dumbbell

@@ -13,10 +13,9 @@ import {
   Panel,
   ReactFlow,
   useNodesState,
-  useReactFlow,
 } from "@xyflow/react";
 import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
-import type { DrawnLink, Drawing } from "../../api";
+import type { Drawing, DrawnLink } from "../../api";
 import type { Places } from "./arrange";
 import { FoldedSide, GroupBox } from "./GroupBox";
 import { folded, type Group, groupsOf } from "./groups";
@@ -25,6 +24,7 @@ import { LinkEdge, type OnPath } from "./LinkEdge";
 import { LiveLinks } from "./LiveLinks";
 import { RADIUS } from "./labels";
 import { BOX, edgesOf, namesOf, nodesOf, type Selected } from "./shown";
+import { FIT, useSeen } from "./useSeen";
 import { WordsPlaced } from "./WordsPlaced";
 import { Words, WordsShown } from "./words";
 
@@ -44,9 +44,7 @@ interface Props {
   children?: ReactNode; // what stands above the drawing
 }
 
-const FIT_MS = 150; // until nodes are measured
 const MOVED_MS = 250; // keys that move are one change
-const FIT = { padding: 0.15, maxZoom: 1.25 };
 const NONE: DrawnLink[] = [];
 const NODES = { lab: LabNode, side: GroupBox, folded: FoldedSide };
 const EDGES = { link: LinkEdge };
@@ -69,11 +67,15 @@ export function Canvas(props: Props) {
     [drawing, groups, away],
   );
   const turn = useCallback(
-    (group: Group) => setAway((old) => (old.delete(group.name) ? new Set(old) : new Set(old).add(group.name))),
+    (group: Group) =>
+      setAway((old) => (old.delete(group.name) ? new Set(old) : new Set(old).add(group.name))),
     [],
   );
   useEffect(() => {
-    const [open, closed] = [groups.filter((each) => !away.has(each.name)), groups.filter((each) => away.has(each.name))];
+    const [open, closed] = [
+      groups.filter((each) => !away.has(each.name)),
+      groups.filter((each) => away.has(each.name)),
+    ];
     setNodes((old) => (shown ? nodesOf(shown, open, closed, chosen, old, turn) : []));
   }, [shown, groups, away, chosen, setNodes, turn]);
   const edges = useMemo(
@@ -81,14 +83,7 @@ export function Canvas(props: Props) {
     [shown, down, path, chosen],
   );
 
-  // Another network is shown whole; one that changes a little stays where it is.
-  const { fitView } = useReactFlow();
-  const what = `${drawing?.lab} ${drawing?.topology}`;
-  useEffect(() => {
-    if (what === "") return;
-    const timer = setTimeout(() => fitView(FIT), FIT_MS);
-    return () => clearTimeout(timer);
-  }, [what, fitView]);
+  useSeen(drawing);
 
   // Moves by pointer and by keys are written when they have ended, those that come together as one change.
   const moved = useRef<Places>(new Map());
@@ -108,14 +103,17 @@ export function Canvas(props: Props) {
   const moveGroup = useCallback(
     (box: Node, ended: boolean) => {
       const group = groups.find((each) => box.id === `${BOX}${each.name}`);
-      const before = where.current.find((node) => node.id === box.id)?.data as { from?: { x: number; y: number } };
+      const before = where.current.find((node) => node.id === box.id)?.data as {
+        from?: { x: number; y: number };
+      };
       if (!group) return;
       const from = before.from ?? box.position;
       const [dx, dy] = [box.position.x - from.x, box.position.y - from.y];
       const members = new Set(group.members);
       setNodes((old) =>
         old.map((node) => {
-          if (node.id === box.id) return { ...node, data: { ...node.data, from: ended ? undefined : box.position } };
+          if (node.id === box.id)
+            return { ...node, data: { ...node.data, from: ended ? undefined : box.position } };
           if (!members.has(node.id)) return node;
           const at = { x: node.position.x + dx, y: node.position.y + dy };
           if (ended) place(node.id, at.x, at.y);
@@ -156,7 +154,8 @@ export function Canvas(props: Props) {
     [onJoin],
   );
   const pressed = (event: KeyboardEvent) => {
-    if ((event.key === "Delete" || event.key === "Backspace") && !(event.target instanceof HTMLInputElement)) onRemove();
+    if ((event.key === "Delete" || event.key === "Backspace") && !(event.target instanceof HTMLInputElement))
+      onRemove();
   };
 
   return (
@@ -188,7 +187,14 @@ export function Canvas(props: Props) {
         <Background />
         {running && <LiveLinks links={drawing?.links ?? NONE} down={down} />}
         <Controls showInteractive={false} fitViewOptions={FIT} />
-        <WordsPlaced words={words} nodes={nodes} drawing={shown} running={running} down={down} chosen={chosen} />
+        <WordsPlaced
+          words={words}
+          nodes={nodes}
+          drawing={shown}
+          running={running}
+          down={down}
+          chosen={chosen}
+        />
         <Panel position="top-right">{props.children}</Panel>
       </ReactFlow>
     </WordsShown.Provider>

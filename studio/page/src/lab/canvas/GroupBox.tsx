@@ -1,6 +1,6 @@
 // The box behind the hosts of a side. It is moved by its name, and its hosts with it.
 
-import type { NodeProps } from "@xyflow/react";
+import { Handle, type NodeProps, Position } from "@xyflow/react";
 import { memo } from "react";
 
 export interface BoxData {
@@ -36,6 +36,7 @@ export const FoldedSide = memo(function FoldedSide({ data }: NodeProps) {
   const { name, count, onUnfold } = data as unknown as FoldedData;
   return (
     <div className="node host folded" data-testid={`folded-${name}`}>
+      <Handle type="source" position={Position.Right} className="port" isConnectable={false} />
       <span className="shape" aria-hidden="true">
         {count}
       </span>

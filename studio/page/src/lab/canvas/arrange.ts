@@ -6,6 +6,7 @@ import type { Drawing } from "../../api";
 
 export type Places = Map<string, [number, number]>;
 
+const MANY = 150; // nodes, of which distances take long
 const SIZE = 28; // of a node
 const ROWS = ["dumbbell", "parking-lot", "chain", "fishbone"];
 const ROUND = ["star", "ring", "mesh", "grid", "four-domain"];
@@ -62,13 +63,17 @@ export function elkOf(drawing: Drawing): ElkNode {
           "elk.direction": layered,
           "elk.spacing.nodeNode": "45",
           "elk.layered.spacing.nodeNodeBetweenLayers": layered === "RIGHT" ? "130" : "90",
-          "elk.layered.nodePlacement.strategy": "NETWORK_SIMPLEX",
+          "elk.layered.nodePlacement.strategy": "BRANDES_KOEPF",
+          "elk.layered.nodePlacement.bk.fixedAlignment": "BALANCED",
+          "elk.layered.considerModelOrder.strategy": "NODES_AND_EDGES",
         }
-      : {
-          "elk.algorithm": "stress",
-          "elk.stress.desiredEdgeLength": "150",
-          "elk.stress.epsilon": "0.001",
-        },
+      : isTree(drawing)
+        ? { "elk.algorithm": "radial", "elk.spacing.nodeNode": "40" }
+        : {
+            "elk.algorithm": "stress",
+            "elk.stress.desiredEdgeLength": "150",
+            "elk.stress.iterationLimit": drawing.nodes.length > MANY ? "30" : "300",
+          },
     children: drawing.nodes.map((node) => ({ id: node.name, width: SIZE, height: SIZE })),
     edges: drawing.links.map((link) => ({
       id: link.name,

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import type { DrawnLink, DrawnNode, Drawing } from "../../api";
+import type { Drawing, DrawnLink, DrawnNode } from "../../api";
 import { folded, groupsOf } from "./groups";
 
 const node = (name: string, kind: DrawnNode["kind"]): DrawnNode => ({ name, kind, x: name.length, y: 10 });
@@ -13,10 +13,9 @@ const DUMBBELL: Drawing = {
   routing: "static",
   plan_sha256: "",
   nodes: [...sides.map((name) => node(name, "host")), node("r1", "router"), node("r2", "router")],
-  links: [
-    ["r1", "r2"],
-    ...sides.map((name) => [name, name.startsWith("left") ? "r1" : "r2"]),
-  ].map(([a, b]) => ({ name: `${a}-${b}`, a, b, role: "wan" }) as DrawnLink),
+  links: [["r1", "r2"], ...sides.map((name) => [name, name.startsWith("left") ? "r1" : "r2"])].map(
+    ([a, b]) => ({ name: `${a}-${b}`, a, b, role: "wan" }) as DrawnLink,
+  ),
   pairs: [],
 };
 

@@ -1,7 +1,7 @@
 // Sides of a lab: hosts that hang on the same router or switch. They are drawn in a box with a name, and can be folded into
 // one node. Pure: they follow from the drawing, and the description says nothing of them.
 
-import type { DrawnLink, DrawnNode, Drawing } from "../../api";
+import type { Drawing, DrawnLink, DrawnNode } from "../../api";
 
 export interface Group {
   name: string;
@@ -58,6 +58,9 @@ export function folded(drawing: Drawing, groups: Group[]): Drawing {
   return {
     ...drawing,
     nodes: [...drawing.nodes.filter((node) => !within.has(node.name)), ...groups.map(middle)],
-    links: [...drawing.links.filter((link) => !within.has(link.a) && !within.has(link.b)), ...groups.map(line)],
+    links: [
+      ...drawing.links.filter((link) => !within.has(link.a) && !within.has(link.b)),
+      ...groups.map(line),
+    ],
   };
 }

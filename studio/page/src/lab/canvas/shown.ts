@@ -71,6 +71,7 @@ export function nodesOf(
       zIndex: -1,
       selectable: false,
       focusable: false,
+      style: { pointerEvents: "none" }, // what is below it can be reached
       dragHandle: ".side-name",
     };
   });
