@@ -31,7 +31,8 @@ _BELOW = r"""() => {
       layers.push(colour);
       if (colour[3] === 1) break;
     }
-    return layers.reverse().reduce((below, top) => over(top, below), rgba(getComputedStyle(document.body).backgroundColor));
+    const body = rgba(getComputedStyle(document.body).backgroundColor);
+    return layers.reverse().reduce((below, top) => over(top, below), body);
   };
   const found = [];
   const words = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

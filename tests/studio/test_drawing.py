@@ -1,4 +1,4 @@
-"""A person and the drawing: nodes come and go by pointer and by keys, places by ELK, sides are folded, paths are drawn."""
+"""A person and the drawing: nodes come and go by pointer and by keys, ELK places them, sides are folded, paths drawn."""
 
 from __future__ import annotations
 
@@ -30,6 +30,17 @@ FAT_TREE = """topology:
       - {between: [agg2, top1], delay: 5ms}
       - {between: [agg2, top2], delay: 5ms}
 """
+
+OVERLAPS = """() => {
+  const words = document.querySelectorAll('.node .shape, .link-words, .node .name');
+  const boxes = [...words].map((each) => each.getBoundingClientRect());
+  const shared = (a, b) => [
+    Math.min(a.right, b.right) - Math.max(a.left, b.left),
+    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top),
+  ];
+  return boxes.flatMap((a, at) => boxes.slice(at + 1).filter((b) => shared(a, b)[0] > 2 && shared(a, b)[1] > 3)).length;
+}"""
+"""How many shapes and words stand over another."""
 
 
 def place(page: Page, node: str) -> tuple[float, float]:
@@ -135,17 +146,12 @@ def test_sides_are_folded_and_paths_are_drawn(page: Page) -> None:
 
 def test_words_stand_neither_over_nodes_nor_over_each_other(page: Page) -> None:
     """In every template as it is first shown."""
-    overlaps = """() => {
-      const boxes = [...document.querySelectorAll('.node .shape, .link-words, .node .name')].map((each) => each.getBoundingClientRect());
-      return boxes.flatMap((a, at) => boxes.slice(at + 1).filter((b) =>
-        Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3)).length;
-    }"""
     for template in page.get_by_test_id("template").locator("option").all_inner_texts():
         write(page, f"topology: {template}\n" if template != "graph" else FAT_TREE)
         expect(page.get_by_test_id("refusal")).to_have_text("")
         time.sleep(0.8)
         assert page.locator(".node .name").count() >= 3
-        assert page.evaluate(overlaps) == 0, template
+        assert page.evaluate(OVERLAPS) == 0, template
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -181,7 +181,7 @@ export function Canvas(props: Props) {
         connectionRadius={RADIUS * 2}
         colorMode="system"
         className={running ? "running" : ""}
-        minZoom={0.05}
+        minZoom={0.02}
         proOptions={{ hideAttribution: false }}
       >
         <Background />

@@ -6,7 +6,7 @@ import type { Drawing } from "../../api";
 
 export type Places = Map<string, [number, number]>;
 
-const MANY = 150; // nodes, of which distances take long
+const MANY = 120; // nodes, whose distances would take minutes
 const SIZE = 28; // of a node
 const ROWS = ["dumbbell", "parking-lot", "chain", "fishbone"];
 const ROUND = ["star", "ring", "mesh", "grid", "four-domain"];
@@ -43,18 +43,29 @@ function isTree(drawing: Drawing): boolean {
   return drawing.links.length < drawing.nodes.length;
 }
 
+function directionOf(drawing: Drawing): "RIGHT" | "DOWN" | null {
+  if (ROWS.includes(drawing.topology)) return "RIGHT";
+  if (!ROUND.includes(drawing.topology)) {
+    if (isHierarchy(drawing)) return "DOWN";
+    if (isTree(drawing)) return "RIGHT";
+  }
+  return drawing.nodes.length > MANY && !isTree(drawing) ? "RIGHT" : null;
+}
+
+/** Away from the node with most links. */
+function outward(drawing: Drawing): (a: string, b: string) => boolean {
+  const links = new Map<string, number>();
+  for (const name of drawing.links.flatMap((link) => [link.a, link.b]))
+    links.set(name, (links.get(name) ?? 0) + 1);
+  const [most] = [...links].sort((a, b) => b[1] - a[1]).map(([name]) => name);
+  const away = distances(drawing, most === undefined ? [] : [most]);
+  return (a, b) => (away.get(a) ?? 0) <= (away.get(b) ?? 0);
+}
+
 /** The graph as ELK takes it. */
 export function elkOf(drawing: Drawing): ElkNode {
-  const layered = ROWS.includes(drawing.topology)
-    ? "RIGHT"
-    : ROUND.includes(drawing.topology)
-      ? null
-      : isHierarchy(drawing)
-        ? "DOWN"
-        : isTree(drawing)
-          ? "RIGHT"
-          : null;
-  const toward = layered ? order(drawing, layered) : () => true;
+  const layered = directionOf(drawing);
+  const toward = layered ? order(drawing, layered) : outward(drawing);
   return {
     id: "lab",
     layoutOptions: layered
@@ -68,11 +79,11 @@ export function elkOf(drawing: Drawing): ElkNode {
           "elk.layered.considerModelOrder.strategy": "NODES_AND_EDGES",
         }
       : isTree(drawing)
-        ? { "elk.algorithm": "radial", "elk.spacing.nodeNode": "40" }
+        ? { "elk.algorithm": "radial", "elk.spacing.nodeNode": drawing.nodes.length > MANY ? "8" : "60" }
         : {
             "elk.algorithm": "stress",
             "elk.stress.desiredEdgeLength": "150",
-            "elk.stress.iterationLimit": drawing.nodes.length > MANY ? "30" : "300",
+            "elk.stress.iterationLimit": "300",
           },
     children: drawing.nodes.map((node) => ({ id: node.name, width: SIZE, height: SIZE })),
     edges: drawing.links.map((link) => ({

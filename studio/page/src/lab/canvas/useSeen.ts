@@ -5,7 +5,7 @@ import { useReactFlow, useStoreApi } from "@xyflow/react";
 import { useEffect, useRef } from "react";
 import type { Drawing } from "../../api";
 
-export const FIT = { padding: 0.15, maxZoom: 1.25 };
+export const FIT = { padding: 0.15, maxZoom: 1.25 * Math.max(1, innerHeight / 720) };
 const MEASURED_MS = 150; // until nodes are measured
 
 export function useSeen(drawing: Drawing | null): void {
