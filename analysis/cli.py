@@ -14,7 +14,7 @@ from typing import get_args
 import click
 from rich.markup import escape
 
-from analysis import export, flent, listing, load, reference, report, summary
+from analysis import export, flent, listing, load, plotting, reference, report, summary
 from analysis import latex as tables_latex
 from analysis.figures import asked
 from analysis.figures.request import FigureError
@@ -189,6 +189,9 @@ def _export_experiment(
 @click.option("--from", "begin", metavar="TIME", help="from this time after T0 on, like 10s")
 @click.option("--to", "end", metavar="TIME", help="to this time after T0")
 @click.option("--style", "look", type=click.Choice(list(STYLES)), default="page", help="size of the figure")
+@click.option(
+    "--beside", metavar="RUN", type=click.Path(path_type=Path), help="with the runs of this one, on the same axes"
+)
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="ending in .svg, .pdf or .png")
 @guarded
 @pass_context
@@ -201,15 +204,18 @@ def plot_command(
     begin: str | None,
     end: str | None,
     look: str,
+    beside: Path | None,
     out: Path | None,
 ) -> None:
     """Draw one figure of an experiment: a series over time, or any figure of docs/figures.md.
 
-    Its data are written beside it as CSV. Without --out it is put among the experiment's figures.
+    Its data are written beside it as CSV. Without --out it is put among the experiment's figures. With --beside the
+    figure is of two experiments: `experiment` is one more parameter, like "lines experiment".
 
     \b
     ewan plot results/20260102T030405Z-streams cwnd --run 12 --flows all --from 10s --to 40s
     ewan plot results/20260102T030405Z-streams 'cdf of rtt, lines buffer' --style paper-1col --out rtt.pdf
+    ewan plot results/A 'goodput by buffer' --beside results/B --out both.svg
     """
     line = f"{figure} over time" if figure in SERIES or figure == "shares" else figure
     clauses = {"run": number, "flows": flows, "from": begin, "to": end}
@@ -219,16 +225,11 @@ def plot_command(
         raise Refused(f'--out "{out}": write a file that ends in .svg, .pdf or .png')
     path = out or run / "figures" / f"{spec.file}.{kind}"
     try:
-        experiment = load.experiment(run)
-        (drawing,) = asked.draw(
-            experiment, summary.for_figure(experiment, spec.quantities), [spec], STYLES[look], [kind]
-        )
-        if isinstance(drawing, str):
-            raise Refused(drawing)
+        experiment, drawing = plotting.drawn(run, spec, STYLES[look], [kind], beside)
         path.parent.mkdir(parents=True, exist_ok=True)
         writing.write(path, drawing.files.get(kind, drawing.svg))
         writing.write(path.with_suffix(".csv"), drawing.csv)
-    except load.LoadError as error:
+    except (load.LoadError, FigureError) as error:
         raise Refused(str(error)) from None
     except OSError as error:
         raise unwritable(error, path) from None

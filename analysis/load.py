@@ -220,6 +220,9 @@ def addresses_of(data: Any) -> dict[str, frozenset[str]]:
 class ExperimentResults:
     """An experiment: its document, and its runs."""
 
+    of_one_directory = True
+    """Another process can read the same from `directory`."""
+
     def __init__(self, directory: Path, document: Document) -> None:
         self.directory = directory
         self.document = document

@@ -309,3 +309,11 @@ def inline(svg: str, prefix: str) -> str:
     for colour, variable in variables.items():
         body = re.sub(rf": {colour}\b", f": var({variable})", body, flags=re.IGNORECASE)
     return body
+
+
+def alone(svg: str) -> str:
+    """SVG for use as a picture of a page, which can be light or dark: it brings the colours itself."""
+    styles = (TEMPLATES / "report.css").read_text()
+    colours = styles[: styles.index("* {")]
+    head, closed, rest = inline(svg, "p").partition(">")
+    return f"{head}{closed}<style>{colours}</style>{rest}"

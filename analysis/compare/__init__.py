@@ -1,4 +1,5 @@
 """Two experiments beside each other: what differs in their descriptions, their circumstances and their results.
 
-`descriptions` and `results` are pure, `page` writes the page, `cli` is the command.
+`descriptions`, `certificates` and `results` are pure, `both` has all of them, `page` writes the page, `cli` is the
+command; `overlaid` is both as one experiment, for figures.
 """

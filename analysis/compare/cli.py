@@ -6,29 +6,24 @@ and as one page.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
-import orjson
 
-from analysis import comparisons, load, summary
-from analysis.compare import descriptions, page, results
+from analysis import load
+from analysis.compare import page
+from analysis.compare.both import compared, document, lines
 from analysis.compare.descriptions import Difference, shortened
 from analysis.compare.page import Compared
-from analysis.points import BySeed
-from analysis.statistics import CONFIDENCE
 from labs import rundir, writing
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, pass_context
 from labs.context import Context
 from labs.record import quantities
-from labs.record.quantities import metric_of
 from labs.sheet import Sheet, grid
 
 PAGE = "compare.html"
-MOST_LAB_ROWS, MOST_LINES, MOST_RESULTS = 24, 40, 120
+MOST_LAB_ROWS, MOST_RESULTS = 24, 120
 
 
 @click.command("compare")
@@ -44,7 +39,7 @@ MOST_LAB_ROWS, MOST_LINES, MOST_RESULTS = 24, 40, 120
 def compare_command(
     context: Context, first: Path, second: Path, wanted: tuple[str, ...], output: Path | None, as_json: bool
 ) -> None:
-    """Say what differs between two experiments: descriptions, versions, circumstances, results.
+    """Say what differs between two experiments: descriptions, certificates, versions, circumstances, results.
 
     Results are the means at each point that both have, with the interval of their difference. Runs are paired by seed
     where both have the same seeds. The metrics are those that the scenarios name.
@@ -83,57 +78,14 @@ def _quantity(words: str) -> str:
         raise Refused(f'--metric "{words}": {error}') from None
 
 
-def compared(first: load.ExperimentResults, second: load.ExperimentResults, wanted: Sequence[str]) -> Compared:
-    """Everything; LoadError where something of an experiment is damaged."""
-    named = [*first.document.metrics, *second.document.metrics]
-    chosen = list(wanted) or comparisons.usual(dict.fromkeys(name for name in named if metric_of(name)))
-    one, two = by_seed(first, chosen), by_seed(second, chosen)
-    pairs = results.matched(one, two)
-    confidence = float(first.document.confidence or second.document.confidence or CONFIDENCE)
-    runs = [(first.points[here][0], second.points[there][0]) for here, there in pairs[:1]]
-    return Compared(
-        first=first,
-        second=second,
-        circumstances=descriptions.of_circumstances(first, second),
-        parameters=descriptions.of_parameters(first, second),
-        text=descriptions.of_texts(first, second),
-        labs=[row for pair in runs for row in descriptions.of_labs(*pair)],
-        rows=results.rows(one, two, pairs, chosen, confidence),
-        pairs=len(pairs),
-        confidence=confidence,
-    )
-
-
-def by_seed(experiment: load.ExperimentResults, wanted: Sequence[str]) -> BySeed:
-    """Values of each point's usable runs: those of summary.json where it has all that is wanted, else computed."""
-    known = _known(experiment.directory)
-    asked = [quantities.parse(name) for name in wanted]
-    there = {name for run in known.values() for name in run}
-    if not all(name in there for name in wanted):
-        known = {run["number"]: run["values"] for run in summary.of_runs(experiment, asked)}
-    return {
-        point: {run.seed: known[run.number] for run in summary.usable(runs) if run.number in known}
-        for point, runs in experiment.points.items()
-    }
-
-
-def _known(directory: Path) -> dict[int, dict[str, float]]:
-    """Metrics of runs in summary.json, by number; empty where there is none that this version reads."""
-    try:
-        found: dict[str, Any] = orjson.loads((directory / "summary.json").read_bytes())
-        if found["format"] != summary.FORMAT:
-            return {}
-        return {run["number"]: {name: each["value"] for name, each in run["metrics"].items()} for run in found["runs"]}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-
-
 def sheets(found: Compared) -> list[Sheet]:
     """Tables for a terminal."""
     labs, more = shortened(found.labs, MOST_LAB_ROWS)
+    certificates, others = shortened(found.certificates, MOST_LAB_ROWS)
     told: list[tuple[str, list[Difference]]] = [
         ("Parameters", list(found.parameters)),
         (f"Labs, and {more} more that differ" if more else "Labs", labs),
+        (f"Certificates, and {others} more that differ" if others else "Certificates", certificates),
         ("Versions and circumstances", list(found.circumstances)),
     ]
     built = [
@@ -150,40 +102,3 @@ def sheets(found: Compared) -> list[Sheet]:
 def _plain(text: str) -> str:
     """Without what the terminal's library takes for markup."""
     return text.replace("[", r"\[")
-
-
-def lines(found: Compared) -> list[str]:
-    """What is no table: the scenarios' differences, and what there is nothing of."""
-    sides = {"first": found.first, "second": found.second}
-    said = [f"{name}: {side.so_far} so far" for name, side in sides.items() if not side.complete]
-    said += found.text[:MOST_LINES]
-    if len(found.text) > MOST_LINES:
-        said.append(f"… {len(found.text) - MOST_LINES} more lines of the scenarios are on the page")
-    if not (found.text or found.parameters or found.labs):
-        said.append("the descriptions are the same")
-    if not found.circumstances:
-        said.append("versions and circumstances are the same")
-    if not found.pairs:
-        said.append("no point of the parameters is in both: there are no results to compare")
-    elif not found.rows:
-        said.append("no metric that is asked for is in both: name others with --metric")
-    elif any(row["p"] is not None for row in found.rows):
-        said.append(f"p by Holm's correction over {len(found.rows)} rows; intervals of {found.confidence:.0%}")
-    return said
-
-
-def document(found: Compared, place: Path) -> dict[str, Any]:
-    """All of it as JSON data."""
-    return {
-        "format": "ewan-two-experiments/1",
-        "first": str(found.first.directory),
-        "second": str(found.second.directory),
-        "page": str(place),
-        "confidence": found.confidence,
-        "so far": [found.first.so_far, found.second.so_far],
-        "parameters": [row._asdict() for row in found.parameters],
-        "scenarios": list(found.text),
-        "labs": [row._asdict() for row in found.labs],
-        "circumstances": [row._asdict() for row in found.circumstances],
-        "results": list(found.rows),
-    }

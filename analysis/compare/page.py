@@ -31,6 +31,7 @@ class Compared:
     parameters: Sequence[Difference]
     text: Sequence[str]
     labs: Sequence[Difference]
+    certificates: Sequence[Difference]
     rows: Sequence[Mapping[str, Any]]
     pairs: int
     confidence: float
@@ -49,6 +50,8 @@ def render(found: Compared) -> str:
             text=found.text,
             labs=labs,
             more_labs=more,
+            certificates=found.certificates[:MOST_LAB_ROWS],
+            more_certificates=max(len(found.certificates) - MOST_LAB_ROWS, 0),
             rows=[row(found, each) for each in found.rows],
             pairs=found.pairs,
             confidence=f"{found.confidence:.0%}".replace("%", " %"),

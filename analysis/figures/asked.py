@@ -101,7 +101,7 @@ def draw(
 def draw_all(experiment: ExperimentResults, wanted: Sequence[Job]) -> list[Drawing | str | None]:
     """Each figure, in order; of many runs by several processes."""
     runs = sum(run.measured for run in experiment.runs)
-    if side_by_side.shared(runs):
+    if experiment.of_one_directory and side_by_side.shared(runs):
         return side_by_side.each(partial(_draw_alone, experiment.directory), wanted, runs)
     return [job(experiment) for job in wanted]
 
@@ -116,7 +116,7 @@ def jobs(
     """Of each figure what is left to do when the tables of all runs have been read."""
     wanted = list(specs)
     numbers = [run.number for run in experiment.runs if run.measured]
-    if not side_by_side.shared(len(numbers)):
+    if not experiment.of_one_directory or not side_by_side.shared(len(numbers)):
         made = [_made(experiment, found, look, kinds, spec) for spec in wanted]
         return [partial(_drawn, *each) for each in zip(made, _gather(experiment, made, numbers), strict=True)]
     parts, common = side_by_side.shares(numbers, len(numbers)), Common(found)

@@ -58,7 +58,7 @@ class Timeline:
             if started is not None and ended is not None:
                 name = f"{command['node']}: {command['argv'][-1] if command['argv'] else ''}"[:40]
                 steps.setdefault(name, ("command", []))[1].append((max(started, 0), ended))
-        events = [(each["applied_ns"], _words(each)) for each in run.document("events.json").get("events", [])
+        events = [(each["applied_ns"], words_of(each)) for each in run.document("events.json").get("events", [])
                   if each.get("applied_ns") is not None]  # fmt: skip
         return Happenings(steps, sorted(events))
 
@@ -108,7 +108,7 @@ class Timeline:
             return style.drawn(figure, spec.file, title, said, rows, request.kinds)
 
 
-def _words(event: Mapping[str, Any]) -> str:
+def words_of(event: Mapping[str, Any]) -> str:
     """`core: rate 10 Mbit/s`."""
     link = str(event.get("link", ""))
     if event.get("down") is not None:

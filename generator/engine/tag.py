@@ -11,12 +11,10 @@ from pathlib import Path
 
 import click
 
-from generator.engine.experiment import Experiment
-from labs import rundir
-from labs.commands.errors import Refused, guarded
+from generator.engine.labelling import relabel
+from labs.commands.errors import guarded
 from labs.commands.options import json_option, pass_context
 from labs.context import Context
-from labs.record import labels
 
 TAKEN_AWAY = re.compile(r"-[^-].+")
 TEXTS = ("--name", "--note")
@@ -56,31 +54,9 @@ def tag_command(
     ewan tag results/20261121T120000Z-parallel-streams +satellite -draft
     ewan tag results/20261121T120000Z-parallel-streams --name "Figure 3" --note "seeds 1 to 5; for section 4"
     """
-    if changes or name is not None or note is not None:
-        with Experiment.load(directory).locked():
-            experiment = Experiment.load(directory)  # as it is when nobody else writes it
-            change(experiment, changes, name, note)
-        rundir.give_back(directory)
-    document = Experiment.load(directory).document
+    document = relabel(directory, changes, name, note)
     if as_json:
         context.reporter.emit({"name": document.name, "tags": document.tags, "note": document.note})
         return
     for what, words in (("name", document.name), ("tags", ", ".join(document.tags)), ("note", document.note)):
         context.reporter.console.print(f"{what}: {words or 'none'}", soft_wrap=True, markup=False)
-
-
-def change(experiment: Experiment, changes: tuple[str, ...], name: str | None, note: str | None) -> None:
-    """Writes them; Refused for words that cannot be taken, and where the record cannot be written."""
-    document = experiment.document
-    try:
-        if name is not None:
-            document.name = labels.name_of(name)
-        if note is not None:
-            document.note = labels.note_of(note)
-        if changes:
-            document.tags = labels.changed(document.tags, changes)
-        experiment.save()
-    except ValueError as error:
-        raise Refused(str(error)) from None
-    except OSError as error:
-        raise Refused(f"{error.filename}: {error.strerror}: run it as who may write there") from None

@@ -1,14 +1,16 @@
-"""`ewan watch`: a view of the links that redraws itself twice a second until Ctrl-C.
+"""`ewan watch`: a view of the links, or of the TCP flows, that redraws itself until Ctrl-C.
 
 One view with --once, one JSON object a line with --json.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 import orjson
@@ -18,53 +20,102 @@ from labs.commands.live import which
 from labs.commands.options import json_option, live_option, pass_context
 from labs.commands.privileges import as_root
 from labs.context import Context
+from labs.flows import Flows
+from labs.flows import view as flow_view
 from labs.plan import Plan
 from labs.sheet import Sheet
 from labs.watch import WINDOW_MS, counters, sample, view
+
+Seen = TypeVar("Seen")
 
 
 @click.command("watch")
 @live_option
 @click.argument("name", required=False)
+@click.option("--flows", "of_flows", is_flag=True, help="the TCP flows: goodput, congestion window, RTT")
 @click.option("--once", is_flag=True, help="one view, then end")
 @json_option
 @guarded
 @pass_context
-def watch_command(context: Context, name: str | None, once: bool, as_json: bool) -> None:
-    """Rate, queue and drops of every link, live; Ctrl-C ends.
+def watch_command(context: Context, name: str | None, of_flows: bool, once: bool, as_json: bool) -> None:
+    """Rate, queue and drops of every link, live, or the TCP flows; Ctrl-C ends.
 
     \b
     ewan watch
     ewan watch dumbbell --once --json
+    ewan watch --flows
     """
     as_root(context)
-    labs, console = context.live(), context.reporter.console
+    labs = context.live()
     lab = which(labs, name)
     plan = labs.load(lab).plan
+    if of_flows:
+        return _watch_flows(context, plan, once, as_json)
     of_kernel = any(link.backend in ("kernel", "tbf") for link in plan.links)
     if of_kernel or not (plan.spinners or plan.hardware):
         raise Refused(
             f"the links of {lab} are made of the kernel's parts, which tell no course of theirs: "
             "bring it up with --emulator user"
         )
+    _show(
+        context,
+        (sample(labs, plan) for _ in itertools.count()),
+        lambda links: {"lab": lab, "window_ms": WINDOW_MS, "links": links},
+        lambda links: _tables(plan, links),
+        lambda: WINDOW_MS / 1000,
+        once=once,
+        as_json=as_json,
+    )
+
+
+def _watch_flows(context: Context, plan: Plan, once: bool, as_json: bool) -> None:
+    """Of a view the goodput is that since the one before it, of the first that of half a second."""
+    flows = Flows(context.live(), plan)
+    try:
+        flows.look()
+        time.sleep(WINDOW_MS / 1000)
+        _show(
+            context,
+            (flows.look() for _ in itertools.count()),
+            lambda found: {"lab": plan.lab, "flows": found},
+            lambda found: [flow_view(plan, found)],
+            lambda: max(flows.wait_s, WINDOW_MS / 1000),
+            once=once,
+            as_json=as_json,
+        )
+    finally:
+        flows.close()
+
+
+def _show(
+    context: Context,
+    samples: Iterator[Seen],
+    document: Callable[[Seen], dict[str, Any]],
+    tables: Callable[[Seen], list[Sheet]],
+    wait_s: Callable[[], float],
+    *,
+    once: bool,
+    as_json: bool,
+) -> None:
+    """Sample after sample, as it is asked for, until Ctrl-C."""
+    console = context.reporter.console
     if as_json or once:
-        while True:
-            links = sample(labs, plan)
+        for found in samples:
             if as_json:
-                sys.stdout.buffer.write(orjson.dumps({"lab": lab, "window_ms": WINDOW_MS, "links": links}) + b"\n")
+                sys.stdout.buffer.write(orjson.dumps(document(found)) + b"\n")
                 sys.stdout.flush()
             else:
-                console.print(*_tables(plan, links), sep="\n")
+                console.print(*tables(found), sep="\n")
             if once:
                 return
-            time.sleep(WINDOW_MS / 1000)
+            time.sleep(wait_s())
     from rich.console import Group
     from rich.live import Live
 
     with suppress(KeyboardInterrupt), Live(console=console, screen=True, auto_refresh=False) as live:
-        while True:
-            live.update(Group(*_tables(plan, sample(labs, plan))), refresh=True)
-            time.sleep(WINDOW_MS / 1000)
+        for found in samples:
+            live.update(Group(*tables(found)), refresh=True)
+            time.sleep(wait_s())
 
 
 def _tables(plan: Plan, links: list[dict[str, Any]]) -> list[Sheet]:

@@ -18,20 +18,27 @@ from labs.context import Context
 from studio.server import api
 from studio.server.areas.descriptions import Descriptions
 from studio.server.areas.experiments import Experiments
+from studio.server.areas.flows import LiveFlows
+from studio.server.areas.replays import Replays
 from studio.server.areas.running import Running
 from studio.server.areas.scenarios import Scenarios
+from studio.server.areas.verdicts import Verdicts
 from studio.server.areas.work import Work
 from studio.server.guard import Access, Guard
 
 
 def make(context: Context, here: Path, page: Path, access: Access, lab: str | None = None) -> ASGIApp:
     """The application; `page`: the directory of the page's files as they were built."""
+    work = Work(context, here, access)
     areas: tuple[api.Area, ...] = (
         Descriptions(here, access, lab),
         Scenarios(here),
-        Work(context, here),
+        Verdicts(context, here),
+        work,
         Running(context, access),
-        Experiments(here),
+        LiveFlows(context),
+        Experiments(context, here, access),
+        Replays(here),
     )
     endpoints = [endpoint for area in areas for endpoint in area.endpoints()]
     described = api.openapi(endpoints)
@@ -49,4 +56,4 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
         *(route for area in areas for route in area.routes()),
         Mount("/", StaticFiles(directory=page)),
     ]
-    return Guard(Starlette(routes=routes), access)
+    return Guard(Starlette(routes=routes, lifespan=lambda app: work.serving()), access)

@@ -46,6 +46,10 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+UNKNOWN = (
+    "this studio does not know this browser: open the address with ?token= that ewan studio printed, "
+    "then open this link once more"
+)
 REFUSED_SOCKET = 4403
 """The code with which a WebSocket is closed before it is accepted; a browser sees status 403."""
 
@@ -107,13 +111,14 @@ class Guard:
 
         if (why := self._strange(headers, "origin" in headers)) is not None:
             return await refuse(HTTPStatus.FORBIDDEN, why)
-        if not self._known(headers):
-            given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [None])[0]
-            if scope["path"] != "/" or scope["method"] != "GET" or not self._access.knows(given):
-                return await refuse(HTTPStatus.UNAUTHORIZED, "open the address that ewan studio printed")
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [None])[0]
+        if scope["path"] == "/" and scope["method"] == "GET" and self._access.knows(given):
+            # What follows # in the address, a browser keeps.
             response = RedirectResponse("/", HTTPStatus.SEE_OTHER)
             response.set_cookie(self._access.cookie, self._access.token, httponly=True, samesite="strict")
             return await response(scope, receive, guarded)
+        if not self._known(headers):
+            return await refuse(HTTPStatus.UNAUTHORIZED, UNKNOWN)
         if self._access.view and scope["method"] not in ("GET", "HEAD") and scope["path"] not in READING:
             return await refuse(HTTPStatus.FORBIDDEN, "this studio was started with --view: nothing can be changed")
         if int(headers.get("content-length", "0") or 0) > MOST_BODY_BYTES:
@@ -173,5 +178,5 @@ class Guard:
         return token if scheme.lower() == "bearer" else None
 
 
-READING = frozenset({"/api/describe", "/api/paths", "/api/scenario/describe"})
+READING = frozenset({"/api/describe", "/api/paths", "/api/scenario/describe", "/api/figure", "/api/verdict"})
 """Requests with a body that change nothing."""

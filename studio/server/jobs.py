@@ -2,15 +2,20 @@
 
 In: the words of a command. Out: results/.studio/jobs/ID/ with job.json (what was asked), out and err (what it said),
 and ended.json (its exit status), so that whoever opens the page again, or starts the server again, finds all of it.
+A job that waits for its turn has waiting.json instead. It begins when no other is at work: whoever ends looks for the
+next one, server or no server; a server looks too, for those whose predecessor was killed.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,17 +32,24 @@ PLACE = RESULTS / ".studio/jobs"
 MOST_SHOWN = 100
 MOST_TOLD_BYTES = 256 << 10
 """Of what a job said; the end of it."""
+BEGINS_S = 10.0
+"""A job that is about to begin and has no process after so long never had one."""
 AROUND = """
-import signal, subprocess, sys
+import os, signal, subprocess, sys
+from pathlib import Path
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the command's affair
 begun = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
-status = subprocess.run(sys.argv[2:], preexec_fn=begun).returncode
-from pathlib import Path
+ended, prefix = Path(sys.argv[1]), int(sys.argv[2])
+status = subprocess.run(sys.argv[3:], preexec_fn=begun).returncode
 from labs import writing
-writing.write(Path(sys.argv[1]), '{"status": %d}' % status)
+writing.write(ended, '{"status": %d}' % status)
+from studio.server.jobs import Jobs
+Jobs(ended.parent.parent, os.environ, sys.argv[3:3 + prefix]).turn()
 """
-"""A process around each command: it writes the exit status, whoever is there to read it."""
-State = Literal["running", "ended", "lost"]
+"""A process around each command: it writes the exit status, whoever is there to read it, and begins what waits."""
+State = Literal["waiting", "running", "ended", "lost"]
+ASKED, WAITS, BEGINS, ENDED, OUT_OF_LINE = "job.json", "waiting.json", "begins.json", "ended.json", "taken-out.json"
+"""Files of a job; the second is renamed to the third when its turn has come, and to the last where it is taken out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +65,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as the page has it. `lost`: its process is gone and left no status, as after a power cut."""
+    """A job as the page has it. `lost`: its process is gone and left no status, as after a power cut. `started`: of one
+    that waits, when it was asked for. `ended`: UNIX time in s."""
 
     id: str
     words: tuple[str, ...]
@@ -62,6 +75,7 @@ class Job:
     status: int | None
     out: str
     err: str
+    ended: float | None = None
 
 
 class UnknownJobError(LookupError):
@@ -69,7 +83,7 @@ class UnknownJobError(LookupError):
 
 
 class Jobs:
-    """Those of one directory, which several servers may use one after the other."""
+    """Those of one directory, which several servers may use, one after the other or at once."""
 
     def __init__(self, place: Path, environment: Mapping[str, str], command: Sequence[str] = ()) -> None:
         self._place, self._environment = place, environment
@@ -79,10 +93,35 @@ class Jobs:
     def start(self, words: Sequence[str]) -> Job:
         """Begins a command; its words are words of a process and never a shell's. OSError where it cannot be."""
         number = self._new()
+        self._begin(number, words)
+        return self.find(number)
+
+    def queue(self, words: Sequence[str]) -> Job:
+        """The same, as soon as no other job is at work, after those that wait already."""
+        number = self._new()
+        told = {"words": list(words), "started": _now()}
+        writing.write(self._place / number / WAITS, orjson.dumps(told))
+        self.turn()
+        return self.find(number)
+
+    def turn(self) -> None:
+        """Begins the first job that waits, where none is at work."""
+        if not self._place.is_dir():
+            return
+        with self._alone():
+            waiting = [number for number in self._numbers() if (self._place / number / WAITS).exists()]
+            if not waiting or any(self._at_work(number) for number in self._numbers()):
+                return
+            place = self._place / waiting[0]
+            (place / WAITS).rename(place / BEGINS)
+            self._begin(waiting[0], orjson.loads((place / BEGINS).read_bytes())["words"])
+
+    def _begin(self, number: str, words: Sequence[str]) -> None:
         place = self._place / number
+        around = [str((place / ENDED).absolute()), str(len(self._command))]
         with (place / "out").open("wb") as out, (place / "err").open("wb") as err:
             child = subprocess.Popen(
-                [sys.executable, "-c", AROUND, str((place / "ended.json").absolute()), *self._command, *words],
+                [sys.executable, "-c", AROUND, *around, *self._command, *words],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
@@ -91,13 +130,18 @@ class Jobs:
             )
         self._children[number] = child
         created = psutil.Process(child.pid).create_time()
-        asked = Asked(number, tuple(words), datetime.now(UTC).isoformat(timespec="seconds"), child.pid, created)
-        writing.write(place / "job.json", orjson.dumps(asdict(asked)))
-        return self.find(number)
+        writing.write(place / ASKED, orjson.dumps(asdict(Asked(number, tuple(words), _now(), child.pid, created))))
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Nobody else begins what waits meanwhile, in no process; it ends with this one."""
+        with (self._place / ".turn").open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def _new(self) -> str:
         self._place.mkdir(parents=True, exist_ok=True)
-        number = 1 + max((int(path.name) for path in self._place.iterdir() if path.name.isdigit()), default=0)
+        number = 1 + max((int(name) for name in self._numbers()), default=0)
         while True:
             try:
                 (self._place / str(number)).mkdir()
@@ -105,42 +149,76 @@ class Jobs:
             except FileExistsError:
                 number += 1
 
+    def _numbers(self) -> list[str]:
+        """Of all jobs, the oldest first."""
+        return sorted((path.name for path in self._place.glob("*") if path.name.isdigit()), key=int)
+
+    def _asked(self, number: str) -> Asked | None:
+        try:
+            return Asked(**orjson.loads((self._place / number / ASKED).read_bytes()))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def _at_work(self, number: str) -> bool:
+        if (self._place / number / ENDED).exists():
+            return False
+        asked = self._asked(number)
+        return asked is not None and self._process(asked) is not None
+
     def find(self, number: str) -> Job:
         """One job as it is now; UnknownJobError."""
         place = self._place / number
         if not number.isdigit():
             raise UnknownJobError(number)
-        try:
-            asked = Asked(**orjson.loads((place / "job.json").read_bytes()))
-        except (OSError, ValueError, TypeError):
-            raise UnknownJobError(number) from None
+        asked = self._asked(number)
+        if asked is None:
+            return self._early(number)
         child = self._children.get(number)
         if child is not None:
             child.poll()  # a child that has ended is taken from the system
+        ended = None
         try:
-            status: int | None = orjson.loads((place / "ended.json").read_bytes())["status"]
+            status: int | None = orjson.loads((place / ENDED).read_bytes())["status"]
             state: State = "ended"
+            ended = (place / ENDED).stat().st_mtime
         except (OSError, ValueError, KeyError):
             status, state = None, "running" if self._process(asked) is not None else "lost"
         out, err = (_end(place / name) for name in ("out", "err"))
-        return Job(number, tuple(asked.words), asked.started, state, status, out, err)
+        return Job(number, tuple(asked.words), asked.started, state, status, out, err, ended)
+
+    def _early(self, number: str) -> Job:
+        """One that has no process yet."""
+        place = self._place / number
+        state: State = "waiting"
+        for name in (WAITS, BEGINS):
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                told = orjson.loads((place / name).read_bytes())
+                if name == BEGINS and time.time() - (place / name).stat().st_mtime > BEGINS_S:
+                    state = "lost"
+                return Job(number, tuple(told["words"]), told["started"], state, None, "", "")
+        raise UnknownJobError(number)
 
     def every(self) -> list[Job]:
         """The newest first."""
-        numbers = sorted((int(path.name) for path in self._place.glob("*") if path.name.isdigit()), reverse=True)
-        found = []
-        for number in numbers[:MOST_SHOWN]:
-            try:
-                found.append(self.find(str(number)))
-            except UnknownJobError:
-                continue
+        found: list[Job] = []
+        for number in reversed(self._numbers()):
+            if len(found) == MOST_SHOWN:
+                break
+            with contextlib.suppress(UnknownJobError):
+                found.append(self.find(number))
         return found
 
     def stop(self, number: str) -> Job:
-        """Asks a job to end, as Ctrl-C does: it takes down what it made."""
-        place = self._place / number
+        """Asks a job to end, as Ctrl-C does: it takes down what it made. One that waits is taken out of the line."""
         found = self.find(number)
-        process = self._process(Asked(**orjson.loads((place / "job.json").read_bytes())))
+        place = self._place / number
+        if found.state == "waiting":
+            with self._alone(), contextlib.suppress(FileNotFoundError):
+                (place / WAITS).rename(place / OUT_OF_LINE)
+                return found
+            found = self.find(number)  # its turn has come meanwhile
+        asked = self._asked(number)
+        process = None if asked is None else self._process(asked)
         if found.state == "running" and process is not None:
             os.killpg(process.pid, signal.SIGINT)
         return self.find(number)
@@ -152,6 +230,10 @@ class Jobs:
         except psutil.NoSuchProcess:
             return None
         return process if alive else None
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _end(path: Path) -> str:

@@ -51,12 +51,15 @@ def test_the_address_gives_a_cookie_and_the_token_is_gone_from_it(client: TestCl
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie and "samesite=strict" in cookie
     assert answer.headers["content-security-policy"] == POLICY and "script-src 'self';" in POLICY
+    again = client.get(f"/?token={access.token}", follow_redirects=False)
+    assert again.status_code == 303, "also of a browser that is known"
 
 
 @pytest.mark.parametrize("path", ["/", "/?token=wrong", "/api/files", "/api/studio", "/page.js", "/api/openapi.json"])
 def test_nothing_is_told_without_the_token(client: TestClient, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 401 and "topology" not in answer.text
+    assert "open the address with ?token= that ewan studio printed" in answer.text and answer.text.count("\n") == 1
 
 
 def test_a_script_may_bring_the_token_itself(client: TestClient, access: Access) -> None:

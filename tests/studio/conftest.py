@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.conftest import Ewan
 from tests.studio.experiments import SCENARIO, Made
 from tests.studio.server import CHROMIUM, FLAGS, HEIGHT, WIDTH, Server
+
+expect.set_options(timeout=15_000)  # the machine is busy with other tests
 
 
 @pytest.fixture
@@ -29,17 +32,25 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def page(browser: Browser, server: Server) -> Iterator[Page]:
-    """The page, in which nothing goes wrong unnoticed, nor is refused by its own Content-Security-Policy."""
+@contextmanager
+def looking(browser: Browser) -> Iterator[Page]:
+    """A person with a browser of his own. Nothing goes wrong unnoticed in the page, nor is refused by its own
+    Content-Security-Policy."""
     wrong: list[str] = []
     with browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}) as context:
         page = context.new_page()
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda line: wrong.append(line.text) if "Content Security" in line.text else None)
-        page.goto(server.url)
         yield page
     assert wrong == []
+
+
+@pytest.fixture
+def page(browser: Browser, server: Server) -> Iterator[Page]:
+    """The page."""
+    with looking(browser) as page:
+        page.goto(server.url)
+        yield page
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from pcapng import FileScanner
 from playwright.sync_api import Page, expect
 
 from tests.conftest import Ewan
+from tests.studio.experiments import SCENARIO
 from tests.studio.server import Server
 from tests.studio.steps import put, save_as, text, until, write
 
@@ -81,15 +82,6 @@ def test_what_is_typed_is_shown_and_never_run(page: Page) -> None:
     assert page.locator("img").count() == 0
 
 
-SCENARIO = """
-name: brief
-title: A brief transfer
-lab: {topology: dumbbell, rtt: 20ms, wan: {rate: 10Mbit/s}}
-steps:
-  - {name: load, from: left1, to: right1, for: 2s, bulk: {}}
-"""
-
-
 def test_a_scenario_is_run_and_its_report_is_read(page: Page, server: Server) -> None:
     (server.place / "brief.scenario.yaml").write_text(SCENARIO)
     page.reload()
@@ -98,12 +90,14 @@ def test_a_scenario_is_run_and_its_report_is_read(page: Page, server: Server) ->
     expect(page.get_by_test_id("scenario-file")).to_have_text("brief.scenario.yaml")
     page.get_by_test_id("run").click()
     job = page.get_by_role("region", name="Runs").get_by_test_id("job-1")
-    expect(job.locator(".state.done")).to_be_visible(timeout=VERIFIED_MS)
+    expect(job.locator("summary .state.done")).to_be_visible(timeout=VERIFIED_MS)
     page.get_by_test_id("page-experiments").click()
-    row = page.get_by_role("row").filter(has_text="brief")
+    row = page.locator("tbody tr").filter(has_text="brief")
     expect(row).to_contain_text("complete")
+    row.get_by_role("link").click()
+    expect(page.frame_locator("iframe").get_by_role("heading", name="A brief transfer")).to_be_visible()
     with page.context.expect_page() as opened:
-        row.get_by_role("link").click()
+        page.get_by_role("link", name="Open the report alone").click()
     expect(opened.value.get_by_role("heading", name="A brief transfer")).to_be_visible()
 
 

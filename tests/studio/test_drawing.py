@@ -1,4 +1,4 @@
-"""A person and the drawing: nodes come and go by pointer and by keys, ELK places them, sides are folded, paths drawn."""
+"""A person and the drawing: nodes come and go by pointer and by keys, ELK places them, sides fold, paths are drawn."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from tests.studio.server import Server
 
 pytestmark = pytest.mark.untimed
 
+DONE_MS = 120_000
 SCENARIO = """# Two events.
 name: brief
 title: A brief transfer
@@ -112,3 +113,46 @@ def test_the_sweep_is_a_small_table(page: Page) -> None:
     page.get_by_test_id("field-congestion").press("Enter")
     expect(table.get_by_role("row")).to_have_count(4)
     assert "sweep: {congestion: [cubic, reno, bic]}" in text(page)
+
+
+def test_what_it_costs_is_said_before_it_is_run(page: Page) -> None:
+    """Of a lab and of a scenario; a text that changes has another verdict, and one that is wrong has none."""
+    cost = re.compile("a second with all pairs sending takes about|virtual kernel is not built")
+    expect(page.get_by_test_id("verdict-virtual")).to_contain_text(cost, timeout=DONE_MS)
+    expect(page.get_by_test_id("verdict-live")).to_contain_text(re.compile("runs here|more than|refused|not known"))
+    shown(page)
+    verdict = page.locator(".scenario").get_by_test_id("verdict-virtual")
+    expect(verdict).to_contain_text(re.compile("its runs take about .* of wall time"), timeout=DONE_MS)
+    write(page, SCENARIO.replace("reno]", "nosuch]"))
+    expect(page.locator(".scenario").get_by_test_id("verdict-live")).to_contain_text("✗ is refused: congestion control")
+    write(page, SCENARIO.replace("20ms", "20"))
+    expect(verdict).to_have_count(0)
+
+
+def test_runs_wait_for_each_other(page: Page, server: Server) -> None:
+    """Three are begun; in the middle one is taken out, the page is loaded again and the server killed and started.
+    Each point of the sweep is told with its result."""
+    (server.place / "brief.scenario.yaml").write_text(SCENARIO)
+    page.goto(f"{server.url}#/scenario/brief.scenario.yaml")
+    expect(page.get_by_test_id("scenario-file")).to_have_text("brief.scenario.yaml")
+    for _ in range(3):
+        page.get_by_test_id("run").click()
+    runs = page.get_by_role("region", name="Runs")
+    waiting = page.get_by_test_id("waiting").get_by_role("listitem")
+    expect(waiting).to_have_count(2)
+    expect(runs.get_by_test_id("job-1").locator(".state.running").first).to_be_visible()
+    waiting.nth(0).get_by_role("button", name="Take brief, virtual out").click()
+    expect(waiting).to_have_count(1)
+    expect(runs.get_by_test_id("job-3").locator(".state")).to_have_text("waiting")
+    server.kill()
+    server.start()
+    page.goto(server.url)
+    page.get_by_test_id("page-scenario").click()
+    for number in (1, 3):
+        done = runs.get_by_test_id(f"job-{number}").locator("summary .state.done")
+        expect(done).to_be_visible(timeout=DONE_MS)
+    rows = runs.get_by_test_id("job-3").get_by_test_id("sweep").get_by_role("row")
+    expect(rows.nth(0)).to_contain_text("aggregate goodput (Mbit/s)")
+    for at, congestion in ((1, "cubic"), (2, "reno")):
+        expect(rows.nth(at)).to_contain_text(re.compile(f"^{congestion}done[5-9]\\.[0-9]"))
+    assert len(list((server.place / "results/.studio/jobs").glob("*/ended.json"))) == 2

@@ -1,13 +1,19 @@
 // The page: its head with the ways to its pages, and the one that is shown.
 
 import type { ReactElement } from "react";
-import { hashOf, PAGES, type PageName, placeOf, useHash } from "./common/route";
+import { CopyLink } from "./common/Copy";
+import { hashOf, PAGES, placeOf, useHash } from "./common/route";
 import { StudioState, useStudio } from "./common/studio";
 import { ExperimentsPage } from "./experiments/ExperimentsPage";
 import { LabPage } from "./lab/LabPage";
+import { ReplayPage } from "./replay/ReplayPage";
 import { ScenarioPage } from "./scenario/ScenarioPage";
 
-const NAMES: Record<PageName, string> = { lab: "Lab", scenario: "Scenario", experiments: "Experiments" };
+const NAMES: Record<(typeof PAGES)[number], string> = {
+  lab: "Lab",
+  scenario: "Scenario",
+  experiments: "Experiments",
+};
 
 export function App() {
   return (
@@ -37,6 +43,7 @@ function Pages(): ReactElement {
           ))}
         </nav>
         {view && <span className="up">view only</span>}
+        <CopyLink />
         <output className={told?.wrong ? "wrong" : ""} data-testid="told">
           {told?.text ?? ""}
         </output>
@@ -44,7 +51,8 @@ function Pages(): ReactElement {
       {/* The lab goes on while another page is looked at: its terminal, its courses. */}
       <LabPage shown={place.page === "lab"} asked={place.page === "lab" ? (place.words[0] ?? null) : null} />
       {place.page === "scenario" && <ScenarioPage asked={place.words[0] ?? null} />}
-      {place.page === "experiments" && <ExperimentsPage />}
+      {place.page === "experiments" && <ExperimentsPage words={place.words} query={place.query} />}
+      {place.page === "replay" && <ReplayPage key={place.words.slice(0, 2).join("/")} words={place.words} />}
     </div>
   );
 }

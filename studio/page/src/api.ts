@@ -67,22 +67,11 @@ export interface Job {
   id: string;
   words: string[];
   started: string;
-  state: "running" | "ended" | "lost";
+  state: "waiting" | "running" | "ended" | "lost";
   status: number | null;
   out: string;
   err: string;
-}
-export interface Experiment {
-  directory: string;
-  status: string;
-  scenario: string;
-  began: string;
-  clock: string;
-  runs: string;
-  verified: string;
-  result: string;
-  name: string;
-  tags: string[];
+  ended: number | null; // UNIX time in s
 }
 export interface Up {
   lab: string;
@@ -97,6 +86,7 @@ export interface Moment {
   rate_bps: number;
   queue_bytes: number;
   dropped_packets: number;
+  marked_packets?: number; // by ECN, where that is told
   lateness_ns: number;
 }
 
@@ -123,7 +113,7 @@ export async function ask<T>(method: string, path: string, body?: unknown): Prom
   throw new RefusedError(why);
 }
 
-const part = encodeURIComponent;
+export const part = encodeURIComponent;
 
 export const api = {
   about: () => ask<About>("GET", "/api/studio"),
@@ -138,7 +128,6 @@ export const api = {
   begin: (kind: string, name: string, more: { runtime?: string; where?: string } = {}) =>
     ask<Job>("POST", "/api/jobs", { kind, name, ...more }),
   stop: (id: string) => ask<Job>("POST", `/api/jobs/${part(id)}/stop`),
-  experiments: () => ask<Experiment[]>("GET", "/api/experiments"),
   live: () => ask<Up[]>("GET", "/api/live"),
   set: (lab: string, link: string, words: Record<string, string>, direction: Heading | "both") =>
     ask<unknown>("POST", `/api/live/${part(lab)}/links/${part(link)}/set`, { words, direction }),
@@ -155,6 +144,16 @@ export async function captured(lab: string, place: string, filter: string, longe
   });
   if (!answer.ok) throw new RefusedError(((await answer.json()) as { error: string }).error);
   return answer.blob();
+}
+
+/** A file of this server as the browser keeps it; RefusedError. */
+export async function fetched(path: string): Promise<{ name: string; content: Blob }> {
+  const answer = await fetch(path).catch(() => {
+    throw new RefusedError("the server does not answer: is ewan studio still running?");
+  });
+  if (!answer.ok) throw new RefusedError(((await answer.json()) as { error: string }).error);
+  const told = /filename="?([^";]+)"?/.exec(answer.headers.get("content-disposition") ?? "");
+  return { name: told?.[1] ?? path.split("/").pop() ?? "file", content: await answer.blob() };
 }
 
 /** A WebSocket of this server. */

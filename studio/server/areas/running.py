@@ -104,7 +104,7 @@ class Running:
         await socket.accept()
         try:
             frames = await asyncio.to_thread(self._live.frames, lab)
-            async with _ends_with(socket) as gone:
+            async with ends_with(socket) as gone:
                 while not gone.is_set():
                     moments = await asyncio.to_thread(frames.next)
                     await socket.send_bytes(orjson.dumps(moments))
@@ -149,7 +149,7 @@ class Running:
         except files.RefusedError as error:
             return await socket.close(GONE, str(error)[:120])
         try:
-            async with _ends_with(socket) as gone:
+            async with ends_with(socket) as gone:
                 ending = asyncio.create_task(_after(gone, capture.close))
                 async for piece in capture.pieces():
                     await socket.send_text(piece.decode(errors="replace"))
@@ -195,7 +195,7 @@ class Running:
 
 
 @contextlib.asynccontextmanager
-async def _ends_with(socket: WebSocket) -> AsyncIterator[asyncio.Event]:
+async def ends_with(socket: WebSocket) -> AsyncIterator[asyncio.Event]:
     """An event that is set when the other end goes."""
     gone = asyncio.Event()
 

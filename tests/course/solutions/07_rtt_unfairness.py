@@ -23,6 +23,7 @@ def solve(desk: Desk) -> dict[str, str | dict[str, str]]:
     law = (4 * near + waiting) / (near + waiting)
     far = f"{4 * near * 1000:.0f}ms"
     reno, reno_rtts = ratios(desk, pair, far=far, congestion="reno")
+    twice, twice_rtts = ratios(desk, pair, far=f"{2 * near * 1000:.0f}ms", congestion="reno")
     cubic, cubic_rtts = ratios(desk, pair, far=far, congestion="cubic")
     shared, shared_rtts = ratios(desk, deep, buffer="90pkt")
     return {
@@ -31,6 +32,7 @@ def solve(desk: Desk) -> dict[str, str | dict[str, str]]:
         "measured": f"{reno:.3f}",
         "exponent": f"{log(reno) / log(reno_rtts):.2f}",
         "between": "the flows lose at the same moments often, but not always",
+        "twice": f"{log(twice) / log(twice_rtts):.2f}",
         "cubic_law": f"{law**0.25:.3f}",
         "cubic_measured": f"{cubic:.3f}",
         "cubic_exponent": f"{log(cubic) / log(cubic_rtts):.2f}",

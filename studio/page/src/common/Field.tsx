@@ -8,13 +8,14 @@ interface FieldProps {
   placeholder?: string;
   onSet: (value: string) => void;
   disabled?: boolean;
+  clears?: boolean; // it may be left empty
 }
 
 /** A value that takes effect with Enter, or when the field is left. */
-export function Field({ label, value, placeholder, onSet, disabled }: FieldProps) {
+export function Field({ label, value, placeholder, onSet, disabled, clears }: FieldProps) {
   const [typed, setTyped] = useState<string | null>(null);
   const end = () => {
-    if (typed !== null && typed !== value && typed !== "") onSet(typed);
+    if (typed !== null && typed !== value && (typed !== "" || clears)) onSet(typed);
     setTyped(null);
   };
   return (

@@ -5,8 +5,13 @@ import { useStudio } from "./studio";
 
 const MOST = 20;
 
+/** Whether a job is an experiment, which waits for its turn. */
+export const isRun = (job: Job): boolean => job.words[0] === "run";
+
+/** Work on labs. */
 export function Jobs() {
-  const { jobs, view, now, fail } = useStudio();
+  const { jobs: all, view, now, fail } = useStudio();
+  const jobs = all.filter((job) => !isRun(job));
   const stop = (job: Job) => api.stop(job.id).then(now, (error: Error) => fail(error.message));
   return (
     <ul className="jobs">
@@ -29,14 +34,13 @@ export function Jobs() {
   );
 }
 
-function stateOf(job: Job): string {
-  if (job.state === "running") return "running";
-  if (job.state === "lost") return "lost";
+export function stateOf(job: Job): string {
+  if (job.state !== "ended") return job.state;
   return job.status === 0 ? "done" : job.status === 1 ? "outside" : "refused";
 }
 
 /** The command as a person would type it. */
-function told(job: Job): string {
+export function told(job: Job): string {
   const words = job.words.map((word) => (word.startsWith("/") ? (word.split("/").pop() ?? word) : word));
   return `ewan ${words.join(" ")}`;
 }

@@ -1,52 +1,22 @@
-// Experiments of the directory, with their reports.
+// Experiments of the directory: all of them, one of them, two beside each other. The address says which.
+// `#/experiments?tag=figure`, `#/experiments/NAME/certificates/ID`, `#/experiments/NAME/beside/OTHER`.
 
-import { api } from "../api";
-import { useAsked } from "../common/asked";
-import { useStudio } from "../common/studio";
+import { Beside } from "./Beside";
+import { List } from "./List";
+import { One } from "./One";
+import "./experiments.css";
 
-export function ExperimentsPage() {
-  const { fail } = useStudio();
-  const [experiments] = useAsked(api.experiments, [], fail);
-  return (
-    <section className="whole" aria-label="Experiments">
-      <table>
-        <thead>
-          <tr>
-            <th>experiment</th>
-            <th>runs</th>
-            <th>status</th>
-            <th>result</th>
-          </tr>
-        </thead>
-        <tbody>
-          {experiments.map((each) => {
-            const place = each.directory.split("/").pop() ?? "";
-            return (
-              <tr key={place}>
-                <td>
-                  <a
-                    href={`/results/${encodeURIComponent(place)}/report.html`}
-                    target="_blank"
-                    rel="noreferrer"
-                  >
-                    {each.name || each.scenario || place}
-                  </a>
-                  <div className="quiet">
-                    {each.began.slice(0, 16).replace("T", " ")} {each.clock} {each.tags.join(" ")}
-                  </div>
-                </td>
-                <td>{each.runs}</td>
-                <td>
-                  {each.status}
-                  {each.verified === "no" ? ", not verified" : ""}
-                </td>
-                <td>{each.result}</td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-      {experiments.length === 0 && <p className="quiet">There are no experiments here yet.</p>}
-    </section>
-  );
+interface Props {
+  words: string[];
+  query: URLSearchParams;
+}
+
+export function ExperimentsPage({ words, query }: Props) {
+  const [name, part, ...rest] = words;
+  if (name === undefined) return <List query={query} />;
+  if (part === "beside" && rest[0] !== undefined)
+    return (
+      <Beside key={`${name}/${rest[0]}`} first={name} second={rest[0]} line={rest[1] ?? ""} query={query} />
+    );
+  return <One key={name} name={name} part={part ?? ""} rest={rest} query={query} />;
 }

@@ -4,10 +4,12 @@ import { ReactFlowProvider } from "@xyflow/react";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { withLayout, without, withValue } from "../common/edit";
 import { Editor } from "../common/editor/Editor";
-import { hashOf } from "../common/route";
+import { hashOf, placeOf } from "../common/route";
 import { useStudio } from "../common/studio";
+import { Verdict } from "../common/Verdict";
 import { ArrangeButtons } from "./ArrangeButtons";
 import type { Places } from "./canvas/arrange";
+
 import { Canvas, type Selected } from "./canvas/Canvas";
 import { namesOf } from "./canvas/shown";
 import { useLabDocument } from "./document";
@@ -62,7 +64,9 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
       openFile({ name: first, where: "here" }).catch((error: Error) => fail(error.message));
   }, [first, openFile, fail]);
   useEffect(() => {
-    if (shown) history.replaceState(null, "", tag === null ? hashOf("lab") : hashOf("lab", name));
+    // Somebody may have gone to another page meanwhile.
+    if (shown && placeOf(location.hash).page === "lab")
+      history.replaceState(null, "", tag === null ? hashOf("lab") : hashOf("lab", name));
   }, [shown, name, tag]);
   useEffect(() => {
     if (lab === null) setTerminal(null);
@@ -180,6 +184,9 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
               onSelect={setSelected}
               onRemove={remove}
             />
+            {lab === null && shown && (
+              <Verdict name={name} where={document.where ?? "here"} text={text} right={refusal === null} />
+            )}
             <Pairs
               drawing={drawing}
               onLink={(name) => setSelected({ kind: "link", name })}

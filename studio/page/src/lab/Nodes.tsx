@@ -7,7 +7,9 @@ import { useStudio } from "../common/studio";
 import type { Selected } from "./canvas/Canvas";
 import { namesOf } from "./canvas/shown";
 import type { LabDocument } from "./document";
+import { FlowsPanel } from "./flows/FlowsPanel";
 import { KINDS, NAME, type NodeKind, withLink, withName, withNode } from "./graph";
+
 import { Packets } from "./Packets";
 import { RoutingTable } from "./RoutingTable";
 import { kindOf } from "./Start";
@@ -45,6 +47,7 @@ export function Nodes(props: Props) {
           Shell in {node}
         </button>
       )}
+      {node && lab && <FlowsPanel key={`flows of ${node}`} lab={lab} node={node} />}
       {node && lab && !view && <Packets key={node} lab={lab} places={[node]} />}
     </section>
   );

@@ -1,7 +1,7 @@
 // What is done with the lab: bring it up, verify it, take it down, run it in the virtual clock.
 
 import { api } from "../api";
-import { Jobs } from "../common/Jobs";
+import { isRun, Jobs } from "../common/Jobs";
 import { useStudio } from "../common/studio";
 import type { LabDocument } from "./document";
 
@@ -9,7 +9,8 @@ export function Work({ document }: { document: LabDocument }) {
   const { labs, jobs, view, now, fail } = useStudio();
   const lab = document.drawing?.lab ?? null;
   const up = labs.some((each) => each.lab === lab);
-  const busy = jobs.some((job) => job.state === "running");
+  const busy = jobs.some((job) => job.state === "running" && !isRun(job));
+  const beside = jobs.some((job) => job.state === "running" && isRun(job));
   const wrong = document.refusal !== null;
   const work = async (begin: () => Promise<unknown>) => {
     try {
@@ -50,6 +51,7 @@ export function Work({ document }: { document: LabDocument }) {
           Take down
         </button>
       </fieldset>
+      {beside && <p className="quiet">A run is at work: links that are verified meanwhile may be late.</p>}
       <Jobs />
     </section>
   );

@@ -4,14 +4,15 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { linesOf, withValue } from "../common/edit";
 import { Editor } from "../common/editor/Editor";
 import type { Schema } from "../common/editor/words";
-import { Jobs } from "../common/Jobs";
 import { hashOf } from "../common/route";
 import { useStudio } from "../common/studio";
 import { duration, time } from "../common/units";
+import { Verdict } from "../common/Verdict";
 import { scenarios } from "./api";
 import { Begin } from "./Begin";
 import { useScenarioDocument } from "./document";
 import { Events } from "./Events";
+import { Runs } from "./Runs";
 import { Sweep } from "./Sweep";
 import { TimeLine } from "./TimeLine";
 import { eventsOf, type Placed } from "./times";
@@ -124,14 +125,18 @@ export function ScenarioPage({ asked }: { asked: string | null }) {
           onEvent={(event) => setLooked({ step: null, event })}
           onMove={(number, ns) => change(withValue(text, ["events", number, "at"], duration(ns)))}
         />
+        <Verdict
+          name={name}
+          where={document.where ?? "here"}
+          text={text}
+          scale={scale}
+          right={refusal === null}
+        />
         <div className="columns">
           <Events document={document} events={events} links={outline?.links ?? []} looked={looked.event} />
           {outline && <Sweep document={document} outline={outline} onPoint={setPoint} />}
         </div>
-        <section aria-label="Runs">
-          <h2>Runs</h2>
-          <Jobs />
-        </section>
+        <Runs />
       </div>
     </div>
   );

@@ -3,9 +3,11 @@
 import { type KeyboardEvent, type PointerEvent, useRef, useState } from "react";
 import { duration, time } from "../common/units";
 import type { Outline, StepOutline } from "./api";
-import { moved, type Placed, snapped, spanOf, ticksOf } from "./times";
+import { lanesOf, moved, type Placed, snapped, spanOf, ticksOf } from "./times";
 
 const SHOWN_BARS = 24;
+const LETTER = 1 / 85; // of the line's width, at 1280 pixels
+const LANE = 26;
 
 interface Props {
   outline: Outline | null;
@@ -43,15 +45,23 @@ export function TimeLine({ outline, events, locked, looked, onStep, onEvent, onM
           onLook={() => onStep(number)}
         />
       ))}
-      {links.map((link) => (
-        <EventRow key={link} link={link} span={span}>
-          {events
-            .filter((each) => each.link === link)
-            .map((each) => (
+      {links.map((link) => {
+        const own = events.filter((each) => each.link === link);
+        const lanes = lanesOf(
+          own.map((each) => ({
+            at: (each.at_ns ?? 0) / span,
+            letters: each.at.length + each.words.length + 1,
+          })),
+          LETTER,
+        );
+        return (
+          <EventRow key={link} link={link} lanes={Math.max(...lanes) + 1}>
+            {own.map((each, at) => (
               <Mark
                 key={each.number}
                 event={each}
                 span={span}
+                lane={lanes[at] ?? 0}
                 locked={locked || !each.movable}
                 looked={looked.event === each.number}
                 onLook={() => onEvent(each.number)}
@@ -59,8 +69,9 @@ export function TimeLine({ outline, events, locked, looked, onStep, onEvent, onM
                 onMove={(ns) => onMove(each.number, ns)}
               />
             ))}
-        </EventRow>
-      ))}
+          </EventRow>
+        );
+      })}
     </section>
   );
 }
@@ -119,13 +130,15 @@ function StepRow({ step, span, ends, looked, onLook }: RowProps) {
   );
 }
 
-function EventRow({ link, children }: { link: string; span: number; children: React.ReactNode }) {
+function EventRow({ link, lanes, children }: { link: string; lanes: number; children: React.ReactNode }) {
   return (
     <>
       <div className="name">
         <b>{link}</b> <span className="quiet">events</span>
       </div>
-      <div className="track events">{children}</div>
+      <div className="track events" style={{ height: `${lanes * LANE + 4}px` }}>
+        {children}
+      </div>
     </>
   );
 }
@@ -133,6 +146,7 @@ function EventRow({ link, children }: { link: string; span: number; children: Re
 interface MarkProps {
   event: Placed;
   span: number;
+  lane: number;
   locked: boolean;
   looked: boolean;
   onLook: () => void;
@@ -140,7 +154,7 @@ interface MarkProps {
   onMove: (ns: number) => void;
 }
 
-function Mark({ event, span, locked, looked, onLook, onHold, onMove }: MarkProps) {
+function Mark({ event, span, lane, locked, looked, onLook, onHold, onMove }: MarkProps) {
   const from = useRef<{ x: number; at: number } | null>(null);
   const at = event.at_ns ?? 0;
   const down = (press: PointerEvent<HTMLButtonElement>) => {
@@ -173,7 +187,7 @@ function Mark({ event, span, locked, looked, onLook, onHold, onMove }: MarkProps
       type="button"
       role="slider"
       className={`mark-of-event ${looked ? "looked" : ""}`}
-      style={{ left: `${(100 * Math.min(at, span)) / span}%` }}
+      style={{ left: `${(100 * Math.min(at, span)) / span}%`, top: `${lane * LANE + 2}px` }}
       aria-label={`${event.link}: ${event.words}`}
       aria-valuemin={0}
       aria-valuemax={Math.round(span / 1e6)}

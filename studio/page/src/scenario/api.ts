@@ -50,7 +50,27 @@ export interface Choice {
   point: number;
 }
 
+export interface Standing {
+  parameters: Record<string, string | number>;
+  runs: number;
+  became: Record<string, number>;
+  error: string;
+  results: string[];
+}
+export interface Progress {
+  directory: string;
+  status: string;
+  stage: string;
+  began: string;
+  varying: string[];
+  metrics: string[];
+  points: Standing[];
+  points_in_all: number;
+  report: boolean;
+}
+
 export const scenarios = {
+  points: (job: string) => ask<Progress | null>("GET", `/api/jobs/${encodeURIComponent(job)}/points`),
   schema: () => ask<unknown>("GET", "/api/scenario/schema"),
   describe: ({ name, text, where }: Kept, choice: Choice) =>
     ask<{ outline: Outline | null; refusal: Refusal | null }>("POST", "/api/scenario/describe", {

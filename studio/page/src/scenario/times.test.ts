@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { duration, nsOf } from "../common/units";
-import { eventsOf, moved, nice, snapped, spanOf, stepOf, ticksOf } from "./times";
+import { eventsOf, lanesOf, moved, nice, snapped, spanOf, stepOf, ticksOf } from "./times";
 
 const S = 1e9;
 
@@ -67,4 +67,12 @@ test("events are those of the text, ahead of what the server told", () => {
   assert.equal(eventsOf("a: {", told), null);
   assert.deepEqual(eventsOf("steps: []\n", told), []);
   assert.ok(spanOf(null, found) > 8 * S);
+});
+
+test("marks that are close stand below each other", () => {
+  const mark = (at: number) => ({ at, letters: 8 });
+  assert.deepEqual(lanesOf([mark(0), mark(0.5), mark(0.9)], 0.01), [0, 0, 0]);
+  assert.deepEqual(lanesOf([mark(0.5), mark(0.51), mark(0.52), mark(0.61)], 0.01), [0, 1, 2, 0]);
+  assert.deepEqual(lanesOf([mark(0.51), mark(0.5)], 0.01), [1, 0]);
+  assert.deepEqual(lanesOf([], 0.01), []);
 });

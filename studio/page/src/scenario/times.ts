@@ -56,6 +56,21 @@ export function moved(key: string, large: boolean, at: number, span: number): nu
   }
 }
 
+/** In which lane each mark stands, so that words of marks that are close do not lie over each other. `wide`: of the line, what a letter takes. */
+export function lanesOf(marks: { at: number; letters: number }[], wide: number): number[] {
+  const lanes = marks.map(() => 0);
+  const free: number[] = []; // of each lane, from where on it is
+  const order = marks.map((_, number) => number).sort((a, b) => (marks[a]?.at ?? 0) - (marks[b]?.at ?? 0));
+  for (const number of order) {
+    const mark = marks[number] as { at: number; letters: number };
+    const found = free.findIndex((until) => until <= mark.at);
+    const lane = found < 0 ? free.length : found;
+    lanes[number] = lane;
+    free[lane] = mark.at + (mark.letters + 2) * wide;
+  }
+  return lanes;
+}
+
 /** An event as the text has it at this moment; `at_ns` null: a parameter decides, and the server has not told yet. */
 export interface Placed {
   number: number;

@@ -2,9 +2,9 @@
 
 import { EdgeLabelRenderer, type EdgeProps, useInternalNode } from "@xyflow/react";
 import { memo, useEffect, useRef } from "react";
-import type { DrawnLink } from "../../api";
+import type { DrawnLink, Moment } from "../../api";
 import { rate, size } from "../../common/units";
-import { useWatched } from "../frames";
+import { type Now, useWatched } from "../frames";
 import { type Place, RADIUS } from "./labels";
 import { linkWords, usePlace } from "./words";
 
@@ -60,6 +60,20 @@ export const LinkEdge = memo(function LinkEdge({ id, source, target, data, selec
   );
 });
 
+/** What the fuller direction sends, the longer queue, and what both lost and marked. */
+function nowWords({ forward, backward }: Now): string {
+  const fuller = (backward?.rate_bps ?? 0) > (forward?.rate_bps ?? 0) ? backward : forward;
+  if (!fuller) return "";
+  const both = (of: (each: Moment) => number) => [forward, backward].map((each) => (each ? of(each) : 0));
+  const queue = Math.max(...both((each) => each.queue_bytes));
+  const [lost, marked] = [both((each) => each.dropped_packets), both((each) => each.marked_packets ?? 0)];
+  const counted = (counts: number[], word: string) => {
+    const sum = counts.reduce((all, each) => all + each, 0);
+    return sum > 0 ? `, ${sum} ${word}` : "";
+  };
+  return `${rate(fuller.rate_bps)}, queue ${size(queue)}${counted(lost, "lost")}${counted(marked, "marked")}`;
+}
+
 interface WordsProps {
   link: DrawnLink;
   down: boolean;
@@ -72,16 +86,25 @@ function LinkWords({ link, down, place, x, y }: WordsProps) {
   const frames = useWatched();
   const shown = useRef<HTMLSpanElement>(null);
   useEffect(() => {
+    let last: Now = { forward: undefined, backward: undefined };
     let told = 0;
-    return frames.watch(link.name, ({ forward, backward }) => {
-      const now = performance.now();
-      if (!shown.current || now - told < TOLD_MS) return;
-      told = now;
-      const fuller = (backward?.rate_bps ?? 0) > (forward?.rate_bps ?? 0) ? backward : forward;
-      const queue = Math.max(forward?.queue_bytes ?? 0, backward?.queue_bytes ?? 0);
-      const text = fuller && !down ? `${rate(fuller.rate_bps)}, queue ${size(queue)}` : "";
-      if (shown.current.textContent !== text) shown.current.textContent = text;
+    let timer = 0;
+    const tell = () => {
+      timer = 0;
+      told = performance.now();
+      const text = down ? "" : nowWords(last);
+      if (shown.current && shown.current.textContent !== text) shown.current.textContent = text;
+    };
+    const ends = frames.watch(link.name, (now) => {
+      last = now;
+      const left = told + TOLD_MS - performance.now();
+      if (left <= 0) tell();
+      else if (timer === 0) timer = window.setTimeout(tell, left);
     });
+    return () => {
+      clearTimeout(timer);
+      ends();
+    };
   }, [frames, link.name, down]);
   const marked = link.bottleneck_of > 0;
   const { name, text } = linkWords(link);

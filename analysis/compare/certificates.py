@@ -1,0 +1,61 @@
+"""What the labs of two runs were measured to do: what differs. Pure.
+
+In: two certificates. Out: rows of words. What was configured, a verdict and a tolerance differ or not; a measured value
+differs where it is further apart than the expanded uncertainties of both together.
+"""
+
+from __future__ import annotations
+
+from analysis.compare.descriptions import Difference
+from labs.record import Certificate, Row
+from labs.units.shown import NONE, written
+
+ARROWS = {"forward": "→", "backward": "←"}
+DIGITS = 6
+
+
+def of_certificates(first: Certificate | None, second: Certificate | None) -> list[Difference]:
+    """A row for each quantity that is not the same in both; one alone where a lab has no certificate."""
+    if first is None or second is None:
+        sides = ["none" if each is None else _verdict(each) for each in (first, second)]
+        return [] if first is second else [Difference("certificate", *sides)]
+    one, two = ({(row.link, row.direction, row.quantity): row for row in each.rows} for each in (first, second))
+    policies = [Difference("policy", first.policy, second.policy)] if first.policy != second.policy else []
+    verdicts = [_verdict(each) for each in (first, second)]
+    return [
+        *([Difference("verdict", verdicts[0], verdicts[1])] if verdicts[0] != verdicts[1] else []),
+        *policies,
+        *(
+            Difference(f"{key[0]} {ARROWS.get(key[1], key[1])} {key[2]}", _words(one.get(key)), _words(two.get(key)))
+            for key in dict.fromkeys([*one, *two])
+            if _differ(one.get(key), two.get(key))
+        ),
+    ]
+
+
+def _verdict(found: Certificate) -> str:
+    return "verified" if found.passed else "NOT verified"
+
+
+def _differ(first: Row | None, second: Row | None) -> bool:
+    if first is None or second is None:
+        return True
+    decided = [(row.unit, row.configured, row.tolerance, row.verdict) for row in (first, second)]
+    if decided[0] != decided[1] or (first.measured is None) != (second.measured is None):
+        return True
+    if first.measured is None or second.measured is None:
+        return False
+    apart = sum(row.uncertainty.expanded for row in (first, second) if row.uncertainty is not None)
+    return abs(first.measured - second.measured) > apart
+
+
+def _words(row: Row | None) -> str:
+    """`9.99Mbit/s of 10Mbit/s ± 10kbit/s, ok`."""
+    if row is None:
+        return NONE
+    words = written(row.measured, row.unit, DIGITS)
+    if row.configured is not None:
+        words += f" of {written(row.configured, row.unit, DIGITS)}"
+    if row.tolerance is not None:
+        words += f" ± {written(row.tolerance, row.unit, 2)}"
+    return f"{words}, {row.verdict}"

@@ -1,0 +1,101 @@
+"""Two experiments in one figure: their runs together, with one more parameter, which says whose a run is.
+
+In: two experiments. Out: one that figures are drawn of, and its summary. The runs of the second are numbered after
+those of the first. What each of the two has one value of, and not the same, is what tells them apart: it is no
+parameter of the runs any more.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from analysis import disturbed, load, summary
+from analysis.load import ExperimentResults, RunResults
+from labs.record.quantities import Quantity
+
+EXPERIMENT = "experiment"
+"""The parameter."""
+FIRST, SECOND = "first", "second"
+
+
+class Both(ExperimentResults):
+    """`document` is that of the first, but for its status."""
+
+    of_one_directory = False
+
+    def __init__(self, first: ExperimentResults, second: ExperimentResults) -> None:
+        self.first, self.second = first, second
+        self.names = _names(first, second)
+        self.apart = tuple(constants_apart(first, second))
+        self.offset = max((run.number for run in first.runs), default=0)
+        super().__init__(first.directory, first.document)
+
+    def _runs(self) -> Iterator[RunResults]:
+        for side, name, offset in self.sides:
+            for run in side.runs:
+                parameters = self.parameters_of(run.parameters, name)
+                yield dataclasses.replace(run, number=run.number + offset, parameters=parameters)
+
+    @property
+    def sides(self) -> tuple[tuple[ExperimentResults, str, int], ...]:
+        """Each with its name and what is added to the numbers of its runs."""
+        return (self.first, self.names[0], 0), (self.second, self.names[1], self.offset)
+
+    def parameters_of(self, own: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """Of a run of the experiment of that name."""
+        return {EXPERIMENT: name} | {key: value for key, value in own.items() if key not in self.apart}
+
+    def summary(self, wanted: Iterable[Quantity]) -> dict[str, Any]:
+        """What a figure of these metrics needs; LoadError where a table is damaged."""
+        asked = list(wanted)
+        runs: list[dict[str, Any]] = []
+        points: list[dict[str, Any]] = []
+        found: dict[str, Any] = {}
+        for side, name, offset in self.sides:
+            own = summary.for_figure(side, asked)
+            found = found or own
+            runs += [
+                {
+                    **run,
+                    "number": run["number"] + offset,
+                    "parameters": self.parameters_of(run["parameters"], name),
+                }
+                for run in own["runs"]
+            ]
+            points += [
+                {
+                    **point,
+                    "parameters": self.parameters_of(point["parameters"], name),
+                    "runs": [number + offset for number in point["runs"]],
+                }
+                for point in own["points"]
+            ]
+        total = disturbed.together(runs)
+        kept = {key: value for key, value in found.items() if key != "disturbed"}
+        told = {} if total is None else {"disturbed": total}
+        normalise = {"by": EXPERIMENT, "to": self.names[0]}
+        return {**kept, **told, "runs": runs, "points": points, "normalise": normalise}
+
+
+def _names(first: ExperimentResults, second: ExperimentResults) -> tuple[str, str]:
+    """What a person calls them, or what tells them apart."""
+    called = (first.document.name, second.document.name)
+    if all(called) and called[0] != called[1]:
+        return called
+    apart = constants_apart(first, second)
+    if apart:
+        one, two = (", ".join(load.word(key, values[at]) for key, values in apart.items()) for at in (0, 1))
+        return one, two
+    return FIRST, SECOND
+
+
+def constants_apart(first: ExperimentResults, second: ExperimentResults) -> dict[str, tuple[str, str]]:
+    """Parameters that each has one value of, and not the same."""
+    found = {}
+    for name in dict.fromkeys(name for side in (first, second) for run in side.runs for name in run.parameters):
+        values = [{str(run.parameters.get(name)) for run in side.runs} for side in (first, second)]
+        if all(len(each) == 1 for each in values) and values[0] != values[1]:
+            found[name] = (values[0].pop(), values[1].pop())
+    return found

@@ -1,0 +1,33 @@
+"""One figure of an experiment, or of two together, as `ewan plot` and Studio draw it.
+
+In: directories, what is asked for. Out: the experiment and the drawing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from analysis import load, summary
+from analysis.compare.overlaid import Both
+from analysis.figures import asked
+from analysis.figures.request import FigureError
+from analysis.figures.style import Drawing, Style
+from labs.record.figures import FigureSpec
+
+
+def drawn(
+    directory: Path, spec: FigureSpec, look: Style, kinds: Sequence[str] = (), beside: Path | None = None
+) -> tuple[load.ExperimentResults, Drawing]:
+    """`beside`: the other experiment, whose runs are drawn on the same axes. LoadError for what cannot be read,
+    FigureError for what cannot be drawn."""
+    experiment = load.experiment(directory)
+    if beside is None:
+        found = summary.for_figure(experiment, spec.quantities)
+    else:
+        experiment = Both(experiment, load.experiment(beside))
+        found = experiment.summary(spec.quantities)
+    (drawing,) = asked.draw(experiment, found, [spec], look, kinds)
+    if isinstance(drawing, str):
+        raise FigureError(drawing)
+    return experiment, drawing

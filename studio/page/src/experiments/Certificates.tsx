@@ -1,0 +1,89 @@
+// What an experiment's labs were measured to do: a certificate of each lab, and one of them whole.
+
+import { useEffect, useState } from "react";
+import { hashOf } from "../common/route";
+import { type Certificate, type Experiment, results } from "./api";
+
+const KINDS: Record<string, string> = { ok: "up", outside: "wrong" };
+const VERDICT = 8; // columns
+const WORDS = new Set([0, 1, 2, VERDICT, 9]);
+const HEADS: Record<string, string> = { U: "U (k = 2)" };
+
+export function Certificates({ experiment, chosen }: { experiment: Experiment; chosen: string }) {
+  if (experiment.certificates.length === 0)
+    return (
+      <p className="warning">There is no certificate: nobody measured whether the links do what was asked.</p>
+    );
+  return (
+    <>
+      <ul className="certificates">
+        {experiment.certificates.map((each) => (
+          <li key={each.id}>
+            <a
+              href={hashOf("experiments", experiment.name, "certificates", each.id)}
+              aria-current={each.id === chosen ? "true" : undefined}
+            >
+              {each.id}
+            </a>{" "}
+            <span className={each.passed ? "" : "wrong"}>{each.words}</span>{" "}
+            <span className="quiet">
+              run{each.runs.length === 1 ? "" : "s"} {each.runs.join(", ")}
+            </span>
+          </li>
+        ))}
+      </ul>
+      <Whole key={chosen} experiment={experiment.name} id={chosen} />
+    </>
+  );
+}
+
+function Whole({ experiment, id }: { experiment: string; id: string }) {
+  const [found, setFound] = useState<Certificate | null>(null);
+  const [wrong, setWrong] = useState("");
+  useEffect(() => {
+    results.certificate(experiment, id).then(setFound, (error: Error) => setWrong(error.message));
+  }, [experiment, id]);
+  if (wrong)
+    return (
+      <p className="wrong" role="alert">
+        {wrong}
+      </p>
+    );
+  if (!found) return null;
+  return (
+    <div data-testid="certificate">
+      <h3 className={found.passed ? "up" : "wrong"}>{found.words}</h3>
+      <p className="quiet lines">{found.circumstances.join("\n")}</p>
+      {found.advice.map((line) => (
+        <p key={line} className="warning">
+          {line}
+        </p>
+      ))}
+      <div className="wide">
+        <table>
+          <thead>
+            <tr>
+              {found.columns.map((head) => (
+                <th key={head}>{HEADS[head] ?? head}</th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {found.rows.map((cells) => (
+              <tr key={cells.slice(0, 3).join(" ")}>
+                {cells.map((cell, at) => (
+                  <td
+                    key={found.columns[at]}
+                    className={at === VERDICT ? KINDS[cell] : WORDS.has(at) ? undefined : "number"}
+                  >
+                    {cell}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Spec } from "./api";
+import { changed, duration, type Form, formOf, lineOf, usual } from "./line";
+
+const spec: Spec = {
+  kind: "time",
+  what: "goodput",
+  of: "each step",
+  against: "",
+  by: [],
+  lines: ["congestion", "rtt"],
+  facets: [],
+  scale: null,
+  points: "mean",
+  relative_to: null,
+  relative_of: null,
+  harm: false,
+  bars: false,
+  where: [["buffer", "1BDP"]],
+  run: 12,
+  flows: "ends",
+  from_ns: 1_500_000_000,
+  to_ns: 20_000_000_000,
+  band: true,
+  title: "",
+};
+const form = (more: Partial<Form>): Form => ({ ...formOf(spec), ...more });
+
+test("a line has all clauses that its kind has", () => {
+  assert.equal(
+    lineOf(form({})),
+    "goodput of each step over time, lines congestion and rtt, where buffer=1BDP, run 12, flows ends, from 1.5s, to 20s, band",
+  );
+});
+test("what a kind does not have is left out", () => {
+  const metric = form({
+    kind: "metric",
+    what: "utilisation",
+    of: "",
+    by: "buffer",
+    bars: true,
+    points: "all",
+  });
+  assert.equal(lineOf(metric), "utilisation by buffer, lines congestion and rtt, bars, where buffer=1BDP");
+  assert.equal(lineOf(form({ kind: "timeline" })), "timeline, where buffer=1BDP, run 12, from 1.5s, to 20s");
+  const map = form({
+    kind: "map",
+    what: "share",
+    of: "cross",
+    by: "a",
+    by2: "b",
+    lines: "a",
+    scale: "log",
+    where: "",
+  });
+  assert.equal(lineOf(map), "share of cross by a and b, scale log");
+});
+test("a form is filled of what the server read, and gives the same line again", () => {
+  const read = formOf({
+    ...spec,
+    kind: "metric",
+    what: "share of source left1",
+    of: "",
+    by: ["rtt"],
+    lines: [],
+    run: null,
+  });
+  assert.deepEqual([read.what, read.of, read.lines], ["share", "source left1", "none"]);
+  assert.match(lineOf(read), /^share of source left1 by rtt, lines none/);
+  const relative = {
+    ...spec,
+    kind: "metric" as const,
+    by: ["rtt"],
+    relative_to: "reno",
+    relative_of: "congestion",
+  };
+  assert.match(lineOf(formOf(relative)), /, relative to reno of congestion,/);
+});
+test("another kind keeps what fits", () => {
+  const known = { metrics: ["utilisation", "share"], series: ["goodput", "cwnd"], samples: ["rtt"] };
+  const next = changed(form({}), "phase", ["rtt"], known);
+  assert.deepEqual([next.what, next.against, next.of, next.lines], ["utilisation", "utilisation", "", ""]);
+  assert.equal(changed(form({}), "map", ["rtt", "buffer"], known).by2, "buffer");
+  assert.equal(changed(form({ what: "cwnd" }), "time", [], known).what, "cwnd");
+});
+test("times as people write them", () => {
+  assert.deepEqual([null, 0, 250_000, 40_000_000, 90_000_000_000].map(duration), [
+    "",
+    "0s",
+    "250us",
+    "40ms",
+    "90s",
+  ]);
+});
+test("the first figure is the scenario's, or of what varies", () => {
+  assert.equal(usual(["timeline"], ["rtt"], []), "timeline");
+  assert.equal(usual([], ["rtt"], ["aggregate goodput"]), "goodput by rtt");
+  assert.equal(usual([], ["rtt"], []), "goodput over time");
+});

@@ -1,0 +1,47 @@
+// What the TCP flows of a node did over the last minute. Pure.
+
+export interface LiveFlow {
+  id: string;
+  node: string;
+  port: number;
+  peer: string;
+  peer_port: number;
+  congestion: string;
+  sent_bps: number | null; // since the look before
+  received_bps: number | null;
+  cwnd_segments: number;
+  cwnd_bytes: number;
+  rtt_ns: number;
+  min_rtt_ns: number | null;
+  retransmitted_segments: number;
+}
+export interface FlowCourse {
+  at: number[]; // s
+  sent: (number | null)[];
+  received: (number | null)[];
+  cwnd: number[];
+  rtt: number[];
+}
+export type FlowCourses = ReadonlyMap<string, FlowCourse>;
+
+export const KEPT_S = 60;
+
+/** With one look more; what is older than a minute is forgotten, and so is a flow that is gone. */
+export function withLook(courses: FlowCourses, flows: LiveFlow[], at: number): FlowCourses {
+  return new Map(
+    flows.map((flow) => {
+      const old = courses.get(flow.id);
+      const first = old ? old.at.findIndex((each) => each > at - KEPT_S) : -1;
+      const kept = <T>(values: T[] | undefined, value: T): T[] =>
+        first < 0 ? [value] : [...(values ?? []).slice(first), value];
+      const course: FlowCourse = {
+        at: kept(old?.at, at),
+        sent: kept(old?.sent, flow.sent_bps),
+        received: kept(old?.received, flow.received_bps),
+        cwnd: kept(old?.cwnd, flow.cwnd_segments),
+        rtt: kept(old?.rtt, flow.rtt_ns),
+      };
+      return [flow.id, course];
+    }),
+  );
+}

@@ -1,0 +1,55 @@
+"""TCP flows of labs that are up, some times a second while somebody looks.
+
+In: names of labs, perhaps of a node. Out: flows as `ewan watch --flows` has them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import orjson
+from starlette.routing import BaseRoute, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from labs.context import Context
+from labs.errors import UserError
+from labs.flows import Flows
+from studio.server.api import Endpoint
+from studio.server.areas.running import GONE, ends_with
+
+
+class LiveFlows:
+    """Of this machine's labs."""
+
+    def __init__(self, context: Context) -> None:
+        self._labs = context.live()
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """None: flows come as they are looked at."""
+        return ()
+
+    def routes(self) -> tuple[BaseRoute, ...]:
+        """What streams."""
+        return (WebSocketRoute("/ws/live/{lab}/flows", self.watched),)
+
+    async def watched(self, socket: WebSocket) -> None:
+        """The flows of a lab, or of the node that the query names, until the page goes or the lab is down."""
+        lab, node = socket.path_params["lab"], socket.query_params.get("node")
+        await socket.accept()
+        flows: Flows | None = None
+        try:
+            flows = await asyncio.to_thread(lambda: Flows(self._labs, self._labs.load(lab).plan, node))
+            async with ends_with(socket) as gone:
+                while not gone.is_set():
+                    await socket.send_bytes(orjson.dumps(await asyncio.to_thread(flows.look)))
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(gone.wait(), flows.wait_s)
+        except UserError as error:
+            with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+                await socket.close(GONE, str(error)[:120])
+        except WebSocketDisconnect:
+            return
+        finally:
+            if flows is not None:
+                flows.close()

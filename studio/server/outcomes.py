@@ -1,0 +1,211 @@
+"""What a page shows of experiments: one of them, its certificates, a figure of it, two beside each other.
+
+In: directories, words of a figure. Out: plain data for JSON, made by the functions of `ewan report`, `certificate`,
+`plot` and `compare`. It reads tables and draws, in a process of its own (`reader.py`).
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from analysis import circumstances, disturbed, load, plotting, report, summary, tabulated
+from analysis.compare import both, page
+from analysis.figures import asked
+from analysis.figures.style import STYLES
+from analysis.rows import few, left_out
+from calibration import report as certificates
+from labs import rundir
+from labs.record import figures, quantities
+from labs.record.figures import FigureSpec
+
+MOST_RUNS = 500
+Data = dict[str, Any]
+
+
+def about(directory: str) -> Data:
+    """An experiment, without what its tables have but what summary.json repeats of them; LoadError."""
+    place = Path(directory)
+    experiment = load.experiment(place)
+    document = experiment.document
+    found = _summary(place)
+    known = found or {"runs": (), "points": (), "comparisons": ()}
+    every = report.runs(experiment, known)
+    shown = few(every, MOST_RUNS, lambda row: row["status"] != "complete" or bool(row["error"]))
+    scenario = place / "scenario.yaml"
+    labs = experiment.by_certificate
+    seen, more_seen = disturbed.rows(known["runs"])
+    entries = {entry.number: entry for entry in document.runs}
+    return {
+        "name": place.name,
+        "directory": directory,
+        "title": document.title or document.scenario,
+        "called": document.name,
+        "tags": document.tags,
+        "note": document.note,
+        "scenario": document.scenario,
+        "about": [part for part in re.split(r"\n\s*\n", document.about.strip()) if part],
+        "source": document.source,
+        "status": experiment.status,
+        "clock": document.clock,
+        "warnings": [*report.warnings(experiment), *filter(None, [disturbed.warning(known.get("disturbed"))])],
+        "so_far": experiment.so_far,
+        "facts": {key: word for key, word in circumstances.facts(experiment).items() if key not in LABELS},
+        "host": circumstances.host(document.host),
+        "parameters": circumstances.parameters(experiment),
+        "varied": experiment.varied,
+        "values": {name: list(map(str, each)) for name, each in asked.values(experiment).items()},
+        "metrics": quantities.ordered({name: None for point in known["points"] for name in point["metrics"]}),
+        "runs": [
+            {
+                **row,
+                "verified": entries[row["number"]].verified,
+                "measured": experiment.by_number[row["number"]].measured,
+            }
+            for row in shown
+        ],
+        "few_runs": left_out(len(shown), len(every), "runs", "ewan export --csv DIR writes all of them."),
+        "certificates": [_labelled(experiment, name, numbers) for name, numbers in labs.items()],
+        "disturbances": [{key: row[key] for key in ("run", "time", "words", "marks")} for row in seen],
+        "more_disturbances": more_seen,
+        "watched": "disturbed" in known,
+        "tables": _tables(experiment, found),
+        "comparisons": [] if found is None else tabulated.comparisons(experiment, found),
+        "figures": sorted(path.stem for path in (place / "figures").glob("*.svg")),
+        "asked": [figure.line for figure in summary.wishes(experiment)],
+        "report": (place / "report.html").is_file(),
+        "text": scenario.read_text(errors="replace") if scenario.exists() else "",
+    }
+
+
+LABELS = ("name", "tags", "note")
+"""Facts that the page shows by fields that can be changed."""
+
+
+def _summary(place: Path) -> Data | None:
+    """summary.json; None where there is none that this version reads: the report makes it."""
+    try:
+        found: Data = orjson.loads((place / "summary.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and found.get("format") == summary.FORMAT else None
+
+
+def _labelled(experiment: load.ExperimentResults, name: str, numbers: Sequence[int]) -> Data:
+    """A certificate in a line; one that cannot be read says so, and the others are there."""
+    known: Data = {"id": Path(name).stem, "runs": list(numbers), "passed": None}
+    try:
+        found = experiment.certificate(name)
+    except load.LoadError as error:
+        return {**known, "words": str(error)}
+    if found is None:
+        return {**known, "words": "there is none"}
+    return {**known, "passed": found.passed, "words": certificates.summary(found)}
+
+
+def _tables(experiment: load.ExperimentResults, found: Mapping[str, Any] | None) -> list[Data]:
+    if found is None:
+        return []
+    shown = {**found, "points": few(found["points"])}
+    return [
+        {
+            "title": table["title"],
+            "columns": [*experiment.varied, "seeds", *table["columns"]],
+            "rows": [[*values, seeds, *cells] for values, seeds, cells in table["rows"]],
+        }
+        for table in report.tables(experiment, shown)
+    ]
+
+
+def certificate(directory: str, name: str) -> Data:
+    """What a lab of an experiment was measured to do, as `ewan certificate` prints it; LoadError."""
+    found = load.experiment(Path(directory)).certificate(f"certificates/{name}.json")
+    if found is None:
+        raise load.LoadError(f"{directory}: has no certificate {name}")
+    return {
+        "id": name,
+        "lab": found.lab,
+        "passed": found.passed,
+        "policy": found.policy,
+        "words": certificates.summary(found),
+        "circumstances": certificates.circumstances(found),
+        "advice": certificates.advice(found),
+        "columns": list(certificates.HEADINGS),
+        "rows": [list(row) for row in certificates.table(found)],
+    }
+
+
+def figure(directory: str, line: str, style: str = "page", kind: str = "svg", beside: str | None = None) -> Data:
+    """A figure as `ewan plot` draws it; `line`: docs/figures.md. ValueError for what is none, or cannot be drawn."""
+    spec = figures.parse(line)
+    other = None if beside is None else Path(beside)
+    _, drawing = plotting.drawn(Path(directory), spec, STYLES[style], [kind], other)
+    rundir.give_back(Path(directory))
+    return {
+        "line": spec.line,
+        "spec": {**dataclasses.asdict(spec), "head": spec.head},
+        "name": drawing.name,
+        "title": drawing.title,
+        "caption": drawing.caption,
+        "svg": drawing.svg,
+        "shown": report.alone(drawing.svg),
+        "csv": drawing.csv,
+        "files": {name: base64.b64encode(content).decode() for name, content in drawing.files.items()},
+        "command": command(directory, spec, style, kind, beside),
+    }
+
+
+def command(directory: str, spec: FigureSpec, style: str, kind: str, beside: str | None = None) -> str:
+    """What makes the same figure at a terminal, its CSV beside it."""
+    size = [] if style == "page" else ["--style", style]
+    other = [] if beside is None else ["--beside", beside]
+    return shlex.join(["ewan", "plot", directory, spec.line, *other, *size, "--out", f"{spec.file}.{kind}"])
+
+
+def compared(first: str, second: str, wanted: Sequence[str] = ()) -> Data:
+    """What differs, as `ewan compare` says it; LoadError, ValueError for a metric that is none."""
+    chosen = [str(quantities.parse(each)) for each in wanted]
+    experiments = [load.experiment(Path(each)) for each in (first, second)]
+    found = both.compared(experiments[0], experiments[1], chosen)
+    kept = ("parameters", "labs", "certificates", "circumstances", "scenarios")
+    whole = both.document(found, Path(second))
+    return {
+        **{key: whole[key] for key in kept},
+        "sides": [_side(each) for each in experiments],
+        "rows": [page.row(found, each) for each in found.rows],
+        "lines": [each for each in both.lines(found) if each not in found.text],
+        "metrics": list(dict.fromkeys(str(row["metric"]) for row in found.rows)),
+        "command": shlex.join(["ewan", "compare", first, second]),
+    }
+
+
+def _side(experiment: load.ExperimentResults) -> Data:
+    document = experiment.document
+    return {
+        "name": experiment.directory.name,
+        "title": document.name or document.title or document.scenario,
+        "scenario": document.scenario,
+        "status": experiment.status,
+        "clock": document.clock,
+        "so_far": experiment.so_far,
+        "started": circumstances.when(document.started),
+        "warnings": report.warnings(experiment),
+        "varied": experiment.varied,
+        "figures": [figure.line for figure in summary.wishes(experiment)],
+    }
+
+
+ASKED: dict[str, Callable[..., Data]] = {
+    "about": about,
+    "certificate": certificate,
+    "figure": figure,
+    "compared": compared,
+}
+"""What the reader can be asked."""
