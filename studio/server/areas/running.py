@@ -18,6 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from labs import following
 from labs.context import Context
 from labs.errors import UserError
 from studio.server import api, files, live
@@ -70,12 +71,22 @@ class Running:
         """Fails a link, or mends it."""
         return self._live.carrier(lab, link, body.up)
 
+    def table(self, lab: str, node: str) -> list[following.Route]:
+        """A node's routing table."""
+        return self._live.routes(lab, node)
+
+    def paths(self, lab: str, source: str, sink: str) -> live.Paths:
+        """The links between two hosts now, each way."""
+        return self._live.paths(lab, source, sink)
+
     def endpoints(self) -> tuple[Endpoint, ...]:
         """All that can be asked."""
         return (
             Endpoint("GET", "/api/live", "labs that are up", self.up),
             Endpoint("POST", "/api/live/{lab}/links/{link}/set", "change a link, as ewan set does", self.set),
             Endpoint("POST", "/api/live/{lab}/links/{link}/carrier", "fail a link, or mend it", self.carrier),
+            Endpoint("GET", "/api/live/{lab}/routes/{node}", "a node's routing table", self.table),
+            Endpoint("GET", "/api/live/{lab}/paths/{source}/{sink}", "the links between two hosts now", self.paths),
         )
 
     def routes(self) -> tuple[BaseRoute, ...]:
