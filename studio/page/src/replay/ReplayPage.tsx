@@ -6,6 +6,7 @@ import type { Moment } from "../api";
 import { hashOf, placeOf } from "../common/route";
 import { useStudio } from "../common/studio";
 import { time } from "../common/units";
+import type { Places } from "../lab/canvas/arrange";
 import { Canvas, type Selected } from "../lab/canvas/Canvas";
 import { Frames, FramesOf } from "../lab/frames";
 import { addressOf, type Chosen, chosenIn } from "./address";
@@ -68,10 +69,14 @@ function Player({ loaded, replay }: { loaded: Loaded; replay: Replay }) {
   const level = levelFor(replay.levels_ns, playing ? frame_ns : 0);
   useEffect(() => want(level, at_ns), [want, level, at_ns]);
   const changes = changesBy(replay, at_ns);
-  const [moved, setMoved] = useState<Record<string, { x: number; y: number }>>({});
+  const [moved, setMoved] = useState<Places>(new Map());
   const drawing = useMemo(() => {
     const found = drawingAfter(replay, changes);
-    return { ...found, nodes: found.nodes.map((node) => ({ ...node, ...moved[node.name] })) };
+    const nodes = found.nodes.map((node) => {
+      const [x, y] = moved.get(node.name) ?? [node.x, node.y];
+      return { ...node, x, y };
+    });
+    return { ...found, nodes };
   }, [replay, changes, moved]);
   const downNames = downAt(replay, at_ns);
   const down = useMemo(() => new Set(downNames.split("\n").filter(Boolean)), [downNames]);
@@ -84,17 +89,15 @@ function Player({ loaded, replay }: { loaded: Loaded; replay: Replay }) {
   const [frames] = useState(() => new Frames());
   useEffect(() => frames.take([...moments.values()], 0), [frames, moments]);
 
-  const select = useCallback((what: Selected) => choose(what), []);
-  const move = useCallback(
-    (node: string, x: number, y: number) => setMoved((old) => ({ ...old, [node]: { x, y } })),
-    [],
-  );
+  const select = useCallback((what: Selected) => choose(what?.kind === "nodes" ? null : what), []);
+  const move = useCallback((places: Places) => setMoved((old) => new Map([...old, ...places])), []);
   const marks = useMemo(() => marksOf(replay), [replay]);
   const onSeek = useCallback((at: number) => seek(at * 1e9), [seek]);
   const moment = { cursor: at_ns / 1e9, marks, onSeek };
   const link = chosen?.kind === "link" ? drawing.links.find((each) => each.name === chosen.name) : undefined;
   const flow =
     chosen?.kind === "flow" ? replay.flows.find((each) => nameOf(each) === chosen.name) : undefined;
+  const crossed = useMemo(() => new Map(flow?.links.map(([name]) => [name, "there" as const])), [flow]);
   const selected: Selected = chosen?.kind === "flow" ? null : (chosen as Selected);
   return (
     <>
@@ -105,11 +108,13 @@ function Player({ loaded, replay }: { loaded: Loaded; replay: Replay }) {
               drawing={drawing}
               running={replay.levels_ns.length > 0}
               down={down}
+              path={crossed}
               selected={selected}
               onSelect={select}
               onMove={move}
               onJoin={NOTHING}
               onOpen={NOTHING}
+              onRemove={NOTHING}
             />
           </ReactFlowProvider>
         </FramesOf>
