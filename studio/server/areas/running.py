@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import Field, ValidationError
@@ -60,7 +61,8 @@ class Recorded(Body):
     text: str
 
 
-class DoneThen(TypedDict):
+@dataclass(frozen=True, slots=True)
+class DoneThen:
     """What was done with a link; `due`: UNIX time in s, `words` as a person says it."""
 
     due: float
@@ -90,8 +92,7 @@ class Running:
     def done(self, lab: str) -> list[DoneThen]:
         """What was done with the links of a lab since it came up."""
         return [
-            {"due": each.due_unix_ns / NS_PER_SECOND, "link": each.link, "words": doing.said(each)}
-            for each in self._live.done(lab)
+            DoneThen(each.due_unix_ns / NS_PER_SECOND, each.link, doing.said(each)) for each in self._live.done(lab)
         ]
 
     def recorded(self, lab: str, body: Recorded) -> dict[str, str]:
