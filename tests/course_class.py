@@ -228,9 +228,7 @@ def tail(student: Student) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="tests.course_class", description="A class on one server.")
     parser.add_argument("--students", type=int, default=30)
-    parser.add_argument(
-        "--lab", metavar="NAME", help="a lab of the course, a number each; absent: a scenario"
-    )
+    parser.add_argument("--lab", metavar="NAME", help="a lab of the course, a number each; absent: a scenario")
     options = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("tests.course_class makes processes of other users: run it as root")

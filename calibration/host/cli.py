@@ -15,6 +15,8 @@ from calibration import cli, envelope
 from calibration.envelope import Demand, Prediction
 from calibration.host import kept, measurement, words
 from calibration.host.kept import HostCalibration
+from generator import scenario
+from labs import rundir, spec
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import (
     json_option,
@@ -24,6 +26,7 @@ from labs.commands.privileges import as_root
 from labs.context import Context
 from labs.runtime.memory import free_memory_bytes
 from labs.sheet import grid
+from labs.spec import names
 from labs.units import Duration, Rate, Size, UnitError, about
 
 
@@ -41,7 +44,8 @@ def show(context: Context, found: HostCalibration) -> None:
 
 
 @click.command("envelope")
-@click.option("--rate", required=True, help='of each link, "2.5G"')
+@click.argument("name", metavar="[FILE|NAME]", required=False)
+@click.option("--rate", help='of each link, "2.5G"')
 @click.option("--delay", default="0ms", show_default=True, help="one way")
 @click.option("--size", default="1500B", show_default=True, help="of an IP packet")
 @click.option("--links", type=click.IntRange(1, 20_000), default=1, show_default=True, help="loaded at once")
@@ -50,15 +54,29 @@ def show(context: Context, found: HostCalibration) -> None:
 @guarded
 @pass_context
 def envelope_command(
-    context: Context, rate: str, delay: str, size: str, links: int, emulator: str, as_json: bool
+    context: Context,
+    name: str | None,
+    rate: str | None,
+    delay: str,
+    size: str,
+    links: int,
+    emulator: str,
+    as_json: bool,
 ) -> None:
     """Say whether this host carries such links: inside or outside, by how much, with which back end.
 
-    Exit status 1 for what is outside.
+    Of a lab or a scenario (FILE, or a NAME of labs/library): whether it runs live here, with all pairs or all its flows
+    sending, and what it takes of the virtual clock. Exit status 1 for what is outside or refused.
 
     \b
     ewan envelope --rate 2.5G --delay 5ms --size 64B --links 4
+    ewan envelope my.lab.yaml
+    ewan envelope my.scenario.yaml
     """
+    if (name is None) == (rate is None):
+        raise Refused("write --rate, or the file of a lab or a scenario")
+    if rate is None:
+        sys.exit(of_file(context, name or "", as_json))
     demand = demanded(rate, delay, size, links, None if emulator == "auto" else emulator)
     found = kept.load(context)
     if found is None:
@@ -77,6 +95,27 @@ def envelope_command(
             context.reporter.console.print(line, soft_wrap=True)
         context.reporter.console.print(f"[dim]by the measurement of {found.time}, {found.profile} profile[/]")
     sys.exit(0 if prediction.inside else 1)
+
+
+def of_file(context: Context, name: str, as_json: bool) -> int:
+    """The verdict of a lab or a scenario; the exit status."""
+    from calibration import verdict  # it knows the engine, which other commands here do not need
+
+    known = verdict.Verdicts(context)
+    if kept.load(context) is None:
+        as_root(context)
+        measurement.of_this_host(context)
+    lab = None if name.endswith(names.SCENARIO) else names.find(name, names.LAB)
+    if lab is not None:
+        found = known.of_lab(spec.text_of(lab, "write the path of a description"), lab)
+    else:
+        found = known.of_scenario(scenario.load(name), rundir.RESULTS)
+    if as_json:
+        context.reporter.emit(orjson.loads(orjson.dumps(found)))
+    else:
+        for line in verdict.lines(found):
+            context.reporter.console.print(line, soft_wrap=True, markup=False)
+    return 0 if found.live.verdict in ("inside", "unknown") else 1
 
 
 def demanded(rate: str, delay: str, size: str, links: int, backend: str | None) -> Demand:

@@ -2,7 +2,7 @@
 
 from generator.scenario.manual import markdown
 from generator.scenario.runs import Runs, ScenarioRun
-from generator.scenario.scenario import Scenario, Stop, find, load, parse
+from generator.scenario.scenario import Scenario, Stop, find, from_data, load, parse
 from generator.scenario.schedule import Clock, Schedule
 from labs.spec import DescriptionError
 
@@ -15,6 +15,7 @@ __all__ = [
     "Schedule",
     "Stop",
     "find",
+    "from_data",
     "load",
     "markdown",
     "parse",

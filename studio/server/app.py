@@ -22,6 +22,7 @@ from studio.server.areas.flows import LiveFlows
 from studio.server.areas.replays import Replays
 from studio.server.areas.running import Running
 from studio.server.areas.scenarios import Scenarios
+from studio.server.areas.verdicts import Verdicts
 from studio.server.areas.work import Work
 from studio.server.guard import Access, Guard
 
@@ -32,6 +33,7 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
     areas: tuple[api.Area, ...] = (
         Descriptions(here, access, lab),
         Scenarios(here),
+        Verdicts(context, here),
         work,
         Running(context, access),
         LiveFlows(context),

@@ -79,3 +79,23 @@ def test_what_may_be_written_includes_the_lab(client: TestClient) -> None:
     schema = client.get("/api/scenario/schema").json()
     assert {"steps", "events", "sweep"} <= schema["properties"].keys()
     assert "rtt" in schema["$defs"]["Lab"]["properties"]
+
+
+def judged(client: TestClient, name: str, text: str) -> dict[str, Any]:
+    found: dict[str, Any] = client.post("/api/verdict", json={"name": name, "text": text}).json()
+    return found
+
+
+def test_a_verdict_is_told_before_anything_is_made(client: TestClient, tmp_path: Path) -> None:
+    """As `ewan envelope FILE` does; what cannot be in one clock may be in the other."""
+    lab = judged(client, "x.lab.yaml", "topology: dumbbell\nwan: {rate: 10Mbit/s}\n")
+    assert lab["live"]["verdict"] in ("inside", "unknown") and lab["points"] == 1
+    scenario = judged(client, "x.scenario.yaml", TEXT.replace("bic]", "nothere]"))
+    assert scenario["live"]["verdict"] == scenario["virtual"]["verdict"] == "refused"
+    assert "nothere" in scenario["live"]["why"] and scenario["looked"] == scenario["points"] == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["page"]
+
+
+def test_what_is_wrong_gets_no_verdict(client: TestClient) -> None:
+    assert "write" in judged(client, "x.lab.yaml", "topology: dumbel\n")["error"]
+    assert judged(client, "../x.lab.yaml", "")["error"].startswith('"../x.lab.yaml"')

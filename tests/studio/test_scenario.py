@@ -115,6 +115,20 @@ def test_the_sweep_is_a_small_table(page: Page) -> None:
     assert "sweep: {congestion: [cubic, reno, bic]}" in text(page)
 
 
+def test_what_it_costs_is_said_before_it_is_run(page: Page) -> None:
+    """Of a lab and of a scenario; a text that changes has another verdict, and one that is wrong has none."""
+    cost = re.compile("a second with all pairs sending takes about|virtual kernel is not built")
+    expect(page.get_by_test_id("verdict-virtual")).to_contain_text(cost, timeout=DONE_MS)
+    expect(page.get_by_test_id("verdict-live")).to_contain_text(re.compile("runs here|more than|refused|not known"))
+    shown(page)
+    verdict = page.locator(".scenario").get_by_test_id("verdict-virtual")
+    expect(verdict).to_contain_text(re.compile("its runs take about .* of wall time"), timeout=DONE_MS)
+    write(page, SCENARIO.replace("reno]", "nosuch]"))
+    expect(page.locator(".scenario").get_by_test_id("verdict-live")).to_contain_text("✗ is refused: congestion control")
+    write(page, SCENARIO.replace("20ms", "20"))
+    expect(verdict).to_have_count(0)
+
+
 def test_runs_wait_for_each_other(page: Page, server: Server) -> None:
     """Three are begun; in the middle one is taken out, the page is loaded again and the server killed and started.
     Each point of the sweep is told with its result."""

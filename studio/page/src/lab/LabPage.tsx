@@ -6,6 +6,7 @@ import { withAppended, withValue } from "../common/edit";
 import { Editor } from "../common/editor/Editor";
 import { hashOf, placeOf } from "../common/route";
 import { useStudio } from "../common/studio";
+import { Verdict } from "../common/Verdict";
 import { Canvas, type Selected } from "./canvas/Canvas";
 import { useLabDocument } from "./document";
 import { FramesOf, useFrames } from "./frames";
@@ -149,6 +150,9 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
         ) : (
           <>
             <Nodes document={document} selected={selected} lab={lab} onOpen={open} />
+            {lab === null && shown && (
+              <Verdict name={name} where={document.where ?? "here"} text={text} right={refusal === null} />
+            )}
             <Pairs drawing={drawing} onLink={(name) => setSelected({ kind: "link", name })} />
           </>
         )}

@@ -7,6 +7,7 @@ import type { Schema } from "../common/editor/words";
 import { hashOf } from "../common/route";
 import { useStudio } from "../common/studio";
 import { duration, time } from "../common/units";
+import { Verdict } from "../common/Verdict";
 import { scenarios } from "./api";
 import { Begin } from "./Begin";
 import { useScenarioDocument } from "./document";
@@ -123,6 +124,13 @@ export function ScenarioPage({ asked }: { asked: string | null }) {
           onStep={(step) => setLooked({ step, event: null })}
           onEvent={(event) => setLooked({ step: null, event })}
           onMove={(number, ns) => change(withValue(text, ["events", number, "at"], duration(ns)))}
+        />
+        <Verdict
+          name={name}
+          where={document.where ?? "here"}
+          text={text}
+          scale={scale}
+          right={refusal === null}
         />
         <div className="columns">
           <Events document={document} events={events} links={outline?.links ?? []} looked={looked.event} />
