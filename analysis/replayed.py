@@ -12,13 +12,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from analysis import arrivals
 from analysis.arrivals import FLOW
 from analysis.figures.happenings import words_of
 from analysis.load import EVENTS, PLAN, LoadError, RunResults
 from analysis.network import BYTE_NS, ends_of_payload
+from analysis.queries import groups
 from labs.units import NS_PER_MS
 
 MOST_VALUES = 60_000
@@ -58,7 +61,8 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class LinkBins:
-    """A direction of a link. Of a bin without a sample `rate_bps` and `queue_bytes` are those of the bin before.
+    """A direction of a link. Of a bin without a sample `rate_bps` is that of the bin before, `queue_bytes` that of the
+    last sample.
 
     `capacity_bps`: the configured rate; one value if it is the same in all bins.
     """
@@ -160,15 +164,8 @@ class Replay:
         begin_ns, pieces = number * bin_ns * self.bins, -(-self.end_ns // (bin_ns * self.bins))
         if not 0 <= number < max(1, pieces):
             raise ValueError(f"piece {number}: there are {max(1, pieces)} of level {level}, from 0 on")
-        return Piece(begin_ns, bin_ns, self.bins, tuple(binned(self._around(begin_ns, bin_ns * self.bins), begin_ns,
-                                                                bin_ns, self.bins)))  # fmt: skip
-
-    def _around(self, begin_ns: int, length_ns: int) -> pl.DataFrame:
-        """The samples of a time, and the last one of each direction before it."""
-        inside = self._links().filter(pl.col("time_ns") > begin_ns, pl.col("time_ns") <= begin_ns + length_ns)
-        before = self._links().filter(pl.col("time_ns") <= begin_ns)
-        last = before.filter(pl.col("time_ns") == pl.col("time_ns").max().over(LINK))
-        return pl.concat([last, inside]).collect()
+        own = self._links().filter(pl.col("time_ns") <= begin_ns + bin_ns * self.bins)
+        return Piece(begin_ns, bin_ns, self.bins, tuple(binned(own, begin_ns, bin_ns, self.bins)))
 
     def _links(self) -> pl.LazyFrame:
         self.run.check_once("links")
@@ -245,59 +242,64 @@ def levels_ns(every_ns: int, end_ns: int, bins: int) -> tuple[int, ...]:
         power *= 10
 
 
-def binned(rows: pl.DataFrame, begin_ns: int, bin_ns: int, bins: int) -> Iterator[LinkBins]:
-    """Samples of directions of links as bins. `rows`: those of the time, and of each direction the last before it.
+def binned(rows: pl.LazyFrame, begin_ns: int, bin_ns: int, bins: int) -> Iterator[LinkBins]:
+    """Samples of directions of links as bins. `rows`: all until the end of the last bin; those before the first one say
+    from where counters grow.
 
     A direction that sent, lost, dropped and queued nothing is left out.
     """
-    grown = ["sent_bytes", *GROWING]
-    number = ((pl.col("time_ns") - begin_ns - 1) // bin_ns).alias("bin")
-    samples = rows.sort(*LINK, "time_ns").with_columns(
-        # Counters begin with the run: the first sample of all has what was counted since then.
-        *(pl.col(name).diff().fill_null(pl.when(pl.col("time_ns") > begin_ns).then(name).otherwise(0)).over(LINK)
-          .fill_null(0).alias(f"{name} grown") for name in grown),
-        pl.col("time_ns").diff().fill_null(pl.when(pl.col("time_ns") > begin_ns).then(pl.col("time_ns")).otherwise(0))
-        .over(LINK).alias("passed"),
-        number,
-    )  # fmt: skip
-    for (link, direction), own in samples.group_by(LINK, maintain_order=True):
-        before = own.filter(pl.col("bin") < 0)
-        grid = (
-            own.filter(pl.col("bin").is_between(0, bins - 1))
-            .group_by("bin")
-            .agg(
-                pl.col("rate_bps").last(),
-                pl.col("queue_bytes").max(),
-                *(pl.col(f"{name} grown").sum() for name in grown),
-                pl.col("passed").sum(),
-            )
+    number = ((pl.col("time_ns") - begin_ns - 1) // bin_ns).clip(-1, bins - 1)
+    last = pl.col("time_ns").arg_max()
+    grid = (
+        rows.group_by(*LINK, number.alias("bin"))
+        .agg(
+            pl.col("time_ns", "sent_bytes", *GROWING).max().fill_null(0),  # counters: the largest is the last
+            pl.col("rate_bps").get(last).alias("capacity"),
+            pl.col("queue_bytes").max().fill_null(0).alias("queue"),
+            pl.col("queue_bytes").get(last).fill_null(0).alias("queue at last"),
         )
-        sums = grid.select(pl.col([f"{name} grown" for name in grown]).sum(), pl.col("queue_bytes").max().fill_null(0))
-        if not any(sums.row(0)):
+        .sort(*LINK, "bin")
+        .collect()
+    )
+    places = grid.select(pl.struct(LINK).rle_id()).to_series().to_numpy()
+    columns = {name: grid[name].to_numpy() for name in grid.columns if name not in LINK}
+    for own in groups(places):
+        # The first place is the time before the bins.
+        at = columns["bin"][own] + 1
+        known = np.zeros(bins + 1, dtype=bool)
+        known[at] = True
+
+        def spread(name: str, own: slice = own, at: NDArray[np.int64] = at) -> NDArray[np.int64]:
+            values = np.zeros(bins + 1, dtype=np.int64)
+            values[at] = columns[name][own]
+            return values
+
+        grown = {name: np.diff(np.maximum.accumulate(spread(name))) for name in ("sent_bytes", "time_ns", *GROWING)}
+        of_run = known | (np.arange(bins + 1) == 0)  # before its first sample nothing waits
+        queue = np.where(known, spread("queue"), _held(spread("queue at last"), of_run))[1:]
+        if not (queue.any() or any(grown[name].any() for name in ("sent_bytes", *GROWING))):
             continue
-        filled = pl.DataFrame({"bin": range(bins)}, schema={"bin": pl.Int64}).join(
-            grid, on="bin", how="left", maintain_order="left"
-        )
-        rate = pl.col("sent_bytes grown") * BYTE_NS / pl.col("passed")
-        filled = filled.select(
-            rate=pl.when(pl.col("passed") > 0)
-            .then(rate)
-            .forward_fill()
-            .backward_fill()
-            .fill_null(0)
-            .round()
-            .cast(pl.Int64),
-            capacity=pl.col("rate_bps").forward_fill().backward_fill().fill_null(0),
-            queue=pl.col("queue_bytes").forward_fill().fill_null(before["queue_bytes"].last() if before.height else 0),
-            **{name: pl.col(f"{name} grown").fill_null(0) for name in GROWING},
-        )
-        capacity = tuple(filled["capacity"].to_list())
+        passed = grown["time_ns"]
+        rate = grown["sent_bytes"] * float(BYTE_NS) / np.maximum(passed, 1)
+        capacity = _held(spread("capacity"), known)[1:].tolist()
+        link, direction = grid.row(own.start)[:2]
         yield LinkBins(
-            str(link),
-            str(direction),
-            capacity[:1] if len(set(capacity)) == 1 else capacity,
-            *(tuple(filled[name].to_list()) for name in ("rate", "queue", *GROWING)),
+            link,
+            direction,
+            tuple(capacity[:1] if len(set(capacity)) == 1 else capacity),
+            tuple(_held(np.rint(rate).astype(np.int64), passed > 0).tolist()),
+            tuple(queue.tolist()),
+            *(tuple(grown[name].tolist()) for name in GROWING),
         )
+
+
+def _held(values: NDArray[np.int64], known: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Each value that is not known is the last one that is; those before the first are the first."""
+    if not known.any():
+        return np.zeros_like(values)
+    before = np.maximum.accumulate(np.where(known, np.arange(len(values)), -1))
+    held: NDArray[np.int64] = values[np.where(before < 0, int(np.argmax(known)), before)]
+    return held
 
 
 def flow_binned(

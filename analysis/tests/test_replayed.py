@@ -26,7 +26,7 @@ def samples(*rows: tuple[int, int, int, int], direction: str = "forward", **more
 
 
 def one(rows: pl.DataFrame, begin_ms: int, bin_ms: int, bins: int) -> replayed.LinkBins:
-    found = list(replayed.binned(rows, begin_ms * MS, bin_ms * MS, bins))
+    found = list(replayed.binned(rows.lazy(), begin_ms * MS, bin_ms * MS, bins))
     assert len(found) == 1
     return found[0]
 
@@ -61,6 +61,18 @@ def test_a_bin_without_a_sample_is_as_the_one_before_it_and_drops_nothing() -> N
     assert found.dropped_packets == (4, 0, 0, 0, 0, 0)
 
 
+def test_before_the_first_sample_nothing_waits_and_the_rate_is_its() -> None:
+    found = one(samples((3, 3000, 600, 0), (4, 4000, 0, 0)), 0, 1, 4)
+    assert found.queue_bytes == (0, 0, 600, 0)
+    assert found.rate_bps == (8_000_000,) * 4
+
+
+def test_of_a_piece_without_samples_of_its_own_what_was_last_is_shown() -> None:
+    found = one(samples((0, 0, 0, 0), (1, 1000, 900, 1), (2, 2000, 500, 1)), 2, 1, 2)
+    assert found.queue_bytes == (500, 500)
+    assert found.rate_bps == (0, 0) and found.dropped_packets == (0, 0)
+
+
 def test_a_link_whose_rate_was_changed_has_a_capacity_for_each_bin() -> None:
     rows = pl.concat([samples((0, 0, 0, 0), (1, 1000, 0, 0)), samples((2, 1500, 0, 0), rate_bps=4_000_000)])
     assert one(rows, 0, 1, 2).capacity_bps == (8_000_000, 4_000_000)
@@ -68,8 +80,8 @@ def test_a_link_whose_rate_was_changed_has_a_capacity_for_each_bin() -> None:
 
 def test_directions_that_did_nothing_are_left_out() -> None:
     rows = pl.concat([samples((0, 0, 0, 0), (1, 0, 0, 0)), samples((0, 5, 0, 0), (1, 9, 0, 0), direction="backward")])
-    assert [each.direction for each in replayed.binned(rows, 0, MS, 1)] == ["backward"]
-    assert list(replayed.binned(rows.clear(), 0, MS, 1)) == []
+    assert [each.direction for each in replayed.binned(rows.lazy(), 0, MS, 1)] == ["backward"]
+    assert list(replayed.binned(rows.clear().lazy(), 0, MS, 1)) == []
 
 
 def test_marks_that_the_link_does_not_count_are_none() -> None:

@@ -96,6 +96,7 @@ def test_a_figure_of_both_may_name_the_experiment(tmp_path: Path) -> None:
     line = "goodput by experiment, lines congestion, where congestion=cubic"
     _, drawing = plotting.drawn(one, parse(line), PAGE, beside=other)
     assert len(drawing.csv.splitlines()) == 3
+    assert "runs 1–2, 5–7, seeds 1–3. Run 5 and those after it are run 1 and so on of other." in drawing.caption
     with pytest.raises(FigureError, match="no such parameter"):
         plotting.drawn(one, parse("goodput by experiment"), PAGE)
 

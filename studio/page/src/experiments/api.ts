@@ -144,7 +144,6 @@ export interface Words {
   metrics: { name: string; unit: string; meaning: string; group: string }[];
   series: { name: string; unit: string; meaning: string; of: string }[];
   samples: { name: string; unit: string; meaning: string; of: string }[];
-  styles: string[];
 }
 export interface Difference {
   what: string;
