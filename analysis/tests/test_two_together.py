@@ -8,13 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
 from analysis import load, plotting
+from analysis.cli import plot_command
 from analysis.compare.certificates import of_certificates
 from analysis.compare.overlaid import Both
 from analysis.figures.request import FigureError
 from analysis.figures.style import PAGE
 from analysis.tests import synthetic
+from labs.context import Context
 from labs.record import Certificate, Row, Uncertainty
 from labs.record.figures import parse
 
@@ -109,3 +112,17 @@ def test_many_runs_are_drawn_in_one_process(tmp_path: Path, monkeypatch: pytest.
     _, drawing = plotting.drawn(one, parse("goodput over time"), PAGE, beside=other)
     rows = list(csv.DictReader(drawing.csv.splitlines()))
     assert {row["experiment"] for row in rows} == {"buffer = 1BDP", "buffer = 2BDP"}
+
+
+def test_ewan_plot_draws_both(tmp_path: Path) -> None:
+    one, other = two(tmp_path, [{"congestion": each, "buffer": "2BDP"} for each in ("cubic", "bic")])
+
+    def plot(*words: str) -> Result:
+        context = Context.of({"PATH": "/usr/bin"})
+        return CliRunner().invoke(plot_command, [str(one), "goodput by congestion", *words], obj=context)
+
+    done = plot("--beside", str(other), "--out", str(tmp_path / "both.svg"))
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "both.svg").read_text().startswith("<?xml") and "2BDP" in (tmp_path / "both.csv").read_text()
+    refused = plot("--beside", str(tmp_path / "nothing"))
+    assert refused.exit_code == 2 and "there is no such directory" in refused.output

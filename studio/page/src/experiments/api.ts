@@ -75,6 +75,7 @@ export interface Experiment {
   runs: Run[];
   few_runs: string;
   certificates: Certified[];
+  more_certificates: number; // that are not among these
   disturbances: { run: number; time: string; words: string; marks: boolean }[];
   more_disturbances: number;
   watched: boolean;
