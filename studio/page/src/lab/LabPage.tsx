@@ -8,6 +8,7 @@ import { hashOf, placeOf } from "../common/route";
 import { useStudio } from "../common/studio";
 import { Verdict } from "../common/Verdict";
 import { Canvas, type Selected } from "./canvas/Canvas";
+import { DoneList, useDone } from "./Done";
 import { useLabDocument } from "./document";
 import { FramesOf, useFrames } from "./frames";
 import { LinkPanel } from "./LinkPanel";
@@ -36,6 +37,7 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
   }, [document.drawing, linksNow]);
   const lab = running?.lab ?? null;
   const frames = useFrames(lab);
+  const done = useDone(lab);
 
   const { open: openFile, name, tag } = document;
   const opened = useRef(name);
@@ -137,6 +139,7 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
             document={document}
             lab={lab}
             down={down.has(link.name)}
+            done={done}
             course={(name) => frames.course(name)}
             onDown={(name, is) =>
               setDown((old) => {
@@ -156,6 +159,7 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
             <Pairs drawing={drawing} onLink={(name) => setSelected({ kind: "link", name })} />
           </>
         )}
+        {lab && <DoneList lab={lab} done={done} text={text} />}
       </aside>
       {terminal && lab && (
         <section className="foot" aria-label={`Terminal of ${terminal}`}>
