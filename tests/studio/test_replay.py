@@ -11,7 +11,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from analysis.tests.synthetic import vouch
 from tests.conftest import Ewan
-from tests.studio.server import HEIGHT, WIDTH, Server
+from tests.studio.conftest import looking
+from tests.studio.server import Server
 
 pytestmark = pytest.mark.untimed
 
@@ -51,15 +52,10 @@ def server(ran: Path, state: Path) -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def page(browser: Browser, server: Server) -> Iterator[Page]:
     """One page for all of these tests."""
-    wrong: list[str] = []
-    with browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}) as context:
-        page = context.new_page()
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda line: wrong.append(line.text) if "Content Security" in line.text else None)
+    with looking(browser) as page:
         page.goto(server.url)
         expect(page.get_by_test_id("file")).to_be_visible()
         yield page
-    assert wrong == []
 
 
 @pytest.fixture

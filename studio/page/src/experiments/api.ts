@@ -75,6 +75,7 @@ export interface Experiment {
   runs: Run[];
   few_runs: string;
   certificates: Certified[];
+  more_certificates: number; // that are not among these
   disturbances: { run: number; time: string; words: string; marks: boolean }[];
   more_disturbances: number;
   watched: boolean;
@@ -144,7 +145,6 @@ export interface Words {
   metrics: { name: string; unit: string; meaning: string; group: string }[];
   series: { name: string; unit: string; meaning: string; of: string }[];
   samples: { name: string; unit: string; meaning: string; of: string }[];
-  styles: string[];
 }
 export interface Difference {
   what: string;

@@ -187,3 +187,11 @@ export function usual(asked: string[], varied: string[], metrics: string[]): str
     ? `${metrics.includes("aggregate goodput") ? "goodput" : metrics[0]} by ${along}`
     : "goodput over time";
 }
+
+/** The same figure of one experiment alone: the parameter that says whose a run is does not group it. */
+export function ofOneAlone(line: string): string {
+  return line
+    .replace(/, (lines|facets) experiment and /g, ", $1 ")
+    .replace(/, (lines|facets) ([^,]+) and experiment(?=,|$)/g, ", $1 $2")
+    .replace(/, (lines|facets) experiment(?=,|$)/g, "");
+}

@@ -11,6 +11,7 @@ interface Props {
   events: RunEvent[];
 }
 
+const MOST_MARKS = 300;
 const SIGNS = { set: "◆", fail: "✕", mend: "○" } as const;
 const KINDS = { set: "set", fail: "failed", mend: "mended" } as const;
 const KEPT_KEYS = "input, select, textarea, .react-flow__node, .react-flow__edge, [contenteditable]";
@@ -71,7 +72,7 @@ export function Bar({ clock, end_ns, finest_ns, events }: Props) {
       </div>
       <div className="track">
         <div className="marks">
-          {events.map((event) => (
+          {events.slice(0, MOST_MARKS).map((event) => (
             <button
               key={`${event.at_ns} ${event.words}`}
               type="button"

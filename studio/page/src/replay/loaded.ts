@@ -20,6 +20,7 @@ export function useReplay(experiment: string, run: string, fail: (why: string) =
   const [flows, setFlows] = useState<FlowPiece | null>(null);
   const [whole, setWhole] = useState<Piece | null>(null);
   const [, setCame] = useState(0);
+  const [missed, setMissed] = useState(0);
   const pieces = useRef(new Map<string, Piece | null>()); // null: asked for
   useEffect(() => {
     let gone = false;
@@ -60,13 +61,17 @@ export function useReplay(experiment: string, run: string, fail: (why: string) =
           setCame((count) => count + 1);
         },
         (error: Error) => {
-          setTimeout(() => kept.delete(name), AGAIN_MS);
+          setTimeout(() => {
+            kept.delete(name);
+            setMissed((count) => count + 1);
+          }, AGAIN_MS);
           fail(error.message);
         },
       );
     },
     [experiment, run, replay, fail],
   );
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what was missed is wanted again
   const want = useCallback(
     (level: number, at_ns: number) => {
       if (!replay || replay.levels_ns.length === 0) return;
@@ -74,7 +79,7 @@ export function useReplay(experiment: string, run: string, fail: (why: string) =
       ask(level, piece);
       if (bin > replay.bins / 2 && piece < placeAt(replay, level, replay.end_ns).piece) ask(level, piece + 1);
     },
-    [replay, ask],
+    [replay, ask, missed],
   );
   const find = useCallback(
     (level: number, at_ns: number) => {

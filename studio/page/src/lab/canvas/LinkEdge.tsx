@@ -86,26 +86,24 @@ function LinkWords({ link, down, place, x, y }: WordsProps) {
   const frames = useWatched();
   const shown = useRef<HTMLSpanElement>(null);
   useEffect(() => {
-    const last: Now = { forward: undefined, backward: undefined };
+    let last: Now = { forward: undefined, backward: undefined };
     let told = 0;
-    let later = 0;
+    let timer = 0;
     const tell = () => {
-      later = 0;
+      timer = 0;
       told = performance.now();
-      const { forward, backward } = frames.now(link.name);
-      const fuller = (backward?.rate_bps ?? 0) > (forward?.rate_bps ?? 0) ? backward : forward;
-      const queue = Math.max(forward?.queue_bytes ?? 0, backward?.queue_bytes ?? 0);
-      const text = fuller && !down ? `${rate(fuller.rate_bps)}, queue ${size(queue)}` : "";
+      const text = down ? "" : nowWords(last);
       if (shown.current && shown.current.textContent !== text) shown.current.textContent = text;
     };
-    const ended = frames.watch(link.name, () => {
-      const left = TOLD_MS - (performance.now() - told);
+    const ends = frames.watch(link.name, (now) => {
+      last = now;
+      const left = told + TOLD_MS - performance.now();
       if (left <= 0) tell();
-      else if (later === 0) later = window.setTimeout(tell, left);
+      else if (timer === 0) timer = window.setTimeout(tell, left);
     });
     return () => {
-      clearTimeout(later);
-      ended();
+      clearTimeout(timer);
+      ends();
     };
   }, [frames, link.name, down]);
   const marked = link.bottleneck_of > 0;
