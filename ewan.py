@@ -53,6 +53,7 @@ COMMANDS = {
     "characterise": "calibration.advice.cli:characterise_command",
     "envelope": "calibration.host.cli:envelope_command",
     "set": "labs.commands.set:set_command",
+    "recorded": "generator.recorded_cli:recorded_command",
     "import": "labs.commands.importing:import_command",
     "trace": "labs.commands.trace:trace_command",
     "watch": "labs.commands.watch:watch_command",

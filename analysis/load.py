@@ -222,6 +222,8 @@ class ExperimentResults:
 
     of_one_directory = True
     """Another process can read the same from `directory`."""
+    numbered = ""
+    """What a reader of the runs' numbers must know, as a sentence."""
 
     def __init__(self, directory: Path, document: Document) -> None:
         self.directory = directory

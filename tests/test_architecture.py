@@ -85,6 +85,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.host": ("labs.compile", "labs.cache"),
     "labs.descriptions": ("labs.compile", "labs.host", "labs.plan", "labs.reporter", "labs.spec"),
     "labs.change": ("labs.units", "labs.spec", "labs.stages", "labs.plan", "labs.compile", "labs.hardware"),
+    "labs.doing": ("labs.plan", "labs.change", "labs.runtime"),
     "labs.render": ("labs.units", "labs.stages", "labs.own", "labs.plan", "labs.cards", "labs.images", "labs.render"),
     "labs.runtime": (
         "labs.units",
@@ -201,6 +202,7 @@ COMMANDS = (
     "labs.commands",
     "emulator.hardware.cli",
     "generator.cli",
+    "generator.recorded_cli",
     "generator.course.cli",
     "generator.advice.cli",
     "generator.engine.cli",

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from generator.scenario import parse as parse_scenario
 from labs.compile import HostFacts, compile
 from labs.spec import load
 from tests.conftest import ROOT, Ewan
@@ -163,6 +164,23 @@ def test_a_change_comes_when_it_was_scheduled(ewan: Ewan, lab: dict[str, Any], s
     assert [change["change"] for change in changes[-2:]] == [{"rate_bps": 50_000_000}] * 2
     assert all(0 <= change["late_ns"] < 50e6 for change in changes[-2:]), changes
     assert ewan("set", "--lab", LAB, "core", "rate=100Mbit/s").returncode == 0
+
+
+def test_what_was_done_is_a_scenario(ewan: Ewan, lab: dict[str, Any], tmp_path: Path) -> None:
+    """Also what failed and was mended, at times that count from the first change."""
+    (tmp_path / "x.lab.yaml").write_text("topology: dumbbell\nrtt: 40ms\nwan: {rate: 100Mbit/s}\n")
+    assert ewan("set", "--lab", LAB, "core", "delay=25ms", "--direction", "backward").returncode == 0
+    assert ewan("set", "--lab", LAB, "core", "down", "at=+300ms").returncode == 0
+    assert ewan("set", "--lab", LAB, "core", "up").returncode == 0
+    assert ewan("set", "--lab", LAB, "core", "delay=20ms").returncode == 0
+    shown = ewan("recorded", "--lab", LAB, "--file", str(tmp_path / "x.lab.yaml"))
+    assert shown.returncode == 0, shown.stderr
+    (run,) = parse_scenario(shown.stdout, tmp_path / "again.scenario.yaml").runs()
+    longer, down, up, shorter = run.document.events[-4:]
+    assert (str(longer.delay), longer.direction, str(shorter.delay)) == ("25ms", "backward", "20ms")
+    assert down.down and up.up and down.at.ns - longer.at.ns >= 300e6 and down.at < up.at < shorter.at
+    refused = ewan("recorded", "--lab", LAB, "--file", str(tmp_path / "none.lab.yaml"))
+    assert refused.returncode == 2 and "none.lab.yaml" in refused.stderr
 
 
 @pytest.mark.untimed

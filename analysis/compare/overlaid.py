@@ -30,6 +30,7 @@ class Both(ExperimentResults):
         self.names = _names(first, second)
         self.apart = tuple(constants_apart(first, second))
         self.offset = max((run.number for run in first.runs), default=0)
+        self.numbered = f"Run {self.offset + 1} and those after it are run 1 and so on of {second.directory.name}."
         super().__init__(first.directory, first.document)
 
     def _runs(self) -> Iterator[RunResults]:

@@ -199,7 +199,8 @@ class Request:
         own = sorted(set(numbers))
         seeds = sorted({self.runs[number].seed for number in own})
         words = f"Scenario {self.experiment.document.scenario}, {_counted('run', own)}, {_counted('seed', seeds)}."
-        return words + disturbed.footnote(own, self.found)
+        told = f" {self.experiment.numbered}" if self.experiment.numbered else ""
+        return words + told + disturbed.footnote(own, self.found)
 
     def interval_words(self, values: Iterable[Value]) -> str:
         """What error bars are."""

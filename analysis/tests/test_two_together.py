@@ -8,13 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
 from analysis import load, plotting
+from analysis.cli import plot_command
 from analysis.compare.certificates import of_certificates
 from analysis.compare.overlaid import Both
 from analysis.figures.request import FigureError
 from analysis.figures.style import PAGE
 from analysis.tests import synthetic
+from labs.context import Context
 from labs.record import Certificate, Row, Uncertainty
 from labs.record.figures import parse
 
@@ -96,6 +99,7 @@ def test_a_figure_of_both_may_name_the_experiment(tmp_path: Path) -> None:
     line = "goodput by experiment, lines congestion, where congestion=cubic"
     _, drawing = plotting.drawn(one, parse(line), PAGE, beside=other)
     assert len(drawing.csv.splitlines()) == 3
+    assert "runs 1–2, 5–7, seeds 1–3. Run 5 and those after it are run 1 and so on of other." in drawing.caption
     with pytest.raises(FigureError, match="no such parameter"):
         plotting.drawn(one, parse("goodput by experiment"), PAGE)
 
@@ -108,3 +112,17 @@ def test_many_runs_are_drawn_in_one_process(tmp_path: Path, monkeypatch: pytest.
     _, drawing = plotting.drawn(one, parse("goodput over time"), PAGE, beside=other)
     rows = list(csv.DictReader(drawing.csv.splitlines()))
     assert {row["experiment"] for row in rows} == {"buffer = 1BDP", "buffer = 2BDP"}
+
+
+def test_ewan_plot_draws_both(tmp_path: Path) -> None:
+    one, other = two(tmp_path, [{"congestion": each, "buffer": "2BDP"} for each in ("cubic", "bic")])
+
+    def plot(*words: str) -> Result:
+        context = Context.of({"PATH": "/usr/bin"})
+        return CliRunner().invoke(plot_command, [str(one), "goodput by congestion", *words], obj=context)
+
+    done = plot("--beside", str(other), "--out", str(tmp_path / "both.svg"))
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "both.svg").read_text().startswith("<?xml") and "2BDP" in (tmp_path / "both.csv").read_text()
+    refused = plot("--beside", str(tmp_path / "nothing"))
+    assert refused.exit_code == 2 and "there is no such directory" in refused.output

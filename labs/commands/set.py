@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from typing import Literal
 
 import click
 
-from labs import change
+from labs import change, doing
 from labs.commands.errors import Refused, guarded
 from labs.commands.live import which
 from labs.commands.options import json_option, lab_option, live_option, pass_context
 from labs.commands.privileges import as_root
 from labs.context import Context
+from labs.units import NS_PER_SECOND
 
 
 @click.command("set")
@@ -34,29 +36,30 @@ def set_command(
     """Change a link while it runs; queued packets are kept. Or take it down, and bring it up again.
 
     KEY is rate, delay, jitter, distribution, correlation, reorder, displace, loss, corrupt, duplicate, ecn, blackhole,
-    police, burst, peak, aggregate, duplex, slot, harq, acks, buffer or queue; at=+10s says when. A link that is down
+    police, burst, peak, aggregate, duplex, slot, harq, acks, buffer or queue; at=+10s says when. For down and up this
+    command waits until then. A link that is down
     has no carrier at either end: with a routing protocol, other ways are found, and how long that took is told.
 
     \b
     ewan set core rate=500Mbit/s at=+10s
     ewan set core delay=80ms loss=0.1% --direction forward
     ewan set ring1 down
-    ewan set ring1 up
+    ewan set ring1 up at=+10s
     """
     as_root(context)
     labs = context.live()
     name = which(labs, lab)
-    if words in (("down",), ("up",)):
-        set_carrier(context, name, link, words == ("up",), as_json)
+    if words[0] in ("down", "up") and [word[:3] for word in words[1:]] in ([], ["at="]):
+        if link not in {each.name for each in labs.load(name).plan.links}:
+            raise Refused(f"{name} has no link {link}: ewan ps lists them")
+        wait_until(context, f"{link} of {name} {words[0]}", words[1] if words[1:] else "at=+0s")
+        set_carrier(context, name, link, words[0] == "up", as_json)
         return
     for word in words:
         if "=" not in word:
             raise Refused(f'"{word}": write a change as KEY=VALUE, for example rate=500Mbit/s, or down or up alone')
     wanted = dict(word.split("=", 1) for word in words)
-    plan = labs.load(name).plan
-    answers = change.make(
-        plan, link, wanted, change.headings_of(direction), lambda request: labs.control(name, link, request)
-    )
+    answers = doing.set_link(labs, name, link, wanted, direction)
     if as_json:
         context.reporter.emit(answers)
         return
@@ -65,12 +68,20 @@ def set_command(
     context.reporter.console.print(f"{link} of {name}: {said}, {direction}, {when}")
 
 
+def wait_until(context: Context, what: str, at: str) -> None:
+    """Until a time of `at=+10s`: a carrier has no other clock than this command, which Ctrl-C ends."""
+    in_ns = change.delay_until(at.removeprefix("at="))
+    if in_ns:
+        with context.reporter.progress(f"{what} in {at[4:]}"):
+            time.sleep(in_ns / NS_PER_SECOND)
+
+
 def set_carrier(context: Context, name: str, link: str, up: bool, as_json: bool) -> None:
     """Down or up, and what the routes made of it."""
     labs = context.live()
     plan = labs.load(name).plan
     with context.reporter.progress(f"{link} of {name} {'comes up' if up else 'goes down'}: waiting for routes"):
-        told = labs.carrier(name, link, up)
+        told = doing.set_carrier(labs, name, link, up)
     if as_json:
         context.reporter.emit({"lab": name, "link": link, "up": up, "routing": plan.routing, **told})
     else:

@@ -211,6 +211,18 @@ class Spread(Protocol):
         ...
 
 
+class Noting(Protocol):
+    """Labs in whose state it is noted what people did."""
+
+    def note(self, name: str, entry: Mapping[str, Any]) -> None:
+        """Adds an entry to what was done in a lab that is up. Raises LabError."""
+        ...
+
+    def notes(self, name: str) -> list[dict[str, Any]]:
+        """All entries since the lab came up, in the order in which they were noted. Raises LabError."""
+        ...
+
+
 class Live(
     Keeping,
     Entering,

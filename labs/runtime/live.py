@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from labs.runtime.cluster import ClusterRuntime
 
 Maker = Literal[LiveName, "cluster"]
+DONE = "done.jsonl"
+"""Of a lab's state: what people did in it."""
 MADE_BY: Mapping[str, Maker] = {containers.FORMAT: "containerlab", formats.MANIFEST: "cluster"}
 """Of a lab's manifest, `format` → who made it. Of others, and of those that have none yet, it is netns."""
 
@@ -115,6 +117,16 @@ class LiveRuntime:
     def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).carrier(name, link, up, longest_s)
+
+    def note(self, name: str, entry: Mapping[str, Any]) -> None:
+        """See `Noting`: labs of all runtimes share the state root."""
+        self._of(name).load(name)
+        self._state.add(name, DONE, entry)
+
+    def notes(self, name: str) -> list[dict[str, Any]]:
+        """See `Noting`."""
+        self._of(name).load(name)
+        return self._state.lines(name, DONE)
 
     def start_machines(self, name: str, tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
         """See `Live`; the runtime that made the lab does it."""

@@ -70,6 +70,25 @@ class State:
         except OSError as error:
             raise LabError(f"{path}: {error.strerror}") from None
 
+    def add(self, name: str, file: str, entry: Mapping[str, Any]) -> None:
+        """A line of JSON at the end of a lab's file; several processes may add to it at once."""
+        path = self.directory(name) / file
+        try:
+            with path.open("ab", buffering=0) as lines:
+                lines.write(orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE))
+        except OSError as error:
+            raise LabError(f"{path}: {error.strerror}") from None
+
+    def lines(self, name: str, file: str) -> list[dict[str, Any]]:
+        """What was added to a file; none where there is none. A line that was not written whole says nothing."""
+        path = self.directory(name) / file
+        try:
+            return [orjson.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+        except FileNotFoundError:
+            return []
+        except (OSError, orjson.JSONDecodeError) as error:
+            raise LabError(f"{path}: {error}") from None
+
     @contextmanager
     def locked(self) -> Iterator[int]:
         """One making or removal of a lab at a time; gives the lock's descriptor, for children to hold it too.

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from labs import change, following
+from labs import change, doing, following
 from labs.context import Context
 from labs.plan import Plan
 from labs.runtime.base import LabError
@@ -99,13 +99,12 @@ class Live:
 
     def set(self, name: str, link: str, words: Mapping[str, str], direction: change.Heading | Literal["both"]) -> Any:
         """Changes a link; LabError and DescriptionError, in one line."""
-        plan, headings = self.plan(name), change.headings_of(direction)
-        return change.make(plan, link, words, headings, lambda request: self._labs.control(name, link, request))
+        return doing.set_link(self._labs, name, link, words, direction)
 
     def carrier(self, name: str, link: str, up: bool) -> dict[str, Any]:
         """Fails a link, or mends it, and waits for the routes; LabError."""
         plan = self.plan(name)
-        told = self._labs.carrier(name, link, up)
+        told = doing.set_carrier(self._labs, name, link, up)
         return {**told, "words": change.carrier_words(plan, link, up, told)}
 
     def routes(self, name: str, node: str) -> list[following.Route]:
@@ -122,6 +121,10 @@ class Live:
         told = self._labs.routes(name)
         there, back = ((source, sink), (sink, source))
         return Paths(following.followed(plan, told, *there), following.followed(plan, told, *back))
+
+    def done(self, name: str) -> list[doing.Done]:
+        """What was done in a lab, by its time; LabError."""
+        return doing.done(self._labs, name)
 
     def frames(self, name: str) -> Frames:
         """What follows the links of a lab; LabError."""

@@ -20,7 +20,7 @@ from analysis import circumstances, disturbed, load, plotting, report, summary, 
 from analysis.compare import both, page
 from analysis.figures import asked
 from analysis.figures.style import STYLES
-from analysis.rows import few, left_out
+from analysis.rows import MOST_CERTIFICATES, few, left_out
 from calibration import report as certificates
 from labs import rundir
 from labs.record import figures, quantities
@@ -40,7 +40,8 @@ def about(directory: str) -> Data:
     every = report.runs(experiment, known)
     shown = few(every, MOST_RUNS, lambda row: row["status"] != "complete" or bool(row["error"]))
     scenario = place / "scenario.yaml"
-    labs = experiment.by_certificate
+    labs, refused = experiment.by_certificate, {entry.number for entry in document.runs if entry.verified is False}
+    certified = few(list(labs), MOST_CERTIFICATES, lambda name: not refused.isdisjoint(labs[name]))
     seen, more_seen = disturbed.rows(known["runs"])
     entries = {entry.number: entry for entry in document.runs}
     return {
@@ -72,7 +73,8 @@ def about(directory: str) -> Data:
             for row in shown
         ],
         "few_runs": left_out(len(shown), len(every), "runs", "ewan export --csv DIR writes all of them."),
-        "certificates": [_labelled(experiment, name, numbers) for name, numbers in labs.items()],
+        "certificates": [_labelled(experiment, name, labs[name]) for name in certified],
+        "more_certificates": len(labs) - len(certified),
         "disturbances": [{key: row[key] for key in ("run", "time", "words", "marks")} for row in seen],
         "more_disturbances": more_seen,
         "watched": "disturbed" in known,

@@ -7,23 +7,29 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
+import subprocess
+import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from starlette.testclient import TestClient
 
 from analysis import report, summary
 from analysis.tests import synthetic
-from labs.context import Context
+from labs.context import ROOT, Context
 from studio.server.app import make
 from studio.server.files import RefusedError
 from studio.server.guard import Access, names_of
 from studio.server.reader import Reader
 
 PORT = 8765
+DISTURBED = "20260104T030405Z-third"
 NAME, OTHER, BROKEN = "20260102T030405Z-first", "20260103T030405Z-second", "20260101T000000Z-broken"
 OUTSIDE = ["../secret", "..%2Fsecret", "%2e%2e%2fsecret", "..", "away", "nothing", "a%00b", "<b>x</b>"]
 
@@ -160,6 +166,19 @@ def test_a_figure_that_is_none_is_refused_in_a_line(client: TestClient, line: st
     assert client.get(f"/api/experiments/{NAME}").status_code == 200, "others are answered"
 
 
+def test_what_disturbed_a_live_run_is_told(here: Path, client: TestClient) -> None:
+    place = synthetic.experiment(
+        here / "results" / DISTURBED, [{"congestion": "cubic"}], seeds=(1,), pairs=2, told={"clock": "live"}
+    )
+    synthetic.watched(place, 1, 3)
+    summary.analyse(place)
+    found = client.get(f"/api/experiments/{DISTURBED}").json()
+    assert found["watched"] and "of the load" in found["runs"][0]["disturbed"]
+    (told,) = found["disturbances"]
+    assert told["run"] == 1 and told["marks"] and told["time"].startswith("3.0 to")
+    shutil.rmtree(place)
+
+
 def test_two_are_compared_as_by_ewan_compare(client: TestClient) -> None:
     found = client.get(f"/api/compare/{NAME}/{OTHER}").json()
     assert [side["name"] for side in found["sides"]] == [NAME, OTHER]
@@ -209,3 +228,21 @@ def test_what_takes_too_long_is_ended_and_the_next_is_answered(here: Path) -> No
     process.kill()
     assert reader.ask("about", directory)["name"] == NAME, "another one was begun"
     reader.close()
+
+
+def test_the_process_that_draws_ends_with_the_server(here: Path) -> None:
+    """However that ends."""
+    asks = f"""
+import os, signal
+from pathlib import Path
+from studio.server.reader import Reader
+reader = Reader(Path({str(here)!r}), os.environ)
+reader.ask("about", "results/{NAME}")
+print(reader._process.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", asks], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    end = time.monotonic() + 10
+    while psutil.pid_exists(number := int(done.stdout)) and psutil.Process(number).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < end
+        time.sleep(0.05)

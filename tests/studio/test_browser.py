@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import orjson
 import psutil
 import pytest
 from pcapng import FileScanner
@@ -120,6 +121,23 @@ def lab(name: str, ewan: Ewan) -> Iterator[str]:
     ewan("down", name)
 
 
+def does_again_what_was_done(page: Page, server: Server, lab: str) -> None:
+    """A scenario is made of it and run in the virtual clock: the same changes happen at the same times."""
+    page.get_by_test_id("make-scenario").click()
+    expect(page.get_by_test_id("scenario-file")).to_have_text(f"{lab}-again.scenario.yaml •")
+    marks = page.get_by_role("slider", name=re.compile("^core: "))
+    names = [mark.get_attribute("aria-label") for mark in marks.all()]
+    assert names[0] == "core: delay 40ms" and names[-3:] == ["core: rate 50Mbit/s", "core: down", "core: up"], names
+    page.get_by_test_id("run").click()
+    run = page.get_by_role("region", name="Runs").get_by_role("listitem").first
+    expect(run.locator("summary .state.done")).to_be_visible(timeout=VERIFIED_MS)
+    (events,) = server.place.glob("results/*/runs/001/events.json")
+    made = orjson.loads(events.read_bytes())
+    times = [float((mark.get_attribute("aria-valuetext") or "").removesuffix("s")) for mark in marks.all()]
+    seen = {round(each["at_ns"] / 1e9, 3) for each in made["events"]}
+    assert {round(time, 3) for time in times} <= seen, (times, made)
+
+
 def test_a_live_lab_from_drawing_to_down(page: Page, server: Server, lab: str, state: Path) -> None:
     """In its middle the server is killed; the lab stays up, and the job is there when another server is."""
     page.get_by_role("button", name="core", exact=True).click()
@@ -155,6 +173,12 @@ def test_a_live_lab_from_drawing_to_down(page: Page, server: Server, lab: str, s
     expect(page.get_by_label("Drawing")).to_contain_text("core 100Mbit/s 40ms")
     until(lambda: 80 <= rtt_ms(page) < 120)
 
+    page.get_by_test_id("when").fill("2")
+    put(page, "rate", "50Mbit/s")
+    expect(page.get_by_test_id("told")).to_contain_text("rate=50Mbit/s, both, in 2s")
+    expect(page.get_by_test_id("done").get_by_role("row").nth(-1)).to_contain_text("rate=50Mbit/s")
+    page.get_by_test_id("when").fill("")
+
     page.get_by_test_id("filter").fill("icmp")
     page.get_by_test_id("longest").fill("2s")
     page.get_by_test_id("show-packets").click()
@@ -172,6 +196,12 @@ def test_a_live_lab_from_drawing_to_down(page: Page, server: Server, lab: str, s
 
     page.get_by_test_id("carrier").click()
     expect(page.get_by_test_id("told")).to_contain_text("down; no other path", timeout=ROUTES_MS)
+    page.get_by_test_id("when").fill("1s")
+    page.get_by_test_id("carrier").click()
+    expect(page.get_by_test_id("told")).to_contain_text("core: up, in 1s")
+    expect(page.get_by_test_id("done").get_by_role("row").nth(-1)).to_contain_text("up", timeout=ROUTES_MS)
+    does_again_what_was_done(page, server, lab)
+    page.get_by_test_id("page-lab").click()
     page.get_by_test_id("take-down").click()
     expect(page.get_by_test_id("terminal")).to_have_count(0, timeout=ROUTES_MS)
     expect(page.get_by_test_id("up")).to_be_enabled()

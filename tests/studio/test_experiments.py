@@ -195,6 +195,10 @@ def test_two_experiments_side_by_side(opened: Open, made: Made) -> None:
         (f"rate = {rate}", rtt) for rate in ("10Mbit/s", "20Mbit/s") for rtt in ("20ms", "40ms")
     ]
     assert float(rows[2]["mean"]) > 1.5 * float(rows[0]["mean"])
+    page.get_by_test_id("choose-lines").select_option("experiment")
+    expect(both.locator("img")).to_have_attribute(
+        "data-line", "aggregate goodput by rtt, lines experiment", timeout=DRAWN_MS
+    )
     expect(page.get_by_test_id("figure-both-command")).to_contain_text(f"--beside results/{made.second}")
     page.get_by_test_id("apart").check()
     for side in ("first", "second"):
@@ -215,7 +219,7 @@ def test_a_link_is_opened_by_somebody_else(browser: Browser, opened: Open, studi
         expect(other.locator("body")).to_contain_text("open the address with ?token= that ewan studio printed")
         other.goto(f"{studio.url}#{link.partition('#')[2]}")
         expect(other).to_have_url(link)
-        expect(other.get_by_test_id("figure-style")).to_have_value("slide", timeout=DRAWN_MS)
+        expect(other.get_by_test_id("choose-size")).to_have_value("slide", timeout=DRAWN_MS)
         expect(other.get_by_test_id("figure-command")).to_contain_text("'rtt over time' --style slide")
     page.goto(studio.url)
     assert "token" not in page.url

@@ -90,6 +90,12 @@ export interface Moment {
   lateness_ns: number;
 }
 
+export interface Done {
+  due: number; // UNIX time in s
+  link: string;
+  words: string;
+}
+
 /** One line for the person. */
 export class RefusedError extends Error {}
 
@@ -131,6 +137,11 @@ export const api = {
   live: () => ask<Up[]>("GET", "/api/live"),
   set: (lab: string, link: string, words: Record<string, string>, direction: Heading | "both") =>
     ask<unknown>("POST", `/api/live/${part(lab)}/links/${part(link)}/set`, { words, direction }),
+  done: (lab: string) => ask<Done[]>("GET", `/api/live/${part(lab)}/done`),
+  recorded: (lab: string, text: string) =>
+    ask<{ text: string }>("POST", `/api/live/${part(lab)}/recorded`, { text }),
+  later: (lab: string, link: string, up: boolean, at: string) =>
+    ask<Job>("POST", "/api/jobs/later", { lab, link, up, at }),
   carrier: (lab: string, link: string, up: boolean) =>
     ask<{ words: string }>("POST", `/api/live/${part(lab)}/links/${part(link)}/carrier`, { up }),
 };

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
@@ -98,7 +98,7 @@ class Experiments:
             kind: [{"name": each.name, "unit": each.unit, "meaning": each.meaning, "of": each.whose} for each in known]
             for kind, known in (("series", SERIES.values()), ("samples", SAMPLES.values()))
         }
-        return {"metrics": of_metrics, **others, "styles": list(get_args(StyleName))}
+        return {"metrics": of_metrics, **others}
 
     def figure(self, body: Figure) -> dict[str, Any]:
         """Draws a figure, with its data as CSV; changes nothing."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
@@ -18,9 +19,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from labs import following
+from generator.scenario.recorded import recorded
+from labs import doing, following
 from labs.context import Context
 from labs.errors import UserError
+from labs.units import NS_PER_SECOND
 from studio.server import api, files, live
 from studio.server.api import Body, Endpoint
 from studio.server.capturing import LONGEST, MOST, Capture
@@ -52,6 +55,21 @@ class Carrier(Body):
     up: bool
 
 
+class Recorded(Body):
+    """The description that the lab was made of."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DoneThen:
+    """What was done with a link; `due`: UNIX time in s, `words` as a person says it."""
+
+    due: float
+    link: str
+    words: str
+
+
 class Running:
     """What is up on this machine."""
 
@@ -79,11 +97,23 @@ class Running:
         """The links between two hosts now, each way."""
         return self._live.paths(lab, source, sink)
 
+    def done(self, lab: str) -> list[DoneThen]:
+        """What was done with the links of a lab since it came up."""
+        return [
+            DoneThen(each.due_unix_ns / NS_PER_SECOND, each.link, doing.said(each)) for each in self._live.done(lab)
+        ]
+
+    def recorded(self, lab: str, body: Recorded) -> dict[str, str]:
+        """A scenario that does it again."""
+        return {"text": recorded(body.text, self._live.plan(lab), self._live.done(lab))}
+
     def endpoints(self) -> tuple[Endpoint, ...]:
         """All that can be asked."""
         return (
             Endpoint("GET", "/api/live", "labs that are up", self.up),
             Endpoint("POST", "/api/live/{lab}/links/{link}/set", "change a link, as ewan set does", self.set),
+            Endpoint("GET", "/api/live/{lab}/done", "what was done with the links of a lab", self.done),
+            Endpoint("POST", "/api/live/{lab}/recorded", "a scenario that does it again", self.recorded),
             Endpoint("POST", "/api/live/{lab}/links/{link}/carrier", "fail a link, or mend it", self.carrier),
             Endpoint("GET", "/api/live/{lab}/routes/{node}", "a node's routing table", self.table),
             Endpoint("GET", "/api/live/{lab}/paths/{source}/{sink}", "the links between two hosts now", self.paths),

@@ -17,6 +17,7 @@ from typing import Literal
 from starlette.routing import BaseRoute
 
 from analysis.standing import Progress, of_command, progress
+from labs import change
 from labs.context import Context
 from labs.rundir import RESULTS
 from studio.server import files, live, results
@@ -36,6 +37,15 @@ class Begin(Body):
     where: files.Where = "here"
     runtime: Literal["auto", "netns", "containerlab", "virtual"] = "auto"
     scale: str | None = None
+
+
+class Later(Body):
+    """A link of a lab that is up fails, or is mended, at a time, "+10s" from now."""
+
+    lab: str
+    link: str
+    up: bool
+    at: str
 
 
 class Work:
@@ -92,6 +102,15 @@ class Work:
         words = [body.kind, str(path.absolute()), "--runtime", body.runtime, *scale]
         return self._jobs.queue(words) if body.kind == "run" else self._jobs.start(words)
 
+    def later(self, body: Later) -> Job:
+        """Waits until a link is to fail, or to be mended; it ends as other jobs do."""
+        plan = self._live.plan(body.lab)
+        if body.link not in {link.name for link in plan.links}:
+            raise files.RefusedError(f"{body.lab} has no link {body.link}")
+        change.delay_until(body.at)
+        word = "up" if body.up else "down"
+        return self._jobs.start(["set", "--lab", plan.lab, body.link, word, f"at={body.at}"])
+
     def points(self, job: str) -> Progress | None:
         """How far the experiment of a run is, point by point; nothing where it has none, or none yet."""
         found = self._jobs.find(job)
@@ -118,6 +137,7 @@ class Work:
         return (
             Endpoint("GET", "/api/jobs", "long work, the newest first", self.jobs),
             Endpoint("POST", "/api/jobs", "begin long work", self.begin),
+            Endpoint("POST", "/api/jobs/later", "fail a link at a time, or mend it", self.later),
             Endpoint("GET", "/api/jobs/{job}", "one job", self.job),
             Endpoint(
                 "GET", "/api/jobs/{job}/points", "how far the experiment of a run is, point by point", self.points

@@ -4,9 +4,9 @@ import { useEffect, useState } from "react";
 import { Copy } from "../common/Copy";
 import { hashOf, replace, withQuery } from "../common/route";
 import { type Compared, type Difference, results, type Side } from "./api";
+import { Choices } from "./Choices";
 import { useDrawn } from "./drawn";
-import { Line } from "./FigurePart";
-import { usual } from "./line";
+import { ofOneAlone, usual } from "./line";
 import { Picture } from "./Picture";
 import { Shown } from "./Tables";
 
@@ -48,7 +48,7 @@ export function Beside({ first, second, line, query }: Props) {
         <>
           <div className="sides">
             {found.sides.map((side, at) => (
-              <Head key={side.name} side={side} which={at === 0 ? "First" : "Second"} />
+              <Head key={at === 0 ? "first" : "second"} side={side} which={at === 0 ? "First" : "Second"} />
             ))}
           </div>
           <Differing title="Parameters" rows={found.parameters} />
@@ -126,6 +126,8 @@ function Results({ found }: { found: Compared }) {
 function Figures({ found, line, apart }: { found: Compared; line: string; apart: boolean }) {
   const [one, two] = found.sides;
   const wanted = line || usual(one.figures, one.varied, found.metrics);
+  const figure = useDrawn(one.name, wanted, "page", apart ? "" : two.name);
+  const varied = [...new Set([...(apart ? [] : ["experiment"]), ...one.varied, ...two.varied])];
   const go = (next: string, split: boolean) =>
     replace(
       withQuery(hashOf("experiments", one.name, "beside", two.name, next), { apart: split ? "yes" : "" }),
@@ -133,26 +135,38 @@ function Figures({ found, line, apart }: { found: Compared; line: string; apart:
   return (
     <>
       <h3>A figure of both</h3>
-      <div className="row">
-        <Line key={wanted} line={wanted} onLine={(next) => go(next, apart)} />
-        <label className="tick">
-          <input
-            type="checkbox"
-            checked={apart}
-            onChange={(event) => go(wanted, event.target.checked)}
-            data-testid="apart"
+      <div className="plotted">
+        <Choices
+          line={wanted}
+          drawn={figure.drawn}
+          experiment={{ varied, values: {}, metrics: [] }}
+          onLine={(next) => go(next, apart)}
+        >
+          <label>
+            each alone
+            <input
+              type="checkbox"
+              checked={apart}
+              onChange={({ target: { checked } }) => go(checked ? ofOneAlone(wanted) : wanted, checked)}
+              data-testid="apart"
+            />
+          </label>
+        </Choices>
+        {apart ? (
+          <div>
+            <Picture figure={figure} experiment={one.name} style="page" testid="figure-first" />
+            <Alone experiment={two.name} line={wanted} testid="figure-second" />
+          </div>
+        ) : (
+          <Picture
+            figure={figure}
+            experiment={one.name}
+            style="page"
+            beside={two.name}
+            testid="figure-both"
           />
-          each alone
-        </label>
+        )}
       </div>
-      {apart ? (
-        <div className="sides">
-          <Alone experiment={one.name} line={wanted} testid="figure-first" />
-          <Alone experiment={two.name} line={wanted} testid="figure-second" />
-        </div>
-      ) : (
-        <Both first={one.name} second={two.name} line={wanted} />
-      )}
     </>
   );
 }
@@ -160,9 +174,4 @@ function Figures({ found, line, apart }: { found: Compared; line: string; apart:
 function Alone({ experiment, line, testid }: { experiment: string; line: string; testid: string }) {
   const figure = useDrawn(experiment, line, "page");
   return <Picture figure={figure} experiment={experiment} style="page" testid={testid} />;
-}
-
-function Both({ first, second, line }: { first: string; second: string; line: string }) {
-  const figure = useDrawn(first, line, "page", second);
-  return <Picture figure={figure} experiment={first} style="page" beside={second} testid="figure-both" />;
 }

@@ -32,6 +32,11 @@ export function Certificates({ experiment, chosen }: { experiment: Experiment; c
           </li>
         ))}
       </ul>
+      {experiment.more_certificates > 0 && (
+        <p className="quiet">
+          {experiment.more_certificates} more passed: the runs name them, and ewan certificate shows them all.
+        </p>
+      )}
       <Whole key={chosen} experiment={experiment.name} id={chosen} />
     </>
   );

@@ -21,6 +21,7 @@ const PARTS: Record<string, string> = {
   files: "Files",
 };
 
+const AGAIN_MS = 3000; // of an experiment that goes on
 const ENDED = new Set(["ended", "lost"]); // states of jobs
 
 interface Props {
@@ -49,6 +50,12 @@ export function One({ name, part, rest, query }: Props) {
   ).length;
   // biome-ignore lint/correctness/useExhaustiveDependencies: it is read again when another job has ended
   useEffect(read, [read, ended]);
+  const goes = found?.status === "running";
+  useEffect(() => {
+    if (!goes) return;
+    const timer = setInterval(read, AGAIN_MS);
+    return () => clearInterval(timer);
+  }, [goes, read]);
   if (found === null)
     return (
       <section className="whole results" aria-label="Experiment">

@@ -75,6 +75,7 @@ export interface Experiment {
   runs: Run[];
   few_runs: string;
   certificates: Certified[];
+  more_certificates: number; // that are not among these
   disturbances: { run: number; time: string; words: string; marks: boolean }[];
   more_disturbances: number;
   watched: boolean;
@@ -115,6 +116,7 @@ export interface Spec {
   lines: string[] | null;
   facets: string[];
   scale: string | null;
+  values: string | null;
   points: string;
   relative_to: string | null;
   relative_of: string | null;
@@ -144,7 +146,6 @@ export interface Words {
   metrics: { name: string; unit: string; meaning: string; group: string }[];
   series: { name: string; unit: string; meaning: string; of: string }[];
   samples: { name: string; unit: string; meaning: string; of: string }[];
-  styles: string[];
 }
 export interface Difference {
   what: string;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Spec } from "./api";
-import { changed, duration, type Form, formOf, lineOf, usual } from "./line";
+import { changed, duration, type Form, formOf, lineOf, ofOneAlone, usual } from "./line";
 
 const spec: Spec = {
   kind: "time",
@@ -12,6 +12,7 @@ const spec: Spec = {
   lines: ["congestion", "rtt"],
   facets: [],
   scale: null,
+  values: null,
   points: "mean",
   relative_to: null,
   relative_of: null,
@@ -56,6 +57,19 @@ test("what a kind does not have is left out", () => {
   });
   assert.equal(lineOf(map), "share of cross by a and b, scale log");
 });
+test("the metric's axis is logarithmic but for bars", () => {
+  const metric = {
+    kind: "metric",
+    what: "goodput",
+    of: "",
+    by: "rtt",
+    lines: "",
+    where: "",
+    values: "log",
+  } as const;
+  assert.equal(lineOf(form(metric)), "goodput by rtt, values log");
+  assert.equal(lineOf(form({ ...metric, bars: true })), "goodput by rtt, bars");
+});
 test("a form is filled of what the server read, and gives the same line again", () => {
   const read = formOf({
     ...spec,
@@ -97,4 +111,13 @@ test("the first figure is the scenario's, or of what varies", () => {
   assert.equal(usual(["timeline"], ["rtt"], []), "timeline");
   assert.equal(usual([], ["rtt"], ["aggregate goodput"]), "goodput by rtt");
   assert.equal(usual([], ["rtt"], []), "goodput over time");
+});
+test("of one experiment alone, nothing is grouped by the experiment", () => {
+  assert.equal(ofOneAlone("goodput by rtt, lines experiment, scale log"), "goodput by rtt, scale log");
+  assert.equal(ofOneAlone("rtt over time, facets rtt and experiment"), "rtt over time, facets rtt");
+  assert.equal(
+    ofOneAlone("rtt over time, lines experiment and rtt, run 1"),
+    "rtt over time, lines rtt, run 1",
+  );
+  assert.equal(ofOneAlone("goodput by rtt, lines congestion"), "goodput by rtt, lines congestion");
 });

@@ -11,7 +11,10 @@ import { ArrangeButtons } from "./ArrangeButtons";
 import type { Places } from "./canvas/arrange";
 
 import { Canvas, type Selected } from "./canvas/Canvas";
+
 import { namesOf } from "./canvas/shown";
+import { DoneList, useDone } from "./Done";
+
 import { useLabDocument } from "./document";
 import { FramesOf, useFrames } from "./frames";
 import { hasNode, withLink, withoutLink, withoutNode } from "./graph";
@@ -54,6 +57,7 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
   );
   const onPath = useOnPath(paths);
   const frames = useFrames(lab);
+  const done = useDone(lab);
 
   const { open: openFile, name, tag } = document;
   const opened = useRef(name);
@@ -171,6 +175,7 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
             document={document}
             lab={lab}
             down={down.has(link.name)}
+            done={done}
             course={(name) => frames.course(name)}
             onRemove={drawn ? remove : null}
           />
@@ -194,6 +199,7 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
             />
           </>
         )}
+        {lab && <DoneList lab={lab} done={done} text={text} />}
       </aside>
       {terminal && lab && (
         <section className="foot" aria-label={`Terminal of ${terminal}`}>

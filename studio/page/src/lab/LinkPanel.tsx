@@ -1,7 +1,7 @@
 // A link: what a packet meets each way, its settings in the description, and while the lab is up changes of it and its course.
 
 import { useState } from "react";
-import { api, type DrawnLink, type Heading } from "../api";
+import { api, type Done, type DrawnLink, type Heading } from "../api";
 import { type Path, valueAt, withValue } from "../common/edit";
 import { Field } from "../common/Field";
 import { useStudio } from "../common/studio";
@@ -20,6 +20,7 @@ interface Props {
   document: LabDocument;
   lab: string | null; // the lab that is up, whose link it is
   down: boolean;
+  done: Done[]; // in the lab, of all of its links
   course: (name: string) => Course | undefined;
   onRemove: (() => void) | null; // where it can be removed
 }
@@ -85,22 +86,38 @@ function Train({ link, heading }: { link: DrawnLink; heading: Heading }) {
   );
 }
 
-function Running({ link, lab, down, course }: Props & { lab: string }) {
+function Running({ link, lab, down, done, course }: Props & { lab: string }) {
   const { view, now, fail, say } = useStudio();
+  const [wait, setWait] = useState("");
+  const later = wait.trim() !== "";
+  const at = `+${/^[\d.]+$/.test(wait.trim()) ? `${wait.trim()}s` : wait.trim()}`;
+  const marks = () => done.filter((each) => each.link === link.name).map((each) => each.due);
   const [heading, setHeading] = useState<Heading | "both">("both");
   const [delay, setDelay] = useState<number | null>(null);
   const [busy, setBusy] = useState(false);
   const set = (words: Record<string, string>) =>
-    api.set(lab, link.name, words, heading).then(
-      () =>
+    api.set(lab, link.name, later ? { ...words, at } : words, heading).then(
+      () => {
         say(
           `${link.name}: ${Object.entries(words)
             .map(([name, value]) => `${name}=${value}`)
-            .join(" ")}, ${heading}`,
-        ),
+            .join(" ")}, ${heading}${later ? `, in ${at.slice(1)}` : ""}`,
+        );
+        now();
+      },
       (error: Error) => fail(error.message),
     );
   const carrier = (up: boolean) => {
+    if (later) {
+      api.later(lab, link.name, up, at).then(
+        () => {
+          say(`${link.name}: ${up ? "up" : "down"}, in ${at.slice(1)}`);
+          now();
+        },
+        (error: Error) => fail(error.message),
+      );
+      return;
+    }
     setBusy(true);
     api
       .carrier(lab, link.name, up)
@@ -116,7 +133,18 @@ function Running({ link, lab, down, course }: Props & { lab: string }) {
   const shown = delay ?? Math.round((link.forward?.delay_ns ?? 0) / 1e6);
   return (
     <fieldset disabled={view}>
-      <legend>Now, in {lab}</legend>
+      <legend>
+        {later ? `In ${at.slice(1)}` : "Now"}, in {lab}
+      </legend>
+      <label>
+        when
+        <input
+          value={wait}
+          placeholder="now; 10s: in ten seconds"
+          onChange={(event) => setWait(event.target.value)}
+          data-testid="when"
+        />
+      </label>
       <label>
         direction
         <select value={heading} onChange={(event) => setHeading(event.target.value as Heading | "both")}>
@@ -158,11 +186,18 @@ function Running({ link, lab, down, course }: Props & { lab: string }) {
       {(["forward", "backward"] as const).map((way) => (
         <div key={way}>
           <h3>{way === "forward" ? `${link.a} → ${link.b}` : `${link.b} → ${link.a}`}</h3>
-          <Plot title="Mbit/s" column="rate" colour="#0072b2" course={() => course(key(link.name, way))} />
+          <Plot
+            title="Mbit/s"
+            column="rate"
+            colour="#0072b2"
+            marks={marks}
+            course={() => course(key(link.name, way))}
+          />
           <Plot
             title="queue, kB"
             column="queue"
             colour="#d55e00"
+            marks={marks}
             course={() => course(key(link.name, way))}
           />
         </div>

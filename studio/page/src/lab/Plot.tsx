@@ -9,15 +9,18 @@ interface Props {
   course: () => Course | undefined;
   column: "rate" | "queue" | "dropped";
   colour: string;
+  marks?: () => number[]; // UNIX times in s, at which something was changed
 }
 
 const EVERY_MS = 100;
 const HEIGHT = 120;
 
-export function Plot({ title, course, column, colour }: Props) {
+export function Plot({ title, course, column, colour, marks }: Props) {
   const place = useRef<HTMLDivElement>(null);
   const ask = useRef(course);
   ask.current = course;
+  const marked = useRef(marks);
+  marked.current = marks;
   useEffect(() => {
     const around = place.current;
     if (!around) return;
@@ -32,6 +35,7 @@ export function Plot({ title, course, column, colour }: Props) {
         legend: { show: false },
         scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1e-3)] } },
         axes: [axis, { ...axis, size: 56 }],
+        hooks: { draw: [(drawn) => lines(drawn, marked.current?.() ?? [], ink)] },
         series: [{}, { stroke: colour, width: 1.5, points: { show: false } }],
       },
       [[], []],
@@ -50,4 +54,23 @@ export function Plot({ title, course, column, colour }: Props) {
     };
   }, [title, column, colour]);
   return <div className="plot" ref={place} />;
+}
+
+/** A dashed line at each time. */
+function lines(plot: uPlot, times: number[], ink: string): void {
+  const { ctx, bbox } = plot;
+  const { min, max } = plot.scales.x ?? {};
+  ctx.save();
+  ctx.strokeStyle = ink;
+  ctx.lineWidth = devicePixelRatio;
+  ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
+  for (const time of times) {
+    if (min == null || max == null || time < min || time > max) continue;
+    const x = Math.round(plot.valToPos(time, "x", true));
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
 }

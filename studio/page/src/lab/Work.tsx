@@ -9,7 +9,7 @@ export function Work({ document }: { document: LabDocument }) {
   const { labs, jobs, view, now, fail } = useStudio();
   const lab = document.drawing?.lab ?? null;
   const up = labs.some((each) => each.lab === lab);
-  const busy = jobs.some((job) => job.state === "running" && !isRun(job));
+  const busy = jobs.some((job) => job.state === "running" && !isRun(job) && job.words[0] !== "set");
   const beside = jobs.some((job) => job.state === "running" && isRun(job));
   const wrong = document.refusal !== null;
   const work = async (begin: () => Promise<unknown>) => {

@@ -89,7 +89,9 @@ function Player({ loaded, replay }: { loaded: Loaded; replay: Replay }) {
   const [frames] = useState(() => new Frames());
   useEffect(() => frames.take([...moments.values()], 0), [frames, moments]);
 
-  const select = useCallback((what: Selected) => choose(what?.kind === "nodes" ? null : what), []);
+  const select = useCallback((what: Selected) => {
+    if (what?.kind !== "nodes") choose(what);
+  }, []);
   const move = useCallback((places: Places) => setMoved((old) => new Map([...old, ...places])), []);
   const marks = useMemo(() => marksOf(replay), [replay]);
   const onSeek = useCallback((at: number) => seek(at * 1e9), [seek]);

@@ -34,23 +34,35 @@ interface Props {
   drawing: Drawing | null;
   running: boolean;
   down: Set<string>;
-  path: Map<string, OnPath>;
+  path?: Map<string, OnPath>;
   selected: Selected;
   onSelect: (what: Selected) => void;
   onMove: (places: Places) => void;
   onJoin: (a: string, b: string) => void;
   onOpen: (node: string) => void;
-  onRemove: () => void;
+  onRemove?: () => void;
   children?: ReactNode; // what stands above the drawing
 }
 
 const MOVED_MS = 250; // keys that move are one change
 const NONE: DrawnLink[] = [];
+const NO_PATH = new Map<string, OnPath>();
 const NODES = { lab: LabNode, side: GroupBox, folded: FoldedSide };
 const EDGES = { link: LinkEdge };
 
 export function Canvas(props: Props) {
-  const { drawing, running, down, path, selected, onSelect, onMove, onJoin, onOpen, onRemove } = props;
+  const {
+    drawing,
+    running,
+    down,
+    path = NO_PATH,
+    selected,
+    onSelect,
+    onMove,
+    onJoin,
+    onOpen,
+    onRemove,
+  } = props;
   const [nodes, setNodes, onNodesChange] = useNodesState<Node>([]);
   const [words] = useState(() => new Words());
   const [away, setAway] = useState<Set<string>>(new Set()); // sides that are folded
@@ -155,7 +167,7 @@ export function Canvas(props: Props) {
   );
   const pressed = (event: KeyboardEvent) => {
     if ((event.key === "Delete" || event.key === "Backspace") && !(event.target instanceof HTMLInputElement))
-      onRemove();
+      onRemove?.();
   };
 
   return (

@@ -1,0 +1,44 @@
+"""The command `recorded`: what was done in a live lab, as a scenario.
+
+In: the command line. Out: the scenario's text on standard output.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from generator.scenario.recorded import recorded
+from labs import doing, spec
+from labs.commands.errors import Refused, guarded
+from labs.commands.live import which
+from labs.commands.options import lab_option, live_option, pass_context
+from labs.commands.privileges import as_root
+from labs.context import Context
+from labs.spec import names
+
+
+@click.command("recorded")
+@live_option
+@lab_option
+@click.option("--file", type=click.Path(path_type=Path), help="the lab's description; LAB.lab.yaml if absent")
+@guarded
+@pass_context
+def recorded_command(context: Context, lab: str | None, file: Path | None) -> None:
+    """Print a scenario that does again what was done in a lab that is up.
+
+    Changes of links by `ewan set` and by studio become its events, at times that count from the first one.
+
+    \b
+    ewan recorded > again.scenario.yaml
+    ewan run again.scenario.yaml --runtime virtual
+    """
+    as_root(context)
+    labs = context.live()
+    name = which(labs, lab)
+    found = file or names.find(name, names.LAB)
+    if found is None:
+        raise Refused(f"there is no {name}.lab.yaml: write --file with the description that {name} was made of")
+    text = spec.text_of(found, "write the path of a description")
+    click.echo(recorded(text, labs.load(name).plan, doing.done(labs, name)), nl=False)
