@@ -141,6 +141,10 @@ def _shown(request: Request, quantity: Quantity) -> _Shown:
     limits = (0.0, None) if relative else bounds(quantity.metric)
     loss = "loss" in quantity.metric.name and unit == "share" and not request.spec.bars
     logarithmic = loss and scales.spans_decades(means)
+    if request.spec.values is not None:
+        logarithmic = request.spec.values == "log"
+        if logarithmic and max(means, default=0.0) <= 0:
+            raise FigureError(f'"values log": {quantity} is nowhere above zero: write "values linear"')
     floor = min(mean for mean in means if mean > 0) / 2 if logarithmic else 0.0
     return _Shown(quantity, values, unit, per, unit_name, limits, logarithmic, floor)
 

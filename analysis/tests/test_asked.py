@@ -325,7 +325,18 @@ def test_losses_that_span_decades_have_a_logarithmic_axis(tmp_path: Path) -> Non
     found = summary.of(experiment)
     for point, mean in zip(found["points"], (0.0, 0.0001, 0.05), strict=True):
         point["metrics"]["queue loss"] |= {"mean": mean, "low": None, "high": None}
-    assert "Triangles on the lower edge: zero." in draw(experiment, found, "queue loss by buffer").caption
+    zero = "Triangles on the lower edge: zero."
+    assert zero in draw(experiment, found, "queue loss by buffer").caption
+    assert zero not in draw(experiment, found, "queue loss by buffer, values linear").caption
+    for point in found["points"]:
+        point["metrics"]["queue loss"]["mean"] = 0.0
+    (refused,) = asked.draw(experiment, found, [figures.parse("queue loss by buffer, values log")])
+    assert refused == '"values log": queue loss is nowhere above zero: write "values linear"'
+
+
+def test_an_axis_is_logarithmic_where_it_is_asked_for(experiment: Any, found: Any) -> None:
+    linear, log = (draw(experiment, found, f"goodput by buffer, values {each}") for each in ("linear", "log"))
+    assert linear.svg != log.svg and linear.csv == log.csv
 
 
 @pytest.mark.parametrize("look", list(style.STYLES))

@@ -28,6 +28,8 @@ from labs.wording import nearest
 Kind = Literal["metric", "map", "phase", "time", "flow chart", "cdf", "ccdf", "box", "timeline"]
 Scale = Literal["linear", "log", "bdp", "categories"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
+Values = Literal["linear", "log"]
+VALUES: tuple[Values, ...] = get_args(Values)
 Points = Literal["mean", "all", "box"]
 POINTS: tuple[Points, ...] = get_args(Points)
 
@@ -61,6 +63,8 @@ class FigureSpec:
     """Parameters; None: what else varies."""
     facets: tuple[str, ...] = ()
     scale: Scale | None = None
+    values: Values | None = None
+    """The metric's axis; None: logarithmic where losses span decades."""
     points: Points = "mean"
     relative_to: str | None = None
     """A value of a parameter that others are held against, and of which parameter, if that is said."""
@@ -156,6 +160,7 @@ class FigureSpec:
         if self.facets:
             parts.append(f"facets {' and '.join(self.facets)}")
         parts += [f"scale {self.scale}"] * (self.scale is not None)
+        parts += [f"values {self.values}"] * (self.values is not None)
         parts += [f"points {self.points}"] * (self.points != "mean")
         if self.relative_to is not None:
             parts.append(f"{self.held} {self.relative_to}" + (f" of {self.relative_of}" if self.relative_of else ""))
@@ -195,6 +200,8 @@ def parse(text: str, name: str = "") -> FigureSpec:
             raise ValueError(f'"{clause}": {error}') from None
     if figure.from_ns is not None and figure.to_ns is not None and figure.to_ns <= figure.from_ns:
         raise ValueError(f'"to {Duration(figure.to_ns)}": is not after "from": write a later time')
+    if figure.bars and figure.values == "log":
+        raise ValueError('"values log": bars begin at zero: leave "bars" or "values" out')
     if figure.bars and figure.points != "mean":
         raise ValueError(f'"points {figure.points}": bars show means: leave "bars" or "points" out')
     return figure
@@ -349,6 +356,10 @@ def _scale(figure: FigureSpec, text: str) -> FigureSpec:
     return replace(figure, scale=_one(text, SCALES))
 
 
+def _values(figure: FigureSpec, text: str) -> FigureSpec:
+    return replace(figure, values=_one(text, VALUES))
+
+
 def _points(figure: FigureSpec, text: str) -> FigureSpec:
     return replace(figure, points=_one(text, POINTS))
 
@@ -418,6 +429,7 @@ _CLAUSES: dict[str, tuple[tuple[Kind, ...], Callable[[FigureSpec, str], FigureSp
     "lines": (_GROUPED, _lines),
     "facets": ((*_GROUPED, "map", "flow chart"), _facets),
     "scale": (("metric", "map", "box"), _scale),
+    "values": (("metric",), _values),
     "points": (("metric",), _points),
     "relative to": (("metric",), _relative),
     "harm against": (("map",), _harm),

@@ -12,6 +12,7 @@ interface Props {
 }
 
 const SCALES = ["linear", "log", "bdp", "categories"];
+const VALUES = ["linear", "log"];
 const POINTS = ["mean", "all", "box"];
 
 export function FigureForm({ form, experiment, words, onForm }: Props) {
@@ -58,11 +59,20 @@ export function FigureForm({ form, experiment, words, onForm }: Props) {
       )}
       {has(form, "scale") && (
         <Choice
-          label="scale"
+          label={form.kind === "metric" ? "scale of x" : "scale"}
           value={form.scale}
           usual="by the values"
           of={SCALES}
           onSet={(scale) => set({ scale })}
+        />
+      )}
+      {has(form, "values") && !form.bars && (
+        <Choice
+          label="scale of y"
+          value={form.values}
+          usual="by the values"
+          of={VALUES}
+          onSet={(values) => set({ values })}
         />
       )}
       {has(form, "lines") && (

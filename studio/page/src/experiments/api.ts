@@ -116,6 +116,7 @@ export interface Spec {
   lines: string[] | null;
   facets: string[];
   scale: string | null;
+  values: string | null;
   points: string;
   relative_to: string | null;
   relative_of: string | null;

@@ -12,6 +12,7 @@ const spec: Spec = {
   lines: ["congestion", "rtt"],
   facets: [],
   scale: null,
+  values: null,
   points: "mean",
   relative_to: null,
   relative_of: null,
@@ -55,6 +56,19 @@ test("what a kind does not have is left out", () => {
     where: "",
   });
   assert.equal(lineOf(map), "share of cross by a and b, scale log");
+});
+test("the metric's axis is logarithmic but for bars", () => {
+  const metric = {
+    kind: "metric",
+    what: "goodput",
+    of: "",
+    by: "rtt",
+    lines: "",
+    where: "",
+    values: "log",
+  } as const;
+  assert.equal(lineOf(form(metric)), "goodput by rtt, values log");
+  assert.equal(lineOf(form({ ...metric, bars: true })), "goodput by rtt, bars");
 });
 test("a form is filled of what the server read, and gives the same line again", () => {
   const read = formOf({

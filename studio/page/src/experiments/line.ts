@@ -25,6 +25,7 @@ export interface Form {
   lines: string; // "": what else varies; "none", "a and b"
   facets: string;
   scale: string;
+  values: string;
   points: string;
   relative: string; // relative to
   where: string; // P=VALUE and P=VALUE
@@ -49,6 +50,7 @@ export const CLAUSES: Record<string, FigureKind[]> = {
   lines: GROUPED,
   facets: [...GROUPED, "map", "flow chart"],
   scale: ["metric", "map", "box"],
+  values: ["metric"],
   points: ["metric"],
   relative: ["metric"],
   bars: ["metric"],
@@ -77,6 +79,7 @@ export function lineOf(form: Form): string {
     ...said("lines", form.lines),
     ...said("facets", form.facets),
     ...said("scale", form.scale),
+    ...(form.bars ? [] : said("values", form.values)),
     ...(form.bars && has(form, "bars")
       ? ["bars"]
       : said("points", form.points === "mean" ? "" : form.points)),
@@ -127,6 +130,7 @@ export function formOf(spec: Spec): Form {
     lines: spec.lines === null ? "" : spec.lines.join(" and ") || "none",
     facets: spec.facets.join(" and "),
     scale: spec.scale ?? "",
+    values: spec.values ?? "",
     points: spec.points,
     relative: `${spec.relative_to ?? ""}${spec.relative_of ? ` of ${spec.relative_of}` : ""}`,
     where: spec.where.map(([name, value]) => `${name}=${value}`).join(" and "),
