@@ -1,10 +1,10 @@
 // The TCP flows of a node of a lab that is up: goodput, congestion window and RTT now, and over the last minute.
 
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { socket } from "../../api";
 import { Chart } from "../../common/Chart";
 import { rate, time } from "../../common/units";
-import { type FlowCourse, type FlowCourses, type LiveFlow, withLook } from "./courses";
+import { type FlowCourse, type FlowCourses, type LiveFlow, largest, withLook } from "./courses";
 
 const AGAIN_MS = 2000;
 
@@ -64,12 +64,9 @@ const segments = (count: number): string => `${Number(count.toFixed(1))}`;
 export function FlowsPanel({ lab, node }: { lab: string; node: string }) {
   const { flows, courses, why } = useFlows(lab, node);
   const [chosen, choose] = useState<string | null>(null);
-  // Without a choice it is the flow that sends most at first, and stays that as long as it is there.
-  const shown = flows?.find((each) => each.id === chosen) ?? flows?.[0];
-  const lasts = (shown?.sent_bps ?? 0) + (shown?.received_bps ?? 0) > 0 ? shown?.id : undefined;
-  useEffect(() => {
-    if (lasts) choose(lasts);
-  }, [lasts]);
+  const main = useRef<string | null>(null);
+  main.current = largest(courses, main.current);
+  const shown = [chosen, main.current].map((id) => flows?.find((each) => each.id === id)).find(Boolean);
   const inOrder = flows && [...flows].sort((a, b) => (a.id < b.id ? -1 : 1)); // rows keep their places
   const course = shown && courses.get(shown.id);
   return (

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type FlowCourses, KEPT_S, type LiveFlow, withLook } from "./courses";
+import { type FlowCourses, KEPT_S, type LiveFlow, largest, withLook } from "./courses";
 
 const flow = (id: string, sent_bps: number | null): LiveFlow => ({
   id,
@@ -33,4 +33,14 @@ test("a course is of the last minute, and ends with its flow", () => {
 test("a flow that comes again after a pause begins anew", () => {
   const before = withLook(new Map(), [flow("a", 1)], 0);
   assert.deepEqual(withLook(before, [flow("a", 2)], KEPT_S + 1).get("a")?.sent, [2]);
+});
+
+test("the flow that moves most is shown, until another one moves twice as much or it is gone", () => {
+  const two = (a: number, b: number) => withLook(new Map(), [flow("a", a), flow("b", b)], 0);
+  assert.equal(largest(new Map(), null), null);
+  assert.equal(largest(two(1, 5), null), "b");
+  assert.equal(largest(two(9, 5), "b"), "b");
+  assert.equal(largest(two(11, 5), "b"), "a");
+  assert.equal(largest(two(0, 0), "b"), "b");
+  assert.equal(largest(withLook(new Map(), [flow("c", null)], 0), "b"), "c");
 });

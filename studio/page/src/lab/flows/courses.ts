@@ -45,3 +45,20 @@ export function withLook(courses: FlowCourses, flows: LiveFlow[], at: number): F
     }),
   );
 }
+
+function mean(course: FlowCourse): number {
+  const sum = [...course.sent, ...course.received].reduce<number>((all, each) => all + (each ?? 0), 0);
+  return sum / course.at.length;
+}
+
+/** The flow that moves most; of several alike the one that was it before, so that it does not change to and fro. */
+export function largest(courses: FlowCourses, before: string | null): string | null {
+  const means = [...courses].map(([id, course]) => [id, mean(course)] as const);
+  const most = means.reduce<readonly [string, number] | null>(
+    (found, each) => (found && found[1] >= each[1] ? found : each),
+    null,
+  );
+  const own = means.find(([id]) => id === before);
+  if (own && most && most[1] <= 2 * own[1]) return own[0];
+  return most?.[0] ?? null;
+}
