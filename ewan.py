@@ -57,6 +57,7 @@ COMMANDS = {
     "import": "labs.commands.importing:import_command",
     "trace": "labs.commands.trace:trace_command",
     "watch": "labs.commands.watch:watch_command",
+    "path": "labs.commands.path:path_command",
     "metrics": "labs.commands.metrics:metrics_command",
     "studio": "studio.cli:studio_command",
     "driver": "emulator.hardware.cli:driver_command",

@@ -83,12 +83,18 @@ class Forwarding:
             if len(hops) > 2 * len(self._nodes):
                 raise ValueError(f"the routes from {source} to {sink} lead in a circle")
             via, interface = self._next(here, there)
-            hops += self._over(End(here, interface), self._owners[via])
-            here = self._owners[via].node
+            begin = End(here, interface)
+            end = self._owner(via, begin)
+            hops += self._over(begin, end)
+            here = end.node
         rates = [(self.rate_bps(hop) or 0, self._rank(hop)) for hop in hops]
         known = [(rate, rank, place) for place, (rate, rank) in enumerate(rates) if rate]
         rate, _, slowest = min(known, default=(0, 0, 0))
         return NetworkPath(tuple(hops), slowest, rate)
+
+    def _owner(self, via: Address, begin: End) -> End:
+        """The interface that has the next hop's address; packets leave by `begin`."""
+        return self._owners[via]
 
     def _over(self, begin: End, end: End) -> Iterator[Hop]:
         """From one interface to a neighbour's: one link, or those of the switches between."""

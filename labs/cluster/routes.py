@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,12 +89,8 @@ class Routes:
     def look(self) -> tuple[dict[str, Any], list[int]]:
         """What the routes of all machines make of the pairs, and for how long routers run on each."""
 
-        def ask(remote: Remote) -> dict[str, Any]:
-            command = [self.record.binary[remote.name], "routes", "--state", str(SHARES / self.plan.lab)]
-            return json_of(remote.name, remote.run(command, longest_s=ASK_S))
-
-        told = all_of(self.fleet, ask, [machine.name for machine in self.record.machines])
-        tables = {node: table for each in told.values() for node, table in each["tables"].items()}
+        told = self._told()
+        tables = _joined(told)
         ages = [each["now_ns"] - each["started_ns"] for each in told.values() if each["started_ns"] is not None]
         command = [str(self.binary), "reach", "--plan", str(self.file)]
         answer = subprocess.run(command, input=orjson.dumps(tables), capture_output=True)
@@ -102,3 +98,18 @@ class Routes:
             raise LabError(answer.stderr.decode(errors="replace").strip())
         reach: dict[str, Any] = orjson.loads(answer.stdout)
         return reach, ages
+
+    def tables(self) -> dict[str, Any]:
+        """The routes of all nodes, as `labs.runtime.base.Routed` has them."""
+        return _joined(self._told())
+
+    def _told(self) -> dict[str, dict[str, Any]]:
+        def ask(remote: Remote) -> dict[str, Any]:
+            command = [self.record.binary[remote.name], "routes", "--state", str(SHARES / self.plan.lab)]
+            return json_of(remote.name, remote.run(command, longest_s=ASK_S))
+
+        return all_of(self.fleet, ask, [machine.name for machine in self.record.machines])
+
+
+def _joined(told: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {node: table for each in told.values() for node, table in each["tables"].items()}

@@ -147,6 +147,18 @@ class Converging(Protocol):
         ...
 
 
+class Routed(Protocol):
+    """Labs whose nodes' routes can be read."""
+
+    def routes(self, name: str) -> dict[str, Any]:
+        """Each node's main routing table and its interfaces' carriers, as they are now; `labs/following.py` reads them.
+
+        {NODE: {"interfaces": [[index, name, whether frames can leave], …], "routes": [[destination, its length, metric,
+        index of the interface, gateway or None], …]}}. Raises LabError.
+        """
+        ...
+
+
 class Breakable(Protocol):
     """Links that can fail."""
 
@@ -218,6 +230,7 @@ class Live(
     Controllable,
     Measuring,
     Converging,
+    Routed,
     Breakable,
     Inhabited,
     Versioned,

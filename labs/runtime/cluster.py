@@ -249,6 +249,10 @@ class ClusterRuntime(NetnsRuntime):
         plan = self.load(name).plan
         return {} if plan.routing == "static" else self._routes_of(plan).settle(longest_s)
 
+    def routes(self, name: str) -> dict[str, Any]:
+        """Every machine tells those of its nodes."""
+        return self._routes_of(self.load(name).plan).tables()
+
     def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
         """Both machines of a stretched link take the carrier of what is theirs, and the routes of all are watched."""
         plan = self.load(name).plan

@@ -110,6 +110,10 @@ class LiveRuntime:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).converge(name, longest_s)
 
+    def routes(self, name: str) -> dict[str, Any]:
+        """See `Live`; the runtime that made the lab does it."""
+        return self._of(name).routes(name)
+
     def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).carrier(name, link, up, longest_s)

@@ -192,6 +192,18 @@ class NetnsRuntime:
             return {}
         return self._routes(name, "converge", [], longest_s)
 
+    def routes(self, name: str) -> dict[str, Any]:
+        """The node binary reads the nodes' own tables; needs root."""
+        self._need_root("reading routes")
+        self.load(name)
+        command = [str(node_binary(self._wanted)), "routes", "--state", str(self._state.directory(name))]
+        result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True)
+        if result.returncode != 0:
+            said = result.stderr.decode(errors="replace").strip().splitlines()
+            raise LabError(said[-1] if said else f"routes ended with status {result.returncode}")
+        tables: dict[str, Any] = orjson.loads(result.stdout)["tables"]
+        return tables
+
     def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
         """The node binary takes the carrier of the link's two ends away, or gives it back; needs root."""
         self._need_root("changing a link")

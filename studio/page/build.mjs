@@ -31,3 +31,5 @@ await build({
   logLevel: "warning",
 });
 await copyFile("src/index.html", join(into, "index.html"));
+// ELK runs in a worker, which is a file of its own: it is large, and loaded when it is needed.
+await copyFile("node_modules/elkjs/lib/elk-worker.min.js", join(into, "elk.js"));

@@ -178,5 +178,5 @@ class Guard:
         return token if scheme.lower() == "bearer" else None
 
 
-READING = frozenset({"/api/describe", "/api/scenario/describe", "/api/figure", "/api/verdict"})
+READING = frozenset({"/api/describe", "/api/paths", "/api/scenario/describe", "/api/figure", "/api/verdict"})
 """Requests with a body that change nothing."""

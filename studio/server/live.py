@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from labs import change, doing
+from labs import change, doing, following
 from labs.context import Context
 from labs.plan import Plan
+from labs.runtime.base import LabError
 from labs.units import NS_PER_MS, mean_rate_bps
 from studio.server.drawing import Line, lines
 
@@ -29,6 +30,8 @@ class Up:
     runtime: str
     state: str
     links: tuple[Line, ...]
+    down: tuple[str, ...] = ()
+    """Links that were taken down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,28 @@ class Moment:
     queue_bytes: int
     dropped_packets: int
     lateness_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Between two hosts, each way."""
+
+    there: following.Way
+    back: following.Way
+
+
+def check_hosts(plan: Plan, *names: str) -> None:
+    """LabError for what is no host of a lab."""
+    hosts = {node.name for node in plan.nodes if node.kind == "host"}
+    for name in names:
+        if name not in hosts:
+            raise LabError(f"{plan.lab} has no host {name}")
+
+
+def planned(plan: Plan, source: str, sink: str) -> Paths:
+    """What packets cross between two hosts by the plan; LabError."""
+    check_hosts(plan, source, sink)
+    return Paths(following.planned(plan, source, sink), following.planned(plan, sink, source))
 
 
 class Live:
@@ -57,7 +82,8 @@ class Live:
         """One lab, its links as they are after the changes that were made to them; LabError where it is not up."""
         known = self._labs.status(name)
         links = self._links(self.plan(name)) if known["state"] == "complete" else ()
-        return Up(name, str(self._labs.runtime_of(name)), known["state"], links)
+        down = tuple(known.get("links_down", ()))
+        return Up(name, str(self._labs.runtime_of(name)), known["state"], links, down)
 
     def _links(self, plan: Plan) -> tuple[Line, ...]:
         past = [
@@ -80,6 +106,21 @@ class Live:
         plan = self.plan(name)
         told = doing.set_carrier(self._labs, name, link, up)
         return {**told, "words": change.carrier_words(plan, link, up, told)}
+
+    def routes(self, name: str, node: str) -> list[following.Route]:
+        """A node's routing table; LabError."""
+        told = self._labs.routes(name)
+        if node not in told:
+            raise LabError(f"{node} of lab {name} has no routing table")
+        return following.routes(told[node])
+
+    def paths(self, name: str, source: str, sink: str) -> Paths:
+        """What packets cross between two hosts now; LabError."""
+        plan = self.plan(name)
+        check_hosts(plan, source, sink)
+        told = self._labs.routes(name)
+        there, back = ((source, sink), (sink, source))
+        return Paths(following.followed(plan, told, *there), following.followed(plan, told, *back))
 
     def done(self, name: str) -> list[doing.Done]:
         """What was done in a lab, by its time; LabError."""

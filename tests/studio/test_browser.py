@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
@@ -17,40 +16,11 @@ from playwright.sync_api import Page, expect
 from tests.conftest import Ewan
 from tests.studio.experiments import SCENARIO
 from tests.studio.server import Server
+from tests.studio.steps import put, save_as, text, until, write
 
 pytestmark = pytest.mark.untimed
 
 VERIFIED_MS, ROUTES_MS = 120_000, 60_000
-
-
-def text(page: Page) -> str:
-    """The description, as the editor shows it."""
-    return "\n".join(page.locator(".cm-line").all_inner_texts())
-
-
-def put(page: Page, field: str, value: str) -> None:
-    page.get_by_test_id(f"field-{field}").fill(value)
-    page.get_by_test_id(f"field-{field}").press("Enter")
-
-
-def write(page: Page, description: str) -> None:
-    """In the editor, in place of what is there."""
-    page.get_by_test_id("text").click()
-    page.keyboard.press("Control+a")
-    page.keyboard.insert_text(description)
-
-
-def until(what: Callable[[], bool], within_s: float = 30) -> None:
-    end = time.monotonic() + within_s
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
-def save_as(page: Page, name: str) -> None:
-    page.once("dialog", lambda dialog: dialog.accept(name))
-    page.get_by_test_id("save").click()
-    expect(page.get_by_test_id("file")).to_have_text(name)
 
 
 def test_text_and_drawing_are_one(page: Page, server: Server) -> None:

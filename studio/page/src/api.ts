@@ -78,6 +78,7 @@ export interface Up {
   runtime: string;
   state: string;
   links: DrawnLink[]; // as they are now
+  down: string[]; // of them those that were taken down
 }
 export interface Moment {
   link: string;

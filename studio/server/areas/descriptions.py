@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 
 from labs import spec
 from labs.spec.fields import Topology
-from studio.server import drawing, files
+from studio.server import drawing, files, live
 from studio.server.api import Body, Endpoint
 from studio.server.guard import Access
 
@@ -24,6 +24,13 @@ class Describe(Body):
     name: str = "untitled.lab.yaml"
     text: str
     virtual: bool = False
+
+
+class Between(Describe):
+    """A text, and two hosts of it."""
+
+    source: str
+    sink: str
 
 
 class Write(Body):
@@ -55,6 +62,13 @@ class Descriptions:
             return {"refusal": found, "drawing": None}
         return {"refusal": None, "drawing": found[0]}
 
+    def paths(self, body: Between) -> live.Paths:
+        """The links between two hosts by the plan, each way."""
+        found = drawing.described(body.text, self._files.path(body.name), drawing.facts(body.virtual))
+        if isinstance(found, drawing.Refusal):
+            raise files.RefusedError(found.message)
+        return live.planned(found[1], body.source, body.sink)
+
     def listed(self) -> list[files.Named]:
         """Descriptions and scenarios."""
         return self._files.every()
@@ -75,6 +89,7 @@ class Descriptions:
             Endpoint("GET", "/api/studio", "what the page begins with", self.about),
             Endpoint("GET", "/api/schema", "the description format as JSON Schema", self.schema),
             Endpoint("POST", "/api/describe", "what a text is: its drawing, or the line that is wrong", self.describe),
+            Endpoint("POST", "/api/paths", "the links between two hosts by the plan", self.paths),
             Endpoint("GET", "/api/files", "descriptions and scenarios", self.listed),
             Endpoint("GET", "/api/files/{where}/{name}", "one of them", self.read),
             Endpoint("PUT", "/api/files/here/{name}", "write one", self.write),

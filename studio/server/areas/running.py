@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from generator.scenario.recorded import recorded
-from labs import doing
+from labs import doing, following
 from labs.context import Context
 from labs.errors import UserError
 from labs.units import NS_PER_SECOND
@@ -89,6 +89,14 @@ class Running:
         """Fails a link, or mends it."""
         return self._live.carrier(lab, link, body.up)
 
+    def table(self, lab: str, node: str) -> list[following.Route]:
+        """A node's routing table."""
+        return self._live.routes(lab, node)
+
+    def paths(self, lab: str, source: str, sink: str) -> live.Paths:
+        """The links between two hosts now, each way."""
+        return self._live.paths(lab, source, sink)
+
     def done(self, lab: str) -> list[DoneThen]:
         """What was done with the links of a lab since it came up."""
         return [
@@ -107,6 +115,8 @@ class Running:
             Endpoint("GET", "/api/live/{lab}/done", "what was done with the links of a lab", self.done),
             Endpoint("POST", "/api/live/{lab}/recorded", "a scenario that does it again", self.recorded),
             Endpoint("POST", "/api/live/{lab}/links/{link}/carrier", "fail a link, or mend it", self.carrier),
+            Endpoint("GET", "/api/live/{lab}/routes/{node}", "a node's routing table", self.table),
+            Endpoint("GET", "/api/live/{lab}/paths/{source}/{sink}", "the links between two hosts now", self.paths),
         )
 
     def routes(self) -> tuple[BaseRoute, ...]:

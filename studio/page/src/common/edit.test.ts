@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { GRAPH, linesOf, valueAt, withAppended, without, withValue } from "./edit";
+import { GRAPH, linesOf, valueAt, withAppended, withLayout, without, withValue } from "./edit";
 
 const SATELLITE = `# A satellite.
 topology: dumbbell
@@ -141,4 +141,16 @@ test("lines of a value", () => {
   assert.deepEqual(linesOf(EVENTS, ["events", 0]), [5, 5]);
   assert.deepEqual(linesOf(EVENTS, ["events", 1]), [6, 8]);
   assert.equal(linesOf(EVENTS, ["steps"]), null);
+});
+
+test("places are written a line each, over those that were there", () => {
+  const text = withLayout(
+    "layout: {a: [1, 2]}\ntopology: ring # r\n",
+    new Map([
+      ["a", [0, 0]],
+      ["on", [-5, 7]],
+    ]),
+  );
+  assert.equal(text, "topology: ring # r\nlayout:\n  a: [0, 0]\n  on: [-5, 7]\n");
+  assert.equal(without(text, ["layout"]), "topology: ring # r\n");
 });

@@ -168,6 +168,14 @@ export function linesOf(text: string, path: Path): [number, number] | null {
   return [line(from), line(to)];
 }
 
+/** The text with places of nodes, a line each, in the place of those that it had. */
+export function withLayout(text: string, places: Map<string, [number, number]>): string {
+  if (parsed(text).errors.length > 0) return text;
+  const left = without(text, ["layout"]);
+  const lines = [...places].map(([node, [x, y]]) => `${INDENT}${written(node)}: [${x}, ${y}]\n`);
+  return `${left}${left === "" || left.endsWith("\n") ? "" : "\n"}layout:\n${lines.join("")}`;
+}
+
 export const GRAPH = `# A network drawn by hand.
 topology:
 ${INDENT}graph:

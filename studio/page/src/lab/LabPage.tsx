@@ -2,18 +2,27 @@
 
 import { ReactFlowProvider } from "@xyflow/react";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { withAppended, withValue } from "../common/edit";
+import { withLayout, without, withValue } from "../common/edit";
 import { Editor } from "../common/editor/Editor";
 import { hashOf, placeOf } from "../common/route";
 import { useStudio } from "../common/studio";
 import { Verdict } from "../common/Verdict";
+import { ArrangeButtons } from "./ArrangeButtons";
+import type { Places } from "./canvas/arrange";
+
 import { Canvas, type Selected } from "./canvas/Canvas";
+
+import { namesOf } from "./canvas/shown";
 import { DoneList, useDone } from "./Done";
+
 import { useLabDocument } from "./document";
 import { FramesOf, useFrames } from "./frames";
+import { hasNode, withLink, withoutLink, withoutNode } from "./graph";
 import { LinkPanel } from "./LinkPanel";
 import { Nodes } from "./Nodes";
 import { Pairs } from "./Pairs";
+import { PathPanel } from "./PathPanel";
+import { type Ends, useOnPath, usePaths } from "./paths";
 import { kindOf, Start } from "./Start";
 import { TerminalPanel } from "./TerminalPanel";
 import { Work } from "./Work";
@@ -23,7 +32,7 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
   const { about, view, schema, labs, now, fail, say } = useStudio();
   const [selected, setSelected] = useState<Selected>(null);
   const [terminal, setTerminal] = useState<string | null>(null);
-  const [down, setDown] = useState<Set<string>>(new Set());
+  const [ends, setEnds] = useState<Ends | null>(null);
   const document = useLabDocument(fail);
   const { refusal, text } = document;
   const running =
@@ -36,6 +45,17 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
     return described && { ...described, links: described.links.map((each) => links.get(each.name) ?? each) };
   }, [document.drawing, linksNow]);
   const lab = running?.lab ?? null;
+  const downNow = running?.down;
+  const down = useMemo(() => new Set(downNow), [downNow]);
+  const paths = usePaths(
+    ends,
+    lab,
+    document.name,
+    text,
+    document.drawing?.plan_sha256 ?? "",
+    String(downNow),
+  );
+  const onPath = useOnPath(paths);
   const frames = useFrames(lab);
   const done = useDone(lab);
 
@@ -53,10 +73,7 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
       history.replaceState(null, "", tag === null ? hashOf("lab") : hashOf("lab", name));
   }, [shown, name, tag]);
   useEffect(() => {
-    if (lab === null) {
-      setTerminal(null);
-      setDown(new Set());
-    }
+    if (lab === null) setTerminal(null);
   }, [lab]);
 
   const save = () => {
@@ -71,17 +88,31 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
       );
   };
   const move = useCallback(
-    (node: string, x: number, y: number) =>
-      document.change(withValue(text, ["layout", node], [Math.round(x), Math.round(y)])),
-    [document.change, text],
+    (places: Places) => {
+      if (view) return;
+      let next = text;
+      const gone = (node: string) => kindOf(text) === "graph" && !hasNode(text, node);
+      for (const [node, at] of places) if (!gone(node)) next = withValue(next, ["layout", node], at);
+      document.change(next);
+    },
+    [document.change, text, view],
   );
+  const arrange = (places: Places | null) =>
+    document.change(places === null ? without(text, ["layout"]) : withLayout(text, places));
+  const drawn = kindOf(text) === "graph" && lab === null && !view;
+  const remove = useCallback(() => {
+    if (!selected || !drawn) return;
+    const names = namesOf(selected);
+    document.change(names.reduce(selected.kind === "link" ? withoutLink : withoutNode, text));
+    setSelected(null);
+  }, [selected, drawn, document.change, text]);
   const join = useCallback(
     (a: string, b: string) => {
       if (kindOf(text) !== "graph")
         return fail("a template's links are its own: choose graph to draw by hand");
-      document.change(withAppended(text, ["topology", "graph", "links"], { between: [a, b] }));
+      if (!view) document.change(withLink(text, a, b));
     },
-    [document.change, fail, text],
+    [document.change, fail, text, view],
   );
   const open = useCallback(
     (node: string) => (lab ? setTerminal(node) : fail(`bring the lab up first: ${node} has no shell yet`)),
@@ -120,10 +151,14 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
               down={down}
               selected={selected}
               onSelect={setSelected}
+              path={onPath}
               onMove={move}
               onJoin={join}
               onOpen={open}
-            />
+              onRemove={remove}
+            >
+              <ArrangeButtons drawing={drawing} text={text} onPlaces={arrange} />
+            </Canvas>
           </ReactFlowProvider>
         </FramesOf>
         {refusal && (
@@ -132,6 +167,7 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
       </main>
       <aside>
         <Work document={document} />
+        <PathPanel drawing={drawing} ends={ends} paths={paths} live={lab !== null} onEnds={setEnds} />
         {link ? (
           <LinkPanel
             key={link.name}
@@ -141,22 +177,26 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
             down={down.has(link.name)}
             done={done}
             course={(name) => frames.course(name)}
-            onDown={(name, is) =>
-              setDown((old) => {
-                const next = new Set(old);
-                if (is) next.add(name);
-                else next.delete(name);
-                return next;
-              })
-            }
+            onRemove={drawn ? remove : null}
           />
         ) : (
           <>
-            <Nodes document={document} selected={selected} lab={lab} onOpen={open} />
+            <Nodes
+              document={document}
+              selected={selected}
+              lab={lab}
+              onOpen={open}
+              onSelect={setSelected}
+              onRemove={remove}
+            />
             {lab === null && shown && (
               <Verdict name={name} where={document.where ?? "here"} text={text} right={refusal === null} />
             )}
-            <Pairs drawing={drawing} onLink={(name) => setSelected({ kind: "link", name })} />
+            <Pairs
+              drawing={drawing}
+              onLink={(name) => setSelected({ kind: "link", name })}
+              onPair={({ source, sink }) => setEnds({ source, sink })}
+            />
           </>
         )}
         {lab && <DoneList lab={lab} done={done} text={text} />}

@@ -8,6 +8,7 @@ import { useStudio } from "../common/studio";
 import { time } from "../common/units";
 import type { LabDocument } from "./document";
 import { type Course, key } from "./frames";
+import { indexOfLink } from "./graph";
 import { Packets } from "./Packets";
 import { Plot } from "./Plot";
 
@@ -21,16 +22,13 @@ interface Props {
   down: boolean;
   done: Done[]; // in the lab, of all of its links
   course: (name: string) => Course | undefined;
-  onDown: (link: string, down: boolean) => void;
+  onRemove: (() => void) | null; // where it can be removed
 }
 
 /** Where a link's setting stands: at the link of a graph, else among `links:`. */
 function placeOf(text: string, link: string, setting: string): Path {
-  const drawn = valueAt(text, ["topology", "graph", "links"]);
-  if (Array.isArray(drawn)) {
-    const at = drawn.findIndex((each) => (each as { name?: string }).name === link);
-    if (at >= 0) return ["topology", "graph", "links", at, setting];
-  }
+  const at = indexOfLink(text, link);
+  if (at >= 0) return ["topology", "graph", "links", at, setting];
   return ["links", link, setting];
 }
 
@@ -59,6 +57,11 @@ export function LinkPanel(props: Props) {
               />
             );
           })}
+          {props.onRemove && (
+            <button type="button" onClick={props.onRemove} data-testid="remove">
+              Remove {link.name}
+            </button>
+          )}
         </fieldset>
       ) : (
         <Running {...props} lab={lab} />
@@ -83,7 +86,7 @@ function Train({ link, heading }: { link: DrawnLink; heading: Heading }) {
   );
 }
 
-function Running({ link, lab, down, done, course, onDown }: Props & { lab: string }) {
+function Running({ link, lab, down, done, course }: Props & { lab: string }) {
   const { view, now, fail, say } = useStudio();
   const [wait, setWait] = useState("");
   const later = wait.trim() !== "";
@@ -120,7 +123,7 @@ function Running({ link, lab, down, done, course, onDown }: Props & { lab: strin
       .carrier(lab, link.name, up)
       .then(
         (told) => {
-          onDown(link.name, !up);
+          now();
           say(`${link.name}: ${up ? "up" : "down"}${told.words}`);
         },
         (error: Error) => fail(error.message),

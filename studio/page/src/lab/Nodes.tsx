@@ -1,11 +1,17 @@
-// Nodes: more of them in a network drawn by hand, and a shell in the one that is chosen.
+// Nodes: more of them in a network drawn by hand, other names, links and routing; a shell in the one that is chosen.
 
-import { valueAt, withAppended } from "../common/edit";
+import { useState } from "react";
+import { valueAt, without, withValue } from "../common/edit";
+import { Field } from "../common/Field";
 import { useStudio } from "../common/studio";
 import type { Selected } from "./canvas/Canvas";
+import { namesOf } from "./canvas/shown";
 import type { LabDocument } from "./document";
 import { FlowsPanel } from "./flows/FlowsPanel";
+import { KINDS, NAME, type NodeKind, withLink, withName, withNode } from "./graph";
+
 import { Packets } from "./Packets";
+import { RoutingTable } from "./RoutingTable";
 import { kindOf } from "./Start";
 
 interface Props {
@@ -13,39 +19,28 @@ interface Props {
   selected: Selected;
   lab: string | null;
   onOpen: (node: string) => void;
+  onSelect: (what: Selected) => void;
+  onRemove: () => void;
 }
 
-const KINDS = { host: ["hosts", "h"], router: ["routers", "r"], switch: ["switches", "s"] } as const;
+const ROUTING = { static: "static", ospf: "OSPF", isis: "IS-IS", bgp: "BGP" } as const;
 
-export function Nodes({ document, selected, lab, onOpen }: Props) {
+export function Nodes(props: Props) {
+  const { document, selected, lab, onOpen } = props;
   const { view } = useStudio();
-  const { text } = document;
-  const graph = kindOf(text) === "graph";
-  const names = new Set(document.drawing?.nodes.map((node) => node.name) ?? []);
-  const add = (kind: keyof typeof KINDS) => {
-    const [list, letter] = KINDS[kind];
-    const written = valueAt(text, ["topology", "graph", list]);
-    const there = new Set([...names, ...(Array.isArray(written) ? written.map(String) : [])]);
-    let number = 1;
-    while (there.has(`${letter}${number}`)) number += 1;
-    const name = `${letter}${number}`;
-    const chosen = selected?.kind === "node" ? selected.name : null;
-    let next = withAppended(text, ["topology", "graph", list], name);
-    if (chosen) next = withAppended(next, ["topology", "graph", "links"], { between: [chosen, name] });
-    document.change(next);
-  };
   const node = selected?.kind === "node" ? selected.name : null;
+  const kind = document.drawing?.nodes.find((each) => each.name === node)?.kind;
   return (
     <section aria-label="Nodes">
-      {graph && lab === null && (
-        <fieldset className="row" disabled={view}>
-          <legend>{node ? `Add, linked to ${node}` : "Add"}</legend>
-          {(Object.keys(KINDS) as (keyof typeof KINDS)[]).map((kind) => (
-            <button key={kind} type="button" onClick={() => add(kind)} data-testid={`add-${kind}`}>
-              {kind}
-            </button>
-          ))}
-        </fieldset>
+      {node && kind && (
+        <h2>
+          {node} <span className="quiet">{kind}</span>
+        </h2>
+      )}
+      {kindOf(document.text) === "graph" && lab === null && <Drawn {...props} node={node} />}
+      {lab === null && <Routing document={document} />}
+      {node && lab && kind && kind !== "switch" && (
+        <RoutingTable key={`routes ${node}`} lab={lab} node={node} />
       )}
       {node && lab && (
         <button type="button" onClick={() => onOpen(node)} disabled={view} data-testid="shell">
@@ -55,5 +50,100 @@ export function Nodes({ document, selected, lab, onOpen }: Props) {
       {node && lab && <FlowsPanel key={`flows of ${node}`} lab={lab} node={node} />}
       {node && lab && !view && <Packets key={node} lab={lab} places={[node]} />}
     </section>
+  );
+}
+
+function Routing({ document }: { document: LabDocument }) {
+  const { view } = useStudio();
+  const { text } = document;
+  const now = String(valueAt(text, ["routing"]) ?? "static");
+  return (
+    <label>
+      routing
+      <select
+        value={now}
+        disabled={view}
+        data-testid="routing"
+        onChange={({ target }) =>
+          document.change(
+            target.value === "static"
+              ? without(text, ["routing"])
+              : withValue(text, ["routing"], target.value),
+          )
+        }
+      >
+        {Object.entries(ROUTING).map(([word, name]) => (
+          <option key={word} value={word}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** Of a network drawn by hand. */
+function Drawn({ document, selected, node, onSelect, onRemove }: Props & { node: string | null }) {
+  const { view, fail } = useStudio();
+  const { text } = document;
+  const names = document.drawing?.nodes.map((each) => each.name) ?? [];
+  const [other, setOther] = useState("");
+  const add = (kind: NodeKind) => {
+    const [next, name] = withNode(text, kind, names, node);
+    document.change(next);
+    if (node === null) onSelect({ kind: "node", name });
+  };
+  const rename = (name: string) => {
+    if (!NAME.test(name)) return fail(`"${name}": write small letters, digits and -, a letter first`);
+    if (names.includes(name)) return fail(`"${name}": another node has this name`);
+    document.change(withName(text, node ?? "", name));
+    onSelect({ kind: "node", name });
+  };
+  return (
+    <fieldset disabled={view}>
+      <legend>{node ? `Add, linked to ${node}` : "Add"}</legend>
+      <div className="row">
+        {(Object.keys(KINDS) as NodeKind[]).map((kind) => (
+          <button key={kind} type="button" onClick={() => add(kind)} data-testid={`add-${kind}`}>
+            {kind}
+          </button>
+        ))}
+      </div>
+      {node && (
+        <>
+          <label>
+            link to
+            <span className="row">
+              <select value={other} onChange={(event) => setOther(event.target.value)} data-testid="link-to">
+                <option value="">…</option>
+                {names
+                  .filter((each) => each !== node)
+                  .map((each) => (
+                    <option key={each}>{each}</option>
+                  ))}
+              </select>
+              <button
+                type="button"
+                disabled={other === ""}
+                data-testid="join"
+                onClick={() => {
+                  document.change(withLink(text, node, other));
+                  setOther("");
+                }}
+              >
+                Join
+              </button>
+            </span>
+          </label>
+          <Field key={node} label="name" value={node} onSet={rename} />
+        </>
+      )}
+      {selected && (
+        <button type="button" onClick={onRemove} data-testid="remove">
+          Remove {namesOf(selected).slice(0, 3).join(", ")}
+          {namesOf(selected).length > 3 ? " …" : ""}
+        </button>
+      )}
+    </fieldset>
   );
 }

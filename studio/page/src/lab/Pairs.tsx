@@ -2,10 +2,17 @@
 
 import type { Drawing } from "../api";
 import { rate, size, time } from "../common/units";
+import type { Ends } from "./paths";
 
 const MOST = 200;
 
-export function Pairs({ drawing, onLink }: { drawing: Drawing | null; onLink: (name: string) => void }) {
+interface Props {
+  drawing: Drawing | null;
+  onLink: (name: string) => void;
+  onPair: (ends: Ends) => void;
+}
+
+export function Pairs({ drawing, onLink, onPair }: Props) {
   const pairs = drawing?.pairs ?? [];
   return (
     <section aria-label="Pairs">
@@ -23,7 +30,9 @@ export function Pairs({ drawing, onLink }: { drawing: Drawing | null; onLink: (n
           {pairs.slice(0, MOST).map((pair) => (
             <tr key={`${pair.source} ${pair.sink}`}>
               <td>
-                {pair.source} → {pair.sink}
+                <button type="button" className="text" title="draw its path" onClick={() => onPair(pair)}>
+                  {pair.source} → {pair.sink}
+                </button>
               </td>
               <td>{time(pair.rtt_ns)}</td>
               <td>

@@ -6,6 +6,7 @@ import type { Moment } from "../api";
 import { hashOf, placeOf } from "../common/route";
 import { useStudio } from "../common/studio";
 import { time } from "../common/units";
+import type { Places } from "../lab/canvas/arrange";
 import { Canvas, type Selected } from "../lab/canvas/Canvas";
 import { Frames, FramesOf } from "../lab/frames";
 import { addressOf, type Chosen, chosenIn } from "./address";
@@ -84,11 +85,13 @@ function Player({ loaded, replay }: { loaded: Loaded; replay: Replay }) {
   const [frames] = useState(() => new Frames());
   useEffect(() => frames.take([...moments.values()], 0), [frames, moments]);
 
-  const select = useCallback((what: Selected) => choose(what), []);
-  const move = useCallback(
-    (node: string, x: number, y: number) => setMoved((old) => ({ ...old, [node]: { x, y } })),
-    [],
-  );
+  const select = useCallback((what: Selected) => {
+    if (what?.kind !== "nodes") choose(what);
+  }, []);
+  const move = useCallback((places: Places) => {
+    const found = Object.fromEntries([...places].map(([node, [x, y]]) => [node, { x, y }]));
+    setMoved((old) => ({ ...old, ...found }));
+  }, []);
   const marks = useMemo(() => marksOf(replay), [replay]);
   const onSeek = useCallback((at: number) => seek(at * 1e9), [seek]);
   const moment = { cursor: at_ns / 1e9, marks, onSeek };

@@ -1,14 +1,23 @@
 // The text of a description or a scenario, with the line that is wrong marked, and words that may stand there.
 
 import { autocompletion, closeBrackets, completionKeymap } from "@codemirror/autocomplete";
-import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import {
+  defaultKeymap,
+  history,
+  historyKeymap,
+  indentWithTab,
+  isolateHistory,
+  redo,
+  undo,
+} from "@codemirror/commands";
 import { yaml } from "@codemirror/lang-yaml";
-import { defaultHighlightStyle, indentUnit, syntaxHighlighting } from "@codemirror/language";
+import { indentUnit } from "@codemirror/language";
 import { type Diagnostic, lintGutter, setDiagnostics } from "@codemirror/lint";
 import { EditorState } from "@codemirror/state";
 import { EditorView, hoverTooltip, keymap, lineNumbers } from "@codemirror/view";
 import { useEffect, useRef } from "react";
 import type { Refusal } from "../../api";
+import { look } from "./look";
 import { completions, meaning, type Schema } from "./words";
 
 interface Props {
@@ -55,7 +64,7 @@ export function Editor(props: Props) {
           yaml(),
           indentUnit.of("  "),
           closeBrackets(),
-          syntaxHighlighting(defaultHighlightStyle),
+          look,
           autocompletion({ override: [(context) => completions(context, known.current)] }),
           hoverTooltip((editor, at) => meaning(editor.state, at, known.current)),
           lintGutter(),
@@ -87,8 +96,26 @@ export function Editor(props: Props) {
     editor.dispatch({
       changes: { from, to: old.length - same, insert: text.slice(from, text.length - same) },
       userEvent: "outside",
+      annotations: isolateHistory.of("full"), // undone by itself
     });
   }, [text]);
+
+  useEffect(() => {
+    // What the drawing has changed is undone at the drawing too.
+    const pressed = (event: KeyboardEvent) => {
+      const target = event.target as HTMLElement;
+      if (!view.current || !(event.ctrlKey || event.metaKey) || view.current.dom.offsetParent === null)
+        return;
+      if (target.closest(".editor, .terminal, input, textarea, [contenteditable]")) return;
+      const key = event.key.toLowerCase();
+      if (key === "z" && !event.shiftKey) undo(view.current);
+      else if (key === "y" || key === "z") redo(view.current);
+      else return;
+      event.preventDefault();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
 
   useEffect(() => {
     const editor = view.current;

@@ -8,10 +8,13 @@ import { type Now, useWatched } from "../frames";
 import { type Place, RADIUS } from "./labels";
 import { linkWords, usePlace } from "./words";
 
+/** Whether a link is on the way of the pair that is looked at. */
+export type OnPath = "" | "there" | "back" | "both";
+
 export interface LinkData {
   link: DrawnLink;
   down: boolean;
-  path: "" | "there" | "back" | "both"; // of the pair that is looked at
+  path: OnPath;
 }
 
 const TOLD_MS = 200; // between two numbers: faster nobody reads

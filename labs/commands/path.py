@@ -1,0 +1,51 @@
+"""`ewan path`: the links that packets cross between two hosts of a lab that is up, each way, as the routes are now."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import orjson
+
+from labs.commands.errors import Refused, guarded
+from labs.commands.live import which
+from labs.commands.options import json_option, lab_option, live_option, pass_context
+from labs.commands.privileges import as_root
+from labs.context import Context
+from labs.following import Way, followed
+from labs.sheet import grid
+
+
+@click.command("path")
+@live_option
+@lab_option
+@click.argument("source")
+@click.argument("sink")
+@json_option
+@guarded
+@pass_context
+def path_command(context: Context, lab: str | None, source: str, sink: str, as_json: bool) -> None:
+    """The links between two hosts, there and back, by the routing tables as they are now.
+
+    \b
+    ewan path host1 host2
+    ewan path --lab ring-ospf host1 host2 --json
+    """
+    as_root(context)
+    labs = context.live()
+    plan = labs.load(which(labs, lab)).plan
+    hosts = [node.name for node in plan.nodes if node.kind == "host"]
+    for each in (source, sink):
+        if each not in hosts:
+            raise Refused(f"{plan.lab} has no host {each}: hosts are {', '.join(hosts[:10])}")
+    told = labs.routes(plan.lab)
+    ways = {f"{a} → {b}": followed(plan, told, a, b) for a, b in ((source, sink), (sink, source))}
+    if as_json:
+        sys.stdout.buffer.write(orjson.dumps(ways, option=orjson.OPT_APPEND_NEWLINE))
+        return
+    context.reporter.console.print(grid(f"Paths of {plan.lab}", ["from → to", "links"], [*map(_row, ways.items())]))
+
+
+def _row(found: tuple[str, Way]) -> list[str]:
+    words, way = found
+    return [words, way.broken or ", ".join(step.link for step in way.steps)]

@@ -1,0 +1,115 @@
+"""The way that packets take in a lab that is up, found by following the nodes' own routing tables. Pure.
+
+In: a plan, and its nodes' tables as a runtime reads them (`labs.runtime.base.Routed`). Out: a node's routes as rows;
+the way from one host to another, link by link, or why there is none.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from labs.forwarding import Address, Forwarding, Table
+from labs.plan import End, Hop, NetworkPath, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A row of a routing table; `via` is empty where the network is at hand, `carries`: frames can leave there."""
+
+    to: str
+    via: str
+    interface: str
+    metric: int
+    carries: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A link, from one of its ends to the other."""
+
+    link: str
+    direction: str
+    a: str
+    b: str
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """From one host to another; `broken`: why there is none, else empty."""
+
+    steps: tuple[Step, ...]
+    broken: str = ""
+
+
+def routes(told: Mapping[str, Any]) -> list[Route]:
+    """A node's table, IPv4 first, the longest prefixes last."""
+    interfaces = {index: (name, carries) for index, name, carries in told["interfaces"]}
+    rows = []
+    for to, length, metric, index, via in told["routes"]:
+        name, carries = interfaces.get(index, ("?", False))
+        rows.append(Route(f"{to}/{length}", via or "", name, metric, carries))
+    return sorted(rows, key=_order)
+
+
+def _order(row: Route) -> tuple[int, int, int]:
+    network = ipaddress.ip_network(row.to, strict=False)
+    return network.version, network.prefixlen, int(network.network_address)
+
+
+def planned(plan: Plan, source: str, sink: str) -> Way:
+    """The way that the plan means."""
+    forwarding = Forwarding(plan)
+    return _way(forwarding, forwarding.path, source, sink)
+
+
+def followed(plan: Plan, told: Mapping[str, Any], source: str, sink: str) -> Way:
+    """The way that the tables lead now."""
+    forwarding = _Live(plan, told)
+    return _way(forwarding, forwarding.followed, source, sink)
+
+
+def _way(forwarding: Forwarding, find: Callable[[str, str], NetworkPath], source: str, sink: str) -> Way:
+    try:
+        hops = find(source, sink).hops
+    except ValueError as error:
+        return Way((), str(error))
+    return Way(tuple(_step(forwarding, hop) for hop in hops))
+
+
+def _step(forwarding: Forwarding, hop: Hop) -> Step:
+    a, b = forwarding.ends(hop)
+    return Step(hop.link, hop.direction, a.node, b.node)
+
+
+class _Live(Forwarding):
+    """With the nodes' tables in the place of the plan's."""
+
+    def __init__(self, plan: Plan, told: Mapping[str, Any]) -> None:
+        super().__init__(plan)
+        self._told = told
+
+    def _table(self, node: str, version: int) -> Table:
+        table: Table = {}
+        told = self._told.get(node)
+        if told is None:
+            raise ValueError(f"the routes of {node} are not known")
+        names = {index: name for index, name, _ in told["interfaces"]}
+        for to, length, _, index, via in told["routes"]:
+            address = ipaddress.ip_address(to)
+            if address.version == version and index in names:
+                bits = address.max_prefixlen - length
+                table[length, int(address) >> bits] = (ipaddress.ip_address(via) if via else None, names[index])
+        return table
+
+    def _next(self, node: str, there: Address) -> tuple[Address, str]:
+        via, interface = super()._next(node, there)
+        if not any(name == interface and carries for _, name, carries in self._told[node]["interfaces"]):
+            raise ValueError(f"{interface} of {node}, by which the route to {there} leads, has no carrier")
+        return via, interface
+
+    def _owner(self, via: Address, begin: End) -> End:
+        # A gateway's address of the link alone is no address of the plan: it is at the other end.
+        return self._owners.get(via) or self._at[self.wired(begin)][1]
