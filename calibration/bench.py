@@ -22,6 +22,7 @@ from calibration import bench_course as course
 from calibration import bench_estimate as estimate
 from calibration import bench_machines as machines
 from calibration import bench_simulators as simulators
+from calibration import bench_studio as studio
 from calibration import bench_sweep as sweep
 from calibration import bench_traffic as traffic
 from calibration import bench_virtual as virtual
@@ -54,18 +55,20 @@ PARTS = (
     "course",
     "simulators",
     "machines",
+    "studio",
 )
-RARE = ("sweep", "course", "containers", "simulators", "machines")
-"""Only when they are asked for: they need minutes, an engine and the images, simulators, machines."""
+RARE = ("sweep", "course", "containers", "simulators", "machines", "studio")
+"""Only when they are asked for: they need minutes, an engine and the images, simulators, machines, a browser."""
 
 
 @click.command("bench")
 @click.argument("parts", nargs=-1, type=click.Choice(PARTS))
 @click.option("--quick", is_flag=True, help="shorter, and less exact")
+@click.option("--minutes", default=2.0, show_default=True, help="of studio: for how long memory is watched")
 @machines_option
 @guarded
 @pass_context
-def bench_command(context: Context, parts: tuple[str, ...], quick: bool) -> None:
+def bench_command(context: Context, parts: tuple[str, ...], quick: bool, minutes: float) -> None:
     """Measure this machine's performance, side by side; JSON goes to results/bench/.
 
     \b
@@ -73,7 +76,7 @@ def bench_command(context: Context, parts: tuple[str, ...], quick: bool) -> None
     ewan bench lateness rate --quick
     """
     wanted = parts or tuple(part for part in PARTS if part not in RARE)
-    if {"labs", "containers", "traffic", "machines", *LINK_PARTS} & set(wanted):
+    if {"labs", "containers", "traffic", "machines", "studio", *LINK_PARTS} & set(wanted):
         as_root(context)
     reporter = context.reporter
     report: dict[str, Any] = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "host": host_facts({})}
@@ -88,7 +91,7 @@ def bench_command(context: Context, parts: tuple[str, ...], quick: bool) -> None
             found = link_bench(context, part, quick)
             report |= found
             show(reporter, found)
-    for part, what, bench in (
+    benches: tuple[tuple[str, str, Any], ...] = (
         ("containers", "labs of containers", containers),
         ("traffic", "generator", traffic),
         ("virtual", "virtual clock", virtual),
@@ -97,7 +100,9 @@ def bench_command(context: Context, parts: tuple[str, ...], quick: bool) -> None
         ("course", "grading", course),
         ("simulators", "simulators", simulators),
         ("machines", "labs over machines", machines),
-    ):
+        ("studio", "studio", studio.Bench(minutes)),
+    )
+    for part, what, bench in benches:
         if part in wanted:
             with reporter.progress(what) as status:
                 report[part] = bench.measure(context, quick, lambda text, s=status, w=what: s.update(f"{w}: {text}"))

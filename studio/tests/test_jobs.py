@@ -13,8 +13,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from starlette.testclient import TestClient
 
-from studio.server.jobs import Jobs, UnknownJobError
+from labs.context import Context
+from studio.server.app import make
+from studio.server.guard import Access, names_of
+from studio.server.jobs import PLACE, Jobs, UnknownJobError
 
 PYTHON = (sys.executable, "-c")
 NOTE = "import sys, time; open({place!r}, 'a').write('{name}+'); time.sleep({s}); open({place!r}, 'a').write('{name}-')"
@@ -113,3 +117,31 @@ while jobs.find({second.id!r}).state != "ended":
     others = [subprocess.Popen([*PYTHON, look], cwd=Path(__file__).parent.parent.parent) for _ in range(3)]
     assert [other.wait(20) for other in others] == [0, 0, 0]
     assert noted(tmp_path) == "a+a-b+b-" and jobs.find(first.id).status == 0
+
+
+def test_a_server_that_shows_alone_begins_nothing(tmp_path: Path) -> None:
+    """One that may change things begins what waits as soon as it is there."""
+    place = tmp_path / PLACE / "1"
+    place.mkdir(parents=True)
+    told = {"words": ["down", "nobody"], "started": "2026-01-31T12:00:00+00:00"}
+    (place / "waiting.json").write_text(json.dumps(told))
+    for view in (True, False):
+        access = Access(names_of("127.0.0.1", 8765), 8765, view)
+        app = make(Context.of(os.environ | {"EWAN_STATE": str(tmp_path / "state")}), tmp_path, tmp_path, access)
+        headers = {"authorization": f"Bearer {access.token}"}
+        with TestClient(app, base_url="http://127.0.0.1:8765", headers=headers) as client:
+            if view:
+                time.sleep(0.3)
+                assert client.get("/api/jobs").json()[0]["state"] == "waiting"
+                assert client.post("/api/jobs/1/stop").status_code == 403
+            else:
+                until(lambda: client.get("/api/jobs").json()[0]["state"] == "ended")
+
+
+def test_a_link_of_no_lab_fails_at_no_time(client: TestClient) -> None:
+    for asked in ({"lab": "nobody"}, {"lab": "../x"}, {"lab": "nobody", "at": "soon"}):
+        body = {"link": "core", "up": False, "at": "+1s", **asked}
+        assert client.post("/api/jobs/later", json=body).status_code == 400
+    assert client.get("/api/jobs").json() == []
+    assert client.get("/api/live/nobody/done").status_code == 400
+    assert client.post("/api/live/nobody/recorded", json={"text": ""}).status_code == 400

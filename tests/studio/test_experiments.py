@@ -174,7 +174,7 @@ def test_a_figure_with_other_axes_is_exported(opened: Open, place: Path, made: M
 
     page.get_by_test_id("figure-line").fill("goodput by rtt, scale log, points all")
     page.get_by_test_id("figure-line").press("Enter")
-    expect(page.get_by_test_id("choose-scale")).to_have_value("log", timeout=DRAWN_MS)
+    expect(page.get_by_test_id("choose-scale of x")).to_have_value("log", timeout=DRAWN_MS)
     other = page.context.new_page()
     other.goto(page.url)
     expect(other.get_by_test_id("choose-points")).to_have_value("all", timeout=DRAWN_MS)

@@ -16,7 +16,7 @@ export function useDone(lab: string | null): Done[] {
 }
 
 export function DoneList({ lab, done, text }: { lab: string; done: Done[]; text: string }) {
-  const { fail } = useStudio();
+  const { view, fail } = useStudio();
   const make = () =>
     api.recorded(lab, text).then(
       (found) => {
@@ -45,7 +45,7 @@ export function DoneList({ lab, done, text }: { lab: string; done: Done[]; text:
           ))}
         </tbody>
       </table>
-      <button type="button" onClick={make} data-testid="make-scenario">
+      <button type="button" disabled={view} onClick={make} data-testid="make-scenario">
         Make a scenario of what was done
       </button>
     </section>

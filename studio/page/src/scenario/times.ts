@@ -8,6 +8,7 @@ const SECOND = 1e9;
 const LEAST_NS = 1e6;
 const BEYOND = 1.08; // of what is known to happen, so that marks can be moved past the end
 const MOST_TICKS = 9;
+const WORDS_FIT = 0.96; // of the line, up to where a tick's words have room
 const GRID = 200; // steps that the mouse finds, about
 
 /** The next number of 1, 2, 5, 10, … that is at least so large. */
@@ -27,7 +28,7 @@ export function spanOf(outline: Outline | null, events: Placed[]): number {
 
 export function ticksOf(span: number): number[] {
   const every = nice(span / MOST_TICKS);
-  return Array.from({ length: Math.floor(span / every) + 1 }, (_, at) => at * every);
+  return Array.from({ length: Math.floor((span * WORDS_FIT) / every) + 1 }, (_, at) => at * every);
 }
 
 /** From one time to the next that a mark can be moved to. */

@@ -1,0 +1,262 @@
+"""Studio beside `ewan watch`: what a page that watches a lab costs, and what it does to the lab's links.
+
+In: root, the page as it was built, Debian's Chromium. Out: frames a second and CPU of page and server, release errors
+of the links with the page open and closed in one run, memory over time, and tables of them. The page's drawing is
+measured with links whose values are made up and change at every frame: a lab of 500 nodes that are all busy fits no
+small machine. All else is of a live lab.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from calibration.bench_studio_page import CHROMIUM, Browsing, made_up
+from labs import host
+from labs.compile import compile
+from labs.context import ROOT, Context
+from labs.plan import Plan
+from labs.runtime.base import LabError, Live
+from labs.spec import from_template
+from labs.units import about
+
+SIZES = (50, 500)
+"""Nodes of a star, its hub among them."""
+LIVE_NODES = 50
+RATE, RTT = "10Mbit/s", "20ms"
+BUSY = 4
+"""Links with packets."""
+PACKETS_S, PACKET_BYTES = 200, 1000
+PHASE_S = 5.0
+ROUNDS = 3
+Sheet = tuple[str, list[str], list[list[str]]]
+
+
+class Bench:
+    """`minutes`: for how long memory is watched."""
+
+    def __init__(self, minutes: float) -> None:
+        self._minutes = minutes
+
+    def measure(self, context: Context, quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
+        """Pages of both sizes, then one live lab."""
+        if not Path(CHROMIUM).exists():
+            raise LabError(f"{CHROMIUM} is missing: install it (Debian: apt install chromium)")
+        seconds = 2.0 if quick else PHASE_S
+        found: dict[str, Any] = {"pages": []}
+        for nodes in SIZES:
+            say(f"a page of {nodes} nodes")
+            found["pages"].append(_page(context, nodes, seconds))
+        found["live"] = _live(context, seconds, 1 if quick else ROUNDS, self._minutes, say)
+        return found
+
+    def tables(self, found: dict[str, Any]) -> list[Sheet]:
+        """Drawing, watching, release error, memory."""
+        pages = [
+            [str(row["nodes"]), f"{row['frames_s']:.1f}", f"{row['moving_frames_s']:.1f}", f"{row['page_cpu']:.2f}"]
+            for row in found["pages"]
+        ]
+        live = found["live"]
+        costs = [[name, f"{cpu:.2f}"] for name, cpu in live["cpu"].items()]
+        late = [
+            [row["page"], str(row["samples"]), *(about(row[key], "time") for key in ("p50", "p99", "max"))]
+            for row in live["lateness"]
+        ]
+        memory = [
+            [name, about(row["first_bytes"], "size"), about(row["last_bytes"], "size"), f"{row['slope']:+.1f} kB/min"]
+            for name, row in live["memory"].items()
+        ]
+        over = f"{live['minutes']:g} min"
+        return [
+            (
+                "Studio's page: a star whose links all change 20 times a second, values made up",
+                ["nodes", "frames/s", "while it is moved and zoomed", "CPU seconds a second"],
+                pages,
+            ),
+            (f"Watching a live star of {live['nodes']} nodes", ["by", "CPU seconds a second"], costs),
+            (
+                f"Release error of {BUSY} of its links, {PACKETS_S} packets/s each, worst of each millisecond",
+                ["page", "milliseconds", "p50", "p99", "max"],
+                late,
+            ),
+            (f"Memory over {over} of live watching", ["of", "first", "last", "slope of the second half"], memory),
+        ]
+
+
+@contextlib.contextmanager
+def _server(context: Context, place: Path) -> Iterator[tuple[psutil.Process, str]]:
+    """`ewan studio` in a directory, and its address."""
+    command = [sys.executable, str(ROOT / "ewan.py"), "studio", "--no-open", "--port", "0", "--lab", "bench.lab.yaml"]
+    process = subprocess.Popen(
+        command, cwd=place, env=dict(context.environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stderr is not None
+    try:
+        address = process.stdout.readline().strip()
+        if not address:
+            raise LabError(process.stderr.read().strip() or "studio did not start")
+        yield psutil.Process(process.pid), address
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _page(context: Context, nodes: int, seconds: float) -> dict[str, Any]:
+    """The page alone, whose links get their moments from here."""
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        (place / "bench.lab.yaml").write_text(f"topology: {{star: {{arms: {nodes - 1}}}}}\nname: bench\n")
+        with (
+            _server(context, place) as (_, address),
+            made_up([f"arm{number}" for number in range(1, nodes)]) as port,
+            Browsing(port) as browsing,
+        ):
+            browsing.open(address, "bench")
+            before = browsing.cpu_s()
+            begun = time.monotonic()
+            frames_s = browsing.frames_s(seconds)
+            cpu = (browsing.cpu_s() - before) / (time.monotonic() - begun)
+            return {
+                "nodes": nodes,
+                "frames_s": frames_s,
+                "page_cpu": cpu,
+                "moving_frames_s": browsing.moving_frames_s(seconds),
+            }
+
+
+def _live(context: Context, seconds: float, rounds: int, minutes: float, say: Callable[[str], None]) -> dict[str, Any]:
+    name = f"bench{os.getpid()}"  # of this run alone: a lab called bench is somebody's
+    text = f"topology: {{star: {{arms: {LIVE_NODES - 1}}}}}\nname: {name}\nrtt: {RTT}\nwan: {{rate: {RATE}}}\n"
+    settings = {"arms": str(LIVE_NODES - 1), "name": name, "rate": RATE, "rtt": RTT}
+    plan = compile(from_template("star", settings), host.facts())
+    runtime = context.live("netns")
+    pings: list[subprocess.Popen[bytes]] = []
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        (place / "bench.lab.yaml").write_text(text)
+        say(f"a live star of {LIVE_NODES} nodes")
+        try:
+            runtime.up(plan)
+            pings = [_ping(context, name, number) for number in range(1, BUSY + 1)]
+            with _server(context, place) as (server, address):
+                found = _watched(runtime, plan, server, address, seconds, rounds, minutes, say)
+            say("ewan watch")
+            found["cpu"]["ewan watch --json"] = _watch_cpu(context, name, seconds)
+            return found
+        finally:
+            for ping in pings:
+                ping.terminate()
+            for ping in pings:
+                ping.wait()
+            runtime.down(name)
+
+
+def _ping(context: Context, name: str, number: int) -> subprocess.Popen[bytes]:
+    target = f"host{number + BUSY}"
+    command = [sys.executable, str(ROOT / "ewan.py"), "exec", "--lab", name, f"host{number}", "--", "ping", "-4", "-q"]
+    command += ["-i", str(1 / PACKETS_S), "-s", str(PACKET_BYTES), target]
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, env=dict(context.environment), stdin=quiet, stdout=quiet, stderr=quiet)
+
+
+def _watch_cpu(context: Context, name: str, seconds: float) -> float:
+    command = [sys.executable, str(ROOT / "ewan.py"), "watch", name, "--json"]
+    process = subprocess.Popen(command, env=dict(context.environment), stdout=subprocess.DEVNULL)
+    try:
+        time.sleep(2)  # it has started
+        seen = psutil.Process(process.pid)
+        before = sum(seen.cpu_times()[:2])
+        time.sleep(seconds)
+        return (sum(seen.cpu_times()[:2]) - before) / seconds
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _watched(
+    runtime: Live,
+    plan: Plan,
+    server: psutil.Process,
+    address: str,
+    seconds: float,
+    rounds: int,
+    minutes: float,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """Phases without and with the page, in turn; then memory."""
+    late: dict[str, list[int]] = {"closed": [], "open": []}
+    cpu = {"studio's server": 0.0, "studio's page": 0.0}
+    for number in range(rounds):
+        say(f"release error, {number + 1} of {rounds}")
+        late["closed"] += _lateness(runtime, plan, seconds)
+        with Browsing() as browsing:
+            browsing.open(address, plan.lab)
+            before = sum(server.cpu_times()[:2]), browsing.cpu_s()
+            late["open"] += _lateness(runtime, plan, seconds)
+            cpu["studio's server"] += (sum(server.cpu_times()[:2]) - before[0]) / seconds / rounds
+            cpu["studio's page"] += (browsing.cpu_s() - before[1]) / seconds / rounds
+    with Browsing() as browsing:
+        browsing.open(address, plan.lab)
+        memory: dict[str, list[tuple[float, int]]] = {"server": [], "page": []}
+        begun = time.monotonic()
+        while (passed := time.monotonic() - begun) < minutes * 60:
+            say(f"memory, {passed / 60:.0f} of {minutes:g} min")
+            memory["server"].append((passed, server.memory_info().rss))
+            memory["page"].append((passed, browsing.memory_bytes()))
+            time.sleep(1)
+    return {
+        "nodes": LIVE_NODES,
+        "minutes": minutes,
+        "cpu": cpu,
+        "lateness": [{"page": page, **_quantiles(values)} for page, values in late.items()],
+        "memory": {name: _course(samples) for name, samples in memory.items()},
+    }
+
+
+def _lateness(runtime: Live, plan: Plan, seconds: float) -> list[int]:
+    """The worst of each millisecond in which a busy link sent something (ns)."""
+    since = {link: _series(runtime, plan, link, 0, 0)["end_ms"] for link in _busy(plan)}
+    time.sleep(seconds)
+    found: list[int] = []
+    for link, since_ms in since.items():
+        series = _series(runtime, plan, link, since_ms)
+        for way in ("forward", "backward"):
+            rows = zip(series[way]["out_packets"], series[way]["lateness_max_ns"], strict=True)
+            found += [late for packets, late in rows if packets]
+    return found
+
+
+def _busy(plan: Plan) -> list[str]:
+    return [link.name for link in plan.links if re.fullmatch(rf"arm[1-{BUSY}]", link.name)]
+
+
+def _series(runtime: Live, plan: Plan, link: str, since_ms: int, most: int | None = None) -> dict[str, Any]:
+    request = {"command": "series", "link": link, "since_ms": since_ms, "columns": ["out_packets", "lateness_max_ns"]}
+    return runtime.control(plan.lab, link, request | ({} if most is None else {"most": most}))
+
+
+def _quantiles(values: list[int]) -> dict[str, Any]:
+    if not values:
+        raise LabError("the busy links sent nothing: is ping installed?")
+    ordered = sorted(values)
+    at = {"p50": len(ordered) // 2, "p99": len(ordered) * 99 // 100, "max": -1}
+    return {"samples": len(ordered), **{key: ordered[place] for key, place in at.items()}}
+
+
+def _course(samples: list[tuple[float, int]]) -> dict[str, float]:
+    """First and last of a memory's course (bytes), and the slope of its second half (kB a minute), by least squares."""
+    later = samples[len(samples) // 2 :]
+    mean_t, mean_b = (sum(each[axis] for each in later) / len(later) for axis in (0, 1))
+    spread = sum((t - mean_t) ** 2 for t, _ in later)
+    slope = sum((t - mean_t) * (size - mean_b) for t, size in later) / spread if spread else 0.0
+    return {"first_bytes": samples[0][1], "last_bytes": samples[-1][1], "slope": slope * 60 / 1000}
