@@ -31,7 +31,7 @@ from labs.rundir import RESULTS
 PLACE = RESULTS / ".studio/jobs"
 MOST_SHOWN = 100
 MOST_TOLD_BYTES, MOST_LISTED_BYTES = 256 << 10, 8 << 10
-"""Of what a job said, the end of it: of one, and of an older one among all of them, which a page asks for each second."""
+"""Of what a job said, the end of it: of one, and of an older one in the list, which a page asks for each second."""
 BEGINS_S = 10.0
 """A job that is about to begin and has no process after so long never had one."""
 AROUND = """
