@@ -30,8 +30,8 @@ from labs.rundir import RESULTS
 
 PLACE = RESULTS / ".studio/jobs"
 MOST_SHOWN = 100
-MOST_TOLD_BYTES = 256 << 10
-"""Of what a job said; the end of it."""
+MOST_TOLD_BYTES, MOST_LISTED_BYTES = 256 << 10, 8 << 10
+"""Of what a job said, the end of it: of one, and of an older one in the list, which a page asks for each second."""
 BEGINS_S = 10.0
 """A job that is about to begin and has no process after so long never had one."""
 AROUND = """
@@ -166,8 +166,8 @@ class Jobs:
         # A change of a link that waits for its time takes nothing of the machine.
         return asked is not None and list(asked.words[:1]) != ["set"] and self._process(asked) is not None
 
-    def find(self, number: str) -> Job:
-        """One job as it is now; UnknownJobError."""
+    def find(self, number: str, most_bytes: int = MOST_TOLD_BYTES) -> Job:
+        """One job as it is now, with the last `most_bytes` of what it said; UnknownJobError."""
         place = self._place / number
         if not number.isdigit():
             raise UnknownJobError(number)
@@ -184,7 +184,7 @@ class Jobs:
             ended = (place / ENDED).stat().st_mtime
         except (OSError, ValueError, KeyError):
             status, state = None, "running" if self._process(asked) is not None else "lost"
-        out, err = (_end(place / name) for name in ("out", "err"))
+        out, err = (_end(place / name, most_bytes) for name in ("out", "err"))
         return Job(number, tuple(asked.words), asked.started, state, status, out, err, ended)
 
     def _early(self, number: str) -> Job:
@@ -200,13 +200,13 @@ class Jobs:
         raise UnknownJobError(number)
 
     def every(self) -> list[Job]:
-        """The newest first."""
+        """The newest first, with all that it said."""
         found: list[Job] = []
         for number in reversed(self._numbers()):
             if len(found) == MOST_SHOWN:
                 break
             with contextlib.suppress(UnknownJobError):
-                found.append(self.find(number))
+                found.append(self.find(number, MOST_LISTED_BYTES if found else MOST_TOLD_BYTES))
         return found
 
     def stop(self, number: str) -> Job:
@@ -237,11 +237,11 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _end(path: Path) -> str:
+def _end(path: Path, most_bytes: int) -> str:
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - MOST_TOLD_BYTES))
+            file.seek(max(0, size - most_bytes))
             return file.read().decode(errors="replace")
     except OSError:
         return ""

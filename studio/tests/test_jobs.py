@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from labs.context import Context
 from studio.server.app import make
 from studio.server.guard import Access, names_of
-from studio.server.jobs import PLACE, Jobs, UnknownJobError
+from studio.server.jobs import MOST_LISTED_BYTES, PLACE, Jobs, UnknownJobError
 
 PYTHON = (sys.executable, "-c")
 NOTE = "import sys, time; open({place!r}, 'a').write('{name}+'); time.sleep({s}); open({place!r}, 'a').write('{name}-')"
@@ -145,3 +145,11 @@ def test_a_link_of_no_lab_fails_at_no_time(client: TestClient) -> None:
     assert client.get("/api/jobs").json() == []
     assert client.get("/api/live/nobody/done").status_code == 400
     assert client.post("/api/live/nobody/recorded", json={"text": ""}).status_code == 400
+
+
+def test_of_older_jobs_a_list_has_the_end_of_what_they_said(jobs: Jobs) -> None:
+    many = [jobs.queue(["print('x' * 20_000 + 'end')"]) for _ in range(2)]
+    until(lambda: jobs.find(many[1].id).state == "ended")
+    newest, older = jobs.every()
+    assert (len(newest.out), len(older.out)) == (20_004, MOST_LISTED_BYTES) and older.out.endswith("end\n")
+    assert len(jobs.find(older.id).out) == 20_004
