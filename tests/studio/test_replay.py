@@ -134,6 +134,7 @@ def test_a_flow_has_its_goodput_cwnd_and_rtt(replay: Page) -> None:
     expect(row).to_contain_text("Mbit/s")
     expect(row).to_contain_text("ms")
     replay.get_by_test_id("flow-0.0").click()
+    expect(replay.get_by_label("Drawing of the run").get_by_test_id("on-path-core")).to_have_count(1)
     charts = replay.locator(".chart")
     expect(charts).to_have_count(3)
     expect(charts.nth(1)).to_contain_text("congestion window")

@@ -69,10 +69,14 @@ function Player({ loaded, replay }: { loaded: Loaded; replay: Replay }) {
   const level = levelFor(replay.levels_ns, playing ? frame_ns : 0);
   useEffect(() => want(level, at_ns), [want, level, at_ns]);
   const changes = changesBy(replay, at_ns);
-  const [moved, setMoved] = useState<Record<string, { x: number; y: number }>>({});
+  const [moved, setMoved] = useState<Places>(new Map());
   const drawing = useMemo(() => {
     const found = drawingAfter(replay, changes);
-    return { ...found, nodes: found.nodes.map((node) => ({ ...node, ...moved[node.name] })) };
+    const nodes = found.nodes.map((node) => {
+      const [x, y] = moved.get(node.name) ?? [node.x, node.y];
+      return { ...node, x, y };
+    });
+    return { ...found, nodes };
   }, [replay, changes, moved]);
   const downNames = downAt(replay, at_ns);
   const down = useMemo(() => new Set(downNames.split("\n").filter(Boolean)), [downNames]);
@@ -88,16 +92,14 @@ function Player({ loaded, replay }: { loaded: Loaded; replay: Replay }) {
   const select = useCallback((what: Selected) => {
     if (what?.kind !== "nodes") choose(what);
   }, []);
-  const move = useCallback((places: Places) => {
-    const found = Object.fromEntries([...places].map(([node, [x, y]]) => [node, { x, y }]));
-    setMoved((old) => ({ ...old, ...found }));
-  }, []);
+  const move = useCallback((places: Places) => setMoved((old) => new Map([...old, ...places])), []);
   const marks = useMemo(() => marksOf(replay), [replay]);
   const onSeek = useCallback((at: number) => seek(at * 1e9), [seek]);
   const moment = { cursor: at_ns / 1e9, marks, onSeek };
   const link = chosen?.kind === "link" ? drawing.links.find((each) => each.name === chosen.name) : undefined;
   const flow =
     chosen?.kind === "flow" ? replay.flows.find((each) => nameOf(each) === chosen.name) : undefined;
+  const crossed = useMemo(() => new Map(flow?.links.map(([name]) => [name, "there" as const])), [flow]);
   const selected: Selected = chosen?.kind === "flow" ? null : (chosen as Selected);
   return (
     <>
@@ -108,11 +110,13 @@ function Player({ loaded, replay }: { loaded: Loaded; replay: Replay }) {
               drawing={drawing}
               running={replay.levels_ns.length > 0}
               down={down}
+              path={crossed}
               selected={selected}
               onSelect={select}
               onMove={move}
               onJoin={NOTHING}
               onOpen={NOTHING}
+              onRemove={NOTHING}
             />
           </ReactFlowProvider>
         </FramesOf>
