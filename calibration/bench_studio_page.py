@@ -49,6 +49,7 @@ window.WebSocket = class extends Real {
 def made_up(links: Sequence[str]) -> Iterator[int]:
     """A WebSocket that sends frames of these links, as a server of Studio does; its port."""
     import websockets.asyncio.server as sockets
+    from websockets.exceptions import ConnectionClosed
 
     told = random.Random(1)
     frames = [
@@ -61,10 +62,11 @@ def made_up(links: Sequence[str]) -> Iterator[int]:
 
     async def send(socket: sockets.ServerConnection) -> None:
         number = 0
-        while True:
-            await socket.send(frames[number % FRAMES])
-            number += 1
-            await asyncio.sleep(FRAME_S)
+        with contextlib.suppress(ConnectionClosed):  # the page has gone
+            while True:
+                await socket.send(frames[number % FRAMES])
+                number += 1
+                await asyncio.sleep(FRAME_S)
 
     async def serve() -> None:
         async with sockets.serve(send, "127.0.0.1", 0) as server:

@@ -41,6 +41,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.plan": ("labs.own", "labs.stages", "labs.typed", "labs.garbage"),
     "labs.cards": ("labs.plan",),
     "labs.forwarding": ("labs.plan", "labs.stages"),
+    "labs.following": ("labs.forwarding", "labs.plan"),
     "labs.hardware": (
         "labs.units",
         "labs.errors",
