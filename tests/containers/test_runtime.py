@@ -7,6 +7,7 @@ what a wrong link would show (see tests/test_live.py).
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -21,6 +22,7 @@ from typing import Any
 
 import pytest
 
+from studio.server.terminal import Terminal
 from tests.conftest import ROOT, Ewan
 from tests.container_engine.fixtures import EngineOfTests
 
@@ -106,6 +108,22 @@ def test_pairs_have_the_base_rtt(lab: dict[str, Any]) -> None:
     assert max(row["configured"] for row in found) == pytest.approx(RTT_NS, rel=0.01)
     for row in found:
         assert 0 <= row["measured"] - row["configured"] <= 2e6, row
+
+
+def test_a_terminal_of_studio_is_the_container_s_own_shell(lab: dict[str, Any], state: Path) -> None:
+    async def told(node: str) -> str:
+        terminal = Terminal(lab["name"], node, {**os.environ, "EWAN_STATE": str(state)})
+        try:
+            await terminal.write(b"cat /etc/hostname; exit\n")
+            said = b""
+            while piece := await asyncio.wait_for(terminal.read(), 30):
+                said += piece
+            return said.decode(errors="replace")
+        finally:
+            await terminal.close()
+
+    node = rows(lab, "base RTT")[0]["link"].split(" to ")[0]
+    assert f"\r{node}\r\n" in asyncio.run(told(node))
 
 
 def test_the_certificate_names_what_made_the_lab(lab: dict[str, Any]) -> None:
