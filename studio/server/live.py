@@ -19,7 +19,8 @@ from studio.server.drawing import Line, lines
 
 FRAME_MS = 50
 """Between two frames: 20 a second."""
-COLUMNS = ("out_bytes", "out_packets", "queue_max_bytes", "lost", "queue_full", "aqm", "store_full", "lateness_max_ns")
+DROPS = ("lost", "queue_full", "aqm", "store_full")
+COLUMNS = ("out_bytes", "out_packets", "queue_max_bytes", *DROPS, "ce_packets", "lateness_max_ns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class Moment:
     rate_bps: int
     queue_bytes: int
     dropped_packets: int
+    marked_packets: int
     lateness_ns: int
 
 
@@ -160,6 +162,7 @@ def _moment(link: str, heading: Literal["forward", "backward"], rows: Mapping[st
         heading,
         mean_rate_bps(sum(rows["out_bytes"]), passed_ms * NS_PER_MS),
         max(rows["queue_max_bytes"], default=0),
-        sum(sum(rows[cause]) for cause in ("lost", "queue_full", "aqm", "store_full")),
+        sum(sum(rows[cause]) for cause in DROPS),
+        sum(rows["ce_packets"]),
         max(rows["lateness_max_ns"], default=0),
     )

@@ -179,6 +179,8 @@ def test_a_live_lab_from_drawing_to_down(page: Page, server: Server, lab: str, s
     expect(page.get_by_test_id("done").get_by_role("row").nth(-1)).to_contain_text("rate=50Mbit/s")
     page.get_by_test_id("when").fill("")
 
+    page.get_by_text("drops, marks, release error").first.click()
+    expect(page.locator("details[open] .plot canvas:visible")).to_have_count(3)
     page.get_by_test_id("filter").fill("icmp")
     page.get_by_test_id("longest").fill("2s")
     page.get_by_test_id("show-packets").click()

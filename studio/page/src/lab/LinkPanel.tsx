@@ -14,6 +14,15 @@ import { Plot } from "./Plot";
 
 const SETTINGS = ["rate", "delay", "buffer", "loss", "queue", "jitter"] as const;
 const LONGEST_MS = 500;
+const PLOTS = [
+  { title: "Mbit/s", column: "rate", colour: "#0072b2" },
+  { title: "queue, kB", column: "queue", colour: "#d55e00" },
+] as const;
+const FURTHER_PLOTS = [
+  { title: "packets dropped or lost", column: "dropped", colour: "#d55e00" },
+  { title: "packets marked", column: "marked", colour: "#009e73" },
+  { title: "release error, µs", column: "lateness", colour: "#cc79a7" },
+] as const;
 
 interface Props {
   link: DrawnLink;
@@ -186,20 +195,15 @@ function Running({ link, lab, down, done, course }: Props & { lab: string }) {
       {(["forward", "backward"] as const).map((way) => (
         <div key={way}>
           <h3>{way === "forward" ? `${link.a} → ${link.b}` : `${link.b} → ${link.a}`}</h3>
-          <Plot
-            title="Mbit/s"
-            column="rate"
-            colour="#0072b2"
-            marks={marks}
-            course={() => course(key(link.name, way))}
-          />
-          <Plot
-            title="queue, kB"
-            column="queue"
-            colour="#d55e00"
-            marks={marks}
-            course={() => course(key(link.name, way))}
-          />
+          {PLOTS.map((each) => (
+            <Plot key={each.column} {...each} marks={marks} course={() => course(key(link.name, way))} />
+          ))}
+          <details>
+            <summary>drops, marks, release error</summary>
+            {FURTHER_PLOTS.map((each) => (
+              <Plot key={each.column} {...each} marks={marks} course={() => course(key(link.name, way))} />
+            ))}
+          </details>
         </div>
       ))}
     </fieldset>

@@ -7,7 +7,7 @@ import type { Course } from "./frames";
 interface Props {
   title: string;
   course: () => Course | undefined;
-  column: "rate" | "queue" | "dropped";
+  column: Exclude<keyof Course, "at">;
   colour: string;
   marks?: () => number[]; // UNIX times in s, at which something was changed
 }

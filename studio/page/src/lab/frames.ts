@@ -12,6 +12,8 @@ export interface Course {
   rate: number[];
   queue: number[];
   dropped: number[];
+  marked: number[];
+  lateness: number[]; // µs
 }
 export const key = (link: string, heading: Heading): string => `${link} ${heading}`;
 
@@ -26,6 +28,8 @@ class Ring {
   readonly rate = new Float32Array(KEPT_FRAMES).fill(Number.NaN);
   readonly queue = new Float32Array(KEPT_FRAMES).fill(Number.NaN);
   readonly dropped = new Float32Array(KEPT_FRAMES).fill(Number.NaN);
+  readonly marked = new Float32Array(KEPT_FRAMES).fill(Number.NaN);
+  readonly lateness = new Float32Array(KEPT_FRAMES).fill(Number.NaN);
 }
 
 export class Frames {
@@ -54,6 +58,8 @@ export class Frames {
       ring.rate[place] = each.rate_bps / 1e6;
       ring.queue[place] = each.queue_bytes / 1e3;
       ring.dropped[place] = each.dropped_packets;
+      ring.marked[place] = each.marked_packets ?? 0;
+      ring.lateness[place] = each.lateness_ns / 1e3;
     }
     this.tellSoon();
   }
@@ -104,6 +110,8 @@ export class Frames {
       rate: inOrder(ring.rate),
       queue: inOrder(ring.queue),
       dropped: inOrder(ring.dropped),
+      marked: inOrder(ring.marked),
+      lateness: inOrder(ring.lateness),
     };
   }
 

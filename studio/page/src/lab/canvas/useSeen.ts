@@ -14,6 +14,8 @@ export function useSeen(drawing: Drawing | null): void {
   const before = useRef(new Map<string, string>());
   const what = `${drawing?.lab} ${drawing?.topology}`;
   const shown = useRef("");
+  const timer = useRef(0); // a drawing that comes meanwhile, as when a lab is found to be up, does not stop it
+  useEffect(() => () => clearTimeout(timer.current), []);
   useEffect(() => {
     if (!drawing) return;
     const { transform, width, height } = store.getState();
@@ -27,7 +29,7 @@ export function useSeen(drawing: Drawing | null): void {
     before.current = places;
     if (!lost && changed.length <= drawing.nodes.length / 2 && shown.current === what) return;
     shown.current = what;
-    const timer = setTimeout(() => fitView(FIT), MEASURED_MS);
-    return () => clearTimeout(timer);
+    clearTimeout(timer.current);
+    timer.current = window.setTimeout(() => fitView(FIT), MEASURED_MS);
   }, [drawing, what, store, fitView]);
 }
