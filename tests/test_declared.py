@@ -14,7 +14,8 @@ from tests.conftest import ROOT
 OWN = ("labs", "emulator", "generator", "calibration", "analysis", "images", "studio", "tests", "ewan")
 # Run as programs or plugins, or stubs for mypy: nothing imports them.
 BESIDE_DASK = {"bokeh", "dask"}  # which it shows its dashboard with, and which it is a part of
-TOOLS = {"mypy", "ruff", "pytest-timeout", "pytest-xdist", "httpx2"}  # httpx2: of Starlette's TestClient
+OF_TESTS = {"httpx2"}  # of Starlette's TestClient
+TOOLS = {"mypy", "ruff", "pytest-timeout", "pytest-xdist"}
 
 
 def imported(paths: list[Path]) -> set[str]:
@@ -45,7 +46,7 @@ def test_every_import_is_declared_and_every_declared_package_is_imported() -> No
     declared = {normal(each) for each in project["dependencies"]}
     declared |= {normal(each) for each in project["optional-dependencies"]["cluster"]} - BESIDE_DASK
     for extra in ("studio", "browser"):  # the latter also of the benchmark that looks at Studio's page
-        declared |= {normal(each) for each in project["optional-dependencies"][extra]}
+        declared |= {normal(each) for each in project["optional-dependencies"][extra]} - OF_TESTS
     for_tests = {normal(each) for each in project["optional-dependencies"]["dev"]}
     files = [ROOT / "ewan.py"]
     for part in OWN[:-1]:
