@@ -96,8 +96,10 @@ def _start(binary: Path, directory: Path, plan: Plan, node: Node) -> None:
             sent.add(path, name)
     words = [str(binary), "exec", "--state", str(directory), node.name, "--"]
     first, second = (shlex.join(qemu(node, folder, BUILT / str(node.machine), each)) for each in ACCELERATORS)
-    # A /dev/kvm that is there need not work: QEMU fails then.
-    script = f"{namespace_script(node)}[ -w /dev/kvm ] && {first} 2>/dev/null || exec {second}\n"
+    # A /dev/kvm that is there need not work: QEMU fails then, or the machine stands still where the processor has no
+    # support for it.
+    usable = "[ -w /dev/kvm ] && grep -qwE 'vmx|svm' /proc/cpuinfo"
+    script = f"{namespace_script(node)}{usable} && {first} 2>/dev/null || exec {second}\n"
     done = subprocess.run([*words, "sh", "-e", "-c", script], stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
         said = done.stderr.strip().splitlines()
