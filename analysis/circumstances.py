@@ -12,7 +12,7 @@ from typing import Any
 from analysis import load
 from labs.record import GRAVITY, Certificate, MachineFacts, Row, Verdict
 from labs.record.experiment import STAGES, Stage, StageName
-from labs.units.shown import NONE, typographic, written
+from labs.units.shown import ARROWS, NONE, typographic, written
 
 
 def facts(experiment: load.ExperimentResults) -> dict[str, str]:
@@ -139,7 +139,7 @@ def certificate(found: Certificate, runs: Sequence[int]) -> dict[str, Any]:
 def _quantity(rows: Sequence[Row]) -> dict[str, str]:
     judged = [row for row in rows if row.verdict in ("ok", "outside", "not decidable")]
     worst = max(judged or rows, key=lambda row: abs(row.error or 0) / (row.tolerance or 1))
-    arrow = {"forward": "→", "backward": "←"}.get(worst.direction, worst.direction)
+    arrow = ARROWS.get(worst.direction, worst.direction)
     verdicts = {row.verdict for row in rows}
     known = worst.uncertainty if worst.measured is not None else None
     return {

@@ -14,7 +14,7 @@ from typing import Any
 import click
 import orjson
 
-from calibration import cli, page, path, report
+from calibration import cli, page, path
 from calibration import reference as reference_readings
 from calibration.host import cli as host_cli
 from calibration.host import kept, measurement
@@ -39,7 +39,7 @@ from labs.plan import Plan, digest
 from labs.record import Certificate, Policy, Row
 from labs.runtime.probes import send as send_probes
 from labs.sheet import grid
-from labs.units.shown import written
+from labs.units.shown import ARROWS, written
 
 
 @click.command("calibrate")
@@ -201,7 +201,7 @@ def calibrate_path(context: Context, ends: tuple[str, str], as_json: bool) -> No
     if as_json:
         context.reporter.emit(orjson.loads(orjson.dumps({"format": "ewan-path/1", "rows": rows})))
         return
-    drawn = [[f"{row.link} {report.ARROWS.get(row.direction, '')}", *path_cells(row)] for row in rows]
+    drawn = [[f"{row.link} {ARROWS.get(row.direction, '')}", *path_cells(row)] for row in rows]
     context.reporter.console.print(grid("Path", ["path", "quantity", "measured", "U", "note"], drawn))
 
 

@@ -22,7 +22,7 @@ from calibration.host.kept import HostCalibration
 from calibration.host.refusal import least_mtu
 from labs.plan import Plan
 from labs.record import Certificate, Row
-from labs.units.shown import NONE, written
+from labs.units.shown import ARROWS, NONE, written
 
 TEMPLATES = Path(__file__).parent / "templates"
 MOST_MARKED = 12
@@ -106,7 +106,7 @@ def _row(row: Row) -> dict[str, str]:
     parts = row.uncertainty.components if row.uncertainty is not None else {}
     largest = sorted(parts.items(), key=lambda each: -each[1])
     return {
-        "where": f"{row.link} {report.ARROWS.get(row.direction, row.direction)}",
+        "where": f"{row.link} {ARROWS.get(row.direction, row.direction)}",
         "quantity": quantity,
         "configured": configured,
         "measured": measured,

@@ -13,12 +13,11 @@ from calibration.hints import named
 from calibration.spinner import CHANGED
 from labs.record import Certificate, Emulating, MachineFacts, Row, Verdict, from_json, to_json
 from labs.units import NS_PER_SECOND, about
-from labs.units.shown import NONE, written
+from labs.units.shown import ARROWS, NONE, written
 
 HEADINGS = ("link", "direction", "quantity", "configured", "measured", "error", "U", "tolerance", "verdict", "note")
 
 COLUMNS = ("link", "quantity", "configured", "measured", "error", "U", "tolerance", "verdict", "note")
-ARROWS = {"forward": "→", "backward": "←"}
 MANY_ROWS = 60
 DIGITS = 6
 """Significant digits of what was configured and measured."""

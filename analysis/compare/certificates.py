@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from analysis.compare.descriptions import Difference
 from labs.record import Certificate, Row
-from labs.units.shown import NONE, written
+from labs.units.shown import ARROWS, NONE, written
 
-ARROWS = {"forward": "→", "backward": "←"}
 DIGITS = 6
 
 

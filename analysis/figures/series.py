@@ -20,11 +20,11 @@ from analysis.network import BYTE_NS, ends_of_payload
 from analysis.rundata import RunData
 from labs.record.quantities import Selection
 from labs.record.series import Series
+from labs.units.shown import ARROWS
 
 FLOW = ["flow", "part"]
 ALL, ENDS = "all", "ends"
 EACH_LINK = "each link"
-ARROWS = {"forward": "→", "backward": "←"}
 
 
 @dataclass(frozen=True)

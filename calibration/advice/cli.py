@@ -33,12 +33,11 @@ from labs.runtime.probes import send as send_probes
 from labs.runtime.program import Program
 from labs.sheet import grid
 from labs.units import Rate, UnitError
-from labs.units.shown import written
+from labs.units.shown import ARROWS, written
 from labs.wording import nearest
 from labs.writing import write
 
 FILE = "characterisation.json"
-ARROWS = {"forward": "→", "backward": "←"}
 NAMES = {
     "capacity": "capacity",
     "buffer": "buffer",

@@ -21,6 +21,8 @@ _SHOWN: dict[str, dict[str, int | float]] = {
 }
 _NAMELESS = ("ratio", "count", "")
 """Units that are not written."""
+ARROWS = {"forward": "→", "backward": "←"}
+"""How the two ways of a link are told in tables."""
 NONE = "–"
 """Stands for a value that there is none of."""
 _MOST_PLACES = 4

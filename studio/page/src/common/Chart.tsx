@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
+import { drawDashes } from "./dashes";
 
 export interface ChartLine {
   label: string;
@@ -27,6 +28,7 @@ interface Props {
 const NONE: ChartMark[] = [];
 const LEAST_TOP = 1e-3;
 const DASH = [4, 4];
+const DOTS: [number, number] = [2, 3];
 const DASHED = " (dashed)";
 
 export function Chart({ title, at, lines, told, cursor, marks = NONE, onSeek, height = 110 }: Props) {
@@ -74,7 +76,12 @@ export function Chart({ title, at, lines, told, cursor, marks = NONE, onSeek, he
         hooks: {
           draw: [
             (drawing) => {
-              drawMarks(drawing, now.current.marks, ink);
+              drawDashes(
+                drawing,
+                now.current.marks.map((mark) => mark.at),
+                ink,
+                DOTS,
+              );
               showCursor(drawing, line, now.current.cursor);
             },
           ],
@@ -134,21 +141,4 @@ function showCursor(plot: uPlot, line: HTMLElement, cursor: number | undefined):
   const inside = cursor !== undefined && typeof min === "number" && typeof max === "number";
   line.hidden = !inside || cursor < min || cursor > max;
   if (!line.hidden) line.style.transform = `translateX(${plot.valToPos(cursor ?? 0, "x")}px)`;
-}
-
-function drawMarks(plot: uPlot, marks: ChartMark[], ink: string): void {
-  const { ctx, bbox } = plot;
-  ctx.save();
-  ctx.strokeStyle = ink;
-  ctx.lineWidth = devicePixelRatio;
-  ctx.setLineDash([2 * devicePixelRatio, 3 * devicePixelRatio]);
-  for (const mark of marks) {
-    const x = Math.round(plot.valToPos(mark.at, "x", true));
-    if (x < bbox.left || x > bbox.left + bbox.width) continue;
-    ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
-    ctx.stroke();
-  }
-  ctx.restore();
 }

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
+import { drawDashes } from "../common/dashes";
 import type { Course } from "./frames";
 
 interface Props {
@@ -14,6 +15,7 @@ interface Props {
 
 const EVERY_MS = 100;
 const HEIGHT = 120;
+const DASH: [number, number] = [4, 3];
 
 export function Plot({ title, course, column, colour, marks }: Props) {
   const place = useRef<HTMLDivElement>(null);
@@ -35,7 +37,7 @@ export function Plot({ title, course, column, colour, marks }: Props) {
         legend: { show: false },
         scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1e-3)] } },
         axes: [axis, { ...axis, size: 56 }],
-        hooks: { draw: [(drawn) => lines(drawn, marked.current?.() ?? [], ink)] },
+        hooks: { draw: [(drawn) => drawDashes(drawn, marked.current?.() ?? [], ink, DASH)] },
         series: [{}, { stroke: colour, width: 1.5, points: { show: false } }],
       },
       [[], []],
@@ -54,23 +56,4 @@ export function Plot({ title, course, column, colour, marks }: Props) {
     };
   }, [title, column, colour]);
   return <div className="plot" ref={place} />;
-}
-
-/** A dashed line at each time. */
-function lines(plot: uPlot, times: number[], ink: string): void {
-  const { ctx, bbox } = plot;
-  const { min, max } = plot.scales.x ?? {};
-  ctx.save();
-  ctx.strokeStyle = ink;
-  ctx.lineWidth = devicePixelRatio;
-  ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
-  for (const time of times) {
-    if (min == null || max == null || time < min || time > max) continue;
-    const x = Math.round(plot.valToPos(time, "x", true));
-    ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
-    ctx.stroke();
-  }
-  ctx.restore();
 }
