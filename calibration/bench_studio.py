@@ -21,7 +21,7 @@ from typing import Any
 
 import psutil
 
-from calibration.bench_studio_page import CHROMIUM, Browsing, made_up
+from calibration.bench_studio_page import CHROMIUM, Browsing, cpu_s, made_up, memory_bytes, undriven
 from labs import host
 from labs.compile import compile
 from labs.context import ROOT, Context
@@ -39,6 +39,8 @@ BUSY = 4
 PACKETS_S, PACKET_BYTES = 200, 1000
 PHASE_S = 5.0
 ROUNDS = 3
+LEAST_CPU = 0.02
+"""CPU seconds a second: a page that shows fewer than a link's values takes less."""
 Sheet = tuple[str, list[str], list[list[str]]]
 
 
@@ -205,15 +207,16 @@ def _watched(
             late["open"] += _lateness(runtime, plan, seconds)
             cpu["studio's server"] += (sum(server.cpu_times()[:2]) - before[0]) / seconds / rounds
             cpu["studio's page"] += (browsing.cpu_s() - before[1]) / seconds / rounds
-    with Browsing() as browsing:
-        browsing.open(address, plan.lab)
+    with undriven(address) as browser:
         memory: dict[str, list[tuple[float, int]]] = {"server": [], "page": []}
         begun = time.monotonic()
         while (passed := time.monotonic() - begun) < minutes * 60:
             say(f"memory, {passed / 60:.0f} of {minutes:g} min")
             memory["server"].append((passed, server.memory_info().rss))
-            memory["page"].append((passed, browsing.memory_bytes()))
+            memory["page"].append((passed, memory_bytes(browser)))
             time.sleep(1)
+        if cpu_s(browser.children(recursive=True)) < LEAST_CPU * passed:
+            raise LabError("the page that nobody drives showed nothing: is the address right?")
     return {
         "nodes": LIVE_NODES,
         "minutes": minutes,

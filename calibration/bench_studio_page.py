@@ -9,9 +9,11 @@ import asyncio
 import contextlib
 import os
 import random
+import subprocess
+import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -96,6 +98,40 @@ def _moment(told: random.Random, link: str, way: str) -> dict[str, Any]:
     }
 
 
+def cpu_s(processes: Iterable[psutil.Process]) -> float:
+    """CPU seconds of processes so far."""
+    found = 0.0
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            found += sum(process.cpu_times()[:2])
+    return found
+
+
+@contextlib.contextmanager
+def undriven(address: str) -> Iterator[psutil.Process]:
+    """A browser with a page that nobody drives, as a person's: what drives one has it keep all that the page loads."""
+    quiet = subprocess.DEVNULL
+    with tempfile.TemporaryDirectory() as profile:
+        # The port, to which nobody connects, keeps it from ending once the page is there.
+        own = ("--headless=new", "--remote-debugging-port=0", f"--user-data-dir={profile}", "--window-size=1280,720")
+        browser = subprocess.Popen([CHROMIUM, *FLAGS, *own, address], stdin=quiet, stdout=quiet, stderr=quiet)
+        try:
+            yield psutil.Process(browser.pid)
+        finally:
+            browser.terminate()
+            browser.wait()
+
+
+def memory_bytes(browser: psutil.Process) -> int:
+    """Of its processes that draw pages, what is theirs alone."""
+    found = 0
+    for process in browser.children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if "--type=renderer" in process.cmdline():
+                found += process.memory_full_info().uss
+    return found
+
+
 class Browsing:
     """A browser with one page; `moments`: the port of `made_up`, where they are not the server's."""
 
@@ -155,20 +191,7 @@ class Browsing:
 
     def cpu_s(self) -> float:
         """CPU seconds of all processes of the browser so far."""
-        found = 0.0
-        for process in self._processes():
-            with contextlib.suppress(psutil.Error):
-                found += sum(process.cpu_times()[:2])
-        return found
-
-    def memory_bytes(self) -> int:
-        """Of the processes that draw pages, what is theirs alone."""
-        found = 0
-        for process in self._processes():
-            with contextlib.suppress(psutil.Error):
-                if "--type=renderer" in process.cmdline():
-                    found += process.memory_full_info().uss
-        return found
+        return cpu_s(self._processes())
 
     def _processes(self) -> list[psutil.Process]:
         found = []

@@ -141,14 +141,14 @@ def calibrate_lab(
         if not there:
             plan = live.bring_up(context, plan)
         try:
-            certificate = cli.certify(context, plan, policy, thorough=True)
+            certificate = cli.certify(context, plan, policy, directory, thorough=True)
             if readings is not None and reference is not None:
                 certificate = reference_readings.against(certificate, readings, reference)
         finally:
             if not there:
                 context.live().down(plan.lab)
     except BaseException:
-        rundir.drop(directory)
+        cli.drop(directory)
         raise
     cli.show(context, certificate, directory, plan, as_json)
     made = page.write(directory, *page.of_lab(certificate, plan, None if certificate.machines else kept.load(context)))

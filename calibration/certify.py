@@ -23,6 +23,7 @@ from calibration import devices, elsewhere, exact, expect, lab_cards, machine, o
 from calibration.compare import HOLDS_S, compare
 from calibration.probing import Probing, plan_probes
 from calibration.same_plan import differences
+from calibration.so_far import Teller
 from calibration.thorough import drained_ns
 from calibration.thorough import rows as thorough_rows
 from calibration.tolerances import POLICIES, REASONS, Tolerances, beside_routing
@@ -73,12 +74,14 @@ def verify_lab(
     instrument: Instrument | None = None,
     thorough: bool = False,
     budget: probe.TimeBudget | None = None,
+    so_far: Callable[[Certificate], None] | None = None,
 ) -> Certificate:
     """Waits until the routes are there, then measures every link of `plan`, both ways, and its pairs.
 
     `thorough`: in the live clock also all links at once, and the metrics of RFC 6349. `tolerances`: in place of the
     policy's. `instrument`: what the probes add on this host, where that was measured. `budget`: how long the probes of
-    the live clock may take.
+    the live clock may take. `so_far` gets a certificate of
+    what is measured already, between two probes of the live clock; what disturbed the links is not known by then.
     LabError where the lab that is up was made of another plan. LabError or RuntimeError with one line when the routes
     are not found, when probes cannot run or were interrupted.
     In the virtual clock the certificate holds nothing of this machine and none of its time: two of the same plan are
@@ -87,7 +90,7 @@ def verify_lab(
     if isinstance(lab, LiveLab):
         bounds = tolerances or POLICIES[policy]
         method = probe.LiveProbes(budget or probe.TimeBudget())
-        certificate = _live(plan, lab, progress, bounds, instrument or Instrument(), thorough, method)
+        certificate = _live(plan, lab, progress, bounds, instrument or Instrument(), thorough, method, so_far)
     else:
         certificate = _batch(plan, lab, tolerances)
     return dataclasses.replace(certificate, policy=policy)
@@ -101,6 +104,7 @@ def _live(
     instrument: Instrument,
     thorough: bool,
     method: probe.LiveProbes,
+    so_far: Callable[[Certificate], None] | None,
 ) -> Certificate:
     if differ := differences(plan, lab.labs.load(plan.lab).plan):
         again = f"ewan down {plan.lab} and bring it up anew, or measure it as it is: ewan verify {plan.lab}"
@@ -110,16 +114,36 @@ def _live(
     routing = routes.converged(lab.labs, plan, progress)
     bounds = beside_routing(tolerances, plan)
     begun = time.monotonic_ns()
-    at = datetime.now(UTC).isoformat(timespec="seconds")
+    nothing = Certificate(
+        plan_sha256=digest(plan),
+        lab=plan.lab,
+        time=datetime.now(UTC).isoformat(timespec="seconds"),
+        host=host_facts(versions),
+        tolerances={**dataclasses.asdict(bounds), "instrument": dataclasses.asdict(instrument), "reasons": REASONS},
+        rows=(),
+        probes={},
+        spinners={},
+        elapsed_ns=0,
+        routing=routing,
+    )
     expected = expect.expectations(plan)
     probing = plan_probes(expected, plan.lab, method)
     on = lab.labs.inspect(plan.lab, "left-on")
     of_cards = lab_cards.facts(lab.labs.inspect(plan.lab, "cards") if plan.cards else ())
     counted = _counters(plan, lab.labs)
     since = {link: int(each["end_ms"]) for link, each in _series(plan, lab.labs, {}).items()}
+
+    def known(results: Sequence[Mapping[str, Any]]) -> Certificate:
+        first = probing.first(len(results))
+        rows = compare(expected, first, {"results": results}, {}, bounds, instrument=instrument)
+        measured = tuple(row for row in rows if row.measured is not None)
+        return dataclasses.replace(nothing, rows=measured, elapsed_ns=time.monotonic_ns() - begun)
+
+    teller = None if so_far is None else Teller(so_far)
+    tell = None if teller is None else lambda results: teller.offer(lambda: known(results))
     with _off_the_spinners(plan):
         before, around = _statistics(plan, lab.labs), _Around(plan.lab, lab.labs)
-        answer = lab.labs.probe(plan.lab, probing.probes, progress)
+        answer = lab.labs.probe(plan.lab, probing.probes, progress, tell)
         after = _statistics(plan, lab.labs)
         seen = around.over(before, after)
     if seen.machines:
@@ -143,17 +167,13 @@ def _live(
 
         with _off_the_spinners(plan):
             rows += tuple(thorough_rows(expected, plan.lab, measure, bounds, instrument, HOLDS_S))
-    return Certificate(
-        plan_sha256=digest(plan),
-        lab=plan.lab,
-        time=at,
-        host=host_facts(versions),
-        tolerances={**dataclasses.asdict(bounds), "instrument": dataclasses.asdict(instrument), "reasons": REASONS},
+    return dataclasses.replace(
+        nothing,
+        tolerances={**nothing.tolerances, "instrument": dataclasses.asdict(instrument)},
         rows=rows,
         probes=_without_raw(answer),
         spinners={str(index): found for index, found in enumerate(after)},
         elapsed_ns=time.monotonic_ns() - begun,
-        routing=routing,
         machine={
             **seen.told,
             **({"devices": told} if told else {}),

@@ -16,7 +16,7 @@ from typing import Any
 import click
 import orjson
 
-from calibration import BatchLab, LiveLab, devices, doctor, kept, report, verify_lab
+from calibration import BatchLab, LiveLab, devices, doctor, kept, report, so_far, verify_lab
 from calibration import reference as reference_readings
 from calibration.host import kept as host_kept
 from calibration.host.finding import Finding
@@ -85,13 +85,13 @@ def lab_command(context: Context, /, topology: str, policy: Policy, as_json: boo
         if not as_json:
             describe(context, plan)
         try:
-            certificate = certify(context, plan, policy)
+            certificate = certify(context, plan, policy, directory)
         except KeyboardInterrupt:
             context.live().down(plan.lab)
             raise Refused(f"interrupted: {plan.lab} is down again") from None
         live.start_machines(context, plan)
     except BaseException:
-        rundir.drop(directory)
+        drop(directory)
         raise
     show(context, certificate, directory, plan, as_json)
     if not as_json:
@@ -172,7 +172,7 @@ def verify_command(
     readings = None if reference is None else reference_readings.read(reference)
     directory = rundir.make(plan.lab)
     try:
-        certificate = certify(context, plan, policy)
+        certificate = certify(context, plan, policy, directory)
         if readings is not None and reference is not None:
             certificate = reference_readings.against(certificate, readings, reference)
         if by_devices:
@@ -181,7 +181,7 @@ def verify_command(
                 raise Refused(f"lab {plan.lab} has no external emulator that says what it does: leave --by-devices out")
             certificate = reference_readings.against(certificate, told, Path("--by-devices"))
     except BaseException:
-        rundir.drop(directory)
+        drop(directory)
         raise
     show(context, certificate, directory, plan, as_json)
     advise(context, certificate)
@@ -194,8 +194,14 @@ def advise(context: Context, certificate: Certificate) -> None:
         context.reporter.messages.print(line, style="yellow", soft_wrap=True)
 
 
-def certify(context: Context, plan: Plan, policy: Policy = "default", *, thorough: bool = False) -> Certificate:
-    """Runs the verification, saying on standard error what it is at."""
+def drop(directory: Path) -> None:
+    """Takes a directory away in which there is no certificate."""
+    so_far.forget(directory)
+    rundir.drop(directory)
+
+
+def certify(context: Context, plan: Plan, policy: Policy, directory: Path, *, thorough: bool = False) -> Certificate:
+    """Runs the verification, saying on standard error what it is at; `directory` has what is known so far."""
     try:
         with context.reporter.progress(f"verifying {plan.lab}") as progress:
             lab = LiveLab(context.live(), context.binary)
@@ -206,6 +212,7 @@ def certify(context: Context, plan: Plan, policy: Policy = "default", *, thoroug
                 policy=policy,
                 instrument=host_kept.instrument(context),
                 thorough=thorough,
+                so_far=so_far.write(directory),
             )
     except routes.NotConvergedError as error:
         raise live.unsettled(plan, error) from None
@@ -246,6 +253,7 @@ def keep(certificate: Certificate, directory: Path, plan: Plan) -> None:
     with rundir.kept(directory):
         (directory / "plan.json").write_bytes(to_json(plan))
         report.write(certificate, directory / CERTIFICATE_FILE)
+        so_far.forget(directory)
         rundir.give_back(directory)
 
 

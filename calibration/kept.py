@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from labs import rundir
-from labs.record import CERTIFICATE_FILE, CERTIFICATES_FOLDER, journal
+from labs.record import CERTIFICATE_FILE, CERTIFICATES_FOLDER, SO_FAR_FILE, journal
 from labs.record.experiment import DOCUMENT, DocumentError
 
 
@@ -28,6 +28,16 @@ def find(where: str | None, results: Path) -> list[Path]:
     if where is None:
         raise LookupError(f"no certificate in {results}: ewan lab and ewan verify leave one, and so does ewan run")
     raise LookupError(f"{where}: neither a file or directory, nor a lab with a certificate in {results}")
+
+
+def newest(lab: str, results: Path) -> Path | None:
+    """The last certificate of a verification of a lab, or the rows so far of one that has not ended."""
+    for directory in _newest_first(results):
+        if rundir.lab_of(directory) == lab and not directory.is_symlink():
+            for name in (CERTIFICATE_FILE, SO_FAR_FILE):
+                if (directory / name).is_file():
+                    return directory / name
+    return None
 
 
 def _newest_first(results: Path) -> list[Path]:

@@ -36,6 +36,10 @@ class Probing:
     skipped: dict[tuple[str, str], str] = field(default_factory=dict)
     """(link or pair, quantity) → reason."""
 
+    def first(self, count: int) -> Probing:
+        """The same, of so many probes alone."""
+        return Probing(self.probes[:count], self.skipped)
+
     def skip(self, key: str, quantity: str, reason: str) -> None:
         """Records why a quantity of a link or pair is not measured."""
         self.skipped[key, quantity] = reason

@@ -15,7 +15,7 @@ from labs import routes
 from labs.compile import HostFacts, compile
 from labs.context import Context
 from labs.plan import Plan
-from labs.runtime.base import Elsewhere, Loaded
+from labs.runtime.base import Elsewhere, Loaded, Seen
 from labs.spec import load, names
 
 CONTEXT = Context.of(os.environ)
@@ -51,7 +51,9 @@ class Slow:
     def inspect(self, name: str, what: str) -> list[dict[str, Any]]:
         return []
 
-    def probe(self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> dict[str, Any]:
+    def probe(
+        self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None], seen: Seen | None = None
+    ) -> dict[str, Any]:
         assert self.waited, "probes were sent before the routes were there"
         self.probed += 1
         return {"results": [{"kind": "failed", "error": "nothing is there"} for _ in probes]}

@@ -1,14 +1,14 @@
 //! Probes between network namespaces: packets whose way through a lab is measured.
 //!
-//! `run`: one JSON request in, `{"cpus": [...], "probes": [...]}`; the probes run one after the other, the streams of a
-//! probe side by side. Out: one JSON answer with a result per probe, in the same order. One process holds the
-//! sockets of all nodes and reads one clock for both ends, so a one-way delay needs no synchronisation.
-//! Progress goes to standard error, one JSON object a line.
+//! `run`: JSON requests in, one a line, `{"cpus": [...], "probes": [...]}`; the probes run one after the other, the
+//! streams of a probe side by side. Out: of each request one JSON answer, a line, with a result per probe, in the same
+//! order; it is written before the next request is read. One process holds the sockets of all nodes and reads one clock
+//! for both ends, so a one-way delay needs no synchronisation. Progress goes to standard error, one JSON object a line.
 //!
 //! In a lab over several machines each has a process for the ends that are there (`joint`), and `merge` makes the result
 //! of what they saw.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -47,27 +47,36 @@ enum Event<'a> {
     Finished { probe: &'a str, index: usize, of: usize, elapsed_ns: u64 },
 }
 
-/// Runs the request on `input`. Errors are one line and mean that nothing was sent.
-pub fn run(mut input: impl Read, output: impl Write) -> Result<(), String> {
-    let mut text = String::new();
-    input.read_to_string(&mut text).map_err(|error| format!("probe request: {error}"))?;
-    let request = Request::parse(&text)?;
-    process::prepare(&request.cpus, request.clock)?;
-    let namespaces = Namespaces::open()?;
+/// Runs the requests on `input`. Errors are one line and mean that nothing of that request was sent.
+pub fn run(input: impl Read, mut output: impl Write) -> Result<(), String> {
+    let mut namespaces = None;
+    for line in BufReader::new(input).lines() {
+        let request = Request::parse(&line.map_err(|error| format!("probe request: {error}"))?)?;
+        process::prepare(&request.cpus, request.clock)?;
+        let namespaces = match &namespaces {
+            Some(known) => known,
+            None => namespaces.insert(Namespaces::open()?),
+        };
+        write(&mut output, &Answer { format: FORMAT, results: results(namespaces, &request) })?;
+    }
+    Ok(())
+}
+
+fn results(namespaces: &Namespaces, request: &Request) -> Vec<Outcome> {
     let of = request.probes.len();
     let mut results = Vec::with_capacity(of);
     for (index, probe) in request.probes.iter().enumerate() {
         let name = probe.name();
         report(&Event::Started { probe: name, index, of, longest_ns: probe.longest_ns() });
         let begun = Instant::now();
-        let measured = half_of(&namespaces, probe, request.clock, &mut Alone)
+        let measured = half_of(namespaces, probe, request.clock, &mut Alone)
             .and_then(|half| results::of(probe, Share::whole(half)))
             .unwrap_or_else(|error| Measured::Failed { error });
         let elapsed_ns = begun.elapsed().as_nanos() as u64;
         report(&Event::Finished { probe: name, index, of, elapsed_ns });
         results.push(Outcome { name: name.to_string(), elapsed_ns, measured });
     }
-    write(output, &Answer { format: FORMAT, results })
+    results
 }
 
 #[derive(Deserialize)]

@@ -155,3 +155,23 @@ fn a_probe_of_a_node_that_is_not_there_fails_and_names_it() {
         {"name": "s", "from": end, "to": end, "packet_bytes": 100, "interval_ns": 1, "packets": 1}]}));
     assert!(result["error"].as_str().is_some_and(|error| error.contains("/run/netns/probe-test-none")), "{result}");
 }
+
+#[test]
+fn each_request_has_its_answer_before_the_next_is_read() {
+    let pair = Pair::new("several");
+    let streams = [pair.stream(false, 100, MS, 5)];
+    let request = |name: &str| {
+        let probe = json!({"kind": "delay", "name": name, "drain_ns": 10 * MS, "streams": streams});
+        json!({"cpus": [], "probes": [probe]}).to_string()
+    };
+    let input = format!("{}\n{}\nno request\n", request("one"), request("two"));
+    let mut answers = Vec::new();
+    let error = ewan_generator::probe::run(input.as_bytes(), &mut answers).expect_err("the third is none");
+    assert!(error.starts_with("probe request: "), "{error}");
+    let text = String::from_utf8(answers).expect("JSON");
+    let names: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["results"][0]["name"].take())
+        .collect();
+    assert_eq!(names, ["one", "two"]);
+}

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import orjson
 
 from labs.cluster.results import Completed
-from labs.runtime.base import LabError
+from labs.runtime.base import LabError, Seen
 from labs.runtime.probes import ANSWER_FORMAT, begins
 from labs.units import NS_PER_SECOND
 
@@ -84,11 +84,11 @@ class JointProbes:
     cpus: Mapping[str, Sequence[int]]
     binary: Path
 
-    def run(self, probes: Sequence[Probe], tell: Tell) -> Answer:
-        """The answer; LabError when a machine or its process is lost. `tell` gets a line of each probe that begins."""
+    def run(self, probes: Sequence[Probe], tell: Tell, seen: Seen | None = None) -> Answer:
+        """The answer; LabError when a machine or its process is lost. `tell`, `seen`: as `send` has them."""
         used = {machine for each in probes for machine in self.machines_of(each)}
         names = [machine for machine in dict.fromkeys(self.machine_of.values()) if machine in used]
-        results = []
+        results: list[Answer] = []
         with self._session(names) as session:
             for number, each in enumerate(probes, 1):
                 begun = time.monotonic_ns()
@@ -100,6 +100,8 @@ class JointProbes:
                     elapsed = time.monotonic_ns() - begun
                     result = {"name": each["name"], "elapsed_ns": elapsed, "kind": "failed", "error": str(error)}
                 results.append(result)
+                if seen is not None:
+                    seen(results)
         return {"format": ANSWER_FORMAT, "results": results}
 
     def machines_of(self, probe: Probe) -> list[str]:

@@ -32,6 +32,10 @@ Name = Literal[LiveChoice, "virtual"]
 NAMES: tuple[Name, ...] = get_args(Name)
 
 
+Seen = Callable[[Sequence[Mapping[str, Any]]], None]
+"""Gets the results of all probes that have ended."""
+
+
 class LabError(UserError):
     """One line for the user; nothing was created, or it was removed again."""
 
@@ -122,10 +126,13 @@ class Controllable(Protocol):
 class Measuring(Protocol):
     """Labs through which probes can be sent while they are up."""
 
-    def probe(self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> dict[str, Any]:
+    def probe(
+        self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None], seen: Seen | None = None
+    ) -> dict[str, Any]:
         """Sends probes one after the other; the answer of `ewan-node probe`, see generator/src/probe.
 
-        `tell` gets a line of each that begins. Raises LabError.
+        `tell` gets a line of each that begins; `seen` the results so far, after each, before the next begins. Raises
+        LabError.
         """
         ...
 

@@ -30,7 +30,7 @@ from labs.compile.facts import HostFacts
 from labs.plan import Plan
 from labs.render.files import hosts as hosts_file
 from labs.runtime import own
-from labs.runtime.base import Capture, Elsewhere, LabError
+from labs.runtime.base import Capture, Elsewhere, LabError, Seen
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
 from labs.runtime.namespaces import NAMESPACES
@@ -219,7 +219,9 @@ class ClusterRuntime(NetnsRuntime):
             self._relays[name] = Relays(fleet, name, record.binary)
         return self._relays[name]
 
-    def probe(self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> dict[str, Any]:
+    def probe(
+        self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None], seen: Seen | None = None
+    ) -> dict[str, Any]:
         """A process on each machine has the ends that are there; their clocks are compared before and after."""
         record = self.record(name)
         fleet = self._fleet(record.machines, record.config)
@@ -230,7 +232,7 @@ class ClusterRuntime(NetnsRuntime):
             cpus=record.host_cpus,
             binary=node_binary(self._wanted),
         )
-        return joint.run(probes, tell)
+        return joint.run(probes, tell, seen)
 
     def inspect(self, name: str, what: Literal["left-on", "cards"]) -> list[dict[str, Any]]:
         """Each machine's node binary enters the namespaces of its share."""

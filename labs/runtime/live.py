@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from labs.cluster import formats
 from labs.plan import Plan
 from labs.runtime import containers, own
-from labs.runtime.base import Capture, Elsewhere, LabError, Live, LiveChoice, LiveName, Loaded
+from labs.runtime.base import Capture, Elsewhere, LabError, Live, LiveChoice, LiveName, Loaded, Seen
 from labs.runtime.containerlab import ContainerlabRuntime, Show
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Program
@@ -98,9 +98,11 @@ class LiveRuntime:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).control(name, target, request)
 
-    def probe(self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> dict[str, Any]:
+    def probe(
+        self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None], seen: Seen | None = None
+    ) -> dict[str, Any]:
         """See `Live`; the runtime that made the lab does it."""
-        return self._of(name).probe(name, probes, tell)
+        return self._of(name).probe(name, probes, tell, seen)
 
     def inspect(self, name: str, what: Literal["left-on", "cards"]) -> list[dict[str, Any]]:
         """See `Live`; the runtime that made the lab does it."""

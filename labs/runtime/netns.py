@@ -19,7 +19,7 @@ import orjson
 from labs import plan as plans
 from labs.plan import Plan
 from labs.runtime import devices, machines, own, readouts, services, spinners
-from labs.runtime.base import Capture, Elsewhere, LabError, Loaded
+from labs.runtime.base import Capture, Elsewhere, LabError, Loaded, Seen
 from labs.runtime.binary import node_binary
 from labs.runtime.capturing import LocalCapture
 from labs.runtime.interrupt import deferred
@@ -237,12 +237,14 @@ class NetnsRuntime:
                 f"its log is {log}: remove the lab with `ewan down {name}` and bring it up again"
             ) from None
 
-    def probe(self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> dict[str, Any]:
+    def probe(
+        self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None], seen: Seen | None = None
+    ) -> dict[str, Any]:
         """One process enters all namespaces, and reads one clock for both ends."""
         self._need_root("measuring a lab")
         cpus = self.load(name).plan.host_cpus
         try:
-            return send(probes, cpus, node_binary(self._wanted), tell)
+            return send(probes, cpus, node_binary(self._wanted), tell, seen)
         except RuntimeError as error:
             raise LabError(str(error)) from None
 

@@ -11,44 +11,52 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from labs.runtime.base import Seen
 from labs.units import NS_PER_SECOND
 
 ANSWER_FORMAT = "ewan-probe/1"
 
 
 def send(
-    probes: Sequence[Mapping[str, Any]], cpus: Sequence[int], binary: Path, tell: Callable[[str], None]
+    probes: Sequence[Mapping[str, Any]],
+    cpus: Sequence[int],
+    binary: Path,
+    tell: Callable[[str], None],
+    seen: Seen | None = None,
 ) -> dict[str, Any]:
     """The answer; RuntimeError with one line when nothing could be sent. The probes' threads run on these CPUs.
 
-    `tell` gets a line of each probe that begins.
+    `tell` gets a line of each probe that begins. `seen` is called after each probe, before the next one begins.
     """
-    request = json.dumps({"cpus": list(cpus), "probes": list(probes)})
+    results: list[dict[str, Any]] = []
     with subprocess.Popen(
         [binary, "probe"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as child:
         assert child.stdin is not None and child.stdout is not None and child.stderr is not None
-        answer: list[str] = []
-        reader = threading.Thread(target=lambda out: answer.append(out.read()), args=(child.stdout,), daemon=True)
-        reader.start()
-        last = "no answer"
+        said = _Said(child.stderr, tell, len(probes))
         try:
-            child.stdin.write(request)
+            for probe in probes:
+                # One at a time: what is made of its result meanwhile takes no CPU from the next.
+                child.stdin.write(json.dumps({"cpus": list(cpus), "probes": [probe]}) + "\n")
+                child.stdin.flush()
+                answer = child.stdout.readline()
+                if not answer.endswith("\n"):
+                    break
+                results += json.loads(answer)["results"]
+                if seen is not None:
+                    seen(results)
             child.stdin.close()
-            for line in child.stderr:
-                last = _show(line, tell) or last
         except BrokenPipeError:
-            last = child.stderr.read().strip() or last
+            pass  # it has said why
         except BaseException:
             child.kill()
             raise
-        reader.join()
-    if child.returncode != 0:
-        raise RuntimeError(f"ewan-node probe: {last}")
-    result: dict[str, Any] = json.loads(answer[0])
-    return result
+        error = said.end()
+    if child.returncode != 0 or len(results) < len(probes):
+        raise RuntimeError(f"ewan-node probe: {error}")
+    return {"format": ANSWER_FORMAT, "results": results}
 
 
 def begins(probe: str, number: int, of: int, longest_ns: int) -> str:
@@ -56,12 +64,28 @@ def begins(probe: str, number: int, of: int, longest_ns: int) -> str:
     return f"probe {number} of {of}: {probe} (up to {longest_ns / NS_PER_SECOND:.1f} s)"
 
 
-def _show(line: str, tell: Callable[[str], None]) -> str | None:
-    """Reports a probe that begins; returns a line that is no event: an error message."""
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return line.strip()
-    if event["event"] == "started":
-        tell(begins(event["probe"], event["index"] + 1, event["of"], event["longest_ns"]))
-    return None
+class _Said:
+    """Reports each probe that begins; keeps the last line that is no event: an error message."""
+
+    def __init__(self, lines: IO[str], tell: Callable[[str], None], of: int) -> None:
+        self._lines, self._tell, self._of = lines, tell, of
+        self._begun = 0
+        self._last = "no answer"
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        for line in self._lines:
+            try:
+                event = json.loads(line)
+            except ValueError:
+                self._last = line.strip() or self._last
+                continue
+            if event["event"] == "started":
+                self._begun += 1
+                self._tell(begins(event["probe"], self._begun, self._of, event["longest_ns"]))
+
+    def end(self) -> str:
+        """The error message, when all has been said."""
+        self._reader.join()
+        return self._last

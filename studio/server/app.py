@@ -23,6 +23,7 @@ from studio.server.areas.replays import Replays
 from studio.server.areas.running import Running
 from studio.server.areas.scenarios import Scenarios
 from studio.server.areas.verdicts import Verdicts
+from studio.server.areas.verifications import Verifications
 from studio.server.areas.work import Work
 from studio.server.guard import Access, Guard
 
@@ -35,6 +36,7 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
         Scenarios(here),
         Verdicts(context, here),
         work,
+        Verifications(here),
         Running(context, access),
         LiveFlows(context),
         Experiments(context, here, access),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from labs import change, doing, following
 from labs.context import Context
@@ -20,7 +20,7 @@ from studio.server.drawing import Line, lines
 FRAME_MS = 50
 """Between two frames: 20 a second."""
 DROPS = ("lost", "queue_full", "aqm", "store_full")
-COLUMNS = ("out_bytes", "out_packets", "queue_max_bytes", *DROPS, "ce_packets", "lateness_max_ns")
+HEADINGS: tuple[change.Heading, ...] = get_args(change.Heading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,31 +138,35 @@ class Frames:
 
     def __init__(self, labs: Any, plan: Plan) -> None:
         self._labs, self._plan = labs, plan
-        self._until_ms: dict[str, int] = {}
+        self._until_ms: dict[int, int] = {}
+        self._queue_bytes: dict[tuple[str, str], int] = {}
 
     def next(self) -> list[Moment]:
         """Each direction of each link that has a spinner; LabError when the lab is down."""
         found: list[Moment] = []
         for number, spinner in enumerate(self._plan.spinners):
-            now_ms = self._labs.control(self._plan.lab, number, {"command": "stats"})["now_ms"]
+            request: dict[str, Any] = {"command": "activity"}
+            if number in self._until_ms:
+                request["since_ms"] = self._until_ms[number]
+            told = self._labs.control(self._plan.lab, number, request)
+            self._until_ms[number] = told["end_ms"]
+            passed_ms = max(1, told["end_ms"] - told["first_ms"])
             for link in spinner.links:
-                since_ms = self._until_ms.get(link, now_ms - FRAME_MS)
-                request = {"command": "series", "link": link, "since_ms": max(0, since_ms), "columns": list(COLUMNS)}
-                series = self._labs.control(self._plan.lab, number, request)
-                self._until_ms[link] = now_ms
-                for heading in ("forward", "backward"):
-                    found.append(_moment(link, heading, series[heading]))
+                sums = told["links"].get(link, {})
+                found += [self._moment(link, heading, sums.get(heading), passed_ms) for heading in HEADINGS]
         return found
 
-
-def _moment(link: str, heading: Literal["forward", "backward"], rows: Mapping[str, list[int]]) -> Moment:
-    passed_ms = max(1, len(rows["out_bytes"]))
-    return Moment(
-        link,
-        heading,
-        mean_rate_bps(sum(rows["out_bytes"]), passed_ms * NS_PER_MS),
-        max(rows["queue_max_bytes"], default=0),
-        sum(sum(rows[cause]) for cause in DROPS),
-        sum(rows["ce_packets"]),
-        max(rows["lateness_max_ns"], default=0),
-    )
+    def _moment(self, link: str, heading: change.Heading, sums: Mapping[str, int] | None, passed_ms: int) -> Moment:
+        """`sums`: none of a direction that did nothing: its queue is what it was."""
+        if sums is None:
+            return Moment(link, heading, 0, self._queue_bytes.get((link, heading), 0), 0, 0, 0)
+        self._queue_bytes[link, heading] = sums["queue_bytes"]
+        return Moment(
+            link,
+            heading,
+            mean_rate_bps(sums["out_bytes"], passed_ms * NS_PER_MS),
+            sums["queue_max_bytes"],
+            sum(sums[cause] for cause in DROPS),
+            sums["ce_packets"],
+            sums["lateness_max_ns"],
+        )

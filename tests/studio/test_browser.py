@@ -11,7 +11,7 @@ import orjson
 import psutil
 import pytest
 from pcapng import FileScanner
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.conftest import Ewan
 from tests.studio.experiments import SCENARIO
@@ -138,6 +138,18 @@ def does_again_what_was_done(page: Page, server: Server, lab: str) -> None:
     assert {round(time, 3) for time in times} <= seen, (times, made)
 
 
+def rows_come_while_it_is_measured(page: Page, ended: Locator) -> None:
+    """The delays are there before the rates are; in the end the certificate is."""
+    rows = page.get_by_test_id("verified-row")
+    expect(rows.filter(has_text="delay p50")).to_have_count(2, timeout=VERIFIED_MS)
+    assert rows.filter(has_text="rate").count() == 0
+    expect(page.get_by_test_id("verification")).to_contain_text("measured so far")
+    expect(ended).to_be_visible(timeout=VERIFIED_MS)
+    expect(rows.filter(has_text="rate")).to_have_count(2)
+    expect(rows.filter(has_text="release error p99")).to_have_count(2)
+    expect(page.get_by_test_id("verification").get_by_role("heading")).to_contain_text("verified")
+
+
 def test_a_live_lab_from_drawing_to_down(page: Page, server: Server, lab: str, state: Path) -> None:
     """In its middle the server is killed; the lab stays up, and the job is there when another server is."""
     page.get_by_role("button", name="core", exact=True).click()
@@ -147,7 +159,7 @@ def test_a_live_lab_from_drawing_to_down(page: Page, server: Server, lab: str, s
     save_as(page, f"{lab}.lab.yaml")
     page.get_by_test_id("up").click()
     ended = page.get_by_test_id("job-1").locator(".state.done, .state.outside")  # the machine is busy with other tests
-    expect(ended).to_be_visible(timeout=VERIFIED_MS)
+    rows_come_while_it_is_measured(page, ended)
     expect(page.get_by_test_id("job-1")).to_contain_text("base RTT")
     expect(page.get_by_test_id("now-core")).to_contain_text("queue")
 

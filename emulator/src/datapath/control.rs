@@ -113,9 +113,10 @@ impl Control {
         match command.as_ref().and_then(Value::as_str) {
             Some("stats") => self.stats(&parse(request)?),
             Some("series") => self.series(parse(request)?),
+            Some("activity") => Ok(self.activity(&parse(request)?)),
             Some("set") => self.set(request),
             Some("changes") => self.applied(),
-            _ => Err("command: one of stats, series, set, changes".into()),
+            _ => Err("command: one of stats, series, activity, set, changes".into()),
         }
     }
 
@@ -181,6 +182,29 @@ impl Control {
             "forward": columns(&read[0].1),
             "backward": columns(&read[1].1),
         }))
+    }
+
+    /// What whoever shows hundreds of links many times a second asks for: nothing of those that are idle.
+    fn activity(&self, request: &ActivityRequest) -> Value {
+        let end = self.now_ms().saturating_sub(SETTLED_MS);
+        let since = request.since_ms.unwrap_or(end);
+        let mut first = since.min(end);
+        let mut links = Map::new();
+        for link in &self.shared.links {
+            let mut found = Map::new();
+            for (name, direction) in DIRECTIONS.iter().zip(&link.directions) {
+                let (kept, sum) = direction.series.added_up(since, end);
+                first = first.max(kept);
+                if let Some(sum) = sum {
+                    let columns = COLUMNS.iter().map(|name| name.to_string()).zip(sum.columns().map(Value::from));
+                    found.insert(name.to_string(), columns.collect::<Map<_, _>>().into());
+                }
+            }
+            if !found.is_empty() {
+                links.insert(link.name.clone(), found.into());
+            }
+        }
+        json!({"ok": true, "first_ms": first, "end_ms": end, "links": links})
     }
 
     fn set(&self, mut request: Map<String, Value>) -> Result<Value, String> {
@@ -259,6 +283,14 @@ struct SeriesRequest {
     /// The columns that are wanted; all if absent.
     #[serde(default)]
     columns: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ActivityRequest {
+    /// Now if absent: then the answer tells no more than when that is.
+    #[serde(default)]
+    since_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]

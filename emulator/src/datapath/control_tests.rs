@@ -6,6 +6,7 @@ use serde_json::json;
 use super::super::changes::{self, Inbox};
 use super::super::interfaces::Interfaces;
 use super::super::port::Facts;
+use super::super::series::Row;
 use super::*;
 use crate::config::Trace;
 use crate::model::Says;
@@ -17,7 +18,7 @@ fn link(name: &str) -> Link {
         ended: Default::default(),
         ports: [facts(), facts()],
         interfaces: Interfaces::open(["lo", "lo"]).expect("every namespace has lo"),
-        directions: [Says::default(); 2].map(|says| DirectionState::new(says, 8)),
+        directions: [Says::default(); 2].map(|says| DirectionState::new(says, 4096)),
     }
 }
 
@@ -39,7 +40,7 @@ fn says_in_one_line_what_is_wrong_with_a_request() {
     let set = |keys: &str| format!(r#"{{"command":"set","link":"here","direction":"both",{keys}}}"#);
     for (request, part) in [
         ("{".into(), "no JSON"),
-        (r#"{"command":"dance"}"#.into(), "one of stats, series, set, changes"),
+        (r#"{"command":"dance"}"#.into(), "one of stats, series, activity, set, changes"),
         (r#"{"command":"series"}"#.into(), "missing field `link`"),
         (r#"{"command":"series","link":"core"}"#.into(), r#"no "core" here; there are here"#),
         (r#"{"command":"series","link":"here","columns":["colour"]}"#.into(), r#"columns: no "colour"; there are in_"#),
@@ -76,6 +77,29 @@ fn a_series_has_the_rows_and_columns_that_are_asked_for() {
     let (control, _inbox) = control();
     let answer = control.answer(br#"{"command":"series","link":"here","most":0,"columns":["out_bytes"]}"#);
     assert_eq!(answer["forward"], json!({"out_bytes": []}));
+}
+
+#[test]
+fn activity_names_only_the_links_that_did_something() {
+    let (control, _inbox) = control();
+    let now = control.answer(br#"{"command":"activity"}"#);
+    let end = now["end_ms"].as_u64().expect("a time");
+    assert_eq!((&now["first_ms"], &now["links"]), (&json!(end), &json!({})));
+    let forward = &control.shared.links[0].directions[0].series;
+    forward.write(end, &Row { out_bytes: 1000, queue_max_bytes: 9, lateness_max_ns: 5, ..Row::default() });
+    forward.write(end + 2, &Row { out_bytes: 500, queue_max_bytes: 4, queue_bytes: 4, ..Row::default() });
+    let found = loop {
+        let found = control.answer(format!(r#"{{"command":"activity","since_ms":{end}}}"#).as_bytes());
+        if found["end_ms"].as_u64() > Some(end + 2) {
+            break found;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    };
+    assert_eq!(found["links"].as_object().map(|links| links.len()), Some(1));
+    let sums = &found["links"]["here"]["forward"];
+    let told = ["out_bytes", "queue_max_bytes", "queue_bytes", "lateness_max_ns"].map(|name| sums[name].as_u64());
+    assert_eq!(told, [1500, 9, 4, 5].map(Some), "{found}");
+    assert_eq!(found["links"]["here"]["backward"], Value::Null);
 }
 
 /// A time that wraps would be one in the past.
@@ -228,7 +252,7 @@ proptest! {
     /// Whatever comes is answered in one line of a bounded length, and changes nothing unless it is right.
     #[test]
     fn any_request_is_answered(
-        command in prop_oneof![Just("set"), Just("stats"), Just("series"), Just("changes"), Just("dance")],
+        command in prop_oneof![Just("set"), Just("stats"), Just("series"), Just("activity"), Just("changes"), Just("dance")],
         keys in prop::collection::btree_map(
             prop_oneof![
                 Just("rate_bps"), Just("loss"), Just("delay"), Just("queue"), Just("corrupt_ppb"), Just("duplicate_ppb"),

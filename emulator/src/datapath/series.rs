@@ -88,6 +88,27 @@ impl Row {
         }
     }
 
+    /// Two times as one: counts and sums add up, the most of either stays the most, queues are those at the later end.
+    fn and_then(&self, later: &Row) -> Row {
+        Row {
+            in_packets: self.in_packets + later.in_packets,
+            in_bytes: self.in_bytes + later.in_bytes,
+            out_packets: self.out_packets + later.out_packets,
+            out_bytes: self.out_bytes + later.out_bytes,
+            lost: self.lost + later.lost,
+            queue_full: self.queue_full + later.queue_full,
+            aqm: self.aqm + later.aqm,
+            store_full: self.store_full + later.store_full,
+            ce_packets: self.ce_packets + later.ce_packets,
+            queue_packets: later.queue_packets,
+            queue_bytes: later.queue_bytes,
+            queue_max_bytes: self.queue_max_bytes.max(later.queue_max_bytes),
+            delay_line_packets: later.delay_line_packets,
+            lateness_max_ns: self.lateness_max_ns.max(later.lateness_max_ns),
+            lateness_sum_ns: self.lateness_sum_ns + later.lateness_sum_ns,
+        }
+    }
+
     /// A millisecond without events after this one.
     fn idle(&self) -> Row {
         Row {
@@ -125,15 +146,26 @@ impl Series {
     /// The first millisecond at or after `since` that is not overwritten when `end` comes next, and every row from
     /// there to before `end`, the first `most` of them.
     pub fn since(&self, since: u64, end: u64, most: usize) -> (u64, Vec<Row>) {
-        // One row of distance, so that the one being written is not taken for an idle millisecond.
-        let kept = end.saturating_sub(self.rows.len() as u64 - 1);
-        let first = since.max(kept).min(end);
+        let (kept, first) = self.kept(since, end);
         let mut previous = (kept..first).rev().find_map(|ms| self.read(ms)).unwrap_or_default();
         let rows = (first..end).take(most).map(|ms| {
             previous = self.read(ms).unwrap_or_else(|| previous.idle());
             previous
         });
         (first, rows.collect())
+    }
+
+    /// From the first such millisecond to before `end` as one row; none where nothing happened.
+    pub fn added_up(&self, since: u64, end: u64) -> (u64, Option<Row>) {
+        let first = self.kept(since, end).1;
+        (first, (first..end).filter_map(|ms| self.read(ms)).reduce(|sum, row| sum.and_then(&row)))
+    }
+
+    /// The first millisecond that is not overwritten when `end` comes next, and the first of those at or after `since`.
+    fn kept(&self, since: u64, end: u64) -> (u64, u64) {
+        // One row of distance, so that the one being written is not taken for an idle millisecond.
+        let kept = end.saturating_sub(self.rows.len() as u64 - 1);
+        (kept, since.max(kept).min(end))
     }
 }
 

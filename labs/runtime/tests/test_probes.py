@@ -1,27 +1,70 @@
-"""Sending probes: what the node binary says comes through."""
+"""Sending probes: what the node binary says comes through, one probe after the other."""
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from labs.runtime.probes import send
 
+PROBES = ({"name": "delay"}, {"name": "loss"})
+ANSWERS = """
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    for probe in request["probes"]:
+        event = {"event": "started", "probe": probe["name"], "index": 0, "of": 1, "longest_ns": 2_500_000_000}
+        print(json.dumps(event), file=sys.stderr, flush=True)
+    print(json.dumps({"results": [{**probe, "cpus": request["cpus"]} for probe in request["probes"]]}), flush=True)
+"""
 
-def test_an_error_of_the_binary_is_one_line(tmp_path: Path) -> None:
-    binary = tmp_path / "ewan-node"
-    binary.write_text("#!/bin/sh\ncat > /dev/null\necho 'probe request: no' >&2\nexit 2\n")
-    binary.chmod(0o755)
+
+@pytest.fixture
+def binary(tmp_path: Path) -> Callable[[str], Path]:
+    """In place of the node binary."""
+
+    def make(text: str) -> Path:
+        path = tmp_path / "ewan-node"
+        path.write_text(f"#!{sys.executable}\n{text}")
+        path.chmod(0o755)
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_an_error_of_the_binary_is_one_line(binary: Callable[[str], Path], at: int) -> None:
+    fails = f"import sys\nfor _ in range({at}): input(); print('{{\"results\": [{{}}]}}', flush=True)\n"
+    fails += "input()\nprint('probe request: no', file=sys.stderr)\nsys.exit(2)\n"
     with pytest.raises(RuntimeError, match=r"^ewan-node probe: probe request: no$"):
-        send([], [0], binary, lambda text: None)
+        send(PROBES, [0], binary(fails), lambda text: None)
 
 
-def test_progress_names_the_probe(tmp_path: Path) -> None:
-    binary = tmp_path / "ewan-node"
-    event = '{"event": "started", "probe": "delay", "index": 0, "of": 2, "longest_ns": 2500000000}'
-    binary.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{event}' >&2\necho '{{\"results\": []}}'\n")
-    binary.chmod(0o755)
+def test_one_that_ends_at_once_says_why(binary: Callable[[str], Path]) -> None:
+    with pytest.raises(RuntimeError, match=r"^ewan-node probe: not here$"):
+        send(PROBES, [0], binary("import sys\nsys.exit('not here')\n"), lambda text: None)
+
+
+def test_each_probe_is_named_when_it_begins(binary: Callable[[str], Path]) -> None:
     told: list[str] = []
-    assert send([], [0], binary, told.append) == {"results": []}
-    assert told == ["probe 1 of 2: delay (up to 2.5 s)"]
+    answer = send(PROBES, [0, 2], binary(ANSWERS), told.append)
+    assert answer["results"] == [{**probe, "cpus": [0, 2]} for probe in PROBES]
+    assert told == ["probe 1 of 2: delay (up to 2.5 s)", "probe 2 of 2: loss (up to 2.5 s)"]
+
+
+def test_results_are_told_before_the_next_probe_begins(binary: Callable[[str], Path], tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    text = ANSWERS.replace("    request = ", f"    open({str(begun)!r}, 'a').write(line); request = ")
+    seen: list[tuple[list[str], int]] = []
+
+    def look(results: Sequence[Mapping[str, Any]]) -> None:
+        names = [json.loads(line)["probes"][0]["name"] for line in begun.read_text().splitlines()]
+        seen.append(([str(each["name"]) for each in results], len(names)))
+
+    send(PROBES, [0], binary(text), lambda text: None, look)
+    assert seen == [(["delay"], 1), (["delay", "loss"], 2)]

@@ -96,6 +96,20 @@ export interface Done {
   words: string;
 }
 
+export interface Verification {
+  plan_sha256: string;
+  whole: boolean; // else the lab is still measured, or nobody measured it to the end
+  passed: boolean;
+  clock: "live" | "virtual";
+  time: string; // empty in the virtual clock
+  directory: string;
+  words: string;
+  advice: string[];
+  columns: string[];
+  rows: string[][]; // the last cell is the number of a note, from 1, or empty
+  notes: string[];
+}
+
 /** One line for the person. */
 export class RefusedError extends Error {}
 
@@ -135,6 +149,7 @@ export const api = {
     ask<Job>("POST", "/api/jobs", { kind, name, ...more }),
   stop: (id: string) => ask<Job>("POST", `/api/jobs/${part(id)}/stop`),
   live: () => ask<Up[]>("GET", "/api/live"),
+  verification: (lab: string) => ask<Verification | null>("GET", `/api/labs/${part(lab)}/verification`),
   set: (lab: string, link: string, words: Record<string, string>, direction: Heading | "both") =>
     ask<unknown>("POST", `/api/live/${part(lab)}/links/${part(link)}/set`, { words, direction }),
   done: (lab: string) => ask<Done[]>("GET", `/api/live/${part(lab)}/done`),

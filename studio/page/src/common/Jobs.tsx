@@ -8,6 +8,10 @@ const MOST = 20;
 /** Whether a job is an experiment, which waits for its turn. */
 export const isRun = (job: Job): boolean => job.words[0] === "run";
 
+/** Whether a job has left a certificate, which is shown by itself. */
+const isMeasured = (job: Job): boolean =>
+  ["lab", "verify"].includes(job.words[0] ?? "") && (job.status === 0 || job.status === 1);
+
 /** Work on labs. */
 export function Jobs() {
   const { jobs: all, view, now, fail } = useStudio();
@@ -17,7 +21,7 @@ export function Jobs() {
     <ul className="jobs">
       {jobs.slice(0, MOST).map((job, at) => (
         <li key={job.id} data-testid={`job-${job.id}`}>
-          <details open={at === 0}>
+          <details open={at === 0 && !isMeasured(job)}>
             <summary>
               <span className={`state ${stateOf(job)}`}>{stateOf(job)}</span> {told(job)}
             </summary>

@@ -25,6 +25,7 @@ import { PathPanel } from "./PathPanel";
 import { type Ends, useOnPath, usePaths } from "./paths";
 import { kindOf, Start } from "./Start";
 import { TerminalPanel } from "./TerminalPanel";
+import { Verification } from "./Verification";
 import { Work } from "./Work";
 import "./lab.css";
 
@@ -167,6 +168,9 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
       </main>
       <aside>
         <Work document={document} />
+        {shown && (
+          <Verification lab={document.drawing?.lab ?? null} plan={document.drawing?.plan_sha256 ?? ""} />
+        )}
         <PathPanel drawing={drawing} ends={ends} paths={paths} live={lab !== null} onEnds={setEnds} />
         {link ? (
           <LinkPanel
