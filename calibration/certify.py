@@ -80,8 +80,8 @@ def verify_lab(
 
     `thorough`: in the live clock also all links at once, and the metrics of RFC 6349. `tolerances`: in place of the
     policy's. `instrument`: what the probes add on this host, where that was measured. `budget`: how long the probes of
-    the live clock may take. `so_far` gets a certificate of
-    what is measured already, between two probes of the live clock; what disturbed the links is not known by then.
+    the live clock may take. `so_far` gets a certificate of what is measured already, between two probes of the live
+    clock; what disturbed the links is not known by then.
     LabError where the lab that is up was made of another plan. LabError or RuntimeError with one line when the routes
     are not found, when probes cannot run or were interrupted.
     In the virtual clock the certificate holds nothing of this machine and none of its time: two of the same plan are

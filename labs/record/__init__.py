@@ -20,9 +20,9 @@ from pydantic import ConfigDict
 CERTIFICATE_FORMAT = "ewan-certificate/2"
 OLDER_FORMATS = ("ewan-certificate/1",)
 CERTIFICATE_FILE = "certificate.json"
+"""In the directory of a verification."""
 SO_FAR_FILE = "certificate.so-far.json"
 """A certificate with the rows that are there, in place of the whole one while a lab is measured."""
-"""In the directory of a verification."""
 CERTIFICATES_FOLDER = "certificates"
 """In that of an experiment; of each lab a file."""
 

@@ -1,13 +1,9 @@
 // What an experiment's labs were measured to do: a certificate of each lab, and one of them whole.
 
 import { useEffect, useState } from "react";
+import { CertificateRows } from "../common/CertificateRows";
 import { hashOf } from "../common/route";
 import { type Certificate, type Experiment, results } from "./api";
-
-const KINDS: Record<string, string> = { ok: "up", outside: "wrong" };
-const VERDICT = 8; // columns
-const WORDS = new Set([0, 1, 2, VERDICT, 9]);
-const HEADS: Record<string, string> = { U: "U (k = 2)" };
 
 export function Certificates({ experiment, chosen }: { experiment: Experiment; chosen: string }) {
   if (experiment.certificates.length === 0)
@@ -65,29 +61,7 @@ function Whole({ experiment, id }: { experiment: string; id: string }) {
         </p>
       ))}
       <div className="wide">
-        <table>
-          <thead>
-            <tr>
-              {found.columns.map((head) => (
-                <th key={head}>{HEADS[head] ?? head}</th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {found.rows.map((cells) => (
-              <tr key={cells.slice(0, 3).join(" ")}>
-                {cells.map((cell, at) => (
-                  <td
-                    key={found.columns[at]}
-                    className={at === VERDICT ? KINDS[cell] : WORDS.has(at) ? undefined : "number"}
-                  >
-                    {cell}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <CertificateRows columns={found.columns} rows={found.rows} />
       </div>
     </div>
   );

@@ -3,10 +3,7 @@
 import { useCallback } from "react";
 import { api, type Verification as Found } from "../api";
 import { useAsked } from "../common/asked";
-
-const KINDS: Record<string, string> = { ok: "up", outside: "wrong" };
-const WORDS = new Set(["link", "quantity", "verdict", "note"]);
-const HEADS: Record<string, string> = { U: "U (k = 2)" };
+import { CertificateRows } from "../common/CertificateRows";
 
 interface Props {
   lab: string | null; // as the description calls it
@@ -47,30 +44,7 @@ function Rows({ found }: { found: Found }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
     <section className="rows" tabIndex={0} aria-label="Rows of the verification">
-      <table>
-        <thead>
-          <tr>
-            {found.columns.map((head) => (
-              <th key={head}>{HEADS[head] ?? head}</th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {found.rows.map((cells) => (
-            <tr key={cells.join(" ")} data-testid="verified-row">
-              {cells.map((cell, at) => {
-                const head = found.columns[at] ?? "";
-                const kind = WORDS.has(head) ? undefined : "number";
-                return (
-                  <td key={head} className={head === "verdict" ? KINDS[cell] : kind}>
-                    {cell}
-                  </td>
-                );
-              })}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <CertificateRows columns={found.columns} rows={found.rows} />
     </section>
   );
 }
