@@ -6,6 +6,7 @@ or {"kind": "failed", "error"}. In a lab over several machines `labs.cluster.pro
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import threading
@@ -48,8 +49,9 @@ def send(
                 if seen is not None:
                     seen(results)
             child.stdin.close()
-        except BrokenPipeError:
-            pass  # it has said why
+        except BrokenPipeError:  # it has said why
+            with contextlib.suppress(BrokenPipeError):
+                child.stdin.close()  # what it did not take would be tried again
         except BaseException:
             child.kill()
             raise

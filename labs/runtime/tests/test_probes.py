@@ -50,6 +50,12 @@ def test_one_that_ends_at_once_says_why(binary: Callable[[str], Path]) -> None:
         send(PROBES, [0], binary("import sys\nsys.exit('not here')\n"), lambda text: None)
 
 
+def test_one_that_takes_no_more_says_why(binary: Callable[[str], Path]) -> None:
+    text = "import os, sys\ninput(); os.close(0); print('{\"results\": [{}]}', flush=True)\nsys.exit('no more')\n"
+    with pytest.raises(RuntimeError, match=r"^ewan-node probe: no more$"):
+        send(PROBES, [0], binary(text), lambda text: None)
+
+
 def test_each_probe_is_named_when_it_begins(binary: Callable[[str], Path]) -> None:
     told: list[str] = []
     answer = send(PROBES, [0, 2], binary(ANSWERS), told.append)
