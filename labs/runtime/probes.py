@@ -9,10 +9,9 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from labs.runtime.base import Seen
 from labs.units import NS_PER_SECOND
@@ -36,12 +35,20 @@ def send(
         [binary, "probe"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as child:
         assert child.stdin is not None and child.stdout is not None and child.stderr is not None
-        said = _Said(child.stderr, tell, len(probes))
+        last = "no answer"
         try:
-            for probe in probes:
+            for number, probe in enumerate(probes, 1):
                 # One at a time: what is made of its result meanwhile takes no CPU from the next.
                 child.stdin.write(json.dumps({"cpus": list(cpus), "probes": [probe]}) + "\n")
                 child.stdin.flush()
+                for line in child.stderr:
+                    event = _event(line)
+                    if event is None:
+                        last = line.strip() or last
+                    elif event["event"] == "finished":
+                        break
+                    else:
+                        tell(begins(event["probe"], number, len(probes), event["longest_ns"]))
                 answer = child.stdout.readline()
                 if not answer.endswith("\n"):
                     break
@@ -55,9 +62,9 @@ def send(
         except BaseException:
             child.kill()
             raise
-        error = said.end()
+        last = child.stderr.read().strip() or last
     if child.returncode != 0 or len(results) < len(probes):
-        raise RuntimeError(f"ewan-node probe: {error}")
+        raise RuntimeError(f"ewan-node probe: {last}")
     return {"format": ANSWER_FORMAT, "results": results}
 
 
@@ -66,28 +73,10 @@ def begins(probe: str, number: int, of: int, longest_ns: int) -> str:
     return f"probe {number} of {of}: {probe} (up to {longest_ns / NS_PER_SECOND:.1f} s)"
 
 
-class _Said:
-    """Reports each probe that begins; keeps the last line that is no event: an error message."""
-
-    def __init__(self, lines: IO[str], tell: Callable[[str], None], of: int) -> None:
-        self._lines, self._tell, self._of = lines, tell, of
-        self._begun = 0
-        self._last = "no answer"
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        for line in self._lines:
-            try:
-                event = json.loads(line)
-            except ValueError:
-                self._last = line.strip() or self._last
-                continue
-            if event["event"] == "started":
-                self._begun += 1
-                self._tell(begins(event["probe"], self._begun, self._of, event["longest_ns"]))
-
-    def end(self) -> str:
-        """The error message, when all has been said."""
-        self._reader.join()
-        return self._last
+def _event(line: str) -> dict[str, Any] | None:
+    """None: an error message."""
+    try:
+        event: dict[str, Any] = json.loads(line)
+    except ValueError:
+        return None
+    return event

@@ -13,6 +13,7 @@ import pytest
 from labs.runtime.probes import send
 
 PROBES = ({"name": "delay"}, {"name": "loss"})
+FINISHED = """import sys; print('{"event": "finished"}', file=sys.stderr, flush=True)"""
 ANSWERS = """
 import json, sys
 for line in sys.stdin:
@@ -20,6 +21,7 @@ for line in sys.stdin:
     for probe in request["probes"]:
         event = {"event": "started", "probe": probe["name"], "index": 0, "of": 1, "longest_ns": 2_500_000_000}
         print(json.dumps(event), file=sys.stderr, flush=True)
+        print(json.dumps({**event, "event": "finished"}), file=sys.stderr, flush=True)
     print(json.dumps({"results": [{**probe, "cpus": request["cpus"]} for probe in request["probes"]]}), flush=True)
 """
 
@@ -39,7 +41,7 @@ def binary(tmp_path: Path) -> Callable[[str], Path]:
 
 @pytest.mark.parametrize("at", [0, 1])
 def test_an_error_of_the_binary_is_one_line(binary: Callable[[str], Path], at: int) -> None:
-    fails = f"import sys\nfor _ in range({at}): input(); print('{{\"results\": [{{}}]}}', flush=True)\n"
+    fails = f"import sys\nfor _ in range({at}): input(); {FINISHED}; print('{{\"results\": [{{}}]}}', flush=True)\n"
     fails += "input()\nprint('probe request: no', file=sys.stderr)\nsys.exit(2)\n"
     with pytest.raises(RuntimeError, match=r"^ewan-node probe: probe request: no$"):
         send(PROBES, [0], binary(fails), lambda text: None)
@@ -51,7 +53,8 @@ def test_one_that_ends_at_once_says_why(binary: Callable[[str], Path]) -> None:
 
 
 def test_one_that_takes_no_more_says_why(binary: Callable[[str], Path]) -> None:
-    text = "import os, sys\ninput(); os.close(0); print('{\"results\": [{}]}', flush=True)\nsys.exit('no more')\n"
+    text = f"import os, sys\ninput(); os.close(0); {FINISHED}\n"
+    text += "print('{\"results\": [{}]}', flush=True)\nsys.exit('no more')\n"
     with pytest.raises(RuntimeError, match=r"^ewan-node probe: no more$"):
         send(PROBES, [0], binary(text), lambda text: None)
 
@@ -74,3 +77,14 @@ def test_results_are_told_before_the_next_probe_begins(binary: Callable[[str], P
 
     send(PROBES, [0], binary(text), lambda text: None, look)
     assert seen == [(["delay"], 1), (["delay", "loss"], 2)]
+
+
+def test_who_is_told_can_end_it(binary: Callable[[str], Path]) -> None:
+    """As Ctrl-C does, which comes while a line is shown."""
+
+    def interrupt(line: str) -> None:
+        if "probe 2" in line:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        send(PROBES, [0], binary(ANSWERS), interrupt)
