@@ -20,7 +20,7 @@ export interface Studio {
   labs: Up[];
   jobs: Job[];
   told: Told | null;
-  now: () => void; // asks for labs, jobs and files again, at once
+  now: () => Promise<unknown>; // asks for labs, jobs and files again, at once; ends when they are there
   fail: (why: string) => void;
   say: (what: string) => void;
 }
@@ -58,9 +58,7 @@ export function StudioState({ children }: { children: ReactNode }) {
     return () => clearTimeout(timer);
   }, [told]);
   const now = useCallback(() => {
-    jobsNow();
-    labsNow();
-    filesNow();
+    return Promise.all([jobsNow(), labsNow(), filesNow()]);
   }, [jobsNow, labsNow, filesNow]);
   const value = useMemo<Studio>(
     () => ({ about, view: about?.view ?? true, schema, files, labs, jobs, told, now, fail, say }),

@@ -131,8 +131,8 @@ function Running({ link, lab, down, done, course }: Props & { lab: string }) {
     api
       .carrier(lab, link.name, up)
       .then(
-        (told) => {
-          now();
+        async (told) => {
+          await now(); // else the button does again what it just did
           say(`${link.name}: ${up ? "up" : "down"}${told.words}`);
         },
         (error: Error) => fail(error.message),
