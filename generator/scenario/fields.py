@@ -205,6 +205,10 @@ class Step(Socket):
         return getattr(self, self.kind)
 
 
+OnlyTrue = Annotated[bool, WithJsonSchema({"const": True, "examples": ["true"]})]
+"""`false` has no meaning: the compiler refuses it, and says what to write."""
+
+
 class Event(Direction):
     """A change of a link while the run goes on; the words are those of a link's settings.
 
@@ -215,8 +219,8 @@ class Event(Direction):
     at: TimeText = Field(description="from T0", examples=["50s"])
     link: Text = Field(description="an emulated link", examples=["core"])
     direction: Literal["forward", "backward", "both"] = Field("both", description="both if absent")
-    down: bool | None = Field(None, description="true: the link goes down, and has no carrier at either end")
-    up: bool | None = Field(None, description="true: it comes back")
+    down: OnlyTrue | None = Field(None, description="the link goes down, and has no carrier at either end")
+    up: OnlyTrue | None = Field(None, description="it comes back")
 
 
 def _kept(value: object) -> Size:

@@ -216,7 +216,8 @@ def _type(shape: dict[str, Any], schema: dict[str, Any]) -> str:
     words = []
     for part in _shapes(shape, schema):
         if "enum" in part or "const" in part:
-            words.append(" or ".join(f"`{value}`" for value in part.get("enum", [part.get("const")])))
+            values = part.get("enum", [part.get("const")])
+            words.append(" or ".join("`true`" if value is True else f"`{value}`" for value in values))
         elif part.get("type") == "integer":
             least, most = part.get("minimum"), part.get("maximum")
             words.append(f"{least}–{most}" if most is not None and most < 10**6 else f"whole number from {least}")
