@@ -21,7 +21,7 @@ from typing import Any
 
 import psutil
 
-from calibration.bench_studio_page import CHROMIUM, Browsing, cpu_s, made_up, memory_bytes, undriven
+from calibration.bench_studio_page import CHROMIUM, Browsing, Undriven, made_up
 from labs import host
 from labs.compile import compile
 from labs.context import ROOT, Context
@@ -39,6 +39,10 @@ BUSY = 4
 PACKETS_S, PACKET_BYTES = 200, 1000
 PHASE_S = 5.0
 ROUNDS = 3
+SERVER, PAGE, SCRIPT = "server", "page, with garbage", "page's script, without"
+LOADING_S = 20.0
+COLLECTIONS = 6
+"""How often the page's garbage is collected: seldom, as it is not when nobody asks."""
 LEAST_CPU = 0.02
 """CPU seconds a second: a page that shows fewer than a link's values takes less."""
 Sheet = tuple[str, list[str], list[list[str]]]
@@ -75,7 +79,7 @@ class Bench:
             for row in live["lateness"]
         ]
         memory = [
-            [name, about(row["first_bytes"], "size"), about(row["last_bytes"], "size"), f"{row['slope']:+.1f} kB/min"]
+            [name, *(about(row[key], "size") for key in ("first_bytes", "last_bytes", "highest_bytes")), _slope(row)]
             for name, row in live["memory"].items()
         ]
         over = f"{live['minutes']:g} min"
@@ -91,7 +95,11 @@ class Bench:
                 ["page", "milliseconds", "p50", "p99", "max"],
                 late,
             ),
-            (f"Memory over {over} of live watching", ["of", "first", "last", "slope of the second half"], memory),
+            (
+                f"Memory over {over} of live watching",
+                ["of", "first", "last", "highest", "slope of the second half"],
+                memory,
+            ),
         ]
 
 
@@ -207,23 +215,31 @@ def _watched(
             late["open"] += _lateness(runtime, plan, seconds)
             cpu["studio's server"] += (sum(server.cpu_times()[:2]) - before[0]) / seconds / rounds
             cpu["studio's page"] += (browsing.cpu_s() - before[1]) / seconds / rounds
-    with undriven(address) as browser:
-        memory: dict[str, list[tuple[float, int]]] = {"server": [], "page": []}
-        begun = time.monotonic()
-        while (passed := time.monotonic() - begun) < minutes * 60:
-            say(f"memory, {passed / 60:.0f} of {minutes:g} min")
-            memory["server"].append((passed, server.memory_info().rss))
-            memory["page"].append((passed, memory_bytes(browser)))
-            time.sleep(1)
-        if cpu_s(browser.children(recursive=True)) < LEAST_CPU * passed:
-            raise LabError("the page that nobody drives showed nothing: is the address right?")
     return {
         "nodes": LIVE_NODES,
         "minutes": minutes,
         "cpu": cpu,
         "lateness": [{"page": page, **_quantiles(values)} for page, values in late.items()],
-        "memory": {name: _course(samples) for name, samples in memory.items()},
+        "memory": _memory(server, address, minutes, say),
     }
+
+
+def _memory(server: psutil.Process, address: str, minutes: float, say: Callable[[str], None]) -> dict[str, Any]:
+    """Of the server, of the page, and what the page's script uses; from when the page has loaded."""
+    found: dict[str, list[tuple[float, int]]] = {SERVER: [], PAGE: [], SCRIPT: []}
+    with Undriven(address) as browser:
+        time.sleep(LOADING_S)
+        begun, busy_s = time.monotonic(), browser.cpu_s()
+        while (passed := time.monotonic() - begun) < minutes * 60:
+            say(f"memory, {passed / 60:.0f} of {minutes:g} min")
+            found[SERVER].append((passed, server.memory_info().rss))
+            found[PAGE].append((passed, browser.memory_bytes()))
+            if not found[SCRIPT] or passed - found[SCRIPT][-1][0] > minutes * 60 / COLLECTIONS:
+                found[SCRIPT].append((passed, browser.heap_bytes()))
+            time.sleep(1)
+        if browser.cpu_s() - busy_s < LEAST_CPU * passed:
+            raise LabError("the page that nobody drives showed nothing: is the address right?")
+    return {name: _course(samples) for name, samples in found.items()}
 
 
 def _lateness(runtime: Live, plan: Plan, seconds: float) -> list[int]:
@@ -257,9 +273,15 @@ def _quantiles(values: list[int]) -> dict[str, Any]:
 
 
 def _course(samples: list[tuple[float, int]]) -> dict[str, float]:
-    """First and last of a memory's course (bytes), and the slope of its second half (kB a minute), by least squares."""
+    """First, last and highest of a memory's course (bytes); slope of its second half (kB/min) by least squares."""
     later = samples[len(samples) // 2 :]
     mean_t, mean_b = (sum(each[axis] for each in later) / len(later) for axis in (0, 1))
     spread = sum((t - mean_t) ** 2 for t, _ in later)
     slope = sum((t - mean_t) * (size - mean_b) for t, size in later) / spread if spread else 0.0
-    return {"first_bytes": samples[0][1], "last_bytes": samples[-1][1], "slope": slope * 60 / 1000}
+    highest = max(size for _, size in samples)
+    sizes = {"first_bytes": samples[0][1], "last_bytes": samples[-1][1], "highest_bytes": highest}
+    return {**sizes, "slope": slope * 60 / 1000}
+
+
+def _slope(row: dict[str, float]) -> str:
+    return f"{row['slope']:+.1f} kB/min"

@@ -13,7 +13,9 @@ import subprocess
 import tempfile
 import threading
 import time
+import urllib.request
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -107,29 +109,56 @@ def cpu_s(processes: Iterable[psutil.Process]) -> float:
     return found
 
 
-@contextlib.contextmanager
-def undriven(address: str) -> Iterator[psutil.Process]:
+class Undriven:
     """A browser with a page that nobody drives, as a person's: what drives one has it keep all that the page loads."""
-    quiet = subprocess.DEVNULL
-    with tempfile.TemporaryDirectory() as profile:
-        # The port, to which nobody connects, keeps it from ending once the page is there.
-        own = ("--headless=new", "--remote-debugging-port=0", f"--user-data-dir={profile}", "--window-size=1280,720")
-        browser = subprocess.Popen([CHROMIUM, *FLAGS, *own, address], stdin=quiet, stdout=quiet, stderr=quiet)
-        try:
-            yield psutil.Process(browser.pid)
-        finally:
-            browser.terminate()
-            browser.wait()
 
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._stack = contextlib.ExitStack()
 
-def memory_bytes(browser: psutil.Process) -> int:
-    """Of its processes that draw pages, what is theirs alone."""
-    found = 0
-    for process in browser.children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            if "--type=renderer" in process.cmdline():
-                found += process.memory_full_info().uss
-    return found
+    def __enter__(self) -> Undriven:
+        quiet = subprocess.DEVNULL
+        self._profile = Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
+        # The port also keeps it from ending once the page is there.
+        own = ("--headless=new", "--remote-debugging-port=0", f"--user-data-dir={self._profile}")
+        command = [CHROMIUM, *FLAGS, *own, "--window-size=1280,720", self._address]
+        browser = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)
+        self._stack.callback(browser.wait)
+        self._stack.callback(browser.terminate)
+        self._browser = psutil.Process(browser.pid)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stack.close()
+
+    def cpu_s(self) -> float:
+        """CPU seconds of the browser so far."""
+        return cpu_s(self._browser.children(recursive=True))
+
+    def memory_bytes(self) -> int:
+        """Of its processes that draw pages, what is theirs alone: what nobody uses any more included."""
+        found = 0
+        for process in self._browser.children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if "--type=renderer" in process.cmdline():
+                    found += process.memory_full_info().uss
+        return found
+
+    def heap_bytes(self) -> int:
+        """What the page's script still uses: what nobody uses is collected before (V8 does so when it likes)."""
+        from websockets.sync.client import connect
+
+        port = (self._profile / "DevToolsActivePort").read_text().split()[0]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list") as listed:
+            (page,) = [each for each in orjson.loads(listed.read()) if each["type"] == "page"]
+        answers = {}
+        with connect(page["webSocketDebuggerUrl"]) as socket:
+            for number, method in enumerate(("HeapProfiler.collectGarbage", "Runtime.getHeapUsage")):
+                socket.send(orjson.dumps({"id": number, "method": method}).decode())
+                while number not in answers:
+                    said = orjson.loads(socket.recv())
+                    answers[said.get("id")] = said
+        return int(answers[1]["result"]["usedSize"])
 
 
 class Browsing:
