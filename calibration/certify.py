@@ -90,16 +90,15 @@ def verify_lab(
     if isinstance(lab, LiveLab):
         bounds = tolerances or POLICIES[policy]
         method = probe.LiveProbes(budget or probe.TimeBudget())
-        certificate = _live(plan, lab, progress, bounds, instrument or Instrument(), thorough, method, so_far)
-    else:
-        certificate = _batch(plan, lab, tolerances)
-    return dataclasses.replace(certificate, policy=policy)
+        return _live(plan, lab, progress, policy, bounds, instrument or Instrument(), thorough, method, so_far)
+    return dataclasses.replace(_batch(plan, lab, tolerances), policy=policy)
 
 
 def _live(
     plan: Plan,
     lab: LiveLab,
     progress: Callable[[str], None],
+    policy: Policy,
     tolerances: Tolerances,
     instrument: Instrument,
     thorough: bool,
@@ -125,6 +124,7 @@ def _live(
         spinners={},
         elapsed_ns=0,
         routing=routing,
+        policy=policy,
     )
     expected = expect.expectations(plan)
     probing = plan_probes(expected, plan.lab, method)

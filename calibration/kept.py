@@ -41,9 +41,11 @@ def newest(lab: str, results: Path) -> Path | None:
 
 
 def _newest_first(results: Path) -> list[Path]:
-    if not results.is_dir():
+    """What is in a directory of results, by name alone: there may be thousands, and few are looked at."""
+    try:
+        return sorted(results.iterdir(), reverse=True)
+    except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted((path for path in results.iterdir() if path.is_dir()), key=lambda path: path.name, reverse=True)
 
 
 def _of_directory(directory: Path) -> list[Path]:
