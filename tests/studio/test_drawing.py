@@ -144,6 +144,27 @@ def test_sides_are_folded_and_paths_are_drawn(page: Page) -> None:
     expect(page.get_by_test_id("node-left3")).to_be_visible()
 
 
+def test_what_is_looked_at_is_in_the_address(page: Page) -> None:
+    """Another tab shows the same link and path; names that are not there are passed over."""
+    write(page, "topology: {dumbbell: {pairs: 3}}\n")
+    save_as(page, "three.lab.yaml")
+    page.get_by_role("button", name="core", exact=True).click()
+    page.get_by_test_id("path-source").select_option("left2")
+    page.get_by_test_id("path-sink").select_option("right1")
+    there = "left2 → access-left2 → r1 → core → r2 → access-right1 → right1"
+    expect(page).to_have_url(re.compile(r"#/lab/three\.lab\.yaml\?link=core&from=left2&to=right1$"))
+    page.reload()
+    expect(page.get_by_test_id("path-there")).to_contain_text(there)
+    with page.context.new_page() as other:
+        other.goto(page.url)
+        expect(other.get_by_test_id("path-there")).to_contain_text(there)
+        expect(other.get_by_label("rate", exact=True)).to_be_visible()
+        other.goto(page.url.split("?")[0] + "?link=gone&from=nobody&to=right1")
+        expect(other.get_by_test_id("path-there")).to_have_count(0)
+        expect(other.get_by_label("rate", exact=True)).to_have_count(0)
+        expect(other.get_by_test_id("told")).to_have_text("")
+
+
 def test_words_stand_neither_over_nodes_nor_over_each_other(page: Page) -> None:
     """In every template as it is first shown."""
     for template in page.get_by_test_id("template").locator("option").all_inner_texts():

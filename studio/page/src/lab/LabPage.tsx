@@ -4,25 +4,23 @@ import { ReactFlowProvider } from "@xyflow/react";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { withLayout, without, withValue } from "../common/edit";
 import { Editor } from "../common/editor/Editor";
-import { hashOf, placeOf } from "../common/route";
+import { hashOf, placeOf, withQuery } from "../common/route";
 import { useStudio } from "../common/studio";
 import { Verdict } from "../common/Verdict";
 import { ArrangeButtons } from "./ArrangeButtons";
 import type { Places } from "./canvas/arrange";
-
-import { Canvas, type Selected } from "./canvas/Canvas";
-
+import { Canvas } from "./canvas/Canvas";
 import { namesOf } from "./canvas/shown";
 import { DoneList, useDone } from "./Done";
-
 import { useLabDocument } from "./document";
 import { FramesOf, useFrames } from "./frames";
 import { hasNode, withLink, withoutLink, withoutNode } from "./graph";
 import { LinkPanel } from "./LinkPanel";
+import { queryOf, useLooked } from "./looked";
 import { Nodes } from "./Nodes";
 import { Pairs } from "./Pairs";
 import { PathPanel } from "./PathPanel";
-import { type Ends, useOnPath, usePaths } from "./paths";
+import { useOnPath, usePaths } from "./paths";
 import { kindOf, Start } from "./Start";
 import { TerminalPanel } from "./TerminalPanel";
 import { Verification } from "./Verification";
@@ -31,9 +29,8 @@ import "./lab.css";
 
 export function LabPage({ shown, asked }: { shown: boolean; asked: string | null }) {
   const { about, view, schema, labs, now, fail, say } = useStudio();
-  const [selected, setSelected] = useState<Selected>(null);
   const [terminal, setTerminal] = useState<string | null>(null);
-  const [ends, setEnds] = useState<Ends | null>(null);
+  const { selected, ends, setSelected, setEnds } = useLooked();
   const document = useLabDocument(fail);
   const { refusal, text } = document;
   const running =
@@ -70,9 +67,11 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
   }, [first, openFile, fail]);
   useEffect(() => {
     // Somebody may have gone to another page meanwhile.
-    if (shown && placeOf(location.hash).page === "lab")
-      history.replaceState(null, "", tag === null ? hashOf("lab") : hashOf("lab", name));
-  }, [shown, name, tag]);
+    if (shown && placeOf(location.hash).page === "lab") {
+      const page = tag === null ? hashOf("lab") : hashOf("lab", name);
+      history.replaceState(null, "", withQuery(page, queryOf({ selected, ends })));
+    }
+  }, [shown, name, tag, selected, ends]);
   useEffect(() => {
     if (lab === null) setTerminal(null);
   }, [lab]);
@@ -106,7 +105,7 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
     const names = namesOf(selected);
     document.change(names.reduce(selected.kind === "link" ? withoutLink : withoutNode, text));
     setSelected(null);
-  }, [selected, drawn, document.change, text]);
+  }, [selected, drawn, document.change, text, setSelected]);
   const join = useCallback(
     (a: string, b: string) => {
       if (kindOf(text) !== "graph")
