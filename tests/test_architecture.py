@@ -195,7 +195,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "studio.server.reader": ("labs.context", "analysis.load", "studio"),
     "studio.server.areas.verifications": ("labs", "calibration.kept", "calibration.report", "studio"),
     "studio.server.areas.verdicts": ("labs", "generator.scenario", "calibration.verdict", "studio"),
-    "studio.server.areas.replays": ("labs", "analysis.load", "analysis.replayed", "studio"),
+    "studio.server.areas.replays": ("labs", "generator.engine.source", "analysis.load", "analysis.replayed", "studio"),
     "analysis.cli": ("labs", "analysis"),
     "analysis.compare.cli": ("labs", "analysis"),
 }

@@ -58,6 +58,26 @@ def told(client: TestClient, path: str) -> Any:
     return answer.json()
 
 
+def test_nodes_stand_where_the_scenario_put_them(client: TestClient, here: Path) -> None:
+    """Also when the lab is that of a file beside it; by themselves when it cannot be read any more."""
+
+    def at() -> dict[str, tuple[float, float]]:
+        return {node["name"]: (node["x"], node["y"]) for node in told(client, "placed/1")["drawing"]["nodes"]}
+
+    shutil.copytree(here / "results/study", here / "results/placed")
+    before = at()
+    assert before["left1"] != (-70, 40)
+    (here / "own.lab.yaml").write_text(LAB + "layout: {left1: [-70, 40], nobody: [1, 1]}\n")
+    scenario = here / "results/placed/scenario.yaml"
+    scenario.write_text("lab: own.lab.yaml\nsteps: [{name: bulk, from: left1, to: right1, for: 1s, bulk: {}}]\n")
+    asked = {"file": str(here / "study.scenario.yaml"), "scale": None, "settings": {}, "seeds": None}
+    (here / "results/placed/settings.json").write_text(json.dumps(asked))
+    assert at() == before | {"left1": (-70, 40)}
+    scenario.write_text("lab: [\n")
+    assert at() == before
+    shutil.rmtree(here / "results/placed")
+
+
 def test_a_run_has_its_drawing_its_events_and_its_flows(client: TestClient) -> None:
     """For whoever may look and change nothing, too."""
     runs = told(client, "study")

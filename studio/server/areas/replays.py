@@ -7,7 +7,7 @@ bounded size (`analysis.replayed`). A run whose experiment goes on can be shown 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from starlette.routing import BaseRoute
 from analysis import load
 from analysis.load import PLAN, ExperimentResults
 from analysis.replayed import Event, Flow, FlowPiece, Piece, Replay
+from generator.engine import source
 from labs import change
 from labs import plan as plans
 from labs.plan import Plan
@@ -106,7 +107,7 @@ class Replays:
                 replay.run.number,
                 replay.run.name,
                 experiment.document.clock,
-                drawing(plan),
+                drawing(plan, _layout(experiment.directory, replay.run.number)),
                 tuple(_changed(replay, plan)),
                 replay.events,
                 replay.flows,
@@ -165,6 +166,17 @@ def _plan(replay: Replay) -> Plan:
         return plans.from_json(orjson.dumps(replay.plan))
     except ValueError as error:
         raise RefusedError(f"{replay.run.directory / PLAN}: {str(error).splitlines()[0]}") from None
+
+
+def _layout(directory: Path, number: int) -> Mapping[str, tuple[int, int]]:
+    """Where a person put nodes of a run's lab; nowhere, where its scenario is not there or cannot be read any more."""
+    try:
+        found = source.of(directory)
+        if found is None:
+            return {}
+        return found.scenario.runs(found.settings, found.scale, found.seeds)[number - 1].spec.description.layout
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return {}
 
 
 def _changed(replay: Replay, plan: Plan) -> Iterator[Changed]:
