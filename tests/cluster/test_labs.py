@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from labs.capture.words import Bounds, Wanted
 from labs.cluster.reading import load
 from labs.cluster.shares import PORT
 from labs.compile import compile
+from labs.following import Way, followed
 from labs.plan import Plan
 from labs.record import host_facts
 from labs.runtime.base import LabError
@@ -243,11 +245,21 @@ def test_ospf_finds_its_way_over_machines_and_around_a_stretched_link_that_is_do
         assert found["converged"], found
         record = runtime.record("round")
         link = record.stretched[0].link
+        hosts = [node.name for node in plan.nodes if node.kind == "host"]
+
+        def ways() -> list[Way]:
+            told = runtime.routes("round")
+            return [followed(plan, told, source, sink) for source, sink in permutations(hosts, 2)]
+
+        before = ways()
+        assert any(step.link == link for way in before for step in way.steps), before
         down = runtime.carrier("round", link, up=False)
         assert down["recovered_ns"] is not None and not down["cut_off"], down
-        hosts = [node.name for node in plan.nodes if node.kind == "host"]
         for sink in hosts[1:]:
             assert ping(runtime, capfd, "round", hosts[0], sink, 3)["received"] == 3
+        around = ways()
+        assert not any(way.broken for way in [*before, *around]), around
+        assert all(step.link != link for way in around for step in way.steps), around
         assert runtime.status("round")["links_down"] == [link]
         back = runtime.carrier("round", link, up=True)
         assert back["recovered_ns"] is not None and not back["unreachable"], back
