@@ -6,6 +6,7 @@ of its own, which may not run scripts here or ask this server for anything; only
 
 from __future__ import annotations
 
+import base64
 import re
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from starlette.background import BackgroundTask
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 
 from analysis import listing
 from generator.engine.labelling import relabel
@@ -28,6 +29,9 @@ from studio.server.files import RefusedError
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 SHOWN = re.compile(r"report\.html|figures/[A-Za-z0-9][A-Za-z0-9._-]{0,200}\.(svg|csv|pdf|png)")
 """Of an experiment's files, those that a report names."""
+REPORT = "report.html"
+LINKED = {"svg": "image/svg+xml", "csv": "text/csv"}
+LINK = re.compile(r'href="(?P<path>figures/[^"/]+\.(?P<kind>svg|csv))"')
 MOST = 500
 POLICY = "; ".join(
     [
@@ -90,13 +94,31 @@ class Experiments:
 
     def file(self, name: str, path: str) -> Response:
         """A file of a report; RefusedError for what is none, or is not there."""
+        file, headers = self._shown(name, path), {"content-security-policy": POLICY}
+        if path != REPORT:
+            return FileResponse(file, headers=headers)
+        return HTMLResponse(self._with_files(name, file.read_text("utf-8", "replace")), headers=headers)
+
+    def _with_files(self, name: str, report: str) -> str:
+        """A report that carries the files it links to: from a page that may ask for nothing, links lead nowhere."""
+
+        def carried(link: re.Match[str]) -> str:
+            try:
+                content = self._shown(name, link["path"]).read_bytes()
+            except (RefusedError, OSError):
+                return link[0]
+            return f'href="data:{LINKED[link["kind"]]};base64,{base64.b64encode(content).decode()}"'
+
+        return LINK.sub(carried, report)
+
+    def _shown(self, name: str, path: str) -> Path:
         place = self._place / name
         if not NAME.fullmatch(name) or not SHOWN.fullmatch(path):
             raise RefusedError(f"{name}: there is no such report")
         file = place / path
         if not file.is_file() or file.resolve() != self._place.resolve() / name / path:
             raise RefusedError(f"{name}: has no {path}: ewan report {name} makes it")
-        return FileResponse(file, headers={"content-security-policy": POLICY})
+        return file
 
     def export(self, name: str, kind: str, view: bool) -> Response:
         """What `ewan export --KIND` writes: a file, or several in one of ZIP. RefusedError where there is nothing."""

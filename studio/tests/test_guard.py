@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -115,6 +116,11 @@ def test_of_results_reports_alone_are_shown(known: TestClient, tmp_path: Path) -
     assert shown.text == "<p>here</p>" and "sandbox" in shown.headers["content-security-policy"]
     assert "script-src" not in shown.headers["content-security-policy"]
     assert known.get(f"/results/{run.name}/figures/rtt.svg").status_code == 200
+    links = [f'<a href="figures/{name}.svg">' for name in ("rtt", "away", "gone")]
+    (run / "report.html").write_text("".join(links))
+    here = f"data:image/svg+xml;base64,{base64.b64encode(b'<p>here</p>').decode()}"
+    carried = known.get(f"/results/{run.name}/report.html").text
+    assert carried == "".join([f'<a href="{here}">', *links[1:]]), "in a sandbox it cannot be followed"
     for path in ("experiment.json", "figures/away.svg", "..%2F..%2Fsecret.lab.yaml", "figures/..%2Freport.html", ""):
         assert known.get(f"/results/{run.name}/{path}").status_code == 404, path
     assert known.get("/results/..%2Fresults/report.html").status_code == 404
