@@ -5,6 +5,7 @@ In: what this process was told, the directory where it was started, who may ask.
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -26,6 +27,8 @@ from studio.server.areas.verdicts import Verdicts
 from studio.server.areas.verifications import Verifications
 from studio.server.areas.work import Work
 from studio.server.guard import Access, Guard
+
+MOST_SAID = 80  # characters of an address that is wrong
 
 
 def make(context: Context, here: Path, page: Path, access: Access, lab: str | None = None) -> ASGIApp:
@@ -51,6 +54,10 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
     async def told(request: Request) -> Response:
         return api.json(described)
 
+    async def nothing(request: Request, error: Exception) -> Response:
+        path = request.url.path[:MOST_SAID]
+        return api.json({"error": f"{path}: nothing is here: /api/openapi.json says what is"}, HTTPStatus.NOT_FOUND)
+
     routes = [
         Route("/", index),
         Route("/api/openapi.json", told),
@@ -58,4 +65,5 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
         *(route for area in areas for route in area.routes()),
         Mount("/", StaticFiles(directory=page)),
     ]
-    return Guard(Starlette(routes=routes, lifespan=lambda app: work.serving()), access)
+    handlers = {HTTPStatus.NOT_FOUND: nothing}
+    return Guard(Starlette(routes=routes, exception_handlers=handlers, lifespan=lambda app: work.serving()), access)

@@ -148,7 +148,7 @@ def test_a_flow_has_its_goodput_cwnd_and_rtt(replay: Page) -> None:
 
 @pytest.mark.parametrize(
     ("words", "told"),
-    [("nothing/1", "there is no such experiment"), ("{}/7", "has no run 7"), ("..%2F..%2Fetc/1", "Not Found")],
+    [("nothing/1", "there is no such experiment"), ("{}/7", "has no run 7"), ("..%2F..%2Fetc/1", "nothing is here")],
 )
 def test_what_there_is_not_is_said(page: Page, ran: Path, words: str, told: str) -> None:
     page.evaluate("words => { location.hash = `#/replay/${words}` }", words.format(ran.name))

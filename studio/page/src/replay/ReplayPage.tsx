@@ -23,7 +23,7 @@ const NOTHING = () => undefined;
 
 export function ReplayPage({ words }: { words: string[] }) {
   const { fail } = useStudio();
-  const [experiment = "", run = ""] = words;
+  const [experiment = "", run = "1"] = words;
   const loaded = useReplay(experiment, run, fail);
   const { replay } = loaded;
   return (
