@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
+
 from labs.context import ROOT
 
 CHROMIUM = "/usr/bin/chromium"
@@ -41,6 +43,11 @@ class Server:
         self.url = self._process.stdout.readline().strip()
         self._port = int(self.url.rpartition(":")[2].partition("/")[0])
         return self.url
+
+    def memory_bytes(self) -> int:
+        """Of the process, in RAM."""
+        assert self._process is not None
+        return int(psutil.Process(self._process.pid).memory_info().rss)
 
     def kill(self) -> None:
         if self._process is not None:

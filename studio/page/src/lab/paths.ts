@@ -1,7 +1,8 @@
 // The way between two hosts: by the plan, and in a lab that is up as the routing tables lead now.
 
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo } from "react";
 import { ask } from "../api";
+import { useAnswer } from "../common/asked";
 import type { OnPath } from "./canvas/LinkEdge";
 
 export interface Route {
@@ -51,16 +52,16 @@ export function usePaths(
   plan: string,
   changed: string,
 ): Paths | null {
-  const [found, setFound] = useState<Paths | null>(null);
+  const [found, take] = useAnswer<Paths | null>(null);
   const told = lab === null ? `${plan}` : changed;
   // biome-ignore lint/correctness/useExhaustiveDependencies: a text is asked about when its plan is another one
   useEffect(() => {
     let gone = false;
-    if (ends === null) return setFound(null);
+    if (ends === null) return take(null);
     const now = () =>
       (lab === null ? ways.planned(name, text, ends) : ways.now(lab, ends)).then(
-        (paths) => !gone && setFound((old) => (JSON.stringify(old) === JSON.stringify(paths) ? old : paths)),
-        () => !gone && setFound(null),
+        (paths) => !gone && take(paths),
+        () => !gone && take(null),
       );
     now();
     const timer = lab === null ? 0 : window.setInterval(now, EVERY_MS);
