@@ -118,7 +118,7 @@ class Undriven:
 
     def __enter__(self) -> Undriven:
         quiet = subprocess.DEVNULL
-        self._profile = Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
+        self._profile = Path(self._stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
         # The port also keeps it from ending once the page is there.
         own = ("--headless=new", "--remote-debugging-port=0", f"--user-data-dir={self._profile}")
         command = [CHROMIUM, *FLAGS, *own, "--window-size=1280,720", self._address]

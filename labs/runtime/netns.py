@@ -11,6 +11,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,6 +35,13 @@ if TYPE_CHECKING:
 BATCH_POLL_S = 0.1
 DEVICE = -1
 """In place of a spinner's number: the link is a device, which has a keeper."""
+
+
+@lru_cache(maxsize=8)
+def _read(text: bytes) -> tuple[Plan, str]:
+    """A plan and its digest; what watches a lab asks every second. ValueError, plans.OtherVersionError."""
+    plan = plans.from_json(text)
+    return plan, plans.digest(plan)
 
 
 class NetnsRuntime:
@@ -90,7 +98,7 @@ class NetnsRuntime:
         if manifest is None or text is None:
             raise self._absent(name)
         try:
-            return Loaded(manifest, plans.from_json(text))
+            return Loaded(manifest, _read(text)[0])
         except plans.OtherVersionError as error:
             message = f"{name} was made by another version of ewan ({error}): remove it with `ewan down {name}`"
             raise LabError(message) from None
@@ -113,13 +121,13 @@ class NetnsRuntime:
         if manifest is None or text is None:
             return status
         try:
-            plan = plans.from_json(text)
+            plan, digest = _read(text)
         except plans.OtherVersionError:
             return status | {"note": f"made by another version of ewan: remove it with `ewan down {name}`"}
         except ValueError:  # its writer died half way
             return status
         warnings = self._warnings(name)
-        status["plan"] = plans.digest(plan)
+        status["plan"] = digest
         status["nodes"] = self._nodes(plan)
         status["spinners"] = self._spinners(name, plan, manifest["id"])
         status["warnings"] = warnings or []

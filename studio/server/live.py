@@ -75,6 +75,7 @@ class Live:
 
     def __init__(self, context: Context) -> None:
         self._labs = context.live()
+        self._lines: dict[str, tuple[Plan, list[Any], tuple[Line, ...]]] = {}
 
     def every(self) -> list[Up]:
         """Labs that are up, whole or in part."""
@@ -93,7 +94,11 @@ class Live:
             for number in range(len(plan.spinners))
             for each in self._labs.control(plan.lab, number, {"command": "changes"})["changes"]
         ]
-        return lines(replace(plan, links=tuple(change.as_it_is(link, past) for link in plan.links)))
+        known = self._lines.get(plan.lab)
+        if known is None or known[0] is not plan or known[1] != past:
+            as_it_is = replace(plan, links=tuple(change.as_it_is(link, past) for link in plan.links))
+            known = self._lines[plan.lab] = (plan, past, lines(as_it_is))
+        return known[2]
 
     def plan(self, name: str) -> Plan:
         """The plan of a lab that is up; LabError."""
