@@ -3,7 +3,7 @@
 In: root, the page as it was built, Debian's Chromium. Out: frames a second and CPU of page and server, release errors
 of the links with the page open and closed in one run, memory over time, and tables of them. The page's drawing is
 measured with links whose values are made up and change at every frame: a lab of 500 nodes that are all busy fits no
-small machine. All else is of a live lab.
+small machine. All else is of live labs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from labs.units import about
 
 SIZES = (50, 500)
 """Nodes of a star, its hub among them."""
-LIVE_NODES = 50
 RATE, RTT = "10Mbit/s", "20ms"
 BUSY = 4
 """Links with packets."""
@@ -55,7 +54,7 @@ class Bench:
         self._minutes = minutes
 
     def measure(self, context: Context, quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
-        """Pages of both sizes, then one live lab."""
+        """Pages of both sizes, then live labs of both; memory with the small one."""
         if not Path(CHROMIUM).exists():
             raise LabError(f"{CHROMIUM} is missing: install it (Debian: apt install chromium)")
         seconds = 2.0 if quick else PHASE_S
@@ -63,7 +62,9 @@ class Bench:
         for nodes in SIZES:
             say(f"a page of {nodes} nodes")
             found["pages"].append(_page(context, nodes, seconds))
-        found["live"] = _live(context, seconds, 1 if quick else ROUNDS, self._minutes, say)
+        rounds = 1 if quick else ROUNDS
+        minutes = {SIZES[0]: self._minutes}
+        found["live"] = [_live(context, nodes, seconds, rounds, minutes.get(nodes, 0), say) for nodes in SIZES]
         return found
 
     def tables(self, found: dict[str, Any]) -> list[Sheet]:
@@ -73,30 +74,34 @@ class Bench:
             for row in found["pages"]
         ]
         live = found["live"]
-        costs = [[name, f"{cpu:.2f}"] for name, cpu in live["cpu"].items()]
+        costs = [[str(lab["nodes"]), name, f"{cpu:.2f}"] for lab in live for name, cpu in lab["cpu"].items()]
         late = [
-            [row["page"], str(row["samples"]), *(about(row[key], "time") for key in ("p50", "p99", "max"))]
-            for row in live["lateness"]
+            [
+                *(str(lab["nodes"]), row["page"], str(row["samples"])),
+                *(about(row[key], "time") for key in ("p50", "p99", "max")),
+            ]
+            for lab in live
+            for row in lab["lateness"]
         ]
         memory = [
             [name, *(about(row[key], "size") for key in ("first_bytes", "last_bytes", "highest_bytes")), _slope(row)]
-            for name, row in live["memory"].items()
+            for name, row in live[0]["memory"].items()
         ]
-        over = f"{live['minutes']:g} min"
+        over = f"{self._minutes:g} min"
         return [
             (
                 "Studio's page: a star whose links all change 20 times a second, values made up",
                 ["nodes", "frames/s", "while it is moved and zoomed", "CPU seconds a second"],
                 pages,
             ),
-            (f"Watching a live star of {live['nodes']} nodes", ["by", "CPU seconds a second"], costs),
+            ("Watching a live star", ["nodes", "by", "CPU seconds a second"], costs),
             (
-                f"Release error of {BUSY} of its links, {PACKETS_S} packets/s each, worst of each millisecond",
-                ["page", "milliseconds", "p50", "p99", "max"],
+                f"Release error of {BUSY} of the links, {PACKETS_S} packets/s each, worst of each millisecond",
+                ["nodes", "page", "milliseconds", "p50", "p99", "max"],
                 late,
             ),
             (
-                f"Memory over {over} of live watching",
+                f"Memory over {over} of watching the live star of {live[0]['nodes']} nodes",
                 ["of", "first", "last", "highest", "slope of the second half"],
                 memory,
             ),
@@ -144,25 +149,29 @@ def _page(context: Context, nodes: int, seconds: float) -> dict[str, Any]:
             }
 
 
-def _live(context: Context, seconds: float, rounds: int, minutes: float, say: Callable[[str], None]) -> dict[str, Any]:
+def _live(
+    context: Context, nodes: int, seconds: float, rounds: int, minutes: float, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """`minutes`: for how long memory is watched."""
     name = f"bench{os.getpid()}"  # of this run alone: a lab called bench is somebody's
-    text = f"topology: {{star: {{arms: {LIVE_NODES - 1}}}}}\nname: {name}\nrtt: {RTT}\nwan: {{rate: {RATE}}}\n"
-    settings = {"arms": str(LIVE_NODES - 1), "name": name, "rate": RATE, "rtt": RTT}
+    settings = {"arms": str(nodes - 1), "name": name, "rate": RATE, "rtt": RTT}
+    text = f"topology: {{star: {{arms: {nodes - 1}}}}}\nname: {name}\nrtt: {RTT}\nwan: {{rate: {RATE}}}\n"
     plan = compile(from_template("star", settings), host.facts())
     runtime = context.live("netns")
     pings: list[subprocess.Popen[bytes]] = []
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         (place / "bench.lab.yaml").write_text(text)
-        say(f"a live star of {LIVE_NODES} nodes")
+        say(f"a live star of {nodes} nodes")
         try:
             runtime.up(plan)
             pings = [_ping(context, name, number) for number in range(1, BUSY + 1)]
             with _server(context, place) as (server, address):
-                found = _watched(runtime, plan, server, address, seconds, rounds, minutes, say)
+                found = _watched(runtime, plan, server, address, seconds, rounds, say)
+                memory = _memory(server, address, minutes, say) if minutes else {}
             say("ewan watch")
             found["cpu"]["ewan watch --json"] = _watch_cpu(context, name, seconds)
-            return found
+            return {"nodes": nodes, **found, "memory": memory}
         finally:
             for ping in pings:
                 ping.terminate()
@@ -200,10 +209,9 @@ def _watched(
     address: str,
     seconds: float,
     rounds: int,
-    minutes: float,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Phases without and with the page, in turn; then memory."""
+    """Phases without and with the page, in turn."""
     late: dict[str, list[int]] = {"closed": [], "open": []}
     cpu = {"studio's server": 0.0, "studio's page": 0.0}
     for number in range(rounds):
@@ -215,13 +223,7 @@ def _watched(
             late["open"] += _lateness(runtime, plan, seconds)
             cpu["studio's server"] += (sum(server.cpu_times()[:2]) - before[0]) / seconds / rounds
             cpu["studio's page"] += (browsing.cpu_s() - before[1]) / seconds / rounds
-    return {
-        "nodes": LIVE_NODES,
-        "minutes": minutes,
-        "cpu": cpu,
-        "lateness": [{"page": page, **_quantiles(values)} for page, values in late.items()],
-        "memory": _memory(server, address, minutes, say),
-    }
+    return {"cpu": cpu, "lateness": [{"page": page, **_quantiles(values)} for page, values in late.items()]}
 
 
 def _memory(server: psutil.Process, address: str, minutes: float, say: Callable[[str], None]) -> dict[str, Any]:
