@@ -70,7 +70,7 @@ def test_nodes_stand_where_the_scenario_put_them(client: TestClient, here: Path)
     (here / "own.lab.yaml").write_text(LAB + "layout: {left1: [-70, 40], nobody: [1, 1]}\n")
     scenario = here / "results/placed/scenario.yaml"
     scenario.write_text("lab: own.lab.yaml\nsteps: [{name: bulk, from: left1, to: right1, for: 1s, bulk: {}}]\n")
-    asked = {"file": str(here / "study.scenario.yaml"), "scale": None, "settings": {}, "seeds": None}
+    asked: dict[str, object] = {"file": str(here / "study.scenario.yaml"), "scale": None, "settings": {}, "seeds": None}
     (here / "results/placed/settings.json").write_text(json.dumps(asked))
     assert at() == before | {"left1": (-70, 40)}
     scenario.write_text("lab: [\n")

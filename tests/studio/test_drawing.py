@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.studio.contrast import below_aa
-from tests.studio.server import Server
+from tests.studio.server import HEIGHT, WIDTH, Server
 from tests.studio.steps import put, save_as, text, until, write
 
 pytestmark = pytest.mark.untimed
@@ -144,11 +144,25 @@ def test_sides_are_folded_and_paths_are_drawn(page: Page) -> None:
     expect(page.get_by_test_id("node-left3")).to_be_visible()
 
 
+def test_what_was_seen_whole_is_seen_whole_in_a_smaller_room(page: Page) -> None:
+    """As when a terminal opens below the drawing."""
+    write(page, "topology: {dumbbell: {pairs: 4}}\n")
+
+    def lowest() -> float:
+        boxes = [each.bounding_box() for each in page.locator(".node").all()]
+        return max(box["y"] + box["height"] for box in boxes if box)
+
+    until(lambda: page.locator(".node").count() == 10 and HEIGHT / 2 < lowest() < HEIGHT)
+    time.sleep(0.5)  # it is shown whole
+    page.set_viewport_size({"width": WIDTH, "height": HEIGHT // 2})
+    until(lambda: lowest() < HEIGHT / 2)
+
+
 def test_what_is_looked_at_is_in_the_address(page: Page) -> None:
     """Another tab shows the same link and path; names that are not there are passed over."""
     write(page, "topology: {dumbbell: {pairs: 3}}\n")
     save_as(page, "three.lab.yaml")
-    page.get_by_role("button", name="core", exact=True).click()
+    page.get_by_role("button", name="core", exact=True).first.click()
     page.get_by_test_id("path-source").select_option("left2")
     page.get_by_test_id("path-sink").select_option("right1")
     there = "left2 → access-left2 → r1 → core → r2 → access-right1 → right1"
