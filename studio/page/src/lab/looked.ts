@@ -27,16 +27,19 @@ export function queryOf({ selected, ends }: Looked): Record<string, string> {
 
 /** From the address, also when another one is opened; an address that says nothing changes nothing. */
 export function useLooked() {
-  const [looked, setLooked] = useState(() => lookedOf(placeOf(location.hash).query));
+  const [looked, setLooked] = useState<Looked>(() => asked() ?? { selected: null, ends: null });
   useEffect(() => {
-    const take = () => {
-      const { page, query } = placeOf(location.hash);
-      if (page === "lab" && query.toString() !== "") setLooked(lookedOf(query));
-    };
+    const take = () => setLooked((now) => asked() ?? now);
     addEventListener("hashchange", take);
     return () => removeEventListener("hashchange", take);
   }, []);
   const setSelected = useCallback((selected: Selected) => setLooked((now) => ({ ...now, selected })), []);
   const setEnds = useCallback((ends: Ends | null) => setLooked((now) => ({ ...now, ends })), []);
   return { ...looked, setSelected, setEnds };
+}
+
+/** What the address says of a lab, if it says anything. */
+function asked(): Looked | null {
+  const { page, query } = placeOf(location.hash);
+  return page === "lab" && query.toString() !== "" ? lookedOf(query) : null;
 }
