@@ -43,7 +43,7 @@ def newest(lab: str, results: Path) -> Path | None:
 def _newest_first(results: Path) -> list[Path]:
     """What is in a directory of results, by name alone: there may be thousands, and few are looked at."""
     try:
-        return sorted(results.iterdir(), reverse=True)
+        return sorted(results.iterdir(), key=lambda path: path.name, reverse=True)
     except (FileNotFoundError, NotADirectoryError):
         return []
 

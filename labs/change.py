@@ -211,6 +211,11 @@ def as_it_is(link: Link, past: Sequence[Mapping[str, Any]]) -> Link:
     return link
 
 
+def plan_as_it_is(plan: Plan, past: Sequence[Mapping[str, Any]]) -> Plan:
+    """The plan with the changes that were made to its links."""
+    return replace(plan, links=tuple(as_it_is(link, past) for link in plan.links))
+
+
 def headings_of(direction: Heading | Literal["both"]) -> tuple[Heading, ...]:
     """The directions that are meant."""
     return ("forward", "backward") if direction == "both" else (direction,)

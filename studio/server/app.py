@@ -56,7 +56,7 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
 
     async def nothing(request: Request, error: Exception) -> Response:
         path = request.url.path[:MOST_SAID]
-        return api.json({"error": f"{path}: nothing is here: /api/openapi.json says what is"}, HTTPStatus.NOT_FOUND)
+        return api.refused(HTTPStatus.NOT_FOUND, f"{path}: nothing is here: /api/openapi.json says what is")
 
     routes = [
         Route("/", index),

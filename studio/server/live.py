@@ -7,7 +7,7 @@ some milliseconds and is called in threads.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from labs import change, doing, following
@@ -96,8 +96,7 @@ class Live:
         ]
         known = self._lines.get(plan.lab)
         if known is None or known[0] is not plan or known[1] != past:
-            as_it_is = replace(plan, links=tuple(change.as_it_is(link, past) for link in plan.links))
-            known = self._lines[plan.lab] = (plan, past, lines(as_it_is))
+            known = self._lines[plan.lab] = (plan, past, lines(change.plan_as_it_is(plan, past)))
         return known[2]
 
     def plan(self, name: str) -> Plan:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
@@ -185,8 +185,7 @@ def _changed(replay: Replay, plan: Plan) -> Iterator[Changed]:
     now = {line.name: line for line in lines(plan)}
     for at_ns in sorted({each["applied_ns"] for each in made})[:MOST_CHANGES]:
         past = [each for each in made if each["applied_ns"] <= at_ns]
-        then = replace(plan, links=tuple(change.as_it_is(link, past) for link in plan.links))
-        links = tuple(line for line in lines(then) if line != now[line.name])
+        links = tuple(line for line in lines(change.plan_as_it_is(plan, past)) if line != now[line.name])
         now |= {line.name: line for line in links}
         yield Changed(at_ns, links)
 

@@ -4,10 +4,9 @@
 import { useReactFlow, useStore, useStoreApi } from "@xyflow/react";
 import { useEffect, useRef } from "react";
 import type { Drawing } from "../../api";
-import { RADIUS } from "./labels";
+import { LINE, RADIUS } from "./labels";
 
 export const FIT = { padding: 0.15, maxZoom: 1.25 * Math.max(1, innerHeight / 720) };
-const BELOW = 18; // a node's name
 const MEASURED_MS = 150; // until nodes are measured
 
 interface Size {
@@ -56,7 +55,7 @@ export function useSeen(drawing: Drawing | null): void {
     const { transform } = store.getState();
     const corners = drawing.nodes.flatMap(({ x, y }) => [
       { x, y },
-      { x: x + 2 * RADIUS, y: y + 2 * RADIUS + BELOW },
+      { x: x + 2 * RADIUS, y: y + 2 * RADIUS + LINE }, // its name is below
     ]);
     const whole = (size: Size) => corners.every((corner) => isSeen(corner, transform, size));
     if (whole(was) && !whole(room.current)) fitView(FIT);
