@@ -23,6 +23,7 @@ import orjson
 import psutil
 
 from labs.runtime.base import LabError
+from labs.units import GIGA, MEGA
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = (
@@ -93,8 +94,8 @@ def _moment(told: random.Random, link: str, way: str) -> dict[str, Any]:
     return {
         "link": link,
         "direction": way,
-        "rate_bps": told.randrange(10**9),
-        "queue_bytes": told.randrange(10**6),
+        "rate_bps": told.randrange(GIGA),
+        "queue_bytes": told.randrange(MEGA),
         "dropped_packets": 0,
         "lateness_ns": 1000,
     }

@@ -28,13 +28,12 @@ from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
 from labs.runtime.program import Program
 from labs.spec import from_template
-from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, about, bytes_in
+from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, PPM, about, bytes_in
 
 GIGABIT = NS_PER_SECOND
 """Bits per second."""
 SENDER, SINK = "192.0.2.1", "192.0.2.2"
 PORT = "5201"
-PPM = NS_PER_MS  # a million
 PAYLOAD_BYTES = 1470
 MANY = 1000
 MANY_BYTES = 100_000

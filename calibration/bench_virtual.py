@@ -28,7 +28,7 @@ from labs.runtime.base import LabError
 from labs.runtime.program import Command, Program
 from labs.runtime.sweep import sweep
 from labs.spec import from_template, parse
-from labs.units import NS_PER_SECOND
+from labs.units import GIGA, MEGA, NS_PER_SECOND
 
 NS3_SOURCE = Path(__file__).parent / "ns3/dumbbell.cc"
 NS3_MODULES = ("applications", "internet", "point-to-point", "network", "core")
@@ -112,7 +112,7 @@ class VirtualBench:
         binary = self.ns3()
         rows = []
         # Equally long, so that both are at the same phase of the flow: the one at 1 Gbit/s has then lost packets.
-        for rate, rate_bps, full, quick in (("100Mbit/s", 10**8, 20, 5), ("1Gbit/s", 10**9, 2, 1.5)):
+        for rate, rate_bps, full, quick in (("100Mbit/s", 100 * MEGA, 20, 5), ("1Gbit/s", GIGA, 2, 1.5)):
             duration_ns = self.seconds(full, quick)
             self._say(f"ns-3, {rate}")
             command = [str(binary), str(rate_bps), str(RTT_NS), str(duration_ns / NS_PER_SECOND)]

@@ -23,10 +23,9 @@ from labs import host
 from labs.compile import compile
 from labs.plan import Link
 from labs.spec import parse
-from labs.units import NS_PER_MS
+from labs.units import NS_PER_MS, NS_PER_US
 
 PLACE = ROOT / "docs/links"
-NS_PER_US = 1000
 FULL, SMALL, ACK = 1462, 462, 40
 """Bytes of IP packets: 1500, 500 and 84 on the wire, which are 1.2, 0.4 and 0.07 ms at 10 Mbit/s."""
 DASHES = (0, (2, 1.5))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -254,13 +257,39 @@ ENVIRONMENT = {
 """Modules that ask the environment while they work, and why the context does not tell them."""
 
 
-def modules() -> list[Path]:
-    return [
-        path
+@dataclass(frozen=True)
+class Module:
+    """A module of the product, parsed once for all rules."""
+
+    path: Path
+    name: str
+    nodes: tuple[ast.AST, ...]
+
+    @property
+    def tree(self) -> ast.AST:
+        return self.nodes[0]
+
+    @property
+    def imports(self) -> list[str]:
+        """The full names that the module imports, at its top or later."""
+        found = []
+        for node in self.nodes:
+            if isinstance(node, ast.Import):
+                found += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{self.path}: write imports in full"
+                found += [f"{node.module}.{alias.name}" for alias in node.names]
+        return found
+
+
+@functools.cache
+def modules() -> tuple[Module, ...]:
+    return tuple(
+        Module(path.relative_to(ROOT), named(path), tuple(ast.walk(ast.parse(path.read_text()))))
         for part in PARTS
         for path in sorted((ROOT / part).rglob("*.py"))
         if "tests" not in path.parts and "target" not in path.parts
-    ]
+    )
 
 
 def longest(name: str) -> str:
@@ -280,59 +309,48 @@ def named(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
-def every_import(path: Path) -> list[str]:
-    """What a module imports, at its top or later, each in full."""
-    found = []
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: write imports in full"
-            found += [f"{node.module}.{alias.name}" for alias in node.names]
-    return found
+def test_imports_follow_the_arrows() -> None:
+    wrong = []
+    for module in modules():
+        rule = longest(module.name)
+        for name in module.imports:
+            if name.split(".")[0] in (*PARTS, "ewan") and not within(name, *ALLOWED[rule]):
+                wrong.append(f"{module.path} imports {name}; {rule} may import {ALLOWED[rule] or 'nothing'}")
+    assert not wrong, "\n".join(wrong)
 
 
-def imports(path: Path) -> list[str]:
-    """Of the project."""
-    return [name for name in every_import(path) if name.split(".")[0] in (*PARTS, "ewan")]
+def test_only_commands_read_the_command_line_and_print() -> None:
+    wrong = []
+    for module in modules():
+        if within(module.name, *COMMANDS):
+            continue
+        for name in module.imports:
+            if within(name, "click", *COMMANDS):
+                wrong.append(f"{module.path} imports {name}: it is no command")
+            if within(name, "rich") and module.name not in DRAWING:
+                wrong.append(f"{module.path} imports {name}: give it a Reporter")
+    assert not wrong, "\n".join(wrong)
 
 
-each_module = pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
-
-
-@each_module
-def test_imports_follow_the_arrows(path: Path) -> None:
-    rule = longest(named(path))
-    for name in imports(path):
-        allowed = within(name, *ALLOWED[rule])
-        assert allowed, f"{path.relative_to(ROOT)} imports {name}; {rule} may import {ALLOWED[rule] or 'nothing'}"
-
-
-@each_module
-def test_only_commands_read_the_command_line_and_print(path: Path) -> None:
-    module = named(path)
-    if within(module, *COMMANDS):
-        return
-    for name in every_import(path):
-        assert not within(name, "click", *COMMANDS), f"{path.relative_to(ROOT)} imports {name}: it is no command"
-        drawing = within(name, "rich") and module not in DRAWING
-        assert not drawing, f"{path.relative_to(ROOT)} imports {name}: give it a Reporter"
-
-
-@each_module
-def test_nothing_is_asked_of_the_process_at_import(path: Path) -> None:
+def test_nothing_is_asked_of_the_process_at_import() -> None:
     """A module is the same wherever it is imported: what a process was told is in the context."""
-    for line, what in asked(ast.parse(path.read_text()), at_import=True):
-        raise AssertionError(f"{path.relative_to(ROOT)}:{line}: {what} at import: take it from the context")
+    wrong = [
+        f"{module.path}:{line}: {what} at import: take it from the context"
+        for module in modules()
+        for line, what in asked(module.tree, at_import=True)
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
-@each_module
-def test_the_context_tells_what_the_environment_says(path: Path) -> None:
-    found = [line for line, what in asked(ast.parse(path.read_text()), at_import=False) if what == "the environment"]
-    if named(path) in ENVIRONMENT:
-        assert found, f"{path.relative_to(ROOT)} asks the environment no more: take it out of ENVIRONMENT"
-    else:
-        assert not found, f"{path.relative_to(ROOT)}:{found[0]}: take it from the context"
+def test_the_context_tells_what_the_environment_says() -> None:
+    wrong = []
+    for module in modules():
+        lines = [line for line, what in asked(module.tree, at_import=False) if what == "the environment"]
+        if module.name in ENVIRONMENT and not lines:
+            wrong.append(f"{module.path} asks the environment no more: take it out of ENVIRONMENT")
+        if module.name not in ENVIRONMENT:
+            wrong += [f"{module.path}:{line}: take it from the context" for line in lines]
+    assert not wrong, "\n".join(wrong)
 
 
 def asked(tree: ast.AST, at_import: bool) -> Iterator[tuple[int, str]]:
@@ -396,16 +414,46 @@ def test_help_and_removal_import_nothing_heavy() -> None:
     assert not heavy & set(done.stdout.split())
 
 
+def value_of(node: ast.AST) -> int | float | None:
+    """The number that a constant expression of literals stands for; None for any other expression."""
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return value
+        case ast.BinOp(left=left, op=ast.Pow() | ast.Mult() as operator, right=right):
+            one, other = value_of(left), value_of(right)
+            if one is None or other is None or abs(other) > 1000:
+                return None
+            return one**other if isinstance(operator, ast.Pow) else one * other
+    return None
+
+
+FACTOR_NAME = re.compile(r"_?((NS|US|MS|BITS|BYTES|BPS)_PER_[A-Z]+|BITS|PP[MBT]|KILO|MEGA|GIGA)")
+
+
+def factors(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Lines that spell a conversion factor of a million or a billion, or that define a constant named as a factor."""
+    for node in nodes:
+        value = value_of(node)
+        if value in (1e6, 1e9):
+            assert isinstance(node, ast.expr)
+            yield node.lineno, f"{value:g}"
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name) and FACTOR_NAME.fullmatch(target.id):
+                    yield node.lineno, target.id
+
+
 def test_only_units_knows_the_conversion_factors() -> None:
     """Bits per byte and nanoseconds per second are spelled once, in labs/units."""
-    for path in modules():
-        if path.parent == ROOT / "labs/units":
-            continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            if (
-                isinstance(node, ast.Constant)
-                and isinstance(node.value, int | float)
-                and not isinstance(node.value, bool)
-            ):
-                factor = node.value in (1e9, 1e6)
-                assert not factor, f"{path.relative_to(ROOT)}:{node.lineno}: {node.value} belongs to labs/units"
+    wrong = [
+        f"{module.path}:{line}: {what} belongs to labs/units"
+        for module in modules()
+        if module.path.parent != Path("labs/units")
+        for line, what in factors(module.nodes)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_conversion_factor_is_seen_in_any_spelling() -> None:
+    text = "a = 1e6\nb = 10**9\nc = 1e3**2\nd = 1000 * 1000\nPPM = NS_PER_MS\nBITS = 8\nNS_PER_US = e\nf = 1e3\n"
+    assert sorted({line for line, _ in factors(ast.walk(ast.parse(text)))}) == [1, 2, 3, 4, 5, 6, 7]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labs.runtime.base import LabError
+from labs.units import MEGA
 
 INTERFACES = Path("/sys/class/net")
 SIOCETHTOOL = 0x8946
@@ -25,7 +26,6 @@ OFFLOADS = {"tx-checksum": 0x16, "rx-checksum": 0x14, "tso": 0x1E, "gso": 0x23, 
 TIME_STAMPS = ("tx-hardware", "tx-software", "rx-hardware", "rx-software", "software", "sys-hardware", "raw-hardware")
 """By the bits of SOF_TIMESTAMPING (linux/net_tstamp.h)."""
 HARDWARE = "rx-hardware"
-BPS_PER_MBPS = 1000**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def read_card(name: str, interfaces: Path = INTERFACES) -> Card:
         name=name,
         driver=driver.resolve().name if driver.exists() else None,
         # A port without a cable says −1, a virtual one refuses to say.
-        speed_bps=speed * BPS_PER_MBPS if speed is not None and speed > 0 else None,
+        speed_bps=speed * MEGA if speed is not None and speed > 0 else None,
         mtu_bytes=_number(place / "mtu") or 0,
         rings_packets=_rings(name),
         offloads=tuple(word for word, command in OFFLOADS.items() if _ask(name, command, 1)[:1] == (1,)),

@@ -18,7 +18,7 @@ from analysis.figures.style import Drawing
 from calibration.host.path_lab import PORT_BPS, SIZES, WIRE_BYTES
 from calibration.host.paths import PROTOCOLS, Paths, Throughput
 from calibration.host.timers import METHODS, SHOWN_INTERVAL_NS, Lateness, Timers
-from labs.units import BITS_PER_BYTE, about
+from labs.units import BITS_PER_BYTE, KILO, MEGA, about
 from labs.units.shown import fitting, written
 
 FEWEST = 8
@@ -142,7 +142,7 @@ def _carried(port_bps: int, ip_bytes: int) -> float:
 
 def _count(value: float, _: object = None) -> str:
     """`20 k`, `3 M`; none for what no tick of a decade is."""
-    for size, letter in ((1e3**2, "M"), (1e3, "k")):
+    for size, letter in ((MEGA, "M"), (KILO, "k")):
         if value >= size:
             return f"{value / size:g} {letter}"
     return f"{value:g}"

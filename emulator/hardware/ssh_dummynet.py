@@ -21,7 +21,7 @@ from labs.hardware.abilities import Abilities, Range
 from labs.hardware.driver import HEADINGS
 from labs.hardware.settings import Settings
 from labs.stages import BernoulliLoss, ConstantDelay, DropTail, Loss, NoLoss, Queue
-from labs.units import NS_PER_MS, PPB
+from labs.units import GIGA, KILO, MEGA, NS_PER_MS, PPB
 
 NAME = "ssh-dummynet"
 MODEL = "freebsd"
@@ -35,7 +35,7 @@ UNSET_SLOTS = 50  # what ipfw(8) gives a pipe without `queue`
 
 _LINK = re.compile(r"^0*(\d+): +(?:(unlimited)|([\d.]+) ([KMG]?)bit/s) +(\d+) ms\b.*$")
 _QUEUE = re.compile(r"^q0*(\d+) +(\d+) (sl\.|B|KB) ?(?:plr ([\d.]+))? *\d+ flows \(\d+ buckets\) .* droptail *$")
-_THOUSANDS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
+_THOUSANDS = {"": 1, "K": KILO, "M": MEGA, "G": GIGA}
 _MEMBER = re.compile(r"^\s+member: (\S+) ", re.MULTILINE)
 
 

@@ -37,13 +37,13 @@ from labs.stages import (
     UniformDelay,
 )
 from labs.stages.delay import nominal_ns
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
+from labs.units import BITS_PER_BYTE, MEGA, NS_PER_SECOND, PPB
 
 NAME = "ssh-netem"
 MODEL = "linux"
 IN_ORDER = "1tbit"
 """A rate of netem's own: packets with jitter then keep their order, and each takes 12 ns of 1500 bytes."""
-DELAY_LINE = 10**6
+DELAY_LINE = MEGA
 """Packets of netem's limit: the delay line has no limit of its own."""
 LATE_NS = 50_000
 """How late a timer of the box may be without loss of rate: the bucket holds so much, and a packet at least."""

@@ -17,7 +17,7 @@ from generator.course.fields import Question, Tolerance
 from generator.course.measures.base import Value
 from generator.course.words import Words
 from labs.reading import one_line
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND, UnitError, amounts
+from labs.units import BITS_PER_BYTE, KILO, MEGA, NS_PER_SECOND, UnitError, amounts
 from labs.units.shown import written
 
 State = Literal["right", "wrong", "missing", "unreadable", "teacher", "unknown"]
@@ -161,7 +161,7 @@ def _common(question: Question, right: float, words: Words) -> Iterator[tuple[fl
     if question.kind == "time":
         factors += [(2, words.round_trip)]
     if question.kind in ("time", "size", "rate"):
-        factors += [(10**3, words.prefix), (10**6, words.prefix)]
+        factors += [(KILO, words.prefix), (MEGA, words.prefix)]
     if question.kind == "size":
         factors += [(1024 / 1000, words.binary), ((1024 / 1000) ** 2, words.binary)]
     for factor, say in factors:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from generator.engine.parts import Wall
 from labs.record.demand import Demand
 from labs.record.experiment import Entry
-from labs.units import about
+from labs.units import KILO, MEGA, about
 
 
 class Forecast:
@@ -54,7 +54,7 @@ def _mean(demands: Sequence[Demand]) -> Demand:
 
 def amount(number: int) -> str:
     """`12.3 M`, `850 k`, `34`."""
-    for unit, size in (("M", 10**6), ("k", 10**3)):
+    for unit, size in (("M", MEGA), ("k", KILO)):
         if number >= size:
             return f"{float(f'{number / size:.3g}'):g} {unit}"
     return str(number)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from labs.units import NS_PER_SECOND
+from labs.units import BITS_PER_BYTE, NS_PER_SECOND
 
 Row = dict[str, Any]
 SENDERS = ("segment_bytes", "min_rtt_ns", "retransmitted_segments", "copied_segments", "timeouts")
@@ -18,7 +18,6 @@ SENDERS = ("segment_bytes", "min_rtt_ns", "retransmitted_segments", "copied_segm
 CONNECTING = ("started_ns", "connected_ns")
 """What the source tells, which connects."""
 DELAYS = ("delay_min_ns", "delay_p50_ns", "delay_p95_ns", "delay_p99_ns", "delay_max_ns")
-_BITS = 8
 
 
 def whole(source: Row | None, sink: Row | None, missing: str, drift_ns: int) -> Row:
@@ -95,7 +94,7 @@ def _session(source: Mapping[str, Any], sink: Mapping[str, Any]) -> Row:
 
 
 def _goodput(received_bytes: int, took_ns: int | None) -> float | None:
-    return received_bytes * _BITS * NS_PER_SECOND / took_ns if took_ns is not None and took_ns > 0 else None
+    return received_bytes * BITS_PER_BYTE * NS_PER_SECOND / took_ns if took_ns is not None and took_ns > 0 else None
 
 
 def _error(source: Mapping[str, Any], sends: Mapping[str, Any], gets: Mapping[str, Any]) -> str | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from labs.runtime.base import LabError
 from labs.runtime.namespaces import NAMESPACES, Identity, identity_of
-from labs.units import BITS_PER_BYTE
+from labs.units import BITS_PER_BYTE, NS_PER_US
 
 CLONE_NEWNET = 0x40000000
 NETLINK_SOCK_DIAG = 4
@@ -35,7 +35,6 @@ ATTRIBUTE = struct.Struct("=HH")
 INFO_BYTES = 256
 """Longer than any kernel's; what an older one does not know is 0."""
 NO_RTT_US = 0xFFFFFFFF
-NS_PER_US = 1000
 ANSWER_S = 2.0
 MOST = 2000
 """Connections of one namespace that are told."""

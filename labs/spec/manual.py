@@ -10,6 +10,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from labs.spec import fields
+from labs.units import MEGA
 
 _INTRODUCTION = """# The lab description
 
@@ -220,7 +221,7 @@ def _type(shape: dict[str, Any], schema: dict[str, Any]) -> str:
             words.append(" or ".join("`true`" if value is True else f"`{value}`" for value in values))
         elif part.get("type") == "integer":
             least, most = part.get("minimum"), part.get("maximum")
-            words.append(f"{least}–{most}" if most is not None and most < 10**6 else f"whole number from {least}")
+            words.append(f"{least}–{most}" if most is not None and most < MEGA else f"whole number from {least}")
         elif part.get("type") == "boolean":
             words.append("`true` or `false`")
         elif part.get("type") == "array":

@@ -11,9 +11,9 @@ import random
 from collections.abc import Callable
 
 from labs.traces import Row, Rows
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from labs.units import KILO, MEGA, NS_PER_MS, NS_PER_SECOND
 
-_KBIT, _MBIT = 1000, 1000 * 1000
+_KBIT, _MBIT = KILO, MEGA
 _MS = NS_PER_MS
 _PERCENT = 10**7
 """Parts per billion."""

@@ -17,7 +17,10 @@ _NUMBER = re.compile(r"([+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40}))(?!
 NS_PER_SECOND = 10**9
 NS_PER_DAY = 86_400 * NS_PER_SECOND
 NS_PER_MS = 10**6
+NS_PER_US = 10**3
 PPB = 10**9
+PPM = 10**6
+KILO, MEGA, GIGA = 10**3, 10**6, 10**9
 BITS_PER_BYTE = 8
 
 

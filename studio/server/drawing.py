@@ -23,9 +23,7 @@ from labs.stages import delay as delays
 from labs.stages import loss as losses
 from labs.stages import queue as queues
 from labs.stages.direction import impairment_words
-from labs.units import NS_PER_SECOND, Rate
-
-BITS = 8
+from labs.units import BITS_PER_BYTE, NS_PER_SECOND, Rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +134,7 @@ def drawing(plan: Plan, layout: Mapping[str, tuple[int, int]] = MappingProxyType
                 pair.rtt_ns,
                 pair.forward.slowest.link,
                 pair.bottleneck_bps,
-                pair.bottleneck_bps * pair.rtt_ns // (BITS * NS_PER_SECOND),
+                pair.bottleneck_bps * pair.rtt_ns // (BITS_PER_BYTE * NS_PER_SECOND),
                 tuple(hop.link for hop in pair.forward.hops),
             )
             for pair in plan.pairs
