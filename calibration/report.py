@@ -1,6 +1,6 @@
 """Certificates for people and for files: table rows of text, and JSON.
 
-In: a certificate. Out: cells that a front end lays out (`table`), one line that sums up (`summary`), a file (`write`).
+In: a certificate. Out: cells that a front end lays out (`sheet`), one line that sums up (`summary`), a file (`write`).
 """
 
 from __future__ import annotations
@@ -15,17 +15,10 @@ from labs.record import Certificate, Emulating, MachineFacts, Row, Verdict, from
 from labs.units import NS_PER_SECOND, about
 from labs.units.shown import ARROWS, NONE, written
 
-HEADINGS = ("link", "direction", "quantity", "configured", "measured", "error", "U", "tolerance", "verdict", "note")
-
 COLUMNS = ("link", "quantity", "configured", "measured", "error", "U", "tolerance", "verdict", "note")
 MANY_ROWS = 60
 DIGITS = 6
 """Significant digits of what was configured and measured."""
-
-
-def table(certificate: Certificate) -> list[tuple[str, ...]]:
-    """One tuple of cells per row, in the order of `HEADINGS`."""
-    return [cells(row) for row in certificate.rows]
 
 
 def sheet(certificate: Certificate) -> tuple[list[list[str]], list[str]]:

@@ -21,7 +21,6 @@ from analysis.rows import spread
 from labs.record.figures import FigureSpec
 from labs.record.metrics import Metric
 from labs.record.quantities import Quantity, Selection
-from labs.record.quantities import parse as parse_quantity
 
 Bounds = tuple[float | None, float | None]
 KINDS = {"t": "Student's t", "t, cut": "Student's t", "BCa": "bootstrap, BCa"}
@@ -223,11 +222,6 @@ def bounds(metric: Metric) -> Bounds:
     """What a metric's values cannot be beyond; None: there is no such value."""
     least, most = metric.bounds
     return least, most if math.isfinite(most) else None
-
-
-def metric_named(words: str) -> Metric:
-    """The metric of a quantity's words."""
-    return parse_quantity(words).metric
 
 
 def _counted(what: str, numbers: Sequence[int]) -> str:

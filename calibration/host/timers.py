@@ -8,7 +8,6 @@ what that means for a lab.
 
 from __future__ import annotations
 
-import math
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -169,13 +168,6 @@ def measure(
             raise LabError(f"{binary.name} timers: {said}")
         answer.seek(0)
         return from_json(Timers, answer.read())
-
-
-def read_uncertainty_ns(timers: Timers) -> float:
-    """Standard uncertainty of one time stamp of links and probes by the reading itself (GUM 4.3.7): the instant lies
-    anywhere within the read's cost, and is rounded to the resolution; both rectangular."""
-    own = timers.reads[0]
-    return math.hypot(own.cost_ns, own.resolution_ns) / math.sqrt(12)
 
 
 def findings(timers: Timers) -> Iterator[Finding]:

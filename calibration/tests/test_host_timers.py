@@ -12,7 +12,7 @@ import pytest
 from calibration.host import timers
 from calibration.host.document import from_json, to_json
 from calibration.host.finding import Finding
-from calibration.host.timers import METHODS, ClockRead, ClockSource, Lateness, Method, Timers
+from calibration.host.timers import METHODS, ClockSource, Lateness, Method, Timers
 from labs.runtime.base import LabError
 from labs.runtime.binary import BUILT
 from labs.typed import read_typed
@@ -171,9 +171,3 @@ def test_a_spinner_that_lost_its_cpu_and_a_late_one_are_found_wanting(captured: 
     cpu = found[f"CPU {taken.cpu}, where links spin"]
     assert cpu.verdict == "limited" and "taken 3 times" in cpu.found and "4ms at once" in cpu.found
     assert found["spinning to a deadline"].verdict == "limited"
-
-
-def test_the_uncertainty_of_a_stamp_is_that_of_its_reading(captured: Timers) -> None:
-    exact = dataclasses.replace(captured, reads=(ClockRead("tsc", 12.0, 0), *captured.reads[1:]))
-    # Rectangular: the width over the square root of twelve.
-    assert timers.read_uncertainty_ns(exact) == pytest.approx(12 / 12**0.5)

@@ -49,11 +49,6 @@ def members(content: bytes, allowed: Mapping[str, int]) -> dict[str, bytes]:
         raise ArchiveError(f"is a damaged zip ({one_line(str(error), MOST_SHOWN) or type(error).__name__})") from None
 
 
-def is_zip(content: bytes) -> bool:
-    """Whether it begins as a zip does."""
-    return content.startswith((b"PK\x03\x04", _END_SIGNATURE))
-
-
 def _check_directory(content: bytes) -> None:
     """ArchiveError for what is no zip, and where its list of members is longer than one that is read.
 

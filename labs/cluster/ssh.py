@@ -69,10 +69,6 @@ class Process:
         """Gives it more on standard input; waits while it reads slower."""
         self._loop.call(self._running.write(data))
 
-    def close_input(self) -> None:
-        """Its standard input ends here."""
-        self._loop.call(self._running.end_input())
-
     def read(self) -> bytes:
         """What comes next of its standard output; empty at its end."""
         return self._loop.call(self._running.read())

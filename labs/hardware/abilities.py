@@ -7,15 +7,15 @@ device cannot have, with what it can; what the device makes of a value between t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar
 
 import orjson
 
 from labs.hardware.settings import Settings, settings_of
-from labs.stages import NO_AGGREGATE, NO_HARQ, Delay, Direction, Framing, Loss, NoTrace, Queue
+from labs.stages import Delay, Direction, Framing, Loss, Queue
 from labs.stages.delay import nominal_ns
-from labs.stages.direction import framing_words
+from labs.stages.direction import framing_words, plain_direction
 from labs.typed import read_typed
 from labs.units import Duration, Fraction, Rate, Size
 
@@ -192,24 +192,21 @@ def refusal(direction: Direction, abilities: Abilities, own_buffer: bool = False
     return beyond(settings_of(direction, queue=True), abilities, own_buffer)
 
 
+SET_OTHERWISE = {"framing", "seed", "store_packets", "store_bytes"}
+"""Fields of a direction that are no setting of a device: its framing is compared, the others are of the datapath."""
+WRITTEN_AS = {"half_duplex": "duplex", "ack_filter": "acks"}
+"""The keys of a description that are not the first word of the plan's field."""
+
+
 def _of_model_alone(direction: Direction) -> Refusal | None:
-    """What no driver is asked for."""
-    beyond = {
-        "police": bool(direction.police_bps),
-        "burst": bool(direction.burst_bytes),
-        "peak": bool(direction.peak_bps),
-        "aggregate": direction.aggregate != NO_AGGREGATE,
-        "duplex": direction.half_duplex,
-        "slot": bool(direction.slot_ns),
-        "harq": direction.harq != NO_HARQ,
-        "acks": direction.ack_filter,
-        "displace": bool(direction.displace_ppb),
-        "ecn": direction.ecn_bleach,
-        "blackhole": bool(direction.blackhole_bytes),
-        "trace": not isinstance(direction.trace, NoTrace),
-    }
-    key = next((key for key, has in beyond.items() if has), None)
-    return None if key is None else (key, "no external emulator is asked for it")
+    """The first setting that drivers know no word for: a field that differs from a plain link's, not of Settings."""
+    plain = plain_direction(direction.framing, direction.rate_bps, direction.queue, delay_ns=0)
+    asked = {field.name for field in fields(Settings)} | SET_OTHERWISE
+    for field in fields(direction):
+        if field.name not in asked and getattr(direction, field.name) != getattr(plain, field.name):
+            key = WRITTEN_AS.get(field.name, field.name.split("_")[0])
+            return key, "no external emulator is asked for it"
+    return None
 
 
 def beyond(settings: Settings, abilities: Abilities, own_buffer: bool = False) -> Refusal | None:

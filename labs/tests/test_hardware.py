@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -14,14 +14,15 @@ from labs import plan as plans
 from labs.change import compile_change, wanted
 from labs.compile import HostFacts, compile
 from labs.hardware import catalogue, driver
-from labs.hardware.abilities import Range, rounded
+from labs.hardware.abilities import SET_OTHERWISE, Range, refusal, rounded
 from labs.hardware.account import Account
 from labs.hardware.driver import Driver, DriverError, Reading, caller
-from labs.hardware.settings import settings_of
+from labs.hardware.settings import Settings, settings_of
 from labs.plan import Plan
 from labs.render import files
 from labs.spec import DescriptionError, parse
-from labs.stages import ConstantDelay
+from labs.spec.fields.link import Direction as WrittenDirection
+from labs.stages import ConstantDelay, Direction
 
 HOST = HostFacts(cpus=(0, 1), networks=())
 BOX = "hardware: {driver: gtrcnet, address: /dev/ttyUSB0, ports: [eth2, eth3]}"
@@ -273,3 +274,19 @@ def test_the_plan_is_the_one_that_the_node_binary_reads() -> None:
     """tests/golden/hardware.plan.json, which labs/node/src/plan.rs reads too."""
     golden = Path(__file__).resolve().parents[2] / "tests" / "golden" / "hardware.plan.json"
     assert plans.to_json(compiled()) == golden.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "field",
+    [f.name for f in fields(Direction) if f.name not in SET_OTHERWISE | {g.name for g in fields(Settings)}],
+)
+def test_a_setting_that_no_driver_knows_is_refused_by_its_key(field: str) -> None:
+    plan = compiled()
+    (link,) = plan.links
+    abilities = catalogue.models("gtrcnet")["gtrcnet-1"].abilities
+    assert refusal(link.forward, abilities, own_buffer=True) is None
+    value = getattr(link.forward, field)
+    other = (not value) if isinstance(value, bool) else value + 1 if isinstance(value, int) else object()
+    found = refusal(replace(link.forward, **{field: other}), abilities, own_buffer=True)
+    assert found is not None and found[1] == "no external emulator is asked for it"
+    assert found[0] in WrittenDirection.model_fields

@@ -94,14 +94,13 @@ def test_what_takes_too_long_is_ended_there(one: Remote) -> None:
 
 
 def test_a_program_that_runs_on_is_talked_to_in_lines(one: Remote) -> None:
-    with one.start(["cat"]) as process:
+    with one.start(["dd", "bs=1", "count=17", "status=none"]) as process:
         process.write(b"first\nsec")
         assert process.readline() == b"first\n"
         process.write(b"ond\nrest")
         assert process.readline() == b"second\n"
         with pytest.raises(LabError, match=r"no line came within 0\.1 s"):
             process.readline(0.1)
-        process.close_input()
         assert process.wait(5) == (0, b"rest", b"")
 
 

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.course import archive, submission
+from generator.course import submission
 from generator.course.submission import DOCUMENT, NOTEBOOK, Submission, SubmissionError
 from tests.course.handed_in import document, handed_in, zipped
 
@@ -297,11 +297,6 @@ def test_a_large_honest_one_is_read() -> None:
     words = {f"q{number}": "wörds " * 3000 for number in range(60)}
     content = handed_in(answers=words)
     assert read(content).answers["q7"] == words["q7"]
-
-
-def test_a_zip_is_told_by_its_beginning() -> None:
-    assert archive.is_zip(handed_in())
-    assert not archive.is_zip(GOOD)
 
 
 def read_or_refused(content: bytes) -> None:
