@@ -94,13 +94,15 @@ def test_what_takes_too_long_is_ended_there(one: Remote) -> None:
 
 
 def test_a_program_that_runs_on_is_talked_to_in_lines(one: Remote) -> None:
-    with one.start(["dd", "bs=1", "count=17", "status=none"]) as process:
+    shown = "dd bs=1 status=none count="
+    with one.start(["sh", "-c", f"{shown}17; {shown}1 >/dev/null"]) as process:
         process.write(b"first\nsec")
         assert process.readline() == b"first\n"
         process.write(b"ond\nrest")
         assert process.readline() == b"second\n"
         with pytest.raises(LabError, match=r"no line came within 0\.1 s"):
             process.readline(0.1)
+        process.write(b"\n")
         assert process.wait(5) == (0, b"rest", b"")
 
 
