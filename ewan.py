@@ -13,6 +13,7 @@ import click
 
 from labs.commands.group import Commands
 from labs.context import Context
+from labs.ownership import restrict_umask
 from labs.runtime import interrupt
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def main(context: click.Context) -> None:
                                        a scenario, from its lab to its report
     """
     interrupt.heeded()
+    restrict_umask()
     context.obj = Context.of(os.environ)
     context.meta.update(
         {

@@ -200,7 +200,10 @@ def is_of_kernel(key: tuple[int, int], process: Process) -> bool:
 
 
 def _of_lab(place: Path, lab: str) -> bool:
-    """Whether a process of the node binary belongs to this lab; a container's does not say whose it is."""
+    """Whether a process of the node binary belongs to this lab; a container's does not say whose it is. Other users'
+    processes are not believed."""
+    if place.stat().st_uid not in (0, os.geteuid()):
+        return False
     words = (place / "cmdline").read_bytes().decode(errors="replace").split("\0")
     states = [Path(after).name for word, after in itertools.pairwise(words) if word == "--state"]
     return lab in states or not states

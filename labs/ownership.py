@@ -1,18 +1,67 @@
-"""Whose files are when sudo runs this program.
+"""Who may change the files that this program makes, and whose they are when sudo runs it.
 
-In: paths that it made, the environment. Out: nothing; under sudo they belong to the user who called it.
+In: paths that it made, the environment. Out: nothing; under sudo the files belong to the user who called it. Symbolic
+links are never followed: what a program in a lab leaves in its results must not make root change another file's owner.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+OTHERS_WRITE = 0o002
+GROUP_WRITES = 0o020
+
+
+def restrict_umask() -> None:
+    """Takes the right to write from others, and as root from the group too, for all files that this process makes."""
+    before = os.umask(OTHERS_WRITE | GROUP_WRITES)
+    os.umask(before | OTHERS_WRITE | (GROUP_WRITES if os.geteuid() == 0 else 0))
+
 
 def give_back(paths: Iterable[Path], environment: Mapping[str, str]) -> None:
-    """Under sudo, what was made belongs to the user who called it; OSError where that cannot be done."""
-    user, group = environment.get("SUDO_UID", ""), environment.get("SUDO_GID", "")
-    if os.geteuid() == 0 and user.isdigit() and group.isdigit():
+    """Under sudo, what was made belongs to the user who called it; OSError where that cannot be done.
+
+    A link changes its own owner; a path that is gone is left out.
+    """
+    if (owner := _caller(environment)) is not None:
         for path in paths:
-            os.chown(path, int(user), int(group))
+            with contextlib.suppress(FileNotFoundError):
+                os.chown(path, *owner, follow_symlinks=False)
+
+
+def give_back_tree(directory: Path, environment: Mapping[str, str]) -> None:
+    """The same for a directory with all that is in it. Directories are opened one below the other and never by their
+    path, so that a link in place of one leads nowhere."""
+    if (owner := _caller(environment)) is None:
+        return
+    for _, folders, files, descriptor in os.fwalk(directory, topdown=False):
+        for name in (*folders, *files):
+            with contextlib.suppress(FileNotFoundError):
+                os.chown(name, *owner, dir_fd=descriptor, follow_symlinks=False)
+    give_back([directory], environment)
+
+
+def private_directory(path: Path) -> Path:
+    """A directory that only this user can enter, made where it is not there.
+
+    OSError where something else lies there, as another user may put it into /tmp: nothing is read from it then.
+    """
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise PermissionError(errno.EPERM, "is no directory of this user's alone: remove it, or set TMPDIR", str(path))
+    return path
+
+
+def _caller(environment: Mapping[str, str]) -> tuple[int, int] | None:
+    """User and group of who called sudo; None where nobody did."""
+    user, group = environment.get("SUDO_UID", ""), environment.get("SUDO_GID", "")
+    if os.geteuid() == 0 and user.isdecimal() and group.isdecimal():
+        return int(user), int(group)
+    return None

@@ -107,4 +107,5 @@ def _full(directory: Path) -> DiskFullError:
 
 def give_back(directory: Path) -> None:
     """Under sudo, the results belong to the user who called it."""
-    ownership.give_back((RESULTS, directory, *directory.rglob("*")), os.environ)
+    ownership.give_back([RESULTS], os.environ)
+    ownership.give_back_tree(directory, os.environ)

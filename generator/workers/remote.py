@@ -7,9 +7,12 @@ decides its results has no part in them.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import hashlib
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -20,6 +23,7 @@ from pathlib import Path
 from generator.engine import unit
 from generator.engine.unit import Packed, Tools, Unit
 from generator.store import Store
+from labs import ownership
 from labs.runtime.base import LabError
 from labs.units import NS_PER_SECOND
 
@@ -90,9 +94,8 @@ def provide(contents: Sequence[bytes]) -> None:
     """Keeps the kernel and the node binary that were sent, by their checksums."""
     for content in contents:
         path = _sent(hashlib.sha256(content).hexdigest())
-        if path.is_file():
+        if path.is_file() and hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(content).digest():
             continue
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = path.with_name(f".{path.name}.{os.getpid()}")
         new.write_bytes(content)
         new.chmod(0o700)
@@ -100,7 +103,24 @@ def provide(contents: Sequence[bytes]) -> None:
 
 
 def _sent(checksum: str) -> Path:
-    return Path(tempfile.gettempdir()) / f"ewan-{os.getuid()}" / checksum
+    return _own("tools") / checksum
+
+
+def _own(kind: str) -> Path:
+    """This user's directory for things of a kind, in the machine's own temporary directory, which is not one of a
+    network's where its owner chose well."""
+    return ownership.private_directory(_above(tempfile.gettempdir()) / kind)
+
+
+@functools.cache
+def _above(place: str) -> Path:
+    """Where something of another user's lies under the usual name, a new directory, until this process ends."""
+    try:
+        return ownership.private_directory(Path(place) / f"ewan-{os.getuid()}")
+    except PermissionError:
+        made = Path(tempfile.mkdtemp(prefix="ewan-", dir=place))
+        atexit.register(shutil.rmtree, made, ignore_errors=True)
+        return made
 
 
 def _tools(task: Task) -> Tools:
@@ -138,10 +158,8 @@ def wanted_s(forecast_ns: int) -> float:
 
 
 def _execute(study: str, each: Unit, tools: Tools) -> Packed:
-    """In this machine's own temporary directory, which is not one of a network's where its owner chose well."""
-    scratch = Path(tempfile.gettempdir()) / f"ewan-{os.getuid()}-runs"
     try:
-        return unit.execute(each, tools, scratch, _stopped(study))
+        return unit.execute(each, tools, _own("runs"), _stopped(study))
     except (LabError, OSError) as error:
         return Packed(each.key, "failed", f"{os.uname().nodename}: {error}", None, 0, 0)
 

@@ -6,6 +6,7 @@ In: the node binary and a lab's state directory. Out: answers, and errors with t
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import time
@@ -134,11 +135,18 @@ def processes(identity: str) -> dict[int, int]:
 
 
 def number_of(process: psutil.Process, identity: str | None = None) -> int | None:
-    """Which spinner a process is, of the lab with this manifest id if one is given; None: no spinner."""
+    """Which spinner a process is, of the lab with this manifest id if one is given; None: no spinner.
+
+    A process may call itself anything. Its arguments are believed only where it is root's, as every spinner is, or
+    this user's own: the kernel tells whose it is.
+    """
     try:
         words = process.cmdline()
+        if words[1:2] != ["link"] or (identity is not None and identity not in words) or "--spinner" not in words[:-1]:
+            return None
+        if process.uids().real not in (0, os.geteuid()):
+            return None
     except psutil.Error:  # it ended
         return None
-    if words[1:2] != ["link"] or (identity is not None and identity not in words) or "--spinner" not in words[:-1]:
-        return None
-    return int(words[words.index("--spinner") + 1])
+    number = words[words.index("--spinner") + 1]
+    return int(number) if re.fullmatch(r"[0-9]{1,5}", number) else None

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{Ordering::Relaxed, Ordering::Release};
 use std::sync::{Arc, Mutex};
 
-use ewan_system::Context;
+use ewan_system::{socket, Context};
 use ewan_timers::Clock;
 use serde::Deserialize;
 use serde_json::{json, Map, Value};
@@ -40,8 +40,7 @@ pub struct Control {
 
 /// Opens the socket (in the place of one left behind) and serves it on threads that inherit the caller's CPUs.
 pub fn serve(control: Control, path: &Path) -> ewan_system::Result<()> {
-    let _ = std::fs::remove_file(path);
-    let listener = UnixListener::bind(path).attempting(|| path.display().to_string())?;
+    let listener = socket::private_listener(path).attempting(|| path.display().to_string())?;
     std::thread::spawn(move || accept(&listener, &Arc::new(control)));
     Ok(())
 }
@@ -52,6 +51,9 @@ fn accept(listener: &UnixListener, control: &Arc<Control>) {
         // Each conversation holds the control; this thread holds it too.
         let full = Arc::strong_count(control) > MOST_CONNECTIONS;
         match stream {
+            Ok(stream) if !socket::is_trusted(&stream) => {
+                refuse(stream, "only root and the user who runs this lab may ask");
+            }
             Ok(stream) if full => refuse(stream, &format!("{MOST_CONNECTIONS} connections are open: close one first")),
             Ok(stream) => {
                 let control = control.clone();

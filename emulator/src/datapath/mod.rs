@@ -18,7 +18,7 @@ pub mod port;
 mod sanitizer_tests;
 mod series;
 mod shared;
-mod sharing;
+pub mod sharing;
 mod spinner;
 
 /// What `guarded` is made of; its test puts loom's in their place.

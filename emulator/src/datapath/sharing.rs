@@ -3,7 +3,7 @@
 //! other, and a lock goes with its process however it ends. Another one on the same CPU means that both give way when idle.
 //!
 //! The lock is a shared one of the open file (fcntl(2), F_OFD_SETLK); others are there if an exclusive one is not to be had.
-//! The last to leave removes the file.
+//! The last to leave removes the file. A spinner that was killed leaves its file behind; `sweep` removes it.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -54,12 +54,41 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // Held exclusively, nobody else is there; who comes now waits, and then finds another file than it opened.
-        let exclusive = range(libc::F_WRLCK);
-        if fcntl(&self.file, FcntlArg::F_OFD_SETLK(&exclusive)).is_ok() {
-            let _ = std::fs::remove_file(&self.path);
-            let _ = self.path.parent().map(std::fs::remove_dir); // stays while another CPU has a file
+        remove_unused(&self.file, &self.path);
+        let _ = self.path.parent().map(std::fs::remove_dir); // stays while another CPU has a file
+    }
+}
+
+/// Removes the files of spinners that were killed: those that nobody holds a lock on.
+pub fn sweep() {
+    sweep_within(Path::new(DIRECTORY));
+}
+
+fn sweep_within(directory: &Path) {
+    let ours = |found: std::fs::Metadata| found.is_dir() && found.uid() == nix::unistd::geteuid().as_raw();
+    if !directory.symlink_metadata().is_ok_and(ours) {
+        return;
+    }
+    for path in std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let opened = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(&path);
+        if let Ok(file) = opened {
+            remove_unused(&file, &path);
         }
+    }
+    let _ = std::fs::remove_dir(directory);
+}
+
+/// Removes the file at `path`, which is open as `file`, unless another open file holds a lock on it.
+fn remove_unused(file: &File, path: &Path) {
+    // Held exclusively, nobody else is there; who comes now waits, and then finds another file than it opened.
+    let exclusive = range(libc::F_WRLCK);
+    if fcntl(file, FcntlArg::F_OFD_SETLK(&exclusive)).is_err() {
+        return;
+    }
+    // Between the two calls of a sweep the last spinner may have left and another one may have come.
+    let same = |there: std::fs::Metadata| file.metadata().is_ok_and(|own| own.ino() == there.ino());
+    if std::fs::symlink_metadata(path).is_ok_and(same) {
+        let _ = std::fs::remove_file(path);
     }
 }
 
@@ -132,6 +161,21 @@ mod tests {
         assert!(Registration::within(&place, 1).is_err(), "a link to somewhere else");
         std::fs::remove_file(&place).unwrap();
         std::fs::remove_dir(&target).unwrap();
+    }
+
+    #[test]
+    fn a_sweep_removes_what_killed_ones_left_and_nothing_of_live_ones() {
+        let place = place("sweep");
+        let live = Registration::within(&place, 1).unwrap();
+        std::fs::write(place.join("cpu-2"), "").unwrap(); // no process has it open
+        sweep_within(&place);
+        assert!(place.join("cpu-1").exists() && !place.join("cpu-2").exists());
+        drop(live);
+        std::fs::create_dir(&place).unwrap();
+        std::fs::write(place.join("cpu-2"), "").unwrap();
+        sweep_within(&place);
+        assert!(!place.exists(), "the directory goes with the last file");
+        sweep_within(&place);
     }
 
     #[test]

@@ -63,6 +63,8 @@ pub fn remove(state: &Path) -> Result<Removed, String> {
         killed.map_err(|left| format!("lab {}: {left}; end what starts it and try again", manifest.lab))
     };
     removed.processes.extend(kill_all()?);
+    // Spinners that were killed leave their registrations.
+    ewan_emulator::datapath::sharing::sweep();
     // Before their namespaces go: what the kernel makes of a card then depends on its driver.
     if let Some(taken) = &manifest.cards {
         let given = cards::give_back(taken, manifest.age());

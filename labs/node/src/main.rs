@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use nix::sys::stat::{umask, Mode};
 
 mod apply;
 mod batch;
@@ -321,6 +322,7 @@ enum Command {
 
 fn main() -> ExitCode {
     ewan_emulator::datapath::faults::end_process_on_panic();
+    only_ours_to_write();
     match run(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
@@ -328,6 +330,13 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Whatever umask was inherited, others may not write to what this process makes: root believes the files of a lab.
+fn only_ours_to_write() {
+    let others = Mode::S_IWGRP | Mode::S_IWOTH;
+    let before = umask(others);
+    umask(before | others);
 }
 
 fn run(command: Command) -> Result<(), String> {

@@ -43,6 +43,12 @@ fn arguments(pid: i32) -> Vec<String> {
     text.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned()).collect()
 }
 
+/// Whether a process is of this process's user.
+fn is_own(pid: i32) -> bool {
+    let owner = std::fs::metadata(format!("/proc/{pid}")).map(|found| found.uid());
+    owner.is_ok_and(|uid| uid == nix::unistd::geteuid().as_raw())
+}
+
 /// The number that was given last to a process, or to a thread; None where /proc does not tell it.
 fn last_number() -> Option<i32> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().nth(4)?.parse().ok()
@@ -108,12 +114,13 @@ impl Members {
     }
 
     /// `ewan-node link … --id ID`, whatever the binary's file is called, or the keeper of a device: nobody else has a lab's
-    /// id on its command line.
+    /// id on its command line. Other users' processes may say anything: they are not believed.
     fn spins(&self, process: &Process) -> bool {
         let arguments = arguments(process.pid);
         let keeps = || arguments.get(2).is_some_and(|module| module == KEEPER);
         (arguments.get(1).is_some_and(|command| command == "link") || keeps())
             && arguments.windows(2).any(|pair| pair[0] == "--id" && pair[1] == self.id)
+            && is_own(process.pid)
     }
 
     fn inside(&self, process: &Process) -> bool {

@@ -3,6 +3,9 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 
 use nix::sys::socket::{socket, AddressFamily, MsgFlags, SockFlag, SockType};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -70,6 +73,23 @@ pub fn bind(socket: impl AsFd, address: &impl Address) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// A Unix socket at `path` that only its user, and root, can connect to: whatever the umask is. Something that lies there
+/// is replaced.
+///
+/// Between `bind` and `chmod` the umask decides, so `accept` must ask `is_trusted` for each peer too.
+pub fn private_listener(path: &Path) -> io::Result<UnixListener> {
+    let _ = std::fs::remove_file(path);
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Whether the process at the other end was this process's user, or root, when it connected (SO_PEERCRED, unix(7)).
+pub fn is_trusted(stream: &UnixStream) -> bool {
+    let peer = nix::sys::socket::getsockopt(stream, nix::sys::socket::sockopt::PeerCredentials);
+    peer.is_ok_and(|peer| peer.uid() == 0 || peer.uid() == nix::unistd::geteuid().as_raw())
 }
 
 /// Sets a socket option; `value` is the option's own structure, or its text.
@@ -193,6 +213,18 @@ pub fn require_option(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_private_listener_replaces_what_lies_there_and_is_its_users_alone() {
+        let path = std::env::temp_dir().join(format!("ewan-listener-{}", std::process::id()));
+        std::fs::write(&path, "left behind").expect("a file");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).expect("a mode");
+        let listener = private_listener(&path).expect("a socket");
+        assert_eq!(path.metadata().expect("a file").permissions().mode() & 0o777, 0o600);
+        let _own = UnixStream::connect(&path).expect("a connection");
+        assert!(is_trusted(&listener.accept().expect("a peer").0));
+        std::fs::remove_file(&path).expect("a file");
+    }
 
     #[test]
     fn options_are_written_and_read_back() {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -40,12 +40,12 @@ pub fn collect(socket: &Path, links: &[&str], say: impl Fn(&[&str])) -> Result<B
         return Ok(given);
     }
     let path = || socket.display().to_string();
-    let _ = std::fs::remove_file(socket);
-    let listener = UnixListener::bind(socket).attempting(path)?;
+    let listener = ewan_system::socket::private_listener(socket).attempting(path)?;
     listener.set_nonblocking(true).attempting(path)?;
     let mut next = Instant::now() + SAY;
     while given.len() < links.len() {
         match listener.accept() {
+            Ok((stream, _)) if !ewan_system::socket::is_trusted(&stream) => {}
             Ok((stream, _)) => {
                 // One that says nothing, or no link of ours, comes again.
                 if let Some((name, gift)) = receive(stream).filter(|(name, _)| links.contains(&name.as_str())) {

@@ -1,0 +1,125 @@
+"""Users of one machine: what another user leaves in common places changes, stops or misleads nothing.
+
+The other users are plain numbers; root becomes one of them in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from generator.workers import remote
+from labs import ownership
+from labs.runtime import cpu, spinners
+
+SUDO = {"SUDO_UID": "61001", "SUDO_GID": "61001"}
+CALLER, STRANGER = 61001, 61002
+
+
+@pytest.fixture(autouse=True)
+def root() -> None:
+    assert os.geteuid() == 0, "these tests become other users: run them as root"
+
+
+def as_user(user: int, code: str, *arguments: str) -> str:
+    """The output of a Python program that runs as this user."""
+    become = (
+        f"import os, sys; os.setgroups([]); os.setresgid({user}, {user}, {user}); os.setresuid({user}, {user}, {user})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"{become}\n{code}", *arguments], cwd="/", capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def owner(path: Path) -> int:
+    return path.lstat().st_uid
+
+
+def test_a_link_in_results_is_never_followed(tmp_path: Path) -> None:
+    mine, directory = tmp_path / "mine", tmp_path / "results" / "x"
+    (mine / "inside").mkdir(parents=True)
+    (directory / "runs").mkdir(parents=True)
+    (directory / "runs" / "out").write_text("")
+    (directory / "file").symlink_to(mine)
+    (directory / "runs" / "nowhere").symlink_to(tmp_path / "none")
+    (directory / "runs" / "folder").symlink_to(mine, target_is_directory=True)
+    ownership.give_back_tree(directory, SUDO)
+    ownership.give_back([directory / "file", directory / "gone"], SUDO)
+    assert owner(directory) == owner(directory / "runs" / "out") == owner(directory / "runs" / "nowhere") == CALLER
+    assert owner(mine) == owner(mine / "inside") == 0
+
+
+@pytest.mark.parametrize(("before", "after"), [(0o000, 0o022), (0o077, 0o077), (0o002, 0o022)])
+def test_others_may_never_write_what_root_makes(before: int, after: int) -> None:
+    kept = os.umask(before)
+    try:
+        ownership.restrict_umask()
+    finally:
+        assert os.umask(kept) == after
+
+
+@contextmanager
+def sleeper(user: int, place: Path, number: str) -> Iterator[psutil.Process]:
+    """A process that calls itself a spinner, and has a thread of that name."""
+    link = place / "link"
+    link.write_text(f"import os, time; os.setresuid({user}, {user}, {user})\nprint(flush=True)\ntime.sleep(60)")
+    words = ["ewan-node", "link", "--state", "/run/ewan/x", "--spinner", number, "--id", "abc"]
+    with subprocess.Popen(words, executable=sys.executable, cwd=place, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline()
+            yield psutil.Process(process.pid)
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(
+    ("user", "number", "found"), [(STRANGER, "0", None), (0, "0", 0), (0, "abc", None), (0, "9" * 5000, None)]
+)
+def test_only_roots_processes_and_ones_own_are_believed_to_spin(
+    tmp_path: Path, user: int, number: str, found: int | None
+) -> None:
+    with sleeper(user, tmp_path, number) as process:
+        assert spinners.number_of(process) == found
+        assert cpu.spinning() is not None
+
+
+@pytest.mark.parametrize("squat", ["directory", "link", "open directory"])
+def test_a_workers_directory_is_never_one_that_another_user_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, squat: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    tmp_path.chmod(0o1777)
+    usual, elsewhere = tmp_path / f"ewan-{os.getuid()}", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    if squat == "link":
+        usual.symlink_to(elsewhere)
+    else:
+        usual.mkdir(mode=0o777)
+    if squat != "open directory":
+        os.chown(usual, STRANGER, STRANGER, follow_symlinks=False)
+    else:
+        usual.chmod(0o777)
+    remote.provide([b"kernel"])
+    (made,) = [path for path in tmp_path.iterdir() if path not in (usual, elsewhere)]
+    assert made.stat().st_mode & 0o777 == 0o700 and not list(elsewhere.iterdir())
+    assert remote._sent("x").parent == made / "tools"
+
+
+def test_what_a_worker_was_sent_is_replaced_where_it_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    remote.provide([b"kernel"])
+    (path,) = (tmp_path / f"ewan-{os.getuid()}" / "tools").iterdir()
+    path.write_bytes(b"kernem")
+    remote.provide([b"kernel"])
+    assert path.read_bytes() == b"kernel" and path.stat().st_mode & 0o777 == 0o700
