@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import orjson
-
 from analysis import load
+from labs.documents import DocumentError
+from labs.record import summary as summaries
 from labs.record.experiment import Document
 from labs.record.metrics import RANKED
 from labs.record.quantities import metric_of
@@ -124,11 +124,12 @@ def verified(document: Document) -> str:
 def headline(path: Path, experiment: load.ExperimentResults) -> str:
     """One metric: the scenario's first, or that which says most; of several points the least and the largest."""
     try:
-        points = orjson.loads((path / "summary.json").read_bytes())["points"]
-    except (OSError, ValueError, KeyError):
+        points = summaries.read(path)["points"]
+    except (OSError, DocumentError):
         return ""
     for name in [*experiment.document.metrics, *RANKED]:
-        means = [point["metrics"][name]["mean"] for point in points if name in point["metrics"]]
+        each = [point["metrics"][name]["mean"] for point in points if name in point["metrics"]]
+        means = [mean for mean in each if mean is not None]
         if means and (metric := metric_of(name)):
             divisor, unit = fitting(means, metric.unit)
             ends = dict.fromkeys(interval_in(divisor, value, None, None) for value in (min(means), max(means)))

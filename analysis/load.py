@@ -17,9 +17,10 @@ from typing import Any
 
 import polars as pl
 
+from labs.documents import DocumentError
 from labs.record import CERTIFICATES_FOLDER, Certificate, disturbances, from_json, journal, own_tables, paths, tables
 from labs.record.disturbances import Disturbance
-from labs.record.experiment import DOCUMENT, Document, DocumentError, State, damage, intact
+from labs.record.experiment import DOCUMENT, Document, State, damage, intact
 from labs.record.own_tables import OwnTable
 from labs.record.paths import CrossedPath
 from labs.typed import read_typed

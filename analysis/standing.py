@@ -12,9 +12,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-import orjson
-
+from labs.documents import DocumentError
 from labs.record import journal
+from labs.record import summary as summaries
 from labs.record.experiment import INPUTS, STAGES, Document, Entry
 from labs.record.independent import varying
 from labs.record.metrics import USUAL
@@ -121,8 +121,8 @@ def _became(directory: Path, document: Document, entry: Entry) -> Became:
 
 def _summary(directory: Path) -> list[dict[str, Any]]:
     try:
-        found: list[dict[str, Any]] = orjson.loads((directory / SUMMARY).read_bytes())["points"]
-    except (OSError, ValueError, KeyError):
+        found: list[dict[str, Any]] = summaries.read(directory)["points"]
+    except (OSError, DocumentError):
         return []
     return found
 

@@ -19,13 +19,13 @@ from analysis import comparisons, disturbed, load, measured, statistics
 from analysis.measured import Measured
 from analysis.points import BySeed, Others, Seeds, names, of_seed
 from labs import writing
+from labs.documents import DocumentError
 from labs.record import figures, quantities
+from labs.record import summary as summaries
 from labs.record.figures import FigureSpec
 from labs.record.metrics import METRICS
 from labs.record.quantities import Quantity
 from labs.units import UnitError, parse_published
-
-FORMAT = "ewan-summary/1"
 
 
 def analyse(directory: Path, also: Iterable[Quantity] = ()) -> dict[str, Any]:
@@ -35,27 +35,26 @@ def analyse(directory: Path, also: Iterable[Quantity] = ()) -> dict[str, Any]:
     """
     summary = of(load.experiment(directory), also)
     text = orjson.dumps(summary, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    writing.write(directory / "summary.json", text)
+    writing.write(directory / summaries.FILE, text)
     return summary
 
 
 def found(directory: Path) -> dict[str, Any]:
-    """What summary.json says; LoadError where it must be made first, and cannot be."""
-    path = directory / "summary.json"
-    if not path.exists():
+    """What summary.json says; it is made where it is missing or damaged. LoadError where it cannot be."""
+    try:
+        return summaries.read(directory)
+    except (OSError, DocumentError):
         return analyse(directory)
-    summary: dict[str, Any] = orjson.loads(path.read_bytes())
-    return summary
 
 
 def for_figure(experiment: load.ExperimentResults, wanted: Iterable[Quantity]) -> dict[str, Any]:
     """What a figure of these metrics needs. One of none is of tables, and takes summary.json where it is of these
     runs."""
     asked = list(wanted)
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        known: dict[str, Any] = {} if asked else orjson.loads((experiment.directory / "summary.json").read_bytes())
+    with contextlib.suppress(OSError, DocumentError):
         runs = {run.number: run.status for run in experiment.runs if run.measured}
-        if known.get("format") == FORMAT and {run["number"]: run["status"] for run in known["runs"]} == runs:
+        known = {} if asked else summaries.read(experiment.directory)
+        if known and {run["number"]: run["status"] for run in known["runs"]} == runs:
             return known
     return of(experiment, asked)
 
@@ -93,7 +92,7 @@ def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> dic
         del run["values"], run["by_step"]
     total = disturbed.together(runs)
     return {
-        "format": FORMAT,
+        "format": summaries.FORMAT,
         "status": experiment.status,
         "confidence": confidence,
         "normalise": normalise,

@@ -11,9 +11,14 @@ from pathlib import Path
 
 from calibration.hints import named
 from calibration.spinner import CHANGED
+from labs.documents import DocumentError
+from labs.reading import read_bytes
 from labs.record import Certificate, Emulating, MachineFacts, Row, Verdict, from_json, to_json
 from labs.units import NS_PER_SECOND, about
 from labs.units.shown import ARROWS, NONE, written
+
+HEADINGS = ("link", "direction", "quantity", "configured", "measured", "error", "U", "tolerance", "verdict", "note")
+"""Of `cells`."""
 
 COLUMNS = ("link", "quantity", "configured", "measured", "error", "U", "tolerance", "verdict", "note")
 MANY_ROWS = 60
@@ -164,6 +169,8 @@ def write(certificate: Certificate, path: Path) -> None:
 def read(path: Path) -> Certificate:
     """ValueError, naming the file, when it is not a certificate of this version."""
     try:
-        return from_json(path.read_bytes())
+        return from_json(read_bytes(path))
+    except OSError as error:
+        raise DocumentError(f"{path}: {error.strerror}") from None
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise DocumentError(f"{path}: {error}") from None

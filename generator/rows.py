@@ -5,6 +5,7 @@ In: rows by the names of their columns (labs/record/columns.py). Out: a frame wi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,6 +17,45 @@ Row = dict[str, Any]
 """A row of a table by the names of columns; what is left out is null."""
 Rows = dict[str, list[Row]]
 """Rows by the name of their table."""
+
+
+WRONG = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError)
+"""What readers may raise for an output that is none of their program's."""
+_MOST = {pl.Int64(): 2**63, pl.Int32(): 2**31, pl.Int16(): 2**15, pl.Int8(): 2**7}
+_MOST_TEXT = 4096
+"""Characters of a text that a program printed."""
+
+
+def bounded(rows: Iterable[Mapping[str, Any]], table: str) -> tuple[list[Row], int]:
+    """The rows whose values the columns of a table can hold, and how many are left out.
+
+    What programs print may be anything: a number of a hundred digits, infinity, a word in place of a number.
+    """
+    schema, kept, left_out = TABLES[table], [], 0
+    for row in rows:
+        try:
+            kept.append({column: _fitting(value, schema.get(column)) for column, value in row.items()})
+        except (TypeError, ValueError, OverflowError):
+            left_out += 1
+    return kept, left_out
+
+
+def _fitting(value: Any, kind: pl.DataType | type[pl.DataType] | None) -> Any:
+    """The same value, text without its end; ValueError for one that a column of this kind cannot hold."""
+    if value is None or kind is None:
+        return value
+    if kind == pl.String:
+        return str(value)[:_MOST_TEXT].encode(errors="replace").decode()
+    if kind == pl.Boolean:
+        return bool(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{type(value).__name__} for a number")
+    if kind == pl.Float64 or kind == pl.Float32:
+        return float(value)
+    most = next((limit for known, limit in _MOST.items() if known == kind), 2**63)
+    if not -most <= value < most:
+        raise OverflowError
+    return round(value) if isinstance(value, float) and not value.is_integer() else int(value)
 
 
 def frame_of(rows: Iterable[Mapping[str, Any]], table: str) -> pl.DataFrame:

@@ -6,11 +6,13 @@ file has one kind of error to put into words. A FIFO would be waited for, and a 
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import functools
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 MOST_TEXT = 4 << 20
 """Bytes of a description, a scenario, a table of delays, a loss pattern."""
@@ -49,7 +51,7 @@ def too_large(path: Path | str, most: int) -> OSError:
     return _refused(errno.EFBIG, f"is larger than {most >> 20} MiB, the most that is read", path)
 
 
-def open_regular(path: Path | str, most: int | None = None) -> BinaryIO:
+def open_regular(path: Path | str, most: int | None = None) -> BufferedReader:
     """A regular file, open for reading; of at most `most` bytes."""
     try:
         # Looked at before it is opened, since opening alone can block or act on a device; and again in case it changed.
@@ -59,10 +61,27 @@ def open_regular(path: Path | str, most: int | None = None) -> BinaryIO:
         raise _refused(errno.EINVAL, "is no path", path) from None
     try:
         _check(os.fstat(descriptor), path, most)
+        _check_kernel_file(descriptor, path)
     except BaseException:
         os.close(descriptor)
         raise
     return os.fdopen(descriptor, "rb")
+
+
+def _check_kernel_file(descriptor: int, path: Path | str) -> None:
+    """Refuses what only looks like a regular file: those of /proc and /sys, such as /proc/self/mem behind a link."""
+    if os.fstat(descriptor).st_dev in _of_kernel():
+        raise _refused(errno.EINVAL, "is not a regular file", path)
+
+
+@functools.cache
+def _of_kernel() -> frozenset[int]:
+    """The devices of the file systems in which the kernel makes up the contents of files."""
+    found = []
+    for place in ("/proc", "/sys"):
+        with contextlib.suppress(OSError):
+            found.append(Path(place).stat().st_dev)
+    return frozenset(found) - {Path("/").stat().st_dev}
 
 
 def _check(found: os.stat_result, path: Path | str, most: int | None) -> None:

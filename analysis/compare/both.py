@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from analysis import comparisons, load, summary
 from analysis.compare import descriptions, results
 from analysis.compare.certificates import of_certificates
 from analysis.compare.page import Compared
 from analysis.points import BySeed
 from analysis.statistics import CONFIDENCE
+from labs.documents import DocumentError
 from labs.record import Certificate, quantities
+from labs.record import summary as summaries
 from labs.record.quantities import metric_of
 
 MOST_LINES = 40
@@ -69,12 +69,13 @@ def by_seed(experiment: load.ExperimentResults, wanted: Sequence[str]) -> BySeed
 def _known(directory: Path) -> dict[int, dict[str, float]]:
     """Metrics of runs in summary.json, by number; empty where there is none that this version reads."""
     try:
-        found: dict[str, Any] = orjson.loads((directory / "summary.json").read_bytes())
-        if found["format"] != summary.FORMAT:
-            return {}
-        return {run["number"]: {name: each["value"] for name, each in run["metrics"].items()} for run in found["runs"]}
-    except (OSError, ValueError, KeyError, TypeError):
+        found = summaries.read(directory)
+    except (OSError, DocumentError):
         return {}
+    return {
+        run["number"]: {name: each["value"] for name, each in run["metrics"].items() if each["value"] is not None}
+        for run in found["runs"]
+    }
 
 
 def lines(found: Compared) -> list[str]:

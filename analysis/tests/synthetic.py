@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import orjson
 import polars as pl
 
 from labs.record import Certificate, MachineFacts, Row, Uncertainty, paths, tables, to_json
+from labs.record import summary as summaries
 from labs.record.experiment import FORMAT, STAGES, checksum
 from labs.record.paths import CrossedLink, CrossedPath
 
@@ -284,3 +286,9 @@ def links(
                 }
             )  # fmt: skip
     return rows
+
+
+def summary(directory: Path, points: Sequence[Mapping[str, Any]]) -> None:
+    """Writes a summary.json of these points, without runs."""
+    document = {"format": summaries.FORMAT, "status": "complete", "points": points, "runs": [], "beside": []}
+    (directory / summaries.FILE).write_bytes(orjson.dumps(document))

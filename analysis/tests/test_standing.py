@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-import orjson
 import pytest
 
 from analysis.standing import of_command, progress
+from analysis.tests import synthetic
 from generator.tests.origins import origin
 from labs.record.experiment import DOCUMENT, Entry, begin, to_json
 from labs.record.journal import Journal, RunChange
@@ -57,10 +57,10 @@ def test_the_journal_is_heeded(experiment: Path) -> None:
 
 def test_results_stand_beside_the_points_when_they_are_there(experiment: Path) -> None:
     def measured(mean: float) -> dict[str, object]:
-        return {"aggregate goodput": {"mean": mean, "low": None, "high": None, "unit": "bit/s"}}
+        return {"aggregate goodput": {"mean": mean, "low": None, "high": None, "n": 1, "unit": "bit/s"}}
 
-    points = [{"parameters": {"congestion": "bic"}, "metrics": measured(5e6)}]
-    (experiment / "summary.json").write_bytes(orjson.dumps({"points": points}))
+    point = {"parameters": {"congestion": "bic"}, "seeds": 1, "runs": [1], "complete": True, "normalised": {}}
+    synthetic.summary(experiment, [{**point, "metrics": measured(5e6)}])
     found = progress(experiment)
     assert found.metrics == ("aggregate goodput (Mbit/s)",)
     assert [point.results for point in found.points] == [("–",), ("5",)]

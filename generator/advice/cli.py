@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import click
-import orjson
 
 from generator import congestion
 from generator import scenario as scenarios
@@ -31,6 +30,7 @@ from labs.commands.group import composed
 from labs.commands.options import json_option, pass_context
 from labs.context import Context
 from labs.reading import read_bytes
+from labs.record import summary as summaries
 from labs.record.characterisation import Characterisation, from_json
 from labs.sheet import grid
 from labs.units import Duration, Size, UnitError, parse_volume
@@ -128,7 +128,7 @@ def advise_command(
     if not summary.exists():
         raise Refused(f"{directory}: no run was measured: ewan run --resume {directory} goes on")
     compare: Compare = composed(click.get_current_context(), "advice")["compare"]
-    places = ranking.ranked(orjson.loads(summary.read_bytes()), document["metric"], compare)
+    places = ranking.ranked(summaries.read(directory), document["metric"], compare)
     if as_json:
         context.reporter.emit(
             {**document, "directory": str(directory), "ranking": [dataclasses.asdict(place) for place in places]}

@@ -37,6 +37,7 @@ from labs.commands.options import Function, json_option, machines_option, pass_c
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import ROOT, Context
 from labs.record import disturbances, figures, host_facts, labels
+from labs.record import summary as summaries
 from labs.record.experiment import STAGES, Origin, StageName
 from labs.units import about
 
@@ -354,10 +355,9 @@ def circumstances() -> dict[str, Any]:
 def shown(context: Context, directory: Path, as_json: bool, every: bool = False) -> None:
     """What was found: a screen of it, or `every` metric, and where the rest is."""
     loaded = Experiment.load(directory)
-    path = directory / "summary.json"
-    if not path.exists():
+    if not (directory / summaries.FILE).exists():
         return
-    summary = orjson.loads(path.read_bytes())
+    summary = summaries.read(directory)
     if as_json:
         context.reporter.emit({"directory": str(directory), "status": loaded.document.status, "summary": summary})
         return

@@ -27,11 +27,12 @@ from generator.engine import stored
 from generator.engine.unit import now, results
 from labs import plan as plans
 from labs import rundir
+from labs.documents import DocumentError
 from labs.errors import UserError
 from labs.plan import Plan
 from labs.record import experiment as records
 from labs.record import journal
-from labs.record.experiment import DOCUMENT, INPUTS, Clock, Document, DocumentError, Entry, Origin, State
+from labs.record.experiment import DOCUMENT, INPUTS, Clock, Document, Entry, Origin, State
 from labs.record.journal import Change, LabChange, RunChange
 from labs.runtime.base import LabError
 from labs.runtime.locks import lock

@@ -26,7 +26,8 @@ from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, machines_option, pass_context
 from labs.commands.privileges import as_root
 from labs.context import Context
-from labs.reading import one_line
+from labs.reading import one_line, read_bytes
+from labs.record import summary as summaries
 from labs.record.experiment import Origin
 from labs.runtime.base import NAMES
 from labs.sheet import grid
@@ -120,7 +121,7 @@ def repeat(context: Context, before: Experiment, original: Path, directory: Path
 
     origin = Origin(**before.document.described(), **circumstances(), runtime=runtime, rerun_of=str(original))
     names = [name for name in (SCENARIO, SETTINGS) if (before.directory / name).exists()]
-    files = {name: (before.directory / name).read_bytes() for name in names}
+    files = {name: _kept(before.directory / name) for name in names}
     over = None if context.machines is None else context.cluster()
     prepared = preparation.prepare(
         fresh(),
@@ -133,14 +134,20 @@ def repeat(context: Context, before: Experiment, original: Path, directory: Path
     return engine.run(prepared, parts=parts, context=context, fresh=True)
 
 
+def _kept(path: Path) -> bytes:
+    try:
+        return read_bytes(path)
+    except OSError as error:
+        raise Refused(f"{path}: {error.strerror}") from None
+
+
 def compared(before: Experiment, now: Experiment, parts: Parts) -> list[compare.Comparison]:
     """What differs between an experiment and its repetition; nothing where one of the two has no results."""
     if before.virtual:
         return compare.virtual(before, now)
-    summaries = [each.directory / "summary.json" for each in (before, now)]
-    if not all(path.exists() for path in summaries):
+    if not all((each.directory / summaries.FILE).exists() for each in (before, now)):
         return []
-    first, second = (orjson.loads(path.read_bytes()) for path in summaries)
+    first, second = (summaries.read(each.directory) for each in (before, now))
     return compare.live(first, second, parts.welch)
 
 

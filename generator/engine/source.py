@@ -7,16 +7,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-import orjson
+from pydantic import Field
 
 from generator import scenario as scenarios
 from generator.scenario import Scenario
-from labs.reading import read_bytes, read_text
+from labs import documents
+from labs.documents import DocumentError
+from labs.reading import read_text
+from labs.record import STRICT
 from labs.runtime.base import LabError
 
 SCENARIO, SETTINGS = "scenario.yaml", "settings.json"
+_Path = Annotated[str, Field(pattern=r"\A/?[^\x00]+\z", max_length=4096)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """settings.json: what was asked for on the command line."""
+
+    __pydantic_config__ = STRICT
+
+    file: _Path
+    scale: str | None
+    settings: dict[str, str]
+    seeds: Annotated[int, Field(ge=1)] | None
+    machines: _Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +52,10 @@ def kept(directory: Path, remedy: str = "") -> Source:
     """The same where it must be there; LabError where it is missing or damaged, which ends with `remedy`."""
     try:
         found = of(directory)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise LabError(f"{directory}: {SCENARIO} or {SETTINGS} is damaged ({error}){remedy}") from None
+    except DocumentError as error:
+        raise LabError(f"{error}{remedy}") from None
+    except (OSError, ValueError) as error:
+        raise LabError(f"{directory / SCENARIO}: is damaged ({error}){remedy}") from None
     if found is None:
         raise LabError(f"{directory}: {SCENARIO} or {SETTINGS} is missing{remedy}")
     return found
@@ -47,7 +66,7 @@ def of(directory: Path) -> Source | None:
     text, asked = directory / SCENARIO, directory / SETTINGS
     if not (text.exists() and asked.exists()):
         return None
-    stored: dict[str, Any] = orjson.loads(read_bytes(asked))
-    scenario = scenarios.parse(read_text(text), Path(stored["file"]))
-    machines = Path(stored["machines"]) if "machines" in stored else None
-    return Source(scenario, stored["scale"], stored["settings"], stored["seeds"], machines)
+    stored = documents.read(_Settings, asked)
+    scenario = scenarios.parse(read_text(text), Path(stored.file))
+    machines = None if stored.machines is None else Path(stored.machines)
+    return Source(scenario, stored.scale, stored.settings, stored.seeds, machines)

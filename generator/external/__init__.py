@@ -6,6 +6,7 @@ a tool cannot do, and rows of FLOWS, SERIES and GOODPUT (labs/record/tables.py),
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,8 @@ import polars as pl
 
 from generator.external import ditg, iperf3, openmpi, udt
 from generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
-from generator.rows import Row, Rows, frame_of
+from generator.rows import WRONG, Row, Rows, bounded, frame_of
+from labs.reading import read_bytes
 from labs.runtime.base import LabError
 
 if TYPE_CHECKING:
@@ -132,17 +134,30 @@ def _rows(flow: dict[str, Any], entries: list[Any], directory: Path, series_ns: 
     tool = TOOLS[flow["generator"]]
     if len(entries) <= flow["command"]:
         return {"flows": [{**row, "error": f"{tool.name}: did not run"}]}
-    entry, server = entries[flow["command"]], flow["tool"].get("server")
+    entry = entries[flow["command"]]
     if flow["scheduled_ns"] is None:  # its turn came when other steps had ended
         row["scheduled_ns"] = entry["at_ns"]
     if entry["error"] is not None or entry["started_ns"] is None:
         return {"flows": [{**row, "error": entry["error"] or f"{tool.name}: was not started"}]}
+    wrong: Rows = {"flows": [{**row, "error": f"{tool.name}: its output has numbers that no measurement gives"}]}
+    try:
+        found = _of_tool(tool, flow, row, entries, directory, series_ns)
+        return (
+            found if all(bounded(those, table)[1] == 0 for table, those in found.items() if table in TABLES) else wrong
+        )
+    except (*WRONG, OSError, struct.error) as error:
+        why = f" ({error.strerror})" if isinstance(error, OSError) else ""
+        return {"flows": [{**row, "error": f"{tool.name}: its output is none of {tool.name}'s{why}"}]}
+
+
+def _of_tool(tool: Tool, flow: dict[str, Any], row: Row, entries: list[Any], directory: Path, series_ns: int) -> Rows:
+    entry, server = entries[flow["command"]], flow["tool"].get("server")
     return tool.rows(
         Output(
             flow=flow,
             row=row,
-            stdout=(directory / entry["out"]).read_bytes(),
-            stderr=(directory / entry["err"]).read_text(errors="replace"),
+            stdout=read_bytes(directory / entry["out"]),
+            stderr=read_bytes(directory / entry["err"]).decode(errors="replace"),
             directory=directory / entry["files"],
             started_ns=entry["started_ns"],
             series_ns=series_ns,

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 
 from generator.engine import cli as running
 from generator.engine import ending, engine, preparation, several
@@ -32,6 +31,7 @@ from labs.commands.group import composed
 from labs.commands.options import json_option, pass_context
 from labs.context import Context
 from labs.errors import UserError
+from labs.record import summary as summaries
 from labs.sheet import Sheet, grid
 from labs.units import NS_PER_SECOND, about
 
@@ -121,7 +121,7 @@ class Runner:
         if done.directory is None:
             return done.summary
         path = Path(done.directory) / "summary.json"
-        return orjson.loads(path.read_bytes()) if path.exists() else None
+        return summaries.read(path.parent) if path.exists() else None
 
     def _run(self, target: Target, wanted: Wanted, before: Done | None) -> Done:
         if wanted.scenario is None:

@@ -18,7 +18,9 @@ import polars as pl
 from generator.readers import captures, ditg, files, hops, iperf3, own, ping
 from generator.readers.call import calls
 from generator.readers.reader import Printed, Reader, Reading
-from generator.rows import Row, Rows, frame_of
+from generator.rows import WRONG, Row, Rows, bounded, frame_of
+from labs.documents import MOST_SHOWN
+from labs.reading import one_line, read_bytes
 from labs.record import tables
 from labs.record.own_tables import OwnTable
 
@@ -121,13 +123,31 @@ def _readings(entry: Mapping[str, Any], directory: Path, t0_unix_ns: int | None)
             continue
         output = directory / entry["out"]
         try:
-            if output.stat().st_size > MOST_OUTPUT_BYTES:
-                yield reader, Reading(problem=f"its output has more than {MOST_OUTPUT_BYTES >> 20} MiB")
-                continue
-            text = output.read_text(errors="replace")
+            text = read_bytes(output, MOST_OUTPUT_BYTES).decode(errors="replace")
         except OSError as error:
             yield reader, Reading(problem=f"its output is not readable ({error.strerror})")
             continue
-        reading = reader.read(Printed(text, found, entry["started_ns"], t0_unix_ns))
+        reading = _checked(reader, Printed(text, found, entry["started_ns"], t0_unix_ns))
         if reading is not None:
             yield reader, reading
+
+
+def _checked(reader: Reader, printed: Printed) -> Reading | None:
+    """What a reader finds, as far as the tables can hold it. An output may be anything: none of it is an error."""
+    try:
+        reading = reader.read(printed)
+    except WRONG:
+        return Reading(problem=f"its output is none of {reader.name}'s")
+    if reading is None:
+        return None
+    left_out = 0
+    for table, those in reading.rows.items():
+        reading.rows[table], beyond = bounded(those, table)
+        left_out += beyond
+    totals, beyond = bounded([reading.totals], "readings")
+    reading.totals = totals[0] if totals else {}
+    if left_out + beyond and reading.problem is None:
+        reading.problem = f"{left_out + beyond} of its rows have numbers that no measurement gives, and are left out"
+    if reading.problem is not None:
+        reading.problem = one_line(str(reading.problem), MOST_SHOWN)
+    return reading

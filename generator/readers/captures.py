@@ -6,6 +6,7 @@ what is not in them. python-pcapng reads the file; one that was cut short gives 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,9 @@ from pcapng import FileScanner, blocks
 from pcapng.exceptions import PcapngException
 
 from generator.readers import headers
+from generator.rows import WRONG
+from labs.documents import MOST_SHOWN
+from labs.reading import one_line, open_regular
 from labs.record import tables
 
 PART = "capture"
@@ -25,6 +29,7 @@ FILE = "packets.pcapng"
 """In the command's own directory."""
 MOST_PACKETS = 200_000
 """Of one capture that become rows; python-pcapng takes 80 us for each."""
+_LATEST_NS = 2**63
 _DIRECTIONS = {"inbound": "in", "outbound": "out"}
 
 
@@ -47,10 +52,11 @@ def read(entry: Mapping[str, Any], directory: Path, t0_unix_ns: int | None) -> C
         return Caught(problem="left no plain file")
     found = _Found()
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             found.read(file)
-    except (OSError, ValueError, KeyError, RuntimeError, PcapngException) as error:
-        found.say(f"is cut short after {len(found.frames)} packets ({str(error).splitlines()[0]})")
+    except (*WRONG, OSError, RuntimeError, MemoryError, struct.error, PcapngException) as error:
+        why = one_line(str(error), MOST_SHOWN) or type(error).__name__
+        found.say(f"is cut short after {len(found.frames)} packets ({why})")
     return Caught(found.table(entry["node"], t0_unix_ns), "; ".join(found.said) or None)
 
 
@@ -88,11 +94,14 @@ class _Found:
             self.say("has no end: the capture was killed")
 
     def _packet(self, block: Any) -> None:
+        time_ns, direction = (block.timestamp_high << 32) + block.timestamp_low, block.options["epb_flags"].inout
+        if time_ns >= _LATEST_NS or block.interface_id >= len(self.names):
+            raise ValueError("a packet is of no time, or of no interface of the file")
         self.frames.append(block.packet_data)
-        self.times_ns.append((block.timestamp_high << 32) + block.timestamp_low)
+        self.times_ns.append(time_ns)
         self.sizes.append(block.packet_len)
         self.interfaces.append(block.interface_id)
-        self.directions.append(_DIRECTIONS.get(block.options["epb_flags"].inout))
+        self.directions.append(_DIRECTIONS.get(direction))
 
     def _statistics(self, block: Any) -> None:
         self._ended = True

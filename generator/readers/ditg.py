@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from generator.readers.reader import Printed, Reader, Reading
+from generator.readers.reader import Printed, Reader, Reading, lines
 from generator.rows import Row
 from labs.units import NS_PER_SECOND
 
@@ -60,7 +60,7 @@ def _totals(rows: Sequence[Row]) -> Row:
 
 def _flows(text: str) -> Iterator[Row]:
     row: Row | None = None
-    for line in text.splitlines():
+    for line in lines(text):
         match = _FLOW.match(line)
         if match or _TOTAL in line or line.startswith(_HEAD):
             if row is not None:

@@ -17,7 +17,7 @@ from decimal import Decimal
 import orjson
 
 from generator.readers.call import Call
-from generator.readers.reader import Printed, Reader, Reading
+from generator.readers.reader import NUMBER, Printed, Reader, Reading, lines
 from generator.rows import Row
 from labs.units import NS_PER_MS, scale
 
@@ -31,21 +31,23 @@ _PERCENT = 100
 _HEADLINE = re.compile(r"traceroute to (\S+)")
 _HOP = re.compile(r"\s*(\d{1,3})\s+(\S.*)")
 _PART = re.compile(
-    r"(?P<lost>\*)|(?P<time>\d+(?:\.\d+)?) ?ms\b|\((?P<address>[^)\s]+)\)|[<\[][^>\]]*[>\]]|!\S*|(?P<host>\S+)"
+    rf"(?P<lost>\*)|(?P<time>{NUMBER}) ?ms\b|\((?P<address>[^)\s]+)\)|[<\[][^>\]]*[>\]]|!\S*|(?P<host>\S+)"
 )
-_TRACEPATH = re.compile(r"\s*(\d+)\??:\s+(?:(no reply)|(\S+)(?: \(([^)]+)\))?\s+(?:asymm\s+\d+\s+)?(\d+(?:\.\d+)?)ms)")
+_TRACEPATH = re.compile(
+    r"\s*(\d{1,6})\??:\s+(?:(no reply)|(\S+)(?: \(([^)]+)\))?\s+(?:asymm\s+\d+\s+)?(\d{1,12}(?:\.\d{1,12})?)ms)"
+)
 _TRACEPATH_WORDS = re.compile(r"Resume: pmtu|\?: \[LOCALHOST\]")
 _MTR_HEAD = re.compile(r"HOST: .*Loss%\s+Snt\s+Last\s+Avg\s+Best\s+Wrst\s+StDev\s*$")
 _MTR_HOP = re.compile(
     r"\s*(\d+)\.\|?(?:--)?\s+(?:AS\S+\s+)?(\S+)(?: \(([^)]+)\))?\s+([\d.]+)%?" + r"\s+([\d.]+)" * 6 + r"\s*$"
 )
-_MTR_RAW = re.compile(r"([xhpd]) (\d+) (\S+)(?: (\d+))?")
+_MTR_RAW = re.compile(r"([xhpd]) (\d{1,6}) (\S+)(?: (\d{1,12}))?")
 
 
 def traceroute(printed: Printed) -> Reading:
     """Of the traceroutes: a row for each probe; one without an answer has no address."""
     rows, target, counts = [], _target(printed.calls), Counter[tuple[str, int]]()
-    for line in printed.text.splitlines():
+    for line in lines(printed.text):
         if match := _HEADLINE.match(line):
             target = match[1]
         elif match := _HOP.match(line):
@@ -72,7 +74,7 @@ def _probes(ttl: int, text: str, target: str, counts: Counter[tuple[str, int]]) 
 def tracepath(printed: Printed) -> Reading:
     """Of tracepath: a row for each probe that it tells of."""
     rows, target, counts = [], _target(printed.calls), Counter[int]()
-    for line in printed.text.splitlines():
+    for line in lines(printed.text):
         if match := _TRACEPATH.match(line):
             ttl, lost, host, address, time = match.groups()
             counts[int(ttl)] += 1
@@ -93,8 +95,8 @@ def mtr(printed: Printed) -> Reading:
         rows = _mtr_csv(text, target)
     elif _MTR_RAW.match(text):
         rows = _mtr_raw(text, target)
-    elif any(_MTR_HEAD.match(line) for line in text.splitlines()):
-        rows = [_hop(target, *match.groups()[:-1]) for match in map(_MTR_HOP.match, text.splitlines()) if match]
+    elif any(_MTR_HEAD.match(line) for line in lines(text)):
+        rows = [_hop(target, *match.groups()[:-1]) for match in map(_MTR_HOP.match, lines(text)) if match]
         return _reading(rows, target, "", empty=True)
     else:
         return Reading(problem="its output is no report of mtr's: write mtr --report, without -o")
@@ -114,8 +116,8 @@ def _mtr_json(text: str, target: str) -> list[Row]:
 def _mtr_csv(text: str, target: str) -> list[Row]:
     keys = ("Hop", "Ip", "Loss%", "Snt", "Last", "Avg", "Best", "Wrst")
     try:
-        lines = [[line[key] for key in keys] for line in csv.DictReader(text.splitlines())]
-        return [_hop(target, ttl, host, None, *rest) for ttl, host, *rest in lines]
+        rows = [[line[key] for key in keys] for line in csv.DictReader(lines(text))]
+        return [_hop(target, ttl, host, None, *rest) for ttl, host, *rest in rows]
     except (ValueError, KeyError, TypeError, ArithmeticError, csv.Error):
         return []
 
@@ -146,7 +148,7 @@ def _mtr_raw(text: str, target: str) -> list[Row]:
     hosts: dict[int, tuple[str, str | None]] = {}
     answers: dict[str, int] = {}
     sent: list[tuple[int, str]] = []
-    for match in map(_MTR_RAW.match, text.splitlines()):
+    for match in map(_MTR_RAW.match, lines(text)):
         if match is None:
             continue
         kind, hop, value, sequence = match.groups()

@@ -17,7 +17,7 @@ from decimal import Decimal
 from itertools import zip_longest
 
 from generator.readers.call import Call
-from generator.readers.reader import Printed, Reader, Reading
+from generator.readers.reader import NUMBER, Printed, Reader, Reading, lines
 from generator.rows import Row
 from labs.units import NS_PER_MS, NS_PER_SECOND, scale
 
@@ -31,14 +31,15 @@ _NUMBERS = 1 << 16
 """A sequence number has 16 bits, and goes on from 0."""
 _DEFAULT_INTERVAL_S = 1.0
 _OPTIONS = "h?4bRT:6F:N:aABc:CdDe:fi:I:l:Lm:M:nOp:qQ:rs:S:t:UvVw:W:"
-_HEADER = re.compile(r"PING ([^\s(]+) ?\(.*?\)(:?)(?: from .*?:)? (\d+)(\(\d+\))? (?:data )?bytes")
+_HEADER = re.compile(r"PING ([^\s(]+) ?\(.*?\)(:?)(?: from .*?:)? (\d{1,10})(\(\d+\))? (?:data )?bytes")
 _REPLY = re.compile(
-    r"(?:\[(\d+)\.(\d{6})\] )?\d+ bytes from .+?: (?:icmp_)?seq=(\d+)(?: ident=\d+)? (?:ttl|hlim)=(\d+)"
-    r"(?: time(=|<)\s?(\d+(?:\.\d+)?) ?ms)?(.*)"
+    r"(?:\[(\d{1,10})\.(\d{6})\] )?\d+ bytes from .+?: (?:icmp_)?seq=(\d{1,10})(?: ident=\d+)? (?:ttl|hlim)=(\d{1,10})"
+    rf"(?: time(=|<)\s?({NUMBER}) ?ms)?(.*)"
 )
-_NO_REPLY = re.compile(r"(?:\[\d+\.\d+\] )?(?:no answer yet for |From .* )icmp_seq=(\d+)")
-_TOTALS = re.compile(r"(\d+) packets transmitted, (\d+) (?:packets )?received(?:, \+?(\d+) duplicates)?")
-_TIMES = re.compile(r"(?:rtt|round-trip) min/avg/max(?:/(?:mdev|stddev))? = ([\d.]+)/([\d.]+)/([\d.]+)")
+_NO_REPLY = re.compile(r"(?:\[\d+\.\d+\] )?(?:no answer yet for |From .* )icmp_seq=(\d{1,10})\b")
+_COUNT = r"(\d{1,12})"
+_TOTALS = re.compile(rf"{_COUNT} packets transmitted, {_COUNT} (?:packets )?received(?:, \+?{_COUNT} duplicates)?")
+_TIMES = re.compile(rf"(?:rtt|round-trip) min/avg/max(?:/(?:mdev|stddev))? = ({NUMBER})/({NUMBER})/({NUMBER})")
 
 
 class _Section:
@@ -118,7 +119,7 @@ def read(printed: Printed) -> Reading:
 
 def _sections(text: str) -> list[_Section]:
     result: list[_Section] = []
-    for line in text.splitlines():
+    for line in lines(text):
         if match := _HEADER.match(line):
             bsd = bool(match[2]) and match[4] is None
             result.append(_Section(match[1], int(match[3]), 0 if bsd else 1))

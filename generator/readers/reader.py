@@ -6,7 +6,7 @@ that say whose they are, and what there is to say of the reading itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from generator.readers.call import Call
@@ -32,6 +32,17 @@ class Reading:
     rows: Rows = field(default_factory=dict)
     totals: Row = field(default_factory=dict)
     problem: str | None = None
+
+
+NUMBER = r"\d{1,12}(?:\.\d{1,12})?"
+"""A time as programs print it, as a part of an expression. What has more digits is none."""
+LONGEST_LINE = 4096
+"""Characters. No tool prints a longer line, and expressions that search one take the square of its length."""
+
+
+def lines(text: str) -> Iterator[str]:
+    """The lines of an output, each cut off at `LONGEST_LINE`."""
+    return (line[:LONGEST_LINE] for line in text.splitlines())
 
 
 @dataclass(frozen=True, slots=True)

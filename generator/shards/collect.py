@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import orjson
 
 from generator.engine import ending, engine, preparation, stopping
 from generator.engine.executor import Nobody
@@ -24,6 +21,7 @@ from generator.shards import share
 from generator.shards.study import Record, Study
 from labs import rundir
 from labs.context import Context
+from labs.record import summary as summaries
 from labs.runtime.base import LabError
 
 MOST_NAMED = 12
@@ -94,7 +92,7 @@ def agreed(context: Context, study: Study, records: Sequence[Record]) -> Version
 
 def next_round(study: Study, experiment: Experiment, stop: Stop, parts: Parts, result: Collected) -> None:
     """Writes the further runs that the stop rule wants; their number, and how far it is, into the result."""
-    summary: dict[str, Any] = orjson.loads((experiment.directory / "summary.json").read_bytes())
+    summary = summaries.read(experiment.directory)
     values = stopping.values(summary, stop.metric)
     if not any(values.values()):
         raise LabError(f'stop: no run has a "{stop.metric}": name a metric that its flows have')

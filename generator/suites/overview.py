@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import orjson
 import polars as pl
 
 from generator.engine.experiment import Experiment
 from generator.suites.application import RESPONSES_IN_TIME
 from generator.suites.applications import APPLICATIONS
+from labs.record import summary as summaries
 from labs.record import tables
 from labs.units import about
 from labs.units.shown import with_interval
@@ -55,10 +55,9 @@ class Suite:
         return [row for app, directory in self.experiments.items() for row in self._of(app, directory)]
 
     def _of(self, app: str, directory: Path) -> list[OverviewRow]:
-        path = directory / "summary.json"
-        if not path.exists():
+        if not (directory / summaries.FILE).exists():
             return []
-        summary = orjson.loads(path.read_bytes())
+        summary = summaries.read(directory)
         rows: dict[tuple[str, str], OverviewRow] = {}
         for point in summary["points"]:
             control = str(point["parameters"].get("congestion", self.reference))

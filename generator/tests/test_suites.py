@@ -7,9 +7,9 @@ from fractions import Fraction as Exact
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
+from analysis.tests import synthetic
 from generator import scenario
 from generator.engine.experiment import Experiment
 from generator.suites import applications as package
@@ -321,9 +321,10 @@ def test_an_application_that_says_too_little_is_named(changes: dict[str, Any], s
 
 def test_the_overview_has_the_rows_of_each_application(tmp_path: Path) -> None:
     """The share of responses in time stands where the application's overview has it."""
-    metrics = {name: {"mean": 1e9} for name in APPLICATIONS["WM"].overview}
-    point = {"parameters": {"congestion": "reno"}, "metrics": metrics, "normalised": {}}
-    (tmp_path / "summary.json").write_bytes(orjson.dumps({"points": [point]}))
+    interval = {"mean": 1e9, "low": None, "high": None, "n": 1, "unit": "ns"}
+    metrics = dict.fromkeys(APPLICATIONS["WM"].overview, interval)
+    point = {"parameters": {"congestion": "reno"}, "seeds": 1, "runs": [1], "complete": True, "normalised": {}}
+    synthetic.summary(tmp_path, [{**point, "metrics": metrics}])
     Experiment.create(tmp_path, origin(), "virtual").save()
     rows = overview.Suite({"WM": tmp_path}, ("reno",), "reno", 10**9).rows()
     assert [row.metric for row in rows] == list(APPLICATIONS["WM"].overview)

@@ -17,6 +17,9 @@ from typing import Any, Literal
 import orjson
 from pydantic import ConfigDict
 
+from labs import documents
+from labs.documents import DocumentError
+
 CERTIFICATE_FORMAT = "ewan-certificate/2"
 OLDER_FORMATS = ("ewan-certificate/1",)
 CERTIFICATE_FILE = "certificate.json"
@@ -33,6 +36,7 @@ GRAVITY: tuple[Verdict, ...] = ("outside", "not decidable", "ok", "shown", "not 
 Policy = Literal["strict", "default", "teaching"]
 """How a certificate is judged: `strict` wants each value inside its tolerance for sure, `default` none outside for
 sure, `teaching` the same with wide tolerances."""
+STRICT = ConfigDict(extra="forbid", strict=True)
 CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 COVERAGE_FACTOR = 2.0
 """k: the expanded uncertainty is so many standard ones. It holds the true value in about 95 % of all cases."""
@@ -42,7 +46,7 @@ COVERAGE_FACTOR = 2.0
 class MachineFacts:
     """The machine (or the virtual kernel): what a measurement depends on, apart from the plan."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+    __pydantic_config__ = STRICT
 
     kernel: str
     machine: str
@@ -58,6 +62,8 @@ class MachineFacts:
 class Uncertainty:
     """Of a measured value, in its unit: the standard uncertainty by source, and the expanded one (GUM, JCGM 100)."""
 
+    __pydantic_config__ = STRICT
+
     components: dict[str, float]
     expanded: float
     """U = `coverage_factor` × the root of the sum of squares."""
@@ -67,6 +73,8 @@ class Uncertainty:
 @dataclass(frozen=True, slots=True)
 class Row:
     """One comparison. Values are in `unit` (ns, bit/s, bytes, ppb, ratio or count); None: there is no such value."""
+
+    __pydantic_config__ = STRICT
 
     link: str
     direction: str
@@ -91,7 +99,7 @@ class Emulating:
     """A machine of a lab that stretches over several. `link_cpus`: of its links' spinners; `host_cpus`: where its nodes
     run; `load`: what else it did while the links were measured, as `Certificate.machine` has it of a lab on one."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+    __pydantic_config__ = STRICT
 
     facts: MachineFacts
     link_cpus: tuple[int, ...]
@@ -111,6 +119,8 @@ class Certificate:
     In the virtual clock `host` tells of the virtual kernel, `time` is empty and `elapsed_ns` is virtual: nothing
     depends on the machine.
     """
+
+    __pydantic_config__ = STRICT
 
     plan_sha256: str
     lab: str
@@ -151,34 +161,20 @@ def to_json(certificate: Certificate) -> bytes:
 
 
 def from_json(text: bytes) -> Certificate:
-    """Raises ValueError for another format or unknown keys."""
-    fields = orjson.loads(text)
+    """Raises DocumentError, a ValueError, for another format, unknown or missing keys, and values of a wrong type."""
+    fields = documents.json_of(text, "certificate")
     if not isinstance(fields, dict):
-        raise ValueError("not a certificate: no JSON object")
+        raise DocumentError("not a certificate: no JSON object")
     if fields.get("format") in OLDER_FORMATS:
-        raise ValueError(
+        raise DocumentError(
             f"an older version made it (format {fields['format']}, this version reads {CERTIFICATE_FORMAT}): "
             "measure the lab again with ewan verify, or run its experiment once more"
         )
     if fields.get("format") != CERTIFICATE_FORMAT:
-        raise ValueError(f"format is {fields.get('format')!r}, this version reads {CERTIFICATE_FORMAT!r}")
+        said = repr(fields.get("format"))[: documents.MOST_SHOWN]
+        raise DocumentError(f"format is {said}, this version reads {CERTIFICATE_FORMAT!r}")
     fields.pop("passed", None)
-    try:
-        host, rows = MachineFacts(**fields.pop("host")), tuple(_row(row) for row in fields.pop("rows"))
-        machines = {name: _emulating(each) for name, each in fields.pop("machines", {}).items()}
-        return Certificate(host=host, rows=rows, machines=machines, **fields)
-    except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError(f"not a certificate: {error}") from None
-
-
-def _emulating(fields: dict[str, Any]) -> Emulating:
-    facts, links, hosts = MachineFacts(**fields.pop("facts")), fields.pop("link_cpus"), fields.pop("host_cpus")
-    return Emulating(facts=facts, link_cpus=tuple(links), host_cpus=tuple(hosts), **fields)
-
-
-def _row(fields: dict[str, Any]) -> Row:
-    known = fields.pop("uncertainty", None)
-    return Row(**fields, uncertainty=None if known is None else Uncertainty(**known))
+    return documents.checked(Certificate, fields, "not a certificate")
 
 
 def host_facts(versions: dict[str, str]) -> MachineFacts:

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from labs.reading import read_bytes
-from labs.record import CERTIFICATES_FOLDER, MachineFacts
+from labs.documents import MOST_SHOWN, DocumentError, first_wrong
+from labs.reading import open_regular, read_bytes
+from labs.record import CERTIFICATES_FOLDER, STRICT, MachineFacts
 from labs.record.demand import Demand
 
 FORMAT = "ewan-experiment/2"
@@ -27,12 +28,10 @@ OLDER = ("ewan-experiment/1",)
 DOCUMENT = "experiment.json"
 INPUTS = ("plan.json", "program.json", "schedule.json")
 """Of each run: what it executes."""
-MOST_SHOWN = 80  # characters of a value that is wrong
 MOST_BYTES = 1 << 30
 """Of the document: of 100,000 runs that leave fourteen files each it has 220 MB."""
 _REMEDY = "take it from the experiment's archive"
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATACLASS
-_STRICT = ConfigDict(extra="forbid", strict=True)
 
 Clock = Literal["live", "virtual"]
 Status = Literal["waiting", "complete", "incomplete", "failed"]
@@ -52,12 +51,8 @@ STAGES: dict[StageName, str] = {
 """Those of NXE (Guillier and Vicat-Blanc Primet), in order; how each is shown, by the word that names it."""
 
 
-class DocumentError(ValueError):
-    """Why a file is no experiment that this version reads, in one line that begins with its path."""
-
-
 class _Model(BaseModel):
-    model_config = _STRICT
+    model_config = STRICT
 
 
 class Stage(_Model):
@@ -79,7 +74,7 @@ class Deployed(_Model):
 class Entry:
     """A run: which, and what became of it. `verified`: its certificate passed; None: there is none yet."""
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
 
     number: int
     name: str
@@ -272,43 +267,12 @@ def _refused(text: bytes, path: Path, error: ValidationError) -> str:
         )
     if found != FORMAT:
         return f"{path}: format is {repr(found)[:MOST_SHOWN]}, this version reads {FORMAT!r}"
-    return f"{path}: not an experiment: {_first(error)}: {_REMEDY}"
-
-
-def _first(error: ValidationError) -> str:
-    """The first thing that is wrong, by the name of its key."""
-    wrong = error.errors(include_url=False)[0]
-    *outer, last = wrong["loc"] or ("",)
-    match wrong["type"]:
-        case "missing":
-            return f"{_where(outer)}has no key {str(last)!r}"
-        case "extra_forbidden" | "unexpected_keyword_argument":
-            return f"{_where(outer)}has an unknown key {str(last)[:MOST_SHOWN]!r}"
-        case "value_error":
-            return str(wrong["ctx"]["error"])
-        case "literal_error":
-            is_key = last == "[key]"
-            what = f"{_where(outer[:-1])}has an unknown key" if is_key else f"{_name([*outer, last])} is"
-            return f"{what} {repr(wrong['input'])[:MOST_SHOWN]}, not {wrong['ctx']['expected']}"
-    parts = [*outer, last]
-    if parts[-1] in ("str", "int"):  # pydantic's word for a member of a union
-        parts.pop()
-    return f"{_name(parts)} is {repr(wrong['input'])[:MOST_SHOWN]}"
-
-
-def _where(parts: list[int | str]) -> str:
-    return f"{_name(parts)} " if parts else ""
-
-
-def _name(parts: list[int | str]) -> str:
-    """`runs[0].number`."""
-    name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
-    return name.removeprefix(".")[:MOST_SHOWN]
+    return f"{path}: not an experiment: {first_wrong(error)}: {_REMEDY}"
 
 
 def checksum(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal digits."""
-    with path.open("rb") as file:
+    """SHA-256 of a regular file's bytes, in hexadecimal digits; OSError for what is none."""
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -327,7 +291,10 @@ def damage(directory: Path, name: str, files: Mapping[str, str]) -> str:
     """What is wrong with a file of an experiment; empty where its bytes are those that were recorded, and where it is
     neither there nor recorded."""
     path = directory / name
-    return _damage(directory, name, files, checksum(path) if path.exists() and name in files else None)
+    try:
+        return _damage(directory, name, files, checksum(path) if path.exists() and name in files else None)
+    except OSError as error:
+        return f"{path}: {error.strerror}: {_remedy(directory, name)}"
 
 
 def intact(directory: Path, name: str, files: Mapping[str, str]) -> bytes | None:

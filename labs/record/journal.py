@@ -16,6 +16,7 @@ from pathlib import Path
 import orjson
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, field_validator
 
+from labs.documents import DocumentError
 from labs.reading import read_bytes
 from labs.record import MachineFacts
 from labs.record.experiment import (
@@ -23,7 +24,6 @@ from labs.record.experiment import (
     MOST_BYTES,
     Deployed,
     Document,
-    DocumentError,
     Entry,
     from_json,
     inside,

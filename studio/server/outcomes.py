@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from analysis import circumstances, disturbed, load, plotting, report, summary, tabulated
 from analysis.compare import both, page
 from analysis.figures import asked
@@ -23,7 +21,9 @@ from analysis.figures.style import STYLES
 from analysis.rows import MOST_CERTIFICATES, few, left_out
 from calibration import report as certificates
 from labs import rundir
+from labs.documents import DocumentError
 from labs.record import figures, quantities
+from labs.record import summary as summaries
 from labs.record.figures import FigureSpec
 
 MOST_RUNS = 500
@@ -94,10 +94,9 @@ LABELS = ("name", "tags", "note")
 def _summary(place: Path) -> Data | None:
     """summary.json; None where there is none that this version reads: the report makes it."""
     try:
-        found: Data = orjson.loads((place / "summary.json").read_bytes())
-    except (OSError, ValueError):
+        return summaries.read(place)
+    except (OSError, DocumentError):
         return None
-    return found if isinstance(found, dict) and found.get("format") == summary.FORMAT else None
 
 
 def _labelled(experiment: load.ExperimentResults, name: str, numbers: Sequence[int]) -> Data:
@@ -140,7 +139,7 @@ def certificate(directory: str, name: str) -> Data:
         "circumstances": certificates.circumstances(found),
         "advice": certificates.advice(found),
         "columns": list(certificates.HEADINGS),
-        "rows": [list(row) for row in certificates.table(found)],
+        "rows": [list(certificates.cells(row)) for row in found.rows],
     }
 
 

@@ -1,0 +1,92 @@
+"""summary.json as a type: what analysis writes of an experiment, and everybody else reads.
+
+In: an experiment's directory. Out: the document, of which all keys that are used by others than analysis are checked;
+or DocumentError.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, NotRequired, cast
+
+from pydantic import ConfigDict
+from typing_extensions import TypedDict
+
+from labs import documents
+
+FORMAT = "ewan-summary/1"
+FILE = "summary.json"
+MOST_BYTES = 1 << 30
+_OPEN = ConfigDict(extra="allow", strict=True)
+
+
+class Measured(TypedDict):
+    """A metric of a run, in `unit`."""
+
+    __pydantic_config__ = _OPEN  # type: ignore[misc]
+
+    value: float | None
+
+
+class OfRun(TypedDict):
+    """A run with its metrics by their names."""
+
+    __pydantic_config__ = _OPEN  # type: ignore[misc]
+
+    number: int
+    status: str
+    metrics: dict[str, Measured]
+
+
+class Mean(TypedDict):
+    """A metric of a point: its mean, with the bounds of its confidence interval."""
+
+    __pydantic_config__ = _OPEN  # type: ignore[misc]
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int
+    unit: str
+
+
+class Ratio(TypedDict):
+    """A metric of a point by that of the reference."""
+
+    __pydantic_config__ = _OPEN  # type: ignore[misc]
+
+    ratio: float | None
+    low: float | None
+    high: float | None
+
+
+class Point(TypedDict):
+    """The runs of one set of parameters."""
+
+    __pydantic_config__ = _OPEN  # type: ignore[misc]
+
+    parameters: dict[str, str | int]
+    seeds: int
+    runs: list[int]
+    complete: bool
+    metrics: dict[str, Mean]
+    normalised: dict[str, Ratio]
+    beyond: NotRequired[dict[str, list[int]]]
+    steps: NotRequired[dict[str, dict[str, Mean]]]
+
+
+class Summary(TypedDict):
+    """summary.json."""
+
+    __pydantic_config__ = _OPEN  # type: ignore[misc]
+
+    format: Literal["ewan-summary/1"]
+    status: str
+    points: list[Point]
+    runs: list[OfRun]
+    beside: list[dict[str, Any]]
+
+
+def read(directory: Path) -> dict[str, Any]:
+    """The summary in an experiment's directory; DocumentError for what is none, OSError where there is no file."""
+    return cast(dict[str, Any], documents.read(Summary, directory / FILE, MOST_BYTES))
