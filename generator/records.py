@@ -12,14 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, cast
 
-import orjson
 import polars as pl
 from polars.exceptions import PolarsError
+from pydantic import ConfigDict, Field
+from typing_extensions import TypedDict
 
 from generator import external, readers
 from generator.rows import Row, frame_of
+from labs import documents
+from labs.documents import DocumentError
 from labs.record import disturbances, own_tables, tables
 from labs.record.disturbances import Disturbance
 from labs.units import NS_PER_SECOND
@@ -43,12 +46,46 @@ CONNECTED = ("bulk", "requests")
 _BACKWARD = 1
 
 
+_MOST_NS = 10**17
+_Instant = Annotated[int, Field(ge=0, le=_MOST_NS)]
+
+
+class _Lost(TypedDict):
+    """lost.json: from when after T0, and until when, a machine of the lab was missing."""
+
+    __pydantic_config__ = ConfigDict(extra="allow", strict=True)  # type: ignore[misc]
+
+    at_ns: _Instant
+    until_ns: _Instant
+
+
+class _OfFlow(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="allow", strict=True)  # type: ignore[misc]
+
+    flow: int
+    part: int
+    error: str | None
+
+
+class _Traffic(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="allow", strict=True)  # type: ignore[misc]
+
+    flows: list[_OfFlow]
+
+
 def collect(directory: Path, schedule: Mapping[str, Any], request: Mapping[str, Any] | None) -> str | None:
     """Writes the tables; gives the first error of a flow, None: there is none. `request`: the run's traffic request.
 
     A table whose source is not there is left as it is: cleaning takes the sources away. ValueError for records that
-    are not whole.
+    are not whole, or not what their writers write.
     """
+    try:
+        return _collect(directory, schedule, request)
+    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        raise ValueError(f"{directory}: a record is damaged ({type(error).__name__} {error})") from None
+
+
+def _collect(directory: Path, schedule: Mapping[str, Any], request: Mapping[str, Any] | None) -> str | None:
     result: dict[str, pl.DataFrame] = {}
     numbers = {flow["request"]: flow["number"] for flow in schedule["flows"] if flow.get("request") is not None}
     for name, (table, _) in SOURCES.items():
@@ -81,7 +118,7 @@ def disturbed(directory: Path) -> tuple[list[Disturbance], int] | None:
 def lost_seconds(directory: Path) -> list[int]:
     """The seconds after T0 for which a machine of the lab was missing, that was lost; none where none was."""
     try:
-        told = orjson.loads((directory / "lost.json").read_bytes())
+        told = documents.read(_Lost, directory / "lost.json")
     except FileNotFoundError:
         return []
     first = told["at_ns"] // NS_PER_SECOND
@@ -96,10 +133,9 @@ def _latest(directory: Path, table: str) -> pl.DataFrame:
 def traffic_records(path: Path) -> list[Row]:
     """What the generator wrote of each flow; nothing where it did not come to that, or not to its end."""
     try:
-        result: list[Row] = orjson.loads(path.read_bytes())["flows"]
-    except (FileNotFoundError, KeyError, orjson.JSONDecodeError):
+        return cast(list[Row], documents.read(_Traffic, path)["flows"])
+    except (FileNotFoundError, NotADirectoryError, DocumentError):
         return []
-    return result
 
 
 def flow_rows(

@@ -6,12 +6,13 @@ In: the command line. Out: tables, JSON with --json; exit status 1 where a check
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 import orjson
@@ -150,7 +151,23 @@ def simulate_command(context: Context, model: str, ports: str, address: str, wir
         cpu = max(os.sched_getaffinity(0))
         with simulator.simulated(node_binary(context.binary), Path(folder), model, names, table, cpu) as box:
             context.reporter.console.print(f"{model}: ports {names[0]} and {names[1]}, commands at {address}")
-            simulator.serve(box, address, delay_s, sys.stdin.fileno())
+            called = context.environment.get("SUDO_UID", "")
+            owner = int(called) if called.isdecimal() else None
+            simulator.serve(box, address, delay_s, _commands_from(sys.stdin), owner)
+            context.reporter.tell("standard input has ended, and so has the box: give it </dev/null to have it stay")
+
+
+def _commands_from(stream: TextIO | None) -> int | None:
+    """The descriptor of standard input where somebody may write: a terminal or a pipe. None for /dev/null, a file, or
+    none at all, as a program in the background has: the box stays then."""
+    if stream is None:
+        return None
+    with suppress(ValueError, OSError):
+        number = stream.fileno()
+        kind = os.fstat(number).st_mode
+        if os.isatty(number) or stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind):
+            return number
+    return None
 
 
 def _starter(context: Context, program: str) -> Callable[[], Driver]:

@@ -148,12 +148,13 @@ def _ip(*words: str) -> None:
         raise UserError(f"the simulated box: ip {' '.join(words)}: {done.stderr.strip()}")
 
 
-def serve(box: Box, address: str, delay_s: float = 0.0, told: int | None = 0) -> None:
+def serve(box: Box, address: str, delay_s: float = 0.0, told: int | None = 0, owner: int | None = None) -> None:
     """Answers on the command line at `address` until it is told nothing more: `told` is a descriptor that ends.
 
-    `unix:/path` is a socket, `/path` a symbolic link to a serial line. `delay_s`: of each answer.
+    `unix:/path` is a socket, `/path` a symbolic link to a serial line. `delay_s`: of each answer. `owner`: the user who
+    may open it besides root, as drivers run as whoever called sudo.
     """
-    with _channel(address) as channel:
+    with _channel(address, owner) as channel:
         rest = b""
         while True:
             ready = select.select([*channel.readable(), *([] if told is None else [told])], [], [])[0]
@@ -221,8 +222,14 @@ class _Channel:
                 self._stream.sendall(text)
 
 
+def _keep_for(path: Path, owner: int | None) -> None:
+    path.chmod(0o600)
+    if owner is not None:
+        os.chown(path, owner, -1, follow_symlinks=False)
+
+
 @contextmanager
-def _channel(address: str) -> Iterator[_Channel]:
+def _channel(address: str, owner: int | None) -> Iterator[_Channel]:
     path = Path(address.removeprefix("unix:"))
     if not path.is_absolute():
         raise UserError(f"{address}: write unix:/path for a socket, or /path for a serial line")
@@ -231,7 +238,7 @@ def _channel(address: str) -> Iterator[_Channel]:
     if address.startswith("unix:"):
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(path))
-            path.chmod(0o666)  # as a device is for those who are in its group
+            _keep_for(path, owner)
             listener.listen()
             try:
                 yield _Channel(listener, None)
@@ -241,7 +248,7 @@ def _channel(address: str) -> Iterator[_Channel]:
     ours, theirs = pty.openpty()
     try:
         tty.setraw(theirs)
-        Path(os.ttyname(theirs)).chmod(0o666)
+        _keep_for(Path(os.ttyname(theirs)), owner)
         path.symlink_to(os.ttyname(theirs))
         yield _Channel(None, ours)
     finally:

@@ -8,12 +8,14 @@ is given, nothing else, and no more than a limit: archives come from others.
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import stat
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -43,6 +45,10 @@ _FILE_MODE = 0o644
 MOST_UNPACKED = 4 << 30
 MOST_MEMBERS = 2_000_000
 """Files of an archive: those of 100,000 runs are fewer."""
+FEW_MEMBERS, MEMBER_BYTES = 10_000, 64
+"""An archive has no more files than the first, and one for so many of its own bytes: those of runs take more."""
+SMALL_BYTES, MOST_RATIO = 64 << 20, 1000
+"""Unpacked it has no more bytes than the first, and so many times its own: JSON of runs compresses less."""
 MOST_DIRECTORY = 16 << 20
 """Bytes of the list of a .zip's members, which zipfile reads into memory whole; those of 10,000 runs take less."""
 _ZIP_BEGINS = b"PK\x03\x04"
@@ -61,11 +67,15 @@ class _Bounded(io.RawIOBase):
         content = self._stream.read(size)
         self.used += len(content)
         if self.used > self._most:
-            raise LabError(
-                f"{self._archive}: is larger than {self._most >> 20} MiB unpacked: if it is an archive of an "
-                f"experiment, unpack it where there is room (tar --zstd -xf, unzip), and name the directory"
-            )
+            raise _too_large(self._archive, self._most)
         return content
+
+
+def _too_large(archive: Path, most: int) -> LabError:
+    return LabError(
+        f"{archive}: is larger than {most >> 20} MiB unpacked: if it is an archive of an experiment, unpack it where "
+        "there is room (tar --zstd -xf, unzip), and name the directory"
+    )
 
 
 class _Listed:
@@ -134,9 +144,15 @@ def unpack(archive: Path, place: Path) -> Path:
         place.mkdir(parents=True, exist_ok=True)
         most = min(MOST_UNPACKED, shutil.disk_usage(place).free // 2)
         with open_regular(archive) as file:
-            begins = file.read(len(_ZIP_BEGINS))
-            file.seek(0)
-            (_unzip if begins == _ZIP_BEGINS else _untar)(file, archive, place, most)
+            begins, size = file.read(len(_ZIP_BEGINS)), os.fstat(file.fileno()).st_size
+            bound = min(most, SMALL_BYTES + MOST_RATIO * size)
+            limits = _Limits(archive, place, bound, FEW_MEMBERS + size // MEMBER_BYTES)
+            each = _of_zip if begins == _ZIP_BEGINS else _of_tar
+            for write in (False, True):  # all of it is looked at before the first file is written
+                file.seek(0)
+                for target, source in each(file, limits):
+                    if write:
+                        _put(source, target)
     except (zstandard.ZstdError, tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise _no_archive(archive, error) from None
     except (ValueError, OverflowError, RecursionError, NotImplementedError, RuntimeError) as error:
@@ -154,41 +170,64 @@ def _no_archive(archive: Path, error: Exception) -> LabError:
     return LabError(f"{archive}: is no archive of an experiment, or not whole ({error})")
 
 
-def _untar(file: IO[bytes], archive: Path, place: Path, most: int) -> None:
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """Of the archive that is unpacked into `place`: bytes in all, and members."""
+
+    archive: Path
+    place: Path
+    most_bytes: int
+    most_members: int
+
+    def check(self, number: int, known_bytes: int = 0) -> None:
+        """LabError for a member, counted from 0, that is one too many, or by whose end there are too many bytes."""
+        if number >= min(self.most_members, MOST_MEMBERS):
+            raise LabError(
+                f"{self.archive}: holds more than {number} files, too many for its size: it is no archive of an "
+                "experiment"
+            )
+        if known_bytes > self.most_bytes:
+            raise _too_large(self.archive, self.most_bytes)
+
+    def target(self, name: str, plainly: bool) -> Path:
+        """Where a member goes."""
+        return _target(name, plainly, self.archive, self.place)
+
+
+_Members = Iterator[tuple[Path, "IO[bytes] | io.RawIOBase | None"]]
+"""Where each member goes, and its contents; None: a directory."""
+
+
+def _of_tar(file: IO[bytes], limits: _Limits) -> _Members:
     with (
-        zstandard.ZstdDecompressor().stream_reader(file) as plain,
-        tarfile.open(fileobj=_Bounded(plain, most, archive), mode="r|", tarinfo=Member) as tar,
+        zstandard.ZstdDecompressor().stream_reader(file, closefd=False) as plain,
+        tarfile.open(fileobj=_Bounded(plain, limits.most_bytes, limits.archive), mode="r|", tarinfo=Member) as tar,
     ):
         number = 0
         while (member := tar.next()) is not None:
             tar.members = []  # type: ignore[attr-defined]  # all of them would stay in memory
-            _few(number, archive)
-            number += 1
             plainly = member.isdir() or (member.isreg() and not member.issparse())
-            target = _target(member.name, plainly, archive, place)
-            source = None if member.isdir() else tar.extractfile(member)
-            _put(source, target)
+            target = limits.target(member.name, plainly)
+            limits.check(number, member.size)
+            number += 1
+            yield target, None if member.isdir() else tar.extractfile(member)
 
 
-def _unzip(file: IO[bytes], archive: Path, place: Path, most: int) -> None:
-    used = 0
+def _of_zip(file: IO[bytes], limits: _Limits) -> _Members:
+    used = known = 0
     with zipfile.ZipFile(_Listed(file)) as packed:
         for number, member in enumerate(packed.infolist()):
-            _few(number, archive)
+            known += member.file_size
+            limits.check(number, known)
             kind = stat.S_IFMT(member.external_attr >> 16)
-            target = _target(member.filename, kind in (0, stat.S_IFREG, stat.S_IFDIR), archive, place)
+            target = limits.target(member.filename, kind in (0, stat.S_IFREG, stat.S_IFDIR))
             if member.is_dir():
-                _put(None, target)
+                yield target, None
                 continue
             with packed.open(member) as content:
-                bounded = _Bounded(content, most, archive, used)
-                _put(bounded, target)
+                bounded = _Bounded(content, limits.most_bytes, limits.archive, used)
+                yield target, bounded
                 used = bounded.used
-
-
-def _few(number: int, archive: Path) -> None:
-    if number >= MOST_MEMBERS:
-        raise LabError(f"{archive}: holds more than {MOST_MEMBERS} files: it is no archive of an experiment")
 
 
 def _target(name: str, plainly: bool, archive: Path, place: Path) -> Path:

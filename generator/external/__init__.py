@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import polars as pl
 
+from generator import commands as commands_of
 from generator.external import ditg, iperf3, openmpi, udt
 from generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
 from generator.rows import WRONG, Row, Rows, bounded, frame_of
@@ -114,8 +114,8 @@ def rows(document: dict[str, Any], directory: Path) -> dict[str, pl.DataFrame]:
     """
     result: dict[str, list[pl.DataFrame]] = {table: [frame_of((), table)] for table in TABLES}
     flows = [flow for flow in document["flows"] if flow["generator"] != _OWN]
-    path = directory / "commands.json"
-    entries = orjson.loads(path.read_bytes())["commands"] if flows and path.exists() else []
+    found = commands_of.read(directory) if flows else None
+    entries = found["commands"] if found is not None else []
     for flow in flows:
         for table, those in _rows(flow, entries, directory, document["series_ns"]).items():
             if table not in result:

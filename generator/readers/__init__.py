@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import orjson
 import polars as pl
 
+from generator import commands as commands_of
 from generator.readers import captures, ditg, files, hops, iperf3, own, ping
 from generator.readers.call import calls
 from generator.readers.reader import Printed, Reader, Reading
@@ -46,10 +46,9 @@ def results(document: Mapping[str, Any], directory: Path) -> Results:
     `document` is schedule.json, `directory` has commands.json and commands/.
     """
     told = [each for each in document.get("commands", []) if each["part"] in _READ]
-    path = directory / "commands.json"
-    if not told or not path.exists():
+    commands = commands_of.read(directory) if told else None
+    if commands is None:
         return Results()
-    commands = orjson.loads(path.read_bytes())
     # Over several machines each command has that of its own machine's clock.
     common_ns: int | None = commands.get("t0_unix_ns")
     rows: Rows = {table: [] for table in TABLES}

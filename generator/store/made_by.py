@@ -14,6 +14,7 @@ import polars as pl
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = (
+    "generator/commands.py",
     "generator/records.py",
     "generator/rows.py",
     "generator/external",

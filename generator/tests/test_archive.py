@@ -177,3 +177,32 @@ def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.tar.zst")
     with pytest.raises(LabError, match="is not a regular file"):
         archive.unpack(tmp_path / "x.tar.zst", tmp_path)
+
+
+@pytest.mark.parametrize("what", ["members", "zeros"])
+def test_members_and_zeros_without_end_are_refused_before_anything_is_written(tmp_path: Path, what: str) -> None:
+    empty = ((f"x/{each}", b"") for each in range(2 * archive.FEW_MEMBERS))
+    members = empty if what == "members" else [("x/zeros", bytes(archive.SMALL_BYTES + (20 << 20)))]
+    path, place = tmp_path / "x.tar.zst", tmp_path / "place"
+    with (
+        path.open("wb") as file,
+        zstandard.ZstdCompressor(level=3).stream_writer(file) as squeezed,
+        tarfile.open(fileobj=squeezed, mode="w|") as tar,
+    ):
+        for name, content in members:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    with pytest.raises(LabError, match=r"too many for its size|is larger than .* MiB unpacked"):
+        archive.unpack(path, place)
+    assert not list(place.iterdir())
+
+
+def test_a_member_that_leads_out_at_the_end_leaves_nothing_written(tmp_path: Path) -> None:
+    path, place = tmp_path / "x.zip", tmp_path / "place"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("x/experiment.json", "{}")
+        packed.writestr("../out", "x")
+    with pytest.raises(LabError, match="would leave its place"):
+        archive.unpack(path, place)
+    assert not list(place.iterdir())

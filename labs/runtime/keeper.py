@@ -349,6 +349,7 @@ def main() -> int:
         with socket.socket(socket.AF_UNIX) as listener:
             # It appears when the device is set.
             listener.bind(str(path.with_suffix(".new")))
+            path.with_suffix(".new").chmod(0o600)
             listener.listen()
             path.with_suffix(".new").rename(path)
             serve(keeper, listener, ended)

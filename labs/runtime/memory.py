@@ -183,8 +183,11 @@ def refuse(lab: str, wanted: Need, directory: Path) -> None:
 
 
 def available(directory: Path) -> int:
-    """Bytes that an ordinary user may write in the file system of `directory`."""
-    status = os.statvfs(directory)
+    """Bytes that an ordinary user may write in the file system of `directory`, which need not be there yet."""
+    place = directory.absolute()
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    status = os.statvfs(place)
     return status.f_bavail * status.f_frsize
 
 
