@@ -23,6 +23,7 @@ ROOM = ".room"
 """Tells whether there is so much, and is removed at once."""
 FULL_BYTES = 64 << 10
 """A disk with less is full: a record that is not whole was cut off by its end."""
+NO_SPACE = "no space left in"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -92,7 +93,8 @@ def kept(directory: Path) -> Iterator[None]:
         raise LabError(f"{directory}: a record was not written whole ({error})") from None
     except LabError as error:
         if is_full(str(error)):
-            raise _full(directory) from None
+            # Some say themselves where there is no room: a cache, for one.
+            raise (DiskFullError(str(error)) if NO_SPACE in str(error) else _full(directory)) from None
         raise
 
 
@@ -102,7 +104,7 @@ def is_full(words: str) -> bool:
 
 
 def _full(directory: Path) -> DiskFullError:
-    return DiskFullError(f"no space left in {directory}: make room there")
+    return DiskFullError(f"{NO_SPACE} {directory}: make room there")
 
 
 def give_back(directory: Path) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from images.bundle import manifest
 from images.bundle.manifest import CONFIG, KERNEL, NODE, ROOT, BundleError, File, Manifest, OtherSourcesError
 from images.kernel import adopt as kernel
+from images.kernel.build import write_sum
 
 SUMS = ROOT / "images/bundle/SHA256SUMS"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -113,6 +114,7 @@ def _unpacked(archive: tarfile.TarFile, said: Manifest) -> str:
                 done.append("the virtual kernel")
         (scratch / NODE).chmod(0o755)
         (scratch / NODE).replace(node_place / f"prebuilt-{said.node}")
+        write_sum(node_place / f"prebuilt-{said.node}")
         done.append("the node binary")
     return " and ".join(done)
 

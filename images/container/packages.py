@@ -213,10 +213,21 @@ def run_apt(apt: Path, *arguments: str) -> str:
 def fetch(lock: Lock, packages: list[Package], cache: Path) -> int:
     """Downloads what the cache lacks, each file verified; returns how many. Raises ImagesError."""
     cache.mkdir(parents=True, exist_ok=True)
-    lacking = [package for package in packages if not (cache / package.file).exists()]
+    lacking = [package for package in packages if not _is_there(package, cache)]
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         list(pool.map(lambda package: fetch_one(lock, package, cache), lacking))
     return len(lacking)
+
+
+def _is_there(package: Package, cache: Path) -> bool:
+    """Whether the cache has the package as it was locked; a file that is damaged is downloaded again."""
+    path = cache / package.file
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        return path.stat().st_size == package.size and found == package.sha256
+    except FileNotFoundError:
+        return False
 
 
 def download(place: str) -> bytes:

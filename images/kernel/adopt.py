@@ -10,7 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from images.kernel.build import HERE, VERSION, Build, lock
+from images.kernel.build import HERE, VERSION, Build, lock, whole, write_sum
 
 
 def key_of(source: str) -> str:
@@ -34,12 +34,13 @@ def adopt(target: Path, key: str, source: str, kernel: Path, configuration: Path
                 return False
             note.unlink()
         place, scratch = target / key, target / f"{key}.new"
-        if not (place / "linux").exists():
+        if not (place / "linux").exists() or not whole(place / "linux"):
             shutil.rmtree(scratch, ignore_errors=True)
             scratch.mkdir()
             kernel.chmod(0o755)
             kernel.rename(scratch / "linux")
             configuration.rename(scratch / "config")
+            write_sum(scratch / "linux")
             shutil.rmtree(place, ignore_errors=True)
             scratch.rename(place)
         # The last: by the note a kernel is looked for.

@@ -18,6 +18,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from pathlib import Path
@@ -115,6 +116,53 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+SUM = ".sum"  # labs/runtime/whole.py says what is in it
+
+
+def write_sum(path: Path, digest: str = "") -> None:
+    """Notes SHA-256, size, time of change and inode of a file beside it."""
+    found = path.stat()
+    text = f"{digest or sha256(path)} {found.st_size} {found.st_mtime_ns} {found.st_ino}\n"
+    new = path.with_name(f".{path.name}{SUM}.{os.getpid()}")
+    new.write_text(text)
+    new.replace(path.with_name(path.name + SUM))
+
+
+def whole(path: Path) -> bool:
+    """Whether a file's bytes are those that were noted; while size, time and inode are as noted, they are taken to be.
+    Of one without a note it is only known that it is not empty."""
+    try:
+        found = path.stat()
+        digest, *known = path.with_name(path.name + SUM).read_text().split()
+    except FileNotFoundError:
+        return path.exists() and path.stat().st_size > 0
+    except OSError:
+        return False
+    if known == [str(found.st_size), str(found.st_mtime_ns), str(found.st_ino)]:
+        return True
+    if sha256(path) != digest:
+        say(f"{path} is damaged: its bytes are not those that were noted")
+        return False
+    with contextlib.suppress(OSError):
+        write_sum(path, digest)
+    return True
+
+
+def damage(deb: Path, wanted: str) -> str:
+    """What is wrong with a package that was downloaded; empty where it is what the archive's signed index says.
+
+    Where apt knows no such index, all of it must be readable.
+    """
+    shown = subprocess.run(["apt-cache", "show", wanted], capture_output=True, text=True).stdout
+    version = deb.name.split("_")[1].replace("%3a", ":")
+    for stanza in shown.split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in stanza.splitlines() if re.match(r"[A-Z][\w-]*: ", line))
+        if fields.get("Version") == version and "SHA256" in fields:
+            return "" if sha256(deb) == fields["SHA256"] else "not what the archive's index says"
+    read = subprocess.run(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return "" if read.returncode == 0 else "cut short"
+
+
 class Source:
     """Debian's source archive: its version and hash, and how to stream it."""
 
@@ -123,6 +171,8 @@ class Source:
         self.note = cache / "source"  # "version sha256" of the archive the tree was made of
         self.known = ""  # for whoever asks what another archive would come to
         self.deb = next(iter(sorted(cache.glob(f"{PACKAGE}_{VERSION}_*.deb"))), None)
+        if self.deb and not whole(self.deb):
+            self.deb = None
 
     def identity(self) -> str:
         """Version and hash; fetches the package when this is not known yet."""
@@ -156,10 +206,19 @@ class Source:
             subprocess.run(["apt-get", "update", "-qq"], stdout=sys.stderr)
         for wanted in (f"{PACKAGE}={VERSION}", PACKAGE):
             say(f"downloading {wanted} (150 MB)")
-            got = subprocess.run(["apt-get", "download", "-q", wanted], cwd=self.cache, capture_output=True, text=True)
-            found = sorted(self.cache.glob(f"{PACKAGE}_*.deb"), key=lambda path: path.stat().st_mtime)
-            if got.returncode == 0 and found:
-                self.deb = found[-1]
+            # Beside its place: what a full disk cuts off never has the package's name in the cache.
+            with tempfile.TemporaryDirectory(dir=self.cache, prefix=".download-") as aside:
+                command = ["apt-get", "download", "-q", wanted]
+                got = subprocess.run(command, cwd=aside, capture_output=True, text=True)
+                found = sorted(Path(aside).glob(f"{PACKAGE}_*.deb"))
+                if got.returncode == 0 and found and damage(found[0], wanted):
+                    fail(f"{found[0].name}: {damage(found[0], wanted)}: check the network, and run this again")
+                if got.returncode == 0 and found:
+                    self.deb = self.cache / found[0].name
+                    write_sum(found[0])
+                    found[0].replace(self.deb)
+                    found[0].with_name(found[0].name + SUM).replace(self.deb.with_name(self.deb.name + SUM))
+            if self.deb:
                 version = self.deb.name.split("_")[1].replace("%3a", ":")
                 if wanted == PACKAGE:
                     say(f"note: version {VERSION} is not to be had, taking {version}")
@@ -183,6 +242,10 @@ class Source:
             )
             done = [subprocess.run(tar, stdin=inner.stdout, stderr=log).returncode, inner.wait(), outer.wait()]
         if any(done):
+            if self.deb and (why := damage(self.deb, PACKAGE)):
+                self.deb.unlink(missing_ok=True)
+                self.note.unlink(missing_ok=True)
+                raise RuntimeError(f"{self.deb.name} was {why} and is removed: run this again to have it downloaded")
             raise RuntimeError("unpacking the source failed")
 
 
@@ -382,6 +445,7 @@ class Build:
                 scratch.mkdir()
                 for name in ("linux", ".config"):
                     shutil.copy2(self.tree / name, scratch / name.lstrip("."))
+                write_sum(scratch / "linux")
                 shutil.rmtree(self.target / key, ignore_errors=True)
                 scratch.rename(self.target / key)
             except (RuntimeError, OSError) as error:
@@ -401,16 +465,24 @@ class Build:
         new.unlink(missing_ok=True)
         new.symlink_to(f"{key}/linux")
         new.rename(link)
-        kernels = sorted(self.target.glob("*/linux"), key=lambda path: path.stat().st_mtime)
+        kernels = sorted(self.target.glob("*/linux"), key=last_use)
         for old in [path for path in kernels if re.fullmatch("[0-9a-f]{16}", path.parent.name)][:-KEPT]:
             if old.parent.name != key:
                 shutil.rmtree(old.parent, ignore_errors=True)
 
 
 def used(kernel: Path) -> None:
-    """Its time is that of its last use, by which the oldest are removed; in a cache of others it stays as it is."""
+    """Notes the time of its last use, by which the oldest are removed; in a cache of others it stays as it is."""
     with contextlib.suppress(OSError):
-        os.utime(kernel)
+        if not kernel.with_name(kernel.name + SUM).exists():
+            write_sum(kernel)
+        os.utime(kernel.with_name(kernel.name + SUM))
+
+
+def last_use(kernel: Path) -> float:
+    """When a kernel was used last, in seconds since 1970."""
+    note = kernel.with_name(kernel.name + SUM)
+    return (note if note.exists() else kernel).stat().st_mtime
 
 
 def model_sources() -> list[Path]:
@@ -475,7 +547,7 @@ def main() -> None:
     profile: Profile = "made" if options.counting else "none" if options.debug else "used"
     finished = [Build.finished(place, options.patches, fragments, profile) for place in places]
     found = [place / "linux" for place in places] if options.last else [each for each in finished if each]
-    ready = next((each for each in found if each.exists()), None)
+    ready = next((each for each in found if each.exists() and whole(each.resolve())), None)
     if options.path or options.last:
         if ready is None:
             sys.exit(1)
@@ -493,7 +565,7 @@ def main() -> None:
                 need(TOOLS)  # before 150 MB are downloaded
             key = build.key()
             kernel = target / key / "linux"
-            if kernel.exists():
+            if kernel.exists() and whole(kernel):
                 used(kernel)
                 build.publish(key)
             else:

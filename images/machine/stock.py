@@ -57,6 +57,8 @@ def fetch(packages: Iterable[str], into: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if done.exists():
             return
+        for left in archives.glob("*"):  # of an earlier download, which a full disk may have cut off
+            left.unlink()
         run("apt-get", "download", *packages, cwd=archives)
         for archive in archives.glob("*.deb"):
             run("dpkg-deb", "-x", archive, into)

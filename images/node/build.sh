@@ -20,18 +20,25 @@ say() { echo "setup: $*" >&2; }
 
 sources=$({ cat "$here/build.sh"; find .cargo Cargo.* labs calibration emulator generator \( -name '*.rs' -o -name '*.toml' -o -name Cargo.lock \) -type f -exec sha256sum {} + | LC_ALL=C sort; } | sha256sum | cut -c1-16)
 
-# found NAME: the binary of this name in the user's cache, or in the machine's.
+# found NAME: the binary of this name in the user's cache, or in the machine's, whose bytes are those that were noted.
 found() {
     for place in "$(kept node)" "$(shared node)"; do
-        [ -z "$place" ] || [ ! -x "$place/$1" ] || { printf '%s\n' "$place/$1"; return; }
+        [ -n "$place" ] && [ -x "$place/$1" ] || continue
+        [ ! -e "$place/$1.sum" ] || [ "$(cut -d' ' -f1 "$place/$1.sum")" = "$(digest "$place/$1")" ] ||
+            { say "$place/$1 is damaged, and is not used"; continue; }
+        printf '%s\n' "$place/$1"
+        return
     done
     return 1
 }
+digest() { sha256sum "$1" | cut -d' ' -f1; }
+# note FILE: its SHA-256, size, time of change in ns and inode beside it, as labs/runtime/whole.py reads them.
+note() { echo "$(digest "$1") $(stat -c '%s %.9Y %i' "$1" | tr -d .)" >"$1.sum.$$" && mv "$1.sum.$$" "$1.sum"; }
 # Who sets RUSTFLAGS, or wants no bundle, wants a binary of his own.
 prebuilt() { [ -z "${RUSTFLAGS-}" ] && [ "${BUNDLE-}" != off ] && found "prebuilt-$sources"; }
 
 # put FILE PLACE: whole or not at all.
-put() { cp "$1" "$2.$$" && mv "$2.$$" "$2"; }
+put() { cp "$1" "$2.$$" && mv "$2.$$" "$2" && note "$2"; }
 
 case ${1-} in
 --sources) echo "$sources"; exit ;;
@@ -75,9 +82,10 @@ if [ -n "$wanted" ] || [ "$(cat "$noted" 2>/dev/null || true)" != "$(state "$nod
         cargo build --release --locked --quiet -p ewan-node --target "$triple" \
             --config "target.'cfg(target_os = \"linux\")'.rustflags=[$flags]" || fail "cargo build failed (see above)"
         cached=$(kept node)/$node_key
+        note "$binary"
         put "$binary" "$cached"
         # Those that were used last; what bundles brought is small in number and stays.
-        ls -t "${cached%/*}" | grep -v '^prebuilt-' | tail -n +9 | while read -r old; do rm -f "${cached%/*}/$old"; done
+        ls -t "${cached%/*}" | grep -v -e '^prebuilt-' -e '\.sum$' | tail -n +9 | while read -r old; do rm -f "${cached%/*}/$old" "${cached%/*}/$old.sum"; done
     fi
     [ -n "$wanted" ] || publish "$triple/release/ewan-node" "$node_key"
 fi

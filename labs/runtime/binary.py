@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from labs.runtime import whole
 from labs.runtime.base import LabError
 
 BUILT = Path(__file__).resolve().parents[2] / "target/release/ewan-node"
@@ -19,5 +20,7 @@ def node_binary(wanted: Path | None = None) -> Path:
     for candidate in (wanted, BUILT, Path(found) if found else None):
         if candidate is not None and candidate.exists():
             # The real path: a lab's processes are recognised by it.
-            return candidate.resolve()
+            real = candidate.resolve()
+            whole.check(real, "`make setup` builds it anew", replaceable=True)
+            return real
     raise LabError(f"{wanted or BUILT} is not there: build it with `make setup`")

@@ -69,7 +69,9 @@ def test_what_a_bundle_has_is_found_as_if_it_had_been_built_here(ours: Manifest,
         assert kernel.stdout == f"{cache}/kernel/{ours.kernel}/linux\n"
         node = script("images/node/build.sh", "--prebuilt")
         assert subprocess.run([node.stdout.strip()], capture_output=True, check=True).stdout == b"a node\n"
-    assert kept_files(cache) == sorted(["linux", "config", "source", f"prebuilt-{ours.node}"])
+    assert kept_files(cache) == sorted(
+        ["linux", "linux.sum", "config", "source", f"prebuilt-{ours.node}", f"prebuilt-{ours.node}.sum"]
+    )
     # Whoever sets flags for the compiler wants a binary of his own.
     assert subprocess.run([ROOT / "images/node/build.sh", "--prebuilt"], env={**os.environ, "BUNDLE": "off"}).returncode
 
