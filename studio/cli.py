@@ -51,6 +51,7 @@ def studio_command(context: Context, lab: Path | None, port: int, host: str, vie
         raise Refused(f"--lab {lab}: there is no such file")
     import uvicorn
 
+    from studio.server import connections
     from studio.server.app import make
     from studio.server.guard import Access, names_of
 
@@ -73,13 +74,16 @@ def studio_command(context: Context, lab: Path | None, port: int, host: str, vie
     context.reporter.console.print(address, soft_wrap=True, highlight=False)
     context.reporter.tell("Ctrl-C ends it; labs that are up stay up, and so do runs that have begun")
     if opens or (opens is None and sys.stdout.isatty()):
-        webbrowser.open(address)
+        # All users of the machine can read the arguments of the browser: a code that is void after its first use.
+        webbrowser.open(f"http://{shown}:{port}/?code={access.code()}")
     config = uvicorn.Config(
         make(context, Path.cwd(), PAGE, access, None if lab is None else lab.name),
         log_level="error",
+        http=connections.protocol(connections.most_connections()),
         ws="websockets-sansio",
         ws_max_size=1 << 20,
         timeout_graceful_shutdown=CLOSES_S,
         server_header=False,
     )
+    connections.bound_logs()
     uvicorn.Server(config).run(sockets=[listening])

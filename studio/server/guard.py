@@ -3,12 +3,19 @@
 In: requests and WebSockets. Out: the same, or a refusal. A page of another site that a browser shows beside ours can
 send requests here, but neither reads our cookie (SameSite) nor hides its Origin; a name of its own that it makes point
 to this machine (DNS rebinding) is in the Host header. What comes in is bounded in size and number.
+
+Cookies are those of all ports of a host: whoever else listens on this machine may be shown ours. So the cookie opens
+the page and files of results alone. All else needs the page's key, which the page keeps in its origin's own store, or
+the token, which scripts bring. Key and cookie are made of the token, and neither tells anything of it. A code opens the
+page once in place of the token: all users of a machine can read programs' arguments, a browser's too.
 """
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import secrets
+import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -50,6 +57,9 @@ UNKNOWN = (
     "this studio does not know this browser: open the address with ?token= that ewan studio printed, "
     "then open this link once more"
 )
+KEY, KEY_HEADER = "key", "x-ewan-key"
+"""How the page's key is brought: by WebSockets in the address, by all else in a header."""
+CODE_S = 60.0
 REFUSED_SOCKET = 4403
 """The code with which a WebSocket is closed before it is accepted; a browser sees status 403."""
 
@@ -62,6 +72,31 @@ class Access:
     port: int
     view: bool = False
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    _codes: dict[str, float] = field(default_factory=dict)
+    """Until when each code is good that was not used, on the monotonic clock."""
+
+    @property
+    def key(self) -> str:
+        """What the page's requests carry."""
+        return self._made("key")
+
+    @property
+    def cookie_value(self) -> str:
+        """What the browser sends to all ports of this host."""
+        return self._made("cookie")
+
+    def code(self) -> str:
+        """A new one in place of the token, for one use within `CODE_S`."""
+        made = secrets.token_urlsafe(24)
+        self._codes[made] = time.monotonic() + CODE_S
+        return made
+
+    def redeems(self, code: str | None) -> bool:
+        """Whether a code is good; it is void from then on."""
+        return code is not None and self._codes.pop(code, 0.0) > time.monotonic()
+
+    def _made(self, what: str) -> str:
+        return hmac.new(self.token.encode(), what.encode(), hashlib.sha256).hexdigest()
 
     @property
     def cookie(self) -> str:
@@ -70,7 +105,11 @@ class Access:
 
     def knows(self, token: str | None) -> bool:
         """Whether a token is ours, in a time that tells nothing of it."""
-        return token is not None and hmac.compare_digest(token.encode(), self.token.encode())
+        return _same(token, self.token)
+
+
+def _same(given: str | None, ours: str) -> bool:
+    return given is not None and hmac.compare_digest(given.encode(errors="replace"), ours.encode())
 
 
 def names_of(host: str, port: int) -> frozenset[str]:
@@ -109,15 +148,15 @@ class Guard:
         async def refuse(status: HTTPStatus, why: str) -> None:
             await PlainTextResponse(f"{why}\n", status)(scope, receive, guarded)
 
-        if (why := self._strange(headers, "origin" in headers)) is not None:
+        opening = scope["path"] == "/" and scope["method"] == "GET"
+        if (why := self._strange(headers, "origin" in headers, opening)) is not None:
             return await refuse(HTTPStatus.FORBIDDEN, why)
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [None])[0]
-        if scope["path"] == "/" and scope["method"] == "GET" and self._access.knows(given):
-            # What follows # in the address, a browser keeps.
-            response = RedirectResponse("/", HTTPStatus.SEE_OTHER)
-            response.set_cookie(self._access.cookie, self._access.token, httponly=True, samesite="strict")
+        if opening and (self._access.knows(_asked(scope, "token")) or self._access.redeems(_asked(scope, "code"))):
+            # What follows # in the address, a browser keeps. The page takes the key out of it.
+            response = RedirectResponse(f"/?{KEY}={self._access.key}", HTTPStatus.SEE_OTHER)
+            response.set_cookie(self._access.cookie, self._access.cookie_value, httponly=True, samesite="strict")
             return await response(scope, receive, guarded)
-        if not self._known(headers):
+        if not self._known(scope, headers):
             return await refuse(HTTPStatus.UNAUTHORIZED, UNKNOWN)
         if self._access.view and scope["method"] not in ("GET", "HEAD") and scope["path"] not in READING:
             return await refuse(HTTPStatus.FORBIDDEN, "this studio was started with --view: nothing can be changed")
@@ -138,9 +177,9 @@ class Guard:
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         # A browser always says the Origin of a WebSocket; a script, which knows the token, need not.
-        strange = self._strange(headers, "origin" in headers or self._bearer(headers) is None)
+        strange = self._strange(headers, "origin" in headers or self._bearer(headers) is None, False)
         full = self._sockets >= MOST_SOCKETS
-        if strange is not None or not self._known(headers) or full:
+        if strange is not None or not self._known(scope, headers) or full:
             await receive()
             await send({"type": "websocket.close", "code": REFUSED_SOCKET, "reason": "refused"})
             return
@@ -155,27 +194,40 @@ class Guard:
         finally:
             self._sockets -= 1
 
-    def _strange(self, headers: Mapping[str, str], with_origin: bool) -> str | None:
-        """Why a request is not of this server's page; None: it is. `with_origin`: it must be said, and ours."""
+    def _strange(self, headers: Mapping[str, str], with_origin: bool, opening: bool) -> str | None:
+        """Why a request is not of this server's page; None: it is. `with_origin`: it must be said, and ours. `opening`:
+        it asks for the page itself, which a link may lead to."""
         names: Collection[str] = self._access.names
         if headers.get("host") not in names:
             return "this server is not asked under that name"
         if with_origin and headers.get("origin") not in {f"http://{name}" for name in names}:
             return "requests of other pages are not answered"
+        # Browsers say it of each request, also of those without an Origin: of links, pictures, downloads.
+        if not opening and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            return "requests of other pages are not answered"
         return None
 
-    def _known(self, headers: Mapping[str, str]) -> bool:
+    def _known(self, scope: Scope, headers: Mapping[str, str]) -> bool:
         if (token := self._bearer(headers)) is not None:
             return self._access.knows(token)
         try:
             found = SimpleCookie(headers.get("cookie", "")).get(self._access.cookie)
         except CookieError:
             return False
-        return self._access.knows(None if found is None else found.value)
+        if not _same(None if found is None else found.value, self._access.cookie_value):
+            return False
+        shown = scope["type"] == "http" and scope["method"] in ("GET", "HEAD") and not scope["path"].startswith("/api/")
+        return shown or _same(headers.get(KEY_HEADER) or _asked(scope, KEY), self._access.key)
 
     def _bearer(self, headers: Mapping[str, str]) -> str | None:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         return token if scheme.lower() == "bearer" else None
+
+
+def _asked(scope: Scope, name: str) -> str | None:
+    """A word of the address, after ?."""
+    found: list[str] = parse_qs(scope["query_string"].decode("latin-1")).get(name, [])
+    return found[0] if found else None
 
 
 READING = frozenset({"/api/describe", "/api/paths", "/api/scenario/describe", "/api/figure", "/api/verdict"})

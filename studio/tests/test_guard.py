@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +14,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from labs.context import Context
 from studio.server.app import make
-from studio.server.guard import MOST_BODY_BYTES, MOST_SOCKETS, POLICY, Access, names_of
+from studio.server.guard import CODE_S, MOST_BODY_BYTES, MOST_SOCKETS, POLICY, Access, names_of
 
 PORT = 8765
 URL = f"http://127.0.0.1:{PORT}"
@@ -40,15 +41,17 @@ def client(access: Access, tmp_path: Path) -> Iterator[TestClient]:
 
 @pytest.fixture
 def known(client: TestClient, access: Access) -> TestClient:
-    """As the page: it has the cookie, and its requests say their Origin."""
-    assert client.get(f"/?token={access.token}").text.startswith("<!doctype html>")
-    client.headers["origin"] = URL
+    """As the page: it has the cookie and the key, and its requests say their Origin."""
+    opened = client.get(f"/?token={access.token}")
+    assert opened.text.startswith("<!doctype html>")
+    client.headers |= {"origin": URL, "x-ewan-key": opened.url.params["key"], "sec-fetch-site": "same-origin"}
     return client
 
 
 def test_the_address_gives_a_cookie_and_the_token_is_gone_from_it(client: TestClient, access: Access) -> None:
     answer = client.get(f"/?token={access.token}", follow_redirects=False)
-    assert answer.status_code == 303 and answer.headers["location"] == "/"
+    assert answer.status_code == 303 and answer.headers["location"] == f"/?key={access.key}"
+    assert access.token not in str(answer.headers)
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie and "samesite=strict" in cookie
     assert answer.headers["content-security-policy"] == POLICY and "script-src 'self';" in POLICY
@@ -61,6 +64,37 @@ def test_nothing_is_told_without_the_token(client: TestClient, path: str) -> Non
     answer = client.get(path)
     assert answer.status_code == 401 and "topology" not in answer.text
     assert "open the address with ?token= that ewan studio printed" in answer.text and answer.text.count("\n") == 1
+
+
+def test_a_code_opens_the_page_once(client: TestClient, access: Access, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, late = access.code(), access.code()
+    assert client.get(f"/?code={code}", follow_redirects=False).status_code == 303
+    client.cookies.clear()
+    assert client.get(f"/?code={code}", follow_redirects=False).status_code == 401, "whoever reads it later is too late"
+    later = time.monotonic() + CODE_S + 1
+    monkeypatch.setattr("time.monotonic", lambda: later)
+    assert client.get(f"/?code={late}", follow_redirects=False).status_code == 401
+
+
+def test_the_cookie_alone_opens_nothing_but_what_is_shown(client: TestClient, access: Access) -> None:
+    """Whoever listens at another port of this host is shown it by the browser."""
+    client.get(f"/?token={access.token}")
+    cookie = client.cookies[access.cookie]
+    assert cookie != access.token and client.get("/").status_code == 200
+    asked = {"origin": URL, "sec-fetch-site": "same-origin"}
+    for headers in (asked, {"authorization": f"Bearer {cookie}"}, asked | {"x-ewan-key": cookie}):
+        assert client.get("/api/files", headers=headers).status_code == 401
+        assert client.post("/api/jobs", json={}, headers=headers).status_code == 401
+        with pytest.raises(WebSocketDisconnect), client.websocket_connect(f"{SOCKETS}/ws/live/x", headers=headers):
+            pass
+    assert client.get("/api/files", headers={"authorization": f"Bearer {access.key}"}).status_code == 401
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_what_another_page_has_the_browser_fetch_is_not_answered(known: TestClient, site: str) -> None:
+    for path in ("/api/files", "/results/x/report.html", "/page.js"):
+        assert known.get(path, headers={"sec-fetch-site": site}).status_code == 403
+    assert known.get("/", headers={"sec-fetch-site": site}).status_code == 200, "a link may lead here"
 
 
 def test_a_script_may_bring_the_token_itself(client: TestClient, access: Access) -> None:
@@ -162,7 +196,8 @@ def test_a_thousand_sockets_are_too_many(known: TestClient, monkeypatch: pytest.
             known.websocket_connect(f"{SOCKETS}/ws/live/x", headers=OWN),
         ):
             pass
-    with known.websocket_connect(f"{SOCKETS}/ws/live/x", headers=OWN) as socket:
+    key = known.headers.pop("x-ewan-key")
+    with known.websocket_connect(f"{SOCKETS}/ws/live/x?key={key}", headers=OWN) as socket:
         assert socket.receive_bytes() == b"[]"
 
 

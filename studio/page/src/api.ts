@@ -1,5 +1,7 @@
 // What the server can be asked (studio/server/api.py), and the shapes of its answers.
 
+import { keyOfPage, withKey } from "./key";
+
 export type Kind = "host" | "router" | "switch";
 export type Heading = "forward" | "backward";
 
@@ -117,8 +119,8 @@ export async function ask<T>(method: string, path: string, body?: unknown): Prom
   const answer = await fetch(path, {
     method,
     ...(body === undefined
-      ? {}
-      : { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
+      ? { headers: withKey() }
+      : { body: JSON.stringify(body), headers: withKey({ "content-type": "application/json" }) }),
   }).catch(() => {
     throw new RefusedError("the server does not answer: is ewan studio still running?");
   });
@@ -166,7 +168,7 @@ export async function captured(lab: string, place: string, filter: string, longe
   const answer = await fetch(`/api/live/${part(lab)}/capture`, {
     method: "POST",
     body: JSON.stringify({ place, filter, longest }),
-    headers: { "content-type": "application/json" },
+    headers: withKey({ "content-type": "application/json" }),
   });
   if (!answer.ok) throw new RefusedError(((await answer.json()) as { error: string }).error);
   return answer.blob();
@@ -174,7 +176,7 @@ export async function captured(lab: string, place: string, filter: string, longe
 
 /** A file of this server as the browser keeps it; RefusedError. */
 export async function fetched(path: string): Promise<{ name: string; content: Blob }> {
-  const answer = await fetch(path).catch(() => {
+  const answer = await fetch(path, { headers: withKey() }).catch(() => {
     throw new RefusedError("the server does not answer: is ewan studio still running?");
   });
   if (!answer.ok) throw new RefusedError(((await answer.json()) as { error: string }).error);
@@ -184,5 +186,7 @@ export async function fetched(path: string): Promise<{ name: string; content: Bl
 
 /** A WebSocket of this server. */
 export function socket(path: string): WebSocket {
-  return new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`);
+  const scheme = location.protocol === "https:" ? "wss" : "ws";
+  const key = new URLSearchParams({ key: keyOfPage() });
+  return new WebSocket(`${scheme}://${location.host}${path}${path.includes("?") ? "&" : "?"}${key}`);
 }
