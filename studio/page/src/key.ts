@@ -4,7 +4,9 @@
  */
 
 const KEPT = "ewan-studio-key";
-const asked = new URLSearchParams(location.search).get("key");
+
+// The page's modules are tested where there is no page.
+const asked = globalThis.location ? new URLSearchParams(location.search).get("key") : null;
 
 if (asked) {
   localStorage.setItem(KEPT, asked);
