@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.container_engine.fixtures import engine, pytest_collection_finish
+from tests.preloaded import Preloaded
 from tests.tiers import pytest_collection_modifyitems, pytest_configure
 
 __all__ = ["engine", "pytest_collection_finish", "pytest_collection_modifyitems", "pytest_configure"]
@@ -31,7 +31,14 @@ def state() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def ewan(state: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ewan]:
+def preloaded() -> Iterator[Preloaded]:
+    """Commands that do not wait for their imports."""
+    with Preloaded() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def ewan(state: Path, preloaded: Preloaded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ewan]:
     """Runs `ewan …` and gives its result; all labs are down at the end."""
     home = tmp_path_factory.mktemp("home")
 
@@ -39,8 +46,7 @@ def ewan(state: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ewan
         # Labs of containers are made by those tests that say so, also where an engine is there.
         environment = {"EWAN_RUNTIME": "netns", **os.environ}
         environment |= {"EWAN_STATE": str(state), "NO_COLOR": "1", "COLUMNS": "200"}
-        command = [sys.executable, str(ROOT / "ewan.py"), *arguments]
-        return subprocess.run(command, env=environment, cwd=cwd, capture_output=True, text=True, timeout=timeout)
+        return preloaded.run(arguments, environment, cwd, timeout)
 
     yield run
     run("down", "--all")
