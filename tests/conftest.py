@@ -12,9 +12,15 @@ import pytest
 
 from tests.container_engine.fixtures import engine, pytest_collection_finish
 from tests.preloaded import Preloaded
-from tests.tiers import pytest_collection_modifyitems, pytest_configure
+from tests.tiers import pytest_collection_modifyitems, pytest_configure, pytest_xdist_make_scheduler
 
-__all__ = ["engine", "pytest_collection_finish", "pytest_collection_modifyitems", "pytest_configure"]
+__all__ = [
+    "engine",
+    "pytest_collection_finish",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_xdist_make_scheduler",
+]
 
 ROOT = Path(__file__).parent.parent
 

@@ -1,7 +1,8 @@
 """The command line `ewan` without its start: each call is forked from a process that has everything imported.
 
-In: words, variables, a directory, an optional time limit. Out: what `subprocess.run` gives for the same call of `ewan.py`.
-An import of what a command needs takes 0.5 to 1.5 s of processor time, and the tests call the command a thousand times.
+In: words, variables, a directory, an optional time limit. Out: what `subprocess.run` gives for the same call of
+`ewan.py`. An import of what a command needs takes 0.5 to 1.5 s of processor time, and the tests call the command a
+thousand times.
 The process that forks starts no thread but those of HARMLESS: a thread is missing in its children.
 """
 
@@ -29,7 +30,7 @@ from typing import NoReturn
 ROOT = Path(__file__).parent.parent
 REQUEST_BYTES = 1 << 20
 HARMLESS = {"jemalloc_bg_thd", "polars-ooc-clea"}
-"""Threads that polars starts when it is imported. They give memory back and remove spilled files; commands do without."""
+"""Threads that polars starts when it is imported: they give memory back and remove spilled files."""
 SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
@@ -59,7 +60,7 @@ class Preloaded:
         timeout: float | None = None,
         given: str | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """`ewan WORDS` with `given` on its standard input; TimeoutExpired where it takes longer, and then it is killed."""
+        """Runs `ewan WORDS` with `given` on its standard input; TimeoutExpired after `timeout` s, and it is killed."""
         with self._connection() as connection, contextlib.ExitStack() as files:
             source, output, errors = (files.enter_context(tempfile.TemporaryFile("w+")) for _ in range(3))
             source.write(given or "")
@@ -92,8 +93,8 @@ class Preloaded:
     def _start(self) -> None:
         command = [sys.executable, "-m", "tests.preloaded", self._address]
         environment = {**os.environ, **SINGLE_THREADED}
-        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
-        self._server = subprocess.Popen(command, cwd=ROOT, env=environment, **streams)
+        null, pipe = subprocess.DEVNULL, subprocess.PIPE
+        self._server = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=null, stdout=pipe)
         assert self._server.stdout is not None
         assert self._server.stdout.readline() == b"ready\n", "the process that forks commands did not start"
 
@@ -109,7 +110,7 @@ def _serve(address: str) -> None:
         importlib.import_module(place.partition(":")[0])
     gc.collect()
     gc.freeze()
-    threads = {Path(f"/proc/self/task/{task}/comm").read_text().strip() for task in os.listdir("/proc/self/task")}
+    threads = {(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()}
     assert threads <= HARMLESS | {Path("/proc/self/comm").read_text().strip()}, f"an import starts threads: {threads}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener, selectors.DefaultSelector() as waiting:
         listener.bind(address)

@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 TIERS = ("untimed", "containers", "live", "machines", "virtual", "torture")
 """The marks. A test with several belongs to the first one; a test without any is pure: no lab, and quick."""
@@ -67,3 +69,31 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(Durations(), "ewan-durations")
+
+
+TOGETHER = {
+    "a container engine": ("tests/containers/", "tests/container_engine/", "labs/runtime/tests/test_containerlab.py"),
+    "interfaces of the host": ("tests/test_hardware.py", "tests/vm/test_box_vm.py", "labs/runtime/tests/test_cards.py"),
+}
+"""What there is once on a machine, and the tests that use it: one after the other."""
+
+
+def scope_of(test: str) -> str:
+    """The tests with the same scope run one after the other, in the same process: those of a module, or of TOGETHER."""
+    for scope, places in TOGETHER.items():
+        if test.startswith(places):
+            return scope
+    return test.rsplit("::", 1)[0]
+
+
+class ScopeScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Distributes scopes over processes."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return scope_of(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ScopeScheduling | None:
+    """Takes the place of `--dist loadscope`."""
+    return ScopeScheduling(config, log) if config.getvalue("dist") == "loadscope" else None
