@@ -26,6 +26,10 @@ Found = TypeVar("Found")
 
 ENDS_S = 15.0
 """For a worker that is asked to end: a run at work gets ten seconds to do so."""
+STARTS_S = 60.0
+"""For a process that is started: it imports what the function needs, which takes long where nothing is compiled yet."""
+BEGUN = "begun"
+"""A worker's message before each call: the time of the call counts from here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +45,23 @@ class _Worker(Generic[Given, Found]):
 
     process: multiprocessing.process.BaseProcess
     connection: Connection
+    longest_s: float
     index: int | None = None
     ends_at: float = 0.0
 
-    def give(self, index: int, given: Given, longest_s: float) -> None:
+    def give(self, index: int, given: Given) -> None:
         """Has it begin."""
-        self.index, self.ends_at = index, time.monotonic() + longest_s
+        self.index, self.ends_at = index, time.monotonic() + STARTS_S + self.longest_s
         self.connection.send(given)
 
     def answer(self) -> tuple[Any, Exception | None] | Lost | None:
         """What it gave, or why it will give nothing; None: not yet."""
         try:
-            if self.connection.poll():
-                answer: tuple[Any, Exception | None] = self.connection.recv()
-                return answer
+            while self.connection.poll():
+                answer: tuple[Any, Exception | None] | str = self.connection.recv()
+                if not isinstance(answer, str):
+                    return answer
+                self.ends_at = time.monotonic() + self.longest_s
         except (EOFError, ConnectionError):
             self.process.join(ENDS_S)
         if not self.process.is_alive():
@@ -76,7 +83,7 @@ def each(
         process = context.Process(target=_work, args=(function, other), daemon=False)
         process.start()
         other.close()
-        return _Worker(process, mine)
+        return _Worker(process, mine, longest_s)
 
     def fill() -> None:
         while todo and len(workers) < at_once:
@@ -85,7 +92,7 @@ def each(
             if todo and worker.index is None:
                 index = todo.popleft()
                 with contextlib.suppress(BrokenPipeError):  # it has just died: found below
-                    worker.give(index, given[index], longest_s)
+                    worker.give(index, given[index])
 
     try:
         fill()
@@ -143,6 +150,7 @@ def _work(function: Callable[[Any], Any], connection: Connection) -> None:
             return
         answer: tuple[Any, Exception | None]
         try:
+            connection.send(BEGUN)
             at_work = True
             answer = function(given), None
         except KeyboardInterrupt:

@@ -46,6 +46,18 @@ def test_one_that_hangs_is_ended() -> None:
     assert time.monotonic() - begun < LONGEST_S
 
 
+def test_the_start_of_a_process_is_no_time_of_its_call(tmp_path: Path) -> None:
+    script = tmp_path / "slow.py"
+    script.write_text(
+        "import time\nfrom generator.course import pool\nfrom tests.course.test_pool import double\n"
+        "if __name__ != '__main__':\n    time.sleep(1.0)\n"
+        "else:\n    print(list(pool.each(double, [1], 1, 0.5)))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "[(0, 2)]\n"
+
+
 def test_what_a_call_raises_is_raised() -> None:
     with pytest.raises(ValueError, match="five"):
         list(pool.each(double, [1, 5, 2], 2, LONGEST_S))

@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -24,7 +25,8 @@ pytestmark = pytest.mark.untimed
 
 HURRIED = """const every = window.setInterval;
 window.setInterval = (what, ms, ...rest) => every(what, ms / 50, ...rest);"""
-ANSWERS, ROUNDS = 300, 500
+WINDOWS, ANSWERS, ROUNDS = 3, 100, 170
+"""What is loaded or compiled late grows one window. A leak grows all of them, so the window that grew least counts."""
 MOST_A_ROUND = 8_000
 """Bytes: in half an hour 14 MB. The allocator takes them in steps of a megabyte or two."""
 WAY: dict[str, Any] = {"rate_bps": 10**7, "delay_ns": 10**7, "limit_bytes": 25000, "words": ["rate 10Mbit/s"] * 4}
@@ -55,8 +57,8 @@ def test_the_page_forgets_answers_that_are_as_before(browser: Browser, server: S
             inside.send("HeapProfiler.collectGarbage")
             return int(inside.send("Runtime.getHeapUsage")["usedSize"])
 
-        before = used_after(50)
-        grown = used_after(50 + ANSWERS) - before
+        used = [used_after(50 + ANSWERS * window) for window in range(WINDOWS + 1)]
+        grown = min(after - before for before, after in pairwise(used))
         assert grown < ANSWERS * len(body) / 20, f"{grown} bytes more after {ANSWERS} answers of {len(body)} bytes"
 
 
@@ -86,7 +88,7 @@ def test_the_server_forgets_what_it_was_asked(server: Server, asked: Callable[[]
         return server.memory_bytes() - before
 
     grown_after(200)
-    assert grown_after(ROUNDS) < ROUNDS * MOST_A_ROUND
+    assert min(grown_after(ROUNDS) for _ in range(WINDOWS)) < ROUNDS * MOST_A_ROUND
 
 
 def test_an_answer_does_not_wait_for_an_acknowledgement(asked: Callable[[], None]) -> None:
