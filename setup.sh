@@ -4,7 +4,7 @@
 # nothing, quickly and silently, when all is there; `setup.sh asked` (make setup) also says what the command is; `setup.sh
 # udt` and `mpi` install what generator/udt and generator/mpi are built with, `machine` what images/machine needs, `cluster`,
 # `notebook` and `studio` the Python packages of requirements-NAME.lock, `studio` its page too,
-# `lint` those whose types mypy checks. Called by make.
+# `lint` those whose types mypy checks, `check` those that tests without a lab import. Called by make.
 set -eu
 cd "$(dirname "$0")"
 root=$(pwd)
@@ -150,7 +150,7 @@ further() {
 }
 case ${1-} in
     tests) for extra in cluster studio browser; do further "$extra"; done ;;
-    lint) for extra in studio browser; do further "$extra"; done ;;
+    check | lint) for extra in studio browser; do further "$extra"; done ;;
     cluster | notebook | studio) further "$1" ;;
 esac
 case ${1-} in tests | studio) studio/page/build.sh >/dev/null ;; esac

@@ -79,6 +79,8 @@ def stages(what: str) -> list[list[TestingStage]]:
     side_by_side = ("-n", str(cpus), "--dist", "loadscope")
     # One more than CPUs: each of them waits for a disk or a process now and then.
     some_more = ("-n", str(cpus + 1), "--dist", "loadscope", "--no-loadscope-reorder")
+    # They wait for clocks and programs most of the time, so that two at once take hardly more of a CPU.
+    lanes = ("-n", "2", "--dist", "loadscope")
     beside = " or ".join(BESIDE)
     alone = f"({' or '.join(ALONE)}) and not ({beside})"
     return {
@@ -88,7 +90,10 @@ def stages(what: str) -> list[list[TestingStage]]:
         ],
         "all": [
             [cargo("Rust")],
-            [nice(pytest("side by side", f"not ({beside} or {alone})", *some_more)), shared(pytest("beside", beside))],
+            [
+                nice(pytest("side by side", f"not ({beside} or {alone})", *some_more)),
+                shared(pytest("beside", beside, *lanes)),
+            ],
             [pytest("alone", alone)],
         ],
         "aarch64": [[emulated(cargo("Rust on arm64, emulated", "--workspace", "--target", ARM, *PURE_CRATES))]],

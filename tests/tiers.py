@@ -20,8 +20,8 @@ PURE = "pure"
 TIER = "tier"
 """The property by which a test's report tells its tier, also from another process."""
 BESIDE = ("untimed", "machines")
-"""Live labs and containers of which nothing is timed, and machines that are emulated in real time: one after the other,
-beside tests that wait for no clock, and before them when it comes to CPU time."""
+"""Live labs and containers of which nothing is timed, and machines that are emulated in real time: two at once, beside
+tests that wait for no clock, and before them when it comes to CPU time."""
 ALONE = ("containers", "live")
 """Their timing is this machine's: such tests run one after the other, with nothing beside them."""
 

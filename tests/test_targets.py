@@ -1,0 +1,26 @@
+"""The list of calls that the weekly check of the Makefile makes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.targets import CALLS, ROOT, chosen, main
+
+
+def test_every_target_that_make_help_lists_is_called() -> None:
+    listed = re.findall(r"^([a-z0-9-]+):.*##", (ROOT / "Makefile").read_text(), re.M)
+    assert sorted(listed) == sorted({call.target for call in CALLS})
+
+
+def test_a_target_comes_after_what_it_needs() -> None:
+    calls = [call.target for call in chosen(["rerun"])]
+    assert calls == ["run", "archive", "rerun"]
+
+
+def test_an_unknown_target_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["labb"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "tests.targets: labb: the Makefile has no such target: make help lists them"
+    ]
