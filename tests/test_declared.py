@@ -15,7 +15,7 @@ OWN = ("labs", "emulator", "generator", "calibration", "analysis", "images", "st
 # Run as programs or plugins, or stubs for mypy: nothing imports them.
 BESIDE_DASK = {"bokeh", "dask"}  # which it shows its dashboard with, and which it is a part of
 OF_TESTS = {"httpx2"}  # of Starlette's TestClient
-TOOLS = {"mypy", "ruff", "pytest-timeout", "pytest-xdist"}
+TOOLS = {"mypy", "ruff", "pytest-timeout"}
 
 
 def imported(paths: list[Path]) -> set[str]:

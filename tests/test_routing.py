@@ -8,6 +8,7 @@ bounded widely; which way packets go is not.
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 from pathlib import Path
@@ -25,12 +26,20 @@ PROTOCOLS = ("ospf", "isis", "bgp")
 RING = ("ring", "--routers", "4", "--rtt", "40ms", "--rate", "100Mbit/s")
 SHORT_MS, LONG_MS = 20.0, 60.0
 SLACK_MS = 15.0  # of a live lab on a busy machine
+PATIENCE = 10
+"""Rounds of pings until one meets no delay but the links': on a busy machine whole rounds are late."""
 
 
-def rtt_ms(ewan: Ewan, lab: str, source: str, sink: str, family: str = "-4") -> float:
-    ping = ewan("exec", "--lab", lab, source, "--", "ping", family, "-c", "5", "-i", "0.1", "-W", "3", sink)
-    assert ping.returncode == 0, ping.stdout + ping.stderr
-    return min(float(value) for value in re.findall(r"time=([\d.]+) ms", ping.stdout))
+def assert_shortest_rtt(ewan: Ewan, lab: str, source: str, sink: str, near_ms: float, family: str = "-4") -> None:
+    """The shortest RTT of the path is `near_ms`: not below it in any ping, and above by SLACK_MS at most."""
+    shortest = math.inf
+    for _ in range(PATIENCE):
+        ping = ewan("exec", "--lab", lab, source, "--", "ping", family, "-c", "5", "-i", "0.1", "-W", "3", sink)
+        assert ping.returncode == 0, ping.stdout + ping.stderr
+        shortest = min(shortest, *(float(value) for value in re.findall(r"time=([\d.]+) ms", ping.stdout)))
+        if shortest < near_ms + SLACK_MS:
+            break
+    assert near_ms <= shortest < near_ms + SLACK_MS, f"{source} to {sink}: {shortest} ms, not {near_ms} ms"
 
 
 def change(ewan: Ewan, lab: str, link: str, word: str) -> dict[str, Any]:
@@ -47,19 +56,19 @@ def test_a_failed_link_is_gone_around_and_comes_back(ewan: Ewan, name: str, rout
     assert up.returncode == 0, up.stdout + up.stderr
     assert re.search(r"routing: \S+ converged in [\d.]+", up.stdout), up.stdout
     for family in ("-4", "-6"):
-        assert SHORT_MS <= rtt_ms(ewan, name, "host1", "host2", family) < SHORT_MS + SLACK_MS
+        assert_shortest_rtt(ewan, name, "host1", "host2", SHORT_MS, family)
     down = change(ewan, name, "ring1", "down")
     assert down["unreachable"] == [] and down["cut_off"] == []
     assert 0 < down["recovered_ns"] < 30e9, down
     for family in ("-4", "-6"):
-        assert LONG_MS <= rtt_ms(ewan, name, "host1", "host2", family) < LONG_MS + SLACK_MS
+        assert_shortest_rtt(ewan, name, "host1", "host2", LONG_MS, family)
     assert "down: ring1" in ewan("ps", name).stdout
     cut = change(ewan, name, "ring3", "down")
     assert {"from": "host1", "to": "host3"} in cut["cut_off"] and cut["unreachable"] == []
     assert change(ewan, name, "ring3", "up")["cut_off"] == []
     back = change(ewan, name, "ring1", "up")
     assert back["recovered_ns"] > 0
-    assert SHORT_MS <= rtt_ms(ewan, name, "host1", "host2") < SHORT_MS + SLACK_MS
+    assert_shortest_rtt(ewan, name, "host1", "host2", SHORT_MS)
     assert "down:" not in ewan("ps", name).stdout
     assert ewan("down", name).returncode == 0
     assert not list(Path("/run/netns").glob(f"ewan-{name}-*"))
@@ -75,7 +84,7 @@ def test_the_kernels_routes_are_the_plans_paths(ewan: Ewan, name: str, tmp_path:
     assert up.returncode == 0, up.stdout + up.stderr
     for pair in plan["pairs"][:3]:
         expected = pair["rtt_ns"] / 1e6
-        assert expected <= rtt_ms(ewan, name, pair["source"], pair["sink"]) < expected + SLACK_MS
+        assert_shortest_rtt(ewan, name, pair["source"], pair["sink"], expected)
     verified = ewan("exec", "--lab", name, "r1-1", "--", "ip", "-4", "route", "show", "proto", "ospf")
     routes = re.findall(r"^(\S+) .*via (\S+)", verified.stdout, re.M)
     assert len(routes) == 13 - 3 and "nexthop" not in verified.stdout  # all links but its own, one way each
@@ -91,7 +100,7 @@ def test_a_dumbbells_core_has_no_other_path(ewan: Ewan, name: str) -> None:
     lost = ewan("exec", "--lab", name, "left1", "--", "ping", "-c", "2", "-i", "0.2", "-W", "1", "right1")
     assert lost.returncode == 1 and "100% packet loss" in lost.stdout
     assert ewan("set", "--lab", name, "core", "up").returncode == 0
-    assert 20 <= rtt_ms(ewan, name, "left1", "right1") < 20 + SLACK_MS
+    assert_shortest_rtt(ewan, name, "left1", "right1", 20)
     ewan("down", name)
 
 
