@@ -105,7 +105,7 @@ compile: setup ## plan, picture and table of a description into out/
 	@$(EWAN) compile '$(TOPO)' $(LAB_OPTIONS)
 up: setup ## as lab, without the verification
 	@$(EWAN) up '$(TOPO)' $(LAB_OPTIONS)
-down: setup ## remove the lab (NAME=, or all that are up)
+down: setup ## remove the lab (NAME=, or all of yours)
 	@$(EWAN) down $(or $(NAMED),--all)
 adopt: setup ## FILE=out/NAME.clab.yml, deployed by containerlab: ps, verify, set, watch, down know it
 	@$(EWAN) adopt '$(FILE)'

@@ -16,7 +16,7 @@ from labs.reporter import Reporter, Tell
 from labs.rundir import RESULTS
 from labs.runtime.base import LiveChoice, Name
 from labs.runtime.binary import BUILT
-from labs.runtime.state import DEFAULT_ROOT
+from labs.runtime.state import DEFAULT_ROOT, Owner
 
 if TYPE_CHECKING:
     from labs.runtime.cluster import ClusterRuntime
@@ -101,6 +101,7 @@ class Context:
             tell=self.reporter.note,
             cluster=lambda: self.cluster(show),
             stretched=self.machines is not None,
+            owner=Owner.of(self.environment, ROOT),
         )
 
     def cluster(self, show: Tell = lambda progress: None) -> ClusterRuntime:

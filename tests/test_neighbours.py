@@ -6,6 +6,7 @@ The other users are plain numbers; root becomes one of them in a process of its 
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -16,9 +17,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from emulator.hardware import simulator
+from generator.store import Store
+from generator.store.entry import Origin
 from generator.workers import remote
 from labs import ownership
 from labs.runtime import cpu, spinners
+from labs.runtime.live import LiveRuntime
+from labs.runtime.state import DEFAULT_ROOT, Owner, State
 
 SUDO = {"SUDO_UID": "61001", "SUDO_GID": "61001"}
 CALLER, STRANGER = 61001, 61002
@@ -31,13 +37,19 @@ def root() -> None:
 
 def as_user(user: int, code: str, *arguments: str) -> str:
     """The output of a Python program that runs as this user."""
-    become = (
-        f"import os, sys; os.setgroups([]); os.setresgid({user}, {user}, {user}); os.setresuid({user}, {user}, {user})"
-    )
+    become = f"import os, socket, sys; os.setgroups([]); os.setresgid({user}, {user}, {user}); os.setresuid({user}, {user}, {user})"
     done = subprocess.run(
         [sys.executable, "-c", f"{become}\n{code}", *arguments], cwd="/", capture_output=True, text=True, check=True
     )
     return done.stdout
+
+
+TRY = """try:
+    socket.socket(socket.AF_UNIX).connect(sys.argv[1])
+    print("yes")
+except PermissionError:
+    print("no")
+"""
 
 
 def owner(path: Path) -> int:
@@ -123,3 +135,44 @@ def test_what_a_worker_was_sent_is_replaced_where_it_is_damaged(
     path.write_bytes(b"kernem")
     remote.provide([b"kernel"])
     assert path.read_bytes() == b"kernel" and path.stat().st_mode & 0o777 == 0o700
+
+
+def test_all_means_ones_own_labs(tmp_path: Path) -> None:
+    state = State(tmp_path)
+    mine, other = Owner(CALLER, "/home/a/ewan"), Owner(CALLER, "/home/b/ewan")
+    for name, owner in {"a": mine, "b": other, "c": Owner(STRANGER, "/home/a/ewan"), "d": None}.items():
+        (tmp_path / name).mkdir()
+        if owner is not None:
+            state.own(name, owner)
+    labs = LiveRuntime(state=tmp_path, owner=mine)
+    assert [name for name, owner in labs.owners().items() if labs.is_own(owner)] == ["a", "d"]
+    labs._state.root = DEFAULT_ROOT
+    assert not labs.is_own(None), "where all users' labs are, one of nobody is not ours"
+    assert Owner.of(SUDO, Path("/home/a/ewan")) == mine
+
+
+def test_a_strangers_entry_of_a_shared_store_is_none(tmp_path: Path) -> None:
+    key, store = "0" * 64, Store(tmp_path / "store")
+    left = tmp_path / "left"
+    left.write_text("1")
+    store.put(key, Origin("run", "s", "x", "1", "", 1, 1), {"left": left})
+    assert store.has(key) and store.take(key, tmp_path / "mine") is not None
+    os.chown(store.path(key), STRANGER, STRANGER)
+    assert not store.has(key) and store.take(key, tmp_path / "his") is None and store.verify(key) is None
+    called = Store(tmp_path / "store", {"SUDO_UID": str(STRANGER), "SUDO_GID": str(STRANGER)})
+    assert called.has(key), "who calls sudo believes his own results"
+
+
+def test_only_its_user_and_root_reach_a_simulated_box() -> None:
+    before = os.umask(0)
+    try:
+        with tempfile.TemporaryDirectory(dir="/tmp") as place, socket.socket(socket.AF_UNIX) as listener:
+            box = Path(place) / "box"
+            box.parent.chmod(0o755)  # pytest's own directories are for one user only
+            listener.bind(str(box))
+            simulator._keep_for(box, CALLER)
+            listener.listen()
+            for user, reached in ((CALLER, "yes"), (STRANGER, "no")):
+                assert as_user(user, TRY, str(box)).strip() == reached
+    finally:
+        os.umask(before)

@@ -3,7 +3,7 @@
 In: keys, and files with where they come from. Out: root/ab/KEY.tar.zst. An entry is written under a name of its own,
 brought to the disk and then renamed, so that a reader finds it whole or not at all, over NFS too, and of two writers
 the later one replaces the same results by the same. Nothing here is locked: a name is only ever replaced or removed.
-What is damaged is moved to root/damaged, so that nobody finds it again.
+What is damaged is moved to root/damaged, so that nobody finds it again. Entries of other users count as missing.
 """
 
 from __future__ import annotations
@@ -58,8 +58,11 @@ class Store:
         return self.root / key[:FOLDER_DIGITS] / f"{key}{entry.ENDING}"
 
     def has(self, key: str) -> bool:
-        """Whether there is an entry that this user may look at; it may be damaged."""
-        return os.access(self.path(key), os.R_OK)
+        """Whether there is an entry that this user may look at, and believes; it may be damaged."""
+        try:
+            return os.access(self.path(key), os.R_OK) and self._believed(self.path(key).stat())
+        except OSError:
+            return False
 
     def put(self, key: str, origin: Origin, files: Mapping[str, Path]) -> Manifest:
         """Keeps files under a key, in place of what was there. OSError where that cannot be done, and then nothing of
@@ -131,6 +134,15 @@ class Store:
                     found += [path] if path.stat().st_mtime < before else []
         return found
 
+    def _believed(self, status: os.stat_result) -> bool:
+        """Whether an entry is this user's, root's or, under sudo, the caller's.
+
+        An entry says itself what its bytes must be: whoever wrote it can have written anything.
+        """
+        caller = self._environment.get("SUDO_UID", "")
+        own = {0, os.geteuid(), *([int(caller)] if os.geteuid() == 0 and caller.isdecimal() else [])}
+        return status.st_uid in own
+
     def _folders(self) -> Iterator[Path]:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             yield from (path for path in self.root.iterdir() if len(path.name) == FOLDER_DIGITS and path.is_dir())
@@ -162,6 +174,9 @@ class Store:
         except OSError as error:
             raise DamagedError(f"is not readable ({error.strerror})") from None
         with file:
+            if not self._believed(os.fstat(file.fileno())):
+                yield None
+                return
             try:
                 yield file
             except OSError as error:

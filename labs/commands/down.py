@@ -14,23 +14,29 @@ from labs.context import Context
 @click.command("down")
 @live_option
 @click.argument("name", required=False)
-@click.option("--all", "every", is_flag=True, help="all labs that are up")
+@click.option("--all", "every", is_flag=True, help="all labs of yours, made by this copy of ewan")
+@click.option("--everyone", is_flag=True, help="with --all: also those of other users and copies")
 @json_option
 @guarded
 @pass_context
-def down_command(context: Context, name: str | None, every: bool, as_json: bool) -> None:
+def down_command(context: Context, name: str | None, every: bool, everyone: bool, as_json: bool) -> None:
     """Remove a lab: exactly what its manifest names.
 
     \b
     ewan down dumbbell
     ewan down --all
+    ewan down --all --everyone
     """
     from labs.render import table
     from labs.sheet import grid
 
     as_root(context)
     labs, console = context.live(), context.reporter.console
-    names = labs.names() if every and name is None else [which(labs, name)]
+    owners = labs.owners() if every and name is None else {}
+    names = [lab for lab, owner in owners.items() if everyone or labs.is_own(owner)]
+    if not every or name is not None:
+        names = [which(labs, name)]
+    left = {lab: owner for lab, owner in owners.items() if lab not in names}
     removed = {}
     for lab in names:
         removed[lab] = labs.down(lab)
@@ -41,7 +47,10 @@ def down_command(context: Context, name: str | None, every: bool, as_json: bool)
                 console.print(grid(title, columns, rows))
             for line in table.last_gaps(removed[lab]):
                 console.print(line, soft_wrap=True)
+    for lab, owner in left.items():
+        whose = "of an unknown owner" if owner is None else f"of {owner.words()}"
+        context.reporter.warn(f"{lab} stays up, {whose}: ewan down {lab}, or --all --everyone, removes it")
     if as_json:
         context.reporter.emit(removed)
     elif not names:
-        console.print("no lab is up")
+        console.print("no lab of yours is up" if left else "no lab is up")

@@ -7,6 +7,7 @@ In: the choice for new labs: a runtime's name, or auto, which takes containers w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,7 +18,7 @@ from labs.runtime.base import Capture, Elsewhere, LabError, Live, LiveChoice, Li
 from labs.runtime.containerlab import ContainerlabRuntime, Show
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Program
-from labs.runtime.state import DEFAULT_ROOT, State
+from labs.runtime.state import DEFAULT_ROOT, Owner, State
 
 if TYPE_CHECKING:
     from labs.capture.words import Wanted
@@ -46,7 +47,9 @@ class LiveRuntime:
         tell: Callable[[str], None] = lambda line: None,
         cluster: Callable[[], ClusterRuntime] | None = None,
         stretched: bool = False,
+        owner: Owner | None = None,
     ) -> None:
+        self._owner = owner
         self._choice = choice
         self._cluster = cluster
         self._stretched = stretched
@@ -60,7 +63,20 @@ class LiveRuntime:
 
     def up(self, plan: Plan) -> list[str]:
         """The chosen runtime makes it; auto is containers where all they need is there, else namespaces."""
-        return self._chosen(plan).up(plan)
+        warnings = self._chosen(plan).up(plan)
+        if self._owner is not None:
+            with suppress(LabError):  # it is up
+                self._state.own(plan.lab, self._owner)
+        return warnings
+
+    def owners(self) -> dict[str, Owner | None]:
+        """Who had each lab made, also of those that are there in part; None where that is not known."""
+        return {name: self._state.owner(name) for name in self._state.names()}
+
+    def is_own(self, owner: Owner | None) -> bool:
+        """Whether a lab of this owner is this process's user's and copy's. One of an unknown owner is so in a state
+        directory of one's own."""
+        return owner == self._owner if owner is not None else self._state.root != DEFAULT_ROOT
 
     def adopt(self, file: Path) -> str:
         """A lab of containers, which containerlab deployed by hand, becomes ours; its name. Raises LabError."""

@@ -6,10 +6,12 @@ In: the state root. Out: paths, manifests, locks.
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,33 @@ from labs.runtime.base import LabError
 from labs.runtime.locks import lock
 
 DEFAULT_ROOT = Path("/run/ewan")
+OWNER = "owner.json"
+"""In a lab's directory, soon after its manifest: who had it made."""
 LOCK_WAIT_S = 120.0
 # As `ewan-node` checks it: names become parts of paths.
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who has labs made: the user, who may have called sudo, and the directory of the program's copy."""
+
+    uid: int
+    checkout: str
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str], checkout: Path) -> Owner:
+        """Of this process."""
+        caller = environment.get("SUDO_UID", "")
+        return cls(int(caller) if os.geteuid() == 0 and caller.isdecimal() else os.getuid(), str(checkout))
+
+    def words(self) -> str:
+        """As a person is told."""
+        try:
+            name = pwd.getpwuid(self.uid).pw_name
+        except KeyError:
+            name = f"user {self.uid}"
+        return f"{name}, {self.checkout}"
 
 
 class State:
@@ -44,6 +70,14 @@ class State:
             return []
         except PermissionError:
             raise LabError(f"{self.root} cannot be read: labs of the live clock need root") from None
+
+    def owner(self, name: str) -> Owner | None:
+        """Who had a lab made; None where that is not known, as of one whose making was killed."""
+        try:
+            found = self.document(name, OWNER) or {}
+            return Owner(int(found["uid"]), str(found["checkout"]))
+        except (LabError, KeyError, TypeError, ValueError):
+            return None
 
     def manifest(self, name: str) -> dict[str, Any] | None:
         """What a lab owns; None where no manifest was written yet, or the lab is down."""
@@ -69,6 +103,10 @@ class State:
             unfinished.replace(path)
         except OSError as error:
             raise LabError(f"{path}: {error.strerror}") from None
+
+    def own(self, name: str, owner: Owner) -> None:
+        """Notes who has a lab made."""
+        self.write(name, OWNER, asdict(owner))
 
     def add(self, name: str, file: str, entry: Mapping[str, Any]) -> None:
         """A line of JSON at the end of a lab's file; several processes may add to it at once."""
