@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
 
 from labs.errors import UserError
 from labs.reading import MOST_RECORD, one_line, read_bytes
+
+if TYPE_CHECKING:  # it takes a tenth of a second, and commands that read plain objects need none of it
+    from pydantic import TypeAdapter, ValidationError
 
 MOST_SHOWN = 80
 """Characters of a value, or of a place, that is wrong."""
@@ -30,13 +32,16 @@ class DocumentError(UserError, ValueError):
 
 def read(kind: type[T], path: Path, most: int = MOST_RECORD) -> T:
     """The document in a file as this type; DocumentError for what is none, FileNotFoundError where there is none."""
+    return parse(kind, _content(path, most), str(path))
+
+
+def _content(path: Path, most: int) -> bytes:
     try:
-        content = read_bytes(path, most)
+        return read_bytes(path, most)
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
         raise DocumentError(f"{path}: {error.strerror}") from None
-    return parse(kind, content, str(path))
 
 
 def parse(kind: type[T], content: bytes | str, name: str) -> T:
@@ -46,6 +51,8 @@ def parse(kind: type[T], content: bytes | str, name: str) -> T:
 
 def checked(kind: type[T], data: Any, name: str) -> T:
     """The same of what `json_of` gave."""
+    from pydantic import ValidationError
+
     try:
         # A number beyond 64 bits is a float by now, which is no whole number to pydantic. From Python's lists it would
         # make no tuples in its strict mode.
@@ -63,8 +70,18 @@ def json_of(content: bytes | str, name: str) -> Any:
         raise DocumentError(f"{name}: is no JSON: {one_line(str(error), MOST_SHOWN)}") from None
 
 
+def read_object(path: Path, most: int = MOST_RECORD) -> dict[str, Any]:
+    """The JSON object in a file, whose keys nobody has looked at; errors as `read`."""
+    found = json_of(_content(path, most), str(path))
+    if not isinstance(found, dict):
+        raise DocumentError(f"{path}: is no JSON object")
+    return found
+
+
 @functools.cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
     return TypeAdapter(kind)
 
 

@@ -95,6 +95,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.runtime": (
         "labs.units",
         "labs.errors",
+        "labs.documents",
+        "labs.reading",
         "labs.stages",
         "labs.own",
         "labs.plan",

@@ -37,7 +37,8 @@ def root() -> None:
 
 def as_user(user: int, code: str, *arguments: str) -> str:
     """The output of a Python program that runs as this user."""
-    become = f"import os, socket, sys; os.setgroups([]); os.setresgid({user}, {user}, {user}); os.setresuid({user}, {user}, {user})"
+    become = "import os, socket, sys; os.setgroups([]); "
+    become += f"os.setresgid({user}, {user}, {user}); os.setresuid({user}, {user}, {user})"
     done = subprocess.run(
         [sys.executable, "-c", f"{become}\n{code}", *arguments], cwd="/", capture_output=True, text=True, check=True
     )

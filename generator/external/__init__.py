@@ -17,7 +17,7 @@ from generator import commands as commands_of
 from generator.external import ditg, iperf3, openmpi, udt
 from generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
 from generator.rows import WRONG, Row, Rows, bounded, frame_of
-from labs.reading import read_bytes
+from labs.reading import one_line, read_bytes
 from labs.runtime.base import LabError
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (iperf3.TOOL, ditg.TOOL
 """By the scenario's word for it (`generator:`); all but `ewan`, which is our own."""
 TABLES = ("flows", "series", "goodput", "exchanges")
 """That a tool may give rows of."""
+MOST_ERROR = 400
+"""Characters of what a tool says of an error."""
 _OWN = "ewan"
 _SAID = ("name", "step", "role", "transfer", "kind", "generator", "source", "sink", "congestion")
 
@@ -118,6 +120,9 @@ def rows(document: dict[str, Any], directory: Path) -> dict[str, pl.DataFrame]:
     entries = found["commands"] if found is not None else []
     for flow in flows:
         for table, those in _rows(flow, entries, directory, document["series_ns"]).items():
+            for row in those:
+                if row.get("error") is not None:
+                    row["error"] = one_line(str(row["error"]), MOST_ERROR)
             if table not in result:
                 raise ValueError(f"{flow['generator']}: rows of a table {table!r}: only of {', '.join(result)}")
             try:

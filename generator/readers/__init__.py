@@ -28,6 +28,8 @@ READERS: tuple[Reader, ...] = (ping.READER, *hops.READERS, iperf3.READER, ditg.R
 _READ = ("command", captures.PART)
 """Of what schedule.json tells: the commands of steps, and captures."""
 TABLES = ("pings", "hops", "intervals", "decoded_flows", "readings", "packets")
+MOST_ERROR = 400
+"""Characters of why a command was not started."""
 MOST_OUTPUT_BYTES = 256 << 20
 """Of one command that is read."""
 
@@ -118,7 +120,7 @@ def _readings(entry: Mapping[str, Any], directory: Path, t0_unix_ns: int | None)
         if not found:
             continue
         if entry["error"] is not None or entry["started_ns"] is None:
-            yield reader, Reading(problem=str(entry["error"] or "was not started"))
+            yield reader, Reading(problem=one_line(str(entry["error"] or "was not started"), MOST_ERROR))
             continue
         output = directory / entry["out"]
         try:

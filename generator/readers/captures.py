@@ -44,7 +44,7 @@ class Caught:
 def read(entry: Mapping[str, Any], directory: Path, t0_unix_ns: int | None) -> Caught:
     """What the capture of a run's directory kept; refuses nothing."""
     if entry["error"] is not None or entry["started_ns"] is None:
-        return Caught(problem=str(entry["error"] or "was not started"))
+        return Caught(problem=one_line(str(entry["error"] or "was not started"), 4 * MOST_SHOWN))
     if t0_unix_ns is None:
         return Caught(problem="the run did not record when it began")
     path = directory / entry["files"] / FILE

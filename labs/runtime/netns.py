@@ -19,6 +19,7 @@ import orjson
 
 from labs import plan as plans
 from labs.plan import Plan
+from labs.reading import one_line, read_bytes
 from labs.runtime import devices, machines, own, readouts, services, spinners
 from labs.runtime.base import Capture, Elsewhere, LabError, Loaded, Seen
 from labs.runtime.binary import node_binary
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from labs.capture.words import Wanted
 
 BATCH_POLL_S = 0.1
+MOST_SAID = 200  # characters of what is wrong with a file
 DEVICE = -1
 """In place of a spinner's number: the link is a device, which has a keeper."""
 
@@ -102,6 +104,9 @@ class NetnsRuntime:
         except plans.OtherVersionError as error:
             message = f"{name} was made by another version of ewan ({error}): remove it with `ewan down {name}`"
             raise LabError(message) from None
+        except ValueError as error:
+            said = one_line(str(error), MOST_SAID)
+            raise LabError(f"{name}: its plan is damaged ({said}): remove it with `ewan down {name}`") from None
 
     def status(self, name: str) -> dict[str, Any]:
         """Asks the spinners and looks into /run/netns. Also `links_down`: the links that were taken down."""
@@ -351,9 +356,11 @@ class NetnsRuntime:
 
     def _plan_text(self, name: str) -> bytes | None:
         try:
-            return (self._state.directory(name) / "plan.json").read_bytes()
+            return read_bytes(self._state.directory(name) / "plan.json")
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise LabError(f"{error.filename}: {error.strerror}") from None
 
     def _check_new(self, name: str) -> None:
         """LabError where there is a lab of this name, whole or in part; asked with the lock held."""

@@ -17,6 +17,7 @@ from typing import Any
 
 import orjson
 
+from labs import documents
 from labs.runtime.base import LabError
 from labs.runtime.locks import lock
 
@@ -81,18 +82,20 @@ class State:
 
     def manifest(self, name: str) -> dict[str, Any] | None:
         """What a lab owns; None where no manifest was written yet, or the lab is down."""
-        return self.document(name, "manifest.json")
+        found = self.document(name, "manifest.json")
+        if found is not None and not (isinstance(found.get("id"), str) and isinstance(found.get("format"), str)):
+            raise LabError(f"{self.directory(name) / 'manifest.json'}: is damaged: it has no id or no format")
+        return found
 
     def document(self, name: str, file: str) -> dict[str, Any] | None:
         """A JSON file of a lab; None where there is none."""
         path = self.directory(name) / file
         try:
-            content: dict[str, Any] = orjson.loads(path.read_bytes())
+            return documents.read_object(path)
         except FileNotFoundError:
             return None
-        except (OSError, orjson.JSONDecodeError) as error:
-            raise LabError(f"{path}: {error}") from None
-        return content
+        except documents.DocumentError as error:
+            raise LabError(str(error)) from None
 
     def write(self, name: str, file: str, data: Mapping[str, Any]) -> None:
         """A JSON file of a lab, whole or as it was before."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import signal
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Protocol, cast
 
 NOT_TORTURES = {"__main__", "harness"}
@@ -48,6 +51,31 @@ def tortures() -> dict[str, Torture]:
     names = [name for name in names if name not in NOT_TORTURES and not name.startswith("test_")]
     modules = ((name, importlib.import_module(f"tests.torture.{name}")) for name in names)
     return {name: cast(Torture, module) for name, module in modules if hasattr(module, "trial")}
+
+
+LONGEST_S = 5
+"""Of what is tried in this process: more is a hang."""
+
+
+@contextmanager
+def within_time(longest_s: float = LONGEST_S) -> Iterator[None]:
+    """AssertionError where it takes longer, also where it waits."""
+
+    def hangs(number: int, frame: FrameType | None) -> None:
+        raise AssertionError(f"a hang: more than {longest_s} s")
+
+    before = signal.signal(signal.SIGALRM, hangs)
+    signal.setitimer(signal.ITIMER_REAL, longest_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def one_line(said: str) -> None:
+    """What a person may be told of a file: one line that can be shown."""
+    assert said and said.isprintable() and len(said) <= 2000, repr(said[:300])
 
 
 def run(torture: Torture, seeds: Iterator[int], tell: Callable[[Tally], None] = lambda tally: None) -> Tally:
