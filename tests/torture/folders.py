@@ -27,7 +27,7 @@ from labs.record import summary as summaries
 from tests.torture import harness, mutations
 
 TIER = "torture"
-QUICK = 60
+QUICK = 25
 LONG = 5000
 
 STRANGE = ("/proc/self/mem", "/proc/kmsg", "/dev/zero", "/dev/tty")
@@ -85,7 +85,7 @@ def _damaged(draw: random.Random, directory: Path) -> Path:
         file.mkdir()
     elif kind == "huge":
         with file.open("wb") as made:
-            made.truncate(512 << 20)
+            made.truncate(300 << 20)
     elif kind == "empty":
         file.touch()
     return file
