@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 import tomllib
+from collections.abc import Mapping
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -33,8 +35,14 @@ def imported(paths: list[Path]) -> set[str]:
 
 def distributions(modules: set[str]) -> set[str]:
     """What is to be installed for these modules, by its normalised name."""
-    known = packages_distributions()
+    known = installed()
     return {normal(known[module][0]) for module in modules}
+
+
+@functools.cache
+def installed() -> Mapping[str, list[str]]:
+    """The distributions that bring each top-level module."""
+    return packages_distributions()
 
 
 def normal(name: str) -> str:

@@ -20,6 +20,8 @@ from labs.context import Context
 from labs.record import journal
 from labs.record.experiment import damage
 
+pytestmark = pytest.mark.torture
+
 SIZES: dict[str, list[str | int]] = {"congestion": ["reno", "cubic", "bbr"], "buffer": ["0.5BDP", "1BDP"]}
 TOLD = {"metrics": ["utilisation", "mean goodput"], "normalise": {"by": "congestion", "to": "reno"}}
 

@@ -12,6 +12,8 @@ import pytest
 from generator.workers import reading, starting
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.untimed  # it needs a program that `make check` does not install
+
 USR = ROOT / "target/oar/usr"
 DATABASE = 'DB_TYPE="nothing"\nSERVER_HOSTNAME="localhost"\nSERVER_PORT="6666"\n'
 

@@ -15,6 +15,8 @@ from labs.plan import Plan, from_json, to_json
 from labs.spec import DescriptionError, parse
 from labs.tests.walk import Network
 
+pytestmark = pytest.mark.torture
+
 HOST = HostFacts((0, 1), ())
 Drawn = list[tuple[str, str, int | None]]
 

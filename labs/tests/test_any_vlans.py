@@ -11,6 +11,7 @@ import itertools
 from dataclasses import dataclass, field
 
 import networkx as nx
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,8 @@ from labs.plan import Node, Plan
 from labs.tests.test_any_graph import every_address_is_reached
 from labs.tests.texts import described
 from labs.tests.walk import Network
+
+pytestmark = pytest.mark.torture
 
 
 @dataclass

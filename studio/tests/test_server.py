@@ -151,6 +151,7 @@ def test_a_job_whose_process_was_killed_is_lost(tmp_path: Path) -> None:
     assert ended(jobs, job.id).state == "lost" and ended(Jobs(tmp_path, os.environ), job.id).state == "lost"
 
 
+@pytest.mark.untimed  # it needs Node.js and the built page, which `make check` does without
 def test_changes_of_a_text_leave_the_rest_of_it(tmp_path: Path) -> None:
     """The page's own tests (studio/page/src, *.test.ts)."""
     files = Path(__file__).parent.parent.parent / "target/studio/tests"
