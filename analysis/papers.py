@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
 from markupsafe import Markup
 
 from analysis import load, summary
 from analysis.figures import asked
 from analysis.figures.style import Drawing
 from analysis.report import environment, inline
-from labs import writing
+from labs import documents, writing
 from labs.record import figures
 
 PICTURES = "pictures"
@@ -26,7 +25,7 @@ PICTURES = "pictures"
 
 def write(ledger: Path) -> Path:
     """The path of the page; OSError where it cannot be written. What cannot be drawn is said on the page."""
-    book = orjson.loads(ledger.read_bytes())
+    book = documents.read_object(ledger)
     place = ledger.parent / PICTURES
     place.mkdir(exist_ok=True)
     targets = [_target(outcome, ledger.parent, place) for outcome in book["outcomes"]]

@@ -10,9 +10,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from generator.records import error_of
+from labs import documents
 from labs.runtime.program import Program
 
 TRAFFIC = "traffic/traffic.json"
@@ -65,9 +64,8 @@ def _commands(commands: list[dict[str, Any]]) -> str | None:
 
 
 def document(path: Path) -> dict[str, Any] | None:
-    """A JSON file; None where it is not there or was not written whole."""
+    """A JSON object in a file; None where it is not there or was not written whole."""
     try:
-        content: dict[str, Any] = orjson.loads(path.read_bytes())
-    except (FileNotFoundError, orjson.JSONDecodeError):
+        return documents.read_object(path)
+    except (FileNotFoundError, documents.DocumentError):
         return None
-    return content

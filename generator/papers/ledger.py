@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import orjson
 
-from labs import rundir
+from labs import documents, rundir
 from labs.writing import write
 
 FORMAT = "ewan-papers/1"
@@ -66,10 +66,10 @@ def opened(name: str, scale: str, commit: str | None, again: bool) -> Ledger:
     if again or not path.exists():
         return fresh
     try:
-        data = orjson.loads(path.read_bytes())
+        data = documents.read_object(path)
         if (data["format"], data["status"], data["commit"]) != (FORMAT, "running", commit):
             return fresh
         done = {key: Done(**each) for key, each in data["experiments"].items()}
-    except (ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return fresh
     return Ledger(path, scale, commit, "running", done)

@@ -22,8 +22,7 @@ from pathlib import Path
 from resource import struct_rusage
 from typing import Any, NamedTuple
 
-import orjson
-
+from labs import documents
 from labs import plan as plans
 from labs.plan import Plan
 from labs.runtime import cpu, kernel, memory, own, services, sessions
@@ -101,10 +100,11 @@ class Run:
     def document(self, name: str) -> dict[str, Any] | None:
         """probe.json, commands.json, events.json or links.json; None where the run did not come so far."""
         try:
-            content: dict[str, Any] = orjson.loads((self.directory / name).read_bytes())
+            return documents.read_object(self.directory / name)
         except FileNotFoundError:
             return None
-        return content
+        except documents.DocumentError as error:
+            raise LabError(str(error)) from None
 
 
 class VirtualRuntime:
@@ -378,14 +378,16 @@ def _touched_bytes(pid: int) -> int:
 def _ended(directory: Path, lab: str, asked: bool) -> dict[str, Any]:
     """What init said last; LabError when that was an error, or when it said nothing."""
     try:
-        ended: dict[str, Any] = orjson.loads((directory / "ended.json").read_bytes())
-    except (FileNotFoundError, orjson.JSONDecodeError):
+        ended = documents.read_object(directory / "ended.json")
+    except (FileNotFoundError, documents.DocumentError):
         if asked:
             return {"how": "killed", "error": None, "warnings": []}
         why = _last_words(directory / "console.log")
         raise LabError(_full(directory, why) or f"lab {lab}: {why} ({directory / 'console.log'})") from None
+    if not {"how", "error"} <= ended.keys():
+        raise LabError(f"{directory / 'ended.json'}: is none of a virtual kernel's: it has no how, or no error")
     if ended["error"]:
-        raise LabError(_full(directory, ended["error"]) or f"lab {lab}: {ended['error']}")
+        raise LabError(_full(directory, str(ended["error"])) or f"lab {lab}: {ended['error']}")
     return ended
 
 

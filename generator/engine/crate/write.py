@@ -22,7 +22,7 @@ from generator.engine.crate import citation, files, metadata, sbom, sources, sum
 from generator.engine.crate.citation import Author, Licence
 from generator.engine.crate.metadata import Stored
 from generator.engine.experiment import Experiment
-from labs import rundir
+from labs import documents, rundir
 from labs.record.experiment import DOCUMENT, checksum
 from labs.runtime.base import LabError
 from labs.units import NS_PER_SECOND
@@ -147,10 +147,10 @@ def walls(experiment: Experiment) -> dict[str, tuple[str, str]]:
         if entry.status == "waiting" or not path.exists():
             continue
         try:
-            wall = orjson.loads(path.read_bytes())
+            wall = documents.read_object(path)
             started, seconds = str(wall["started"]), int(wall["wall_ns"]) / NS_PER_SECOND
             over = metadata.ended(started, seconds)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, ArithmeticError) as error:
             raise LabError(f"{path}: is damaged ({error}): take it from the experiment's archive") from None
         assert over is not None, "it is known how long the run took"
         result[entry.directory] = started, over
