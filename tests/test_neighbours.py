@@ -22,7 +22,7 @@ from generator.store import Store
 from generator.store.entry import Origin
 from generator.workers import remote
 from labs import ownership
-from labs.runtime import cpu, spinners
+from labs.runtime import cpu, sharing, spinners, unix_names
 from labs.runtime.live import LiveRuntime
 from labs.runtime.state import DEFAULT_ROOT, Owner, State
 
@@ -35,13 +35,16 @@ def root() -> None:
     assert os.geteuid() == 0, "these tests become other users: run them as root"
 
 
+def become(user: int) -> str:
+    """What makes a Python program one of this user; modules are imported before."""
+    own = f"os.setresgid({user}, {user}, {user}); os.setresuid({user}, {user}, {user})"
+    return f"import os, socket, sys; os.setgroups([]); {own}"
+
+
 def as_user(user: int, code: str, *arguments: str) -> str:
     """The output of a Python program that runs as this user."""
-    become = "import os, socket, sys; os.setgroups([]); "
-    become += f"os.setresgid({user}, {user}, {user}); os.setresuid({user}, {user}, {user})"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{become}\n{code}", *arguments], cwd="/", capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", f"{become(user)}\n{code}", *arguments]
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=True)
     return done.stdout
 
 
@@ -177,3 +180,31 @@ def test_only_its_user_and_root_reach_a_simulated_box() -> None:
                 assert as_user(user, TRY, str(box)).strip() == reached
     finally:
         os.umask(before)
+
+
+BIND = """held = socket.socket(socket.AF_UNIX)
+held.bind("\\0" + sys.argv[1])
+print("bound", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_name_of_ours_that_a_stranger_bound_takes_no_place_of_ours() -> None:
+    names = [f"ewan-run-{user}-0-1-{os.getpid()}-x" for user in (os.getuid(), STRANGER)]
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", f"{become(STRANGER)}\n{BIND}", names[0]],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        ) as stranger,
+        socket.socket(socket.AF_UNIX) as held,
+    ):
+        assert stranger.stdout is not None and stranger.stdout.readline() == b"bound\n"
+        held.bind(f"\0{names[0]}-own")
+        owners = unix_names.owners()
+        assert owners is not None and owners[names[0]] == STRANGER and owners[f"{names[0]}-own"] == os.getuid()
+        found = sharing.seen("".join(f"0: @{name}\n" for name in owners), owners)
+        assert [each.uid for each in found].count(STRANGER) == 0
+        assert len([each for each in found if each == sharing.Seen("run", os.getuid(), 0, 1)]) >= 1
+        assert len(sharing.seen(f"0: @{names[0]}\n", owners)) == 0
+        stranger.kill()

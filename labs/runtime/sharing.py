@@ -7,8 +7,8 @@ with the runs.
 
 In: a user, the CPUs that may be used, and the names that sweeps and their runs have bound in the abstract namespace of
 Unix sockets, as /proc/net/unix lists them for everybody. Out: a place for a run. The kernel takes a name away however
-its process ends, and nothing is written to disk. Who binds names of others can make their sweeps take the runs one by
-one; not less.
+its process ends, and nothing is written to disk. A name of a user that another one has bound does not count, where the
+kernel tells whose sockets are (Linux 5.3).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from labs.runtime import cpu
+from labs.runtime import cpu, unix_names
 
 NAMES = Path("/proc/net/unix")
 POLL_S = 0.2
 Kind = Literal["sweep", "run"]
-_NAME = re.compile(r" @ewan-(sweep|run)-(\d+)-(\d+)-(\d+)-")
+_NAME = re.compile(r" @(ewan-(sweep|run)-(\d{1,10})-(\d{1,6})-(\d{1,6})-\S*)")
 _number = itertools.count()
 
 
@@ -43,9 +43,14 @@ class Seen:
     last: int
 
 
-def seen(text: str) -> list[Seen]:
-    """What is at work on this machine, of the text of /proc/net/unix. Pure."""
-    return [Seen(kind, int(uid), int(first), int(last)) for kind, uid, first, last in _NAME.findall(text)]
+def seen(text: str, owners: Mapping[str, int] | None = None) -> list[Seen]:
+    """What is at work on this machine, of the text of /proc/net/unix. `owners`: the users of names, None where nobody
+    knows them. Pure."""
+    return [
+        Seen(kind, int(uid), int(first), int(last))
+        for name, kind, uid, first, last in _NAME.findall(text)
+        if owners is None or owners.get(name) == int(uid)
+    ]
 
 
 def has_room(uid: int, cpus: Sequence[int], others: Sequence[Seen]) -> bool:
@@ -59,8 +64,9 @@ def has_room(uid: int, cpus: Sequence[int], others: Sequence[Seen]) -> bool:
 class Share:
     """Of one sweep, while it lasts."""
 
-    def __init__(self, names: Path = NAMES) -> None:
+    def __init__(self, names: Path = NAMES, owners: Callable[[], Mapping[str, int] | None] = unix_names.owners) -> None:
         self._names = names
+        self._owners = owners
         self._uid = os.getuid()
         self._turn = threading.Lock()
 
@@ -78,7 +84,7 @@ class Share:
                 with self._turn:
                     cpus = sorted(cpu.usable())
                     stack.enter_context(self._bound("run", cpus))
-                    there = first or has_room(self._uid, cpus, seen(self._names.read_text()))
+                    there = first or has_room(self._uid, cpus, seen(self._names.read_text(), self._owners()))
                 if there:
                     yield True
                     return

@@ -63,7 +63,7 @@ def test_a_sweep_beside_another_users_has_one_run_at_a_time(monkeypatch: pytest.
             own = "".join(f"{each}\n" for each in real.read_text().splitlines() if f"-{os.getpid()}-" in each)
             return own if alone.is_set() else other + own
 
-    monkeypatch.setattr("labs.runtime.sharing.Share.__init__.__defaults__", (Both(),))
+    monkeypatch.setattr("labs.runtime.sharing.Share.__init__.__defaults__", (Both(), lambda: None))
     monkeypatch.setattr("labs.runtime.cpu.usable", lambda: {0, 1})
 
     def job(number: int) -> Callable[[threading.Event], int]:
