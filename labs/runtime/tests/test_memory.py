@@ -127,3 +127,7 @@ def test_full_links_take_what_is_said(tmp_path: Path) -> None:
     assert wanted.packets > 100_000
     on_links = touched() - touched(window_bytes=10_000)
     assert 0.7 < on_links / (wanted.packets * wanted.packet_bytes) < 1
+
+
+def test_free_room_is_told_of_a_directory_that_is_not_there_yet(tmp_path: Path) -> None:
+    assert memory.available(tmp_path / "results" / "x") == memory.available(tmp_path) > 0
