@@ -29,6 +29,8 @@ ENDING = ".tar.zst"
 LEVEL = 3
 MANIFEST = "manifest.json"
 MOST_MANIFEST = 16 << 20
+MOST_BYTES = 4 << 30
+"""Of all files of an entry, unpacked; nothing is written of one that says more."""
 _MODE = 0o644
 _PIECE = 1 << 20
 
@@ -173,6 +175,8 @@ def _manifest(tar: tarfile.TarFile, key: str) -> Manifest:
         raise DamagedError(f"has another {MANIFEST} ({error})") from None
     if told.key != key:
         raise DamagedError(f"is the entry of {told.key[:12]}…")
+    if told.bytes > MOST_BYTES or any(each.bytes < 0 for each in told.files.values()):
+        raise DamagedError(f"says that it has {told.bytes} bytes, and an entry has at most {MOST_BYTES >> 20} MiB")
     for name in told.files:
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:

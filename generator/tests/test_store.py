@@ -298,3 +298,13 @@ def test_the_command_shows_verifies_and_removes(store: Store, left: dict[str, Pa
     assert said("prune", "--experiment", "streams")[0] == 0 and not store.has(KEY)
     context = dataclasses.replace(CONTEXT, store=None)
     assert said() == (2, "ewan: EWAN_STORE=off: there is no store: leave it out, or name a directory\n")
+
+
+def test_an_entry_that_says_it_is_too_large_is_not_unpacked(
+    store: Store, left: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = store.put(KEY, ORIGIN, left)
+    monkeypatch.setattr(entry, "MOST_BYTES", told.bytes - 1)
+    with pytest.raises(DamagedError, match="an entry has at most 0 MiB"):
+        store.take(KEY, tmp_path / "place")
+    assert not (tmp_path / "place").exists()

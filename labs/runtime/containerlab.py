@@ -357,7 +357,7 @@ class ContainerlabRuntime(NetnsRuntime):
         for number, network in networks.items():
             for pid in inside.get(network, []) if network is not None else []:
                 with contextlib.suppress(psutil.NoSuchProcess):
-                    if spinners.number_of(psutil.Process(pid)) == number:
+                    if spinners.number_of(psutil.Process(pid), inside=True) == number:
                         found[number] = pid
         return found
 

@@ -134,17 +134,18 @@ def processes(identity: str) -> dict[int, int]:
     return {number: pid for number, pid in numbers if number is not None}
 
 
-def number_of(process: psutil.Process, identity: str | None = None) -> int | None:
+def number_of(process: psutil.Process, identity: str | None = None, *, inside: bool = False) -> int | None:
     """Which spinner a process is, of the lab with this manifest id if one is given; None: no spinner.
 
     A process may call itself anything. Its arguments are believed only where it is root's, as every spinner is, or
-    this user's own: the kernel tells whose it is.
+    this user's own: the kernel tells whose it is. `inside`: it was found in a network namespace of the lab, where
+    nobody else's processes are; a container's root may be another user on the host.
     """
     try:
         words = process.cmdline()
         if words[1:2] != ["link"] or (identity is not None and identity not in words) or "--spinner" not in words[:-1]:
             return None
-        if process.uids().real not in (0, os.geteuid()):
+        if not inside and process.uids().real not in (0, os.geteuid()):
             return None
     except psutil.Error:  # it ended
         return None
