@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +25,7 @@ from generator.workers import remote
 from labs import ownership
 from labs.runtime import cpu, sharing, spinners, unix_names
 from labs.runtime.live import LiveRuntime
-from labs.runtime.state import DEFAULT_ROOT, Owner, State
+from labs.runtime.state import DEFAULT_ROOT, LOCK, Owner, State
 
 SUDO = {"SUDO_UID": "61001", "SUDO_GID": "61001"}
 CALLER, STRANGER = 61001, 61002
@@ -208,3 +209,25 @@ def test_a_name_of_ours_that_a_stranger_bound_takes_no_place_of_ours() -> None:
         assert len([each for each in found if each == sharing.Seen("run", os.getuid(), 0, 1)]) >= 1
         assert len(sharing.seen(f"0: @{names[0]}\n", owners)) == 0
         stranger.kill()
+
+
+def test_a_stranger_cannot_lock_the_directory_of_all_labs() -> None:
+    with tempfile.TemporaryDirectory(dir="/run", prefix="ewan-test-") as place:
+        Path(place).chmod(0o755)
+        root = Path(place) / "state"
+        lock = "import fcntl"  # the standard library may be one that strangers cannot read
+        code = "fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX)\nprint(flush=True)\nsys.stdin.read()"
+        with State(root).locked():
+            pass
+        assert not root.exists(), "nothing is left"
+        root.mkdir(mode=0o755)
+        command = [sys.executable, "-c", f"{lock}; {become(STRANGER)}\n{code}", str(root)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as stranger:
+            assert stranger.stdout is not None and stranger.stdout.readline() == b"\n"
+            begun = time.monotonic()
+            with State(root).locked():
+                assert time.monotonic() - begun < 5
+                with pytest.raises(subprocess.CalledProcessError):
+                    as_user(STRANGER, "os.open(sys.argv[1], os.O_RDONLY)", str(root / LOCK))
+            stranger.kill()
+        assert not root.exists()

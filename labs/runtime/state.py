@@ -22,6 +22,8 @@ from labs.runtime.base import LabError
 from labs.runtime.locks import lock
 
 DEFAULT_ROOT = Path("/run/ewan")
+LOCK = ".lock"
+"""In the root; no lab's name begins so."""
 OWNER = "owner.json"
 """In a lab's directory, soon after its manifest: who had it made."""
 LOCK_WAIT_S = 120.0
@@ -134,21 +136,22 @@ class State:
     def locked(self) -> Iterator[int]:
         """One making or removal of a lab at a time; gives the lock's descriptor, for children to hold it too.
 
-        The lock is on the root itself, which is removed with its last lab: so nothing of it is left, and whoever
-        got a lock on a directory that is gone meanwhile tries again.
+        The lock is on a file in the root that this user alone can open, since whoever can open a file can lock it. Both
+        are removed with the last lab: so nothing is left, and whoever got a lock on a file that is gone meanwhile tries
+        again.
         """
         deadline = time.monotonic() + LOCK_WAIT_S
         while True:
             try:
                 self.root.mkdir(parents=True, exist_ok=True)
-                descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+                descriptor = os.open(self.root / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             except FileNotFoundError:  # removed between the two
                 continue
             except OSError as error:
                 raise LabError(f"{self.root}: {error.strerror}: set EWAN_STATE to a directory of root's") from None
             try:
                 lock(descriptor, deadline, f"another `ewan up` or `ewan down` has been at work in {self.root} for long")
-                if not self._is_root(descriptor):
+                if not self._is_there(descriptor):
                     continue
                 try:
                     yield descriptor
@@ -158,14 +161,16 @@ class State:
             finally:
                 os.close(descriptor)
 
-    def _is_root(self, descriptor: int) -> bool:
+    def _is_there(self, descriptor: int) -> bool:
         try:
-            return os.path.samestat(os.fstat(descriptor), self.root.stat())
+            return os.path.samestat(os.fstat(descriptor), (self.root / LOCK).lstat())
         except FileNotFoundError:
             return False
 
     def _remove_empty_root(self) -> None:
         try:
+            if {entry.name for entry in self.root.iterdir()} == {LOCK}:
+                (self.root / LOCK).unlink()
             self.root.rmdir()
         except OSError:  # other labs are there
             return
