@@ -31,7 +31,7 @@ from calibration.pairs import pair_rows, shortened, with_mtu
 from calibration.probing import PROBE_BYTES, Probing
 from calibration.spinner import CHANGED, LinkFacts
 from calibration.tolerances import Tolerances
-from calibration.uncertainty import Instrument, enough_for, expanded, recorded
+from calibration.uncertainty import Components, Instrument, enough_for, expanded, recorded, rectangular
 from labs.record import Row
 
 NEARLY = 0.15
@@ -131,6 +131,7 @@ def _delay(
     clocks_ns = stream.get("clocks_ns", 0)
     # A copy leaves right after its original.
     copy = own_ns(link.backend, link.direction, size) if link.duplicates else 0.0
+    allowed: Components = {"dither": rectangular(float(link.dither_ns))}
     above = max(near, rounding_ns(_own_parts(link, size))) + link.dither_ns + copy + link.wakeups * bounds.switch_ns
     if link.line.constant:
         step = results.clock_steps["delay", link.key]
@@ -162,6 +163,7 @@ def _delay(
                 samples=samples,
                 steady=steady,
                 hint=hint,
+                allowed=allowed,
             )
 
         yield quantile(0.5, (near, above), dither_note(link.dither_ns), steady=True)
@@ -171,8 +173,9 @@ def _delay(
         behind = bounds.other_bytes * BYTE_NS / link.direction.rate_bps
         yield quantile(0.99, (near, above + bounds.delay_p99_ns + behind))
         if exact(bounds):
-            yield judge.row("delay min", "ns", base, delay["min_ns"], (near, above))
-            yield judge.row("delay max", "ns", base, delay["max_ns"], (near, above + behind), f"of {arrived} packets")
+            yield judge.row("delay min", "ns", base, delay["min_ns"], (near, above), allowed=allowed)
+            note = f"of {arrived} packets"
+            yield judge.row("delay max", "ns", base, delay["max_ns"], (near, above + behind), note, allowed=allowed)
         else:
             yield judge.shown("delay max", "ns", base, delay["max_ns"], f"of {arrived} packets")
         return
@@ -187,7 +190,7 @@ def _delay(
     note = f"of {arrived} packets" + ("" if link.line.dispersion == 1 else f", worth {telling:.0f} independent ones")
     parts, _ = budget.delay_mean(base, deviation, telling, judge.instrument, clocks_ns)
     limits = near + wander, above + wander
-    yield judge.drawn("delay mean", "ns", base, delay["mean_ns"], limits, recorded(parts), note=note)
+    yield judge.drawn("delay mean", "ns", base, delay["mean_ns"], limits, recorded({**parts, **allowed}), note=note)
     own = own_ns(link.backend, link.direction, size)
     if link.line.deviation_ns < 5 * bounds.delay_ns:
         yield judge.missing("delay distribution", "ratio", 0, "it is too narrow for this host's own wander")

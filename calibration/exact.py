@@ -33,6 +33,7 @@ from generator import traffic_request
 from generator.traffic_request import end
 from labs.plan import Plan
 from labs.runtime.program import Program
+from labs.units import NS_PER_SECOND
 
 TOLERANCES = Tolerances(
     delay_ns=0,
@@ -76,6 +77,8 @@ BURST_NS = 100_000
 """Of a token bucket."""
 BUSY_SAMPLES = 8
 """Of the part of a transfer over which its goodput is counted: two round trips."""
+SYN_AGAIN_NS = 3 * NS_PER_SECOND
+"""A SYN or its answer that is lost is sent again after 1 s and then after 2 s (RFC 6298, sections 2.1 and 5.5)."""
 SERVED_PACKETS = 400
 """Packets that a link sends while it is measured, at least."""
 
@@ -236,6 +239,11 @@ class VirtualProbes:
             if packets > min(self.budget.transfer_packets, left):
                 probing.skip(pair.key, "TCP goodput", f"a transfer takes {packets} packets")
                 continue
+            # A transfer over a path that loses packets goes on for so long that a lost SYN does not make it too short.
+            again = 0 if pair.lossless else SYN_AGAIN_NS
+            more = math.ceil(again / segment_ns(pair))
+            if packets + more <= min(self.budget.transfer_packets, left):
+                duration, packets = duration + again, packets + more
             left -= packets
             part = max(2 * pair.round_trip_ns(SEGMENT_BYTES), 200 * segment_ns(pair))
             flow = {

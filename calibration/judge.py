@@ -124,10 +124,12 @@ class Judge:
         samples: Samples | None = None,
         steady: bool = False,
         hint: str = "",
+        allowed: Components | None = None,
     ) -> Row:
         """Tolerance either way, or below and above. `steady`: a quantity that a CPU taken away hardly moves. `hint`:
         which fault gives this very value; it comes before what may have disturbed the link, and not where somebody
-        changed it."""
+        changed it. `allowed`: sources of uncertainty that the tolerance has room for already: they are part of U, and
+        the verdict does not count them twice."""
         below, above = tolerance if isinstance(tolerance, tuple) else (tolerance, tolerance)
         error = measured - configured
         known = components or {}
@@ -150,7 +152,7 @@ class Judge:
             shown,
             verdict,
             note,
-            recorded(known),
+            recorded({**known, **(allowed or {})}),
             needs,
             self.holds_s,
         )

@@ -15,7 +15,7 @@ from calibration.hints import SMALLER
 from calibration.judge import Judge, Results, Stream, dither_note, exact, rate_text, rounding_ns, why_not
 from calibration.probing import PROBE_BYTES, Probing, mtu_sizes, mtu_stream
 from calibration.tolerances import Tolerances
-from calibration.uncertainty import enough_for, recorded
+from calibration.uncertainty import Components, enough_for, recorded, rectangular
 from labs.record import Row
 
 BUSY_RATIO = 0.05
@@ -108,17 +108,29 @@ def _round_trips(
     tolerance: tuple[float, float],
     note: str,
 ) -> Row:
+    allowed: Components = {"dither": rectangular(float(pair.dither_ns))}
     if pair.deviation_ns:
         parts, _ = budget.delay_mean(
             base, pair.wander_ns(stream["received_packets"]), stream["received_packets"], judge.instrument
         )
-        return judge.drawn("base RTT", "ns", base, value, tolerance, recorded(parts), note=note)
+        return judge.drawn("base RTT", "ns", base, value, tolerance, recorded({**parts, **allowed}), note=note)
     ordered = sorted(stream.get("delays_ns") or ())
     known = budget.round_trip(ordered, 2 * len(pair.links), judge.instrument)
     if known is None:
         return judge.few("base RTT", "ns", base, value, stream["received_packets"], enough_for(0.5))
     parts, samples = known
-    return judge.row("base RTT", "ns", base, value, tolerance, note, components=parts, samples=samples, steady=True)
+    return judge.row(
+        "base RTT",
+        "ns",
+        base,
+        value,
+        tolerance,
+        note,
+        components=parts,
+        samples=samples,
+        steady=True,
+        allowed=allowed,
+    )
 
 
 def _goodput(
@@ -144,11 +156,14 @@ def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bou
     measured = transfer["goodput_bps"]
     note = f"{transfer['congestion']}, {transfer['retransmitted_segments']} segments retransmitted"
     above, below = bounds.goodput_above * pair.goodput_bps, bounds.goodput_below * pair.goodput_bps
+    allowed: Components = {}
     if exact(bounds):
-        # An acknowledgement covers two segments, and comes earlier or later by dither and jitter.
+        # An acknowledgement covers two segments, and comes earlier or later by dither and jitter: what was delivered
+        # before the window may be told of inside it.
         one = transfer["segment_bytes"] * BYTE_NS / transfer["steady_ns"]
-        above += (4 + _held_segments(pair, transfer)) * one
-        above += pair.goodput_bps * pair.spread_ns / transfer["steady_ns"]
+        edges = (4 + _held_segments(pair, transfer)) * one + pair.goodput_bps * pair.spread_ns / transfer["steady_ns"]
+        allowed = {"window edges": rectangular(edges)}
+        above += edges
         below += 2 * one
     start = transfer["series"][-1]["time_ns"] - transfer["steady_ns"]
     window = min(sample["cwnd_segments"] for sample in transfer["series"] if sample["time_ns"] >= start)
@@ -163,7 +178,15 @@ def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bou
     parts, samples = budget.goodput(transfer, judge.instrument)
     limits = below, above
     return judge.row(
-        "TCP goodput", "bit/s", pair.goodput_bps, measured, limits, note, components=parts, samples=samples
+        "TCP goodput",
+        "bit/s",
+        pair.goodput_bps,
+        measured,
+        limits,
+        note,
+        components=parts,
+        samples=samples,
+        allowed=allowed,
     )
 
 

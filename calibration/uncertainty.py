@@ -26,6 +26,8 @@ Source = Literal[
     "capacity",
     "base delay",
     "resolution",
+    "dither",
+    "window edges",
 ]
 Components = Mapping[Source, float]
 """Standard uncertainties by source, in the unit of the value."""

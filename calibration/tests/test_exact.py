@@ -140,6 +140,7 @@ def test_where_a_packet_takes_a_fraction_it_is_rounded_up() -> None:
 def test_a_round_trip_may_be_longer_by_the_dither_of_both_hosts(ns: int, verdict: str) -> None:
     row = judged(virtual(dither_ns=1_000), rtt={"delay": off("p50_ns", ns)})["base RTT"]
     assert row.verdict == verdict and "a dither below 2000 ns" in row.note
+    assert row.uncertainty is not None and 2_000 <= row.uncertainty.expanded < 2_400, "U covers the dither"
 
 
 def test_a_rate_one_in_a_million_off_is_outside() -> None:
@@ -167,7 +168,10 @@ def test_goodput_of_a_window_that_filled_the_pipe(pace: float, window: int, verd
 def test_acknowledgements_that_come_at_once_after_a_loss_are_no_error() -> None:
     transfer = flow(81.5)
     transfer["series"] = [{**sample, "retransmitted_segments": 7} for sample in transfer["series"]]
-    assert judged(virtual(), bulk=transfer)["TCP goodput"].verdict == "ok"
+    row = judged(virtual(), bulk=transfer)["TCP goodput"]
+    assert row.verdict == "ok"
+    assert row.error is not None and row.error > 0, "more than the link can carry"
+    assert row.uncertainty is not None and row.uncertainty.expanded >= row.error, "U covers the edges of the window"
 
 
 def test_a_transfer_that_failed_says_why() -> None:

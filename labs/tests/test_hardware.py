@@ -7,6 +7,7 @@ import os
 import time
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -286,7 +287,7 @@ def test_a_setting_that_no_driver_knows_is_refused_by_its_key(field: str) -> Non
     abilities = catalogue.models("gtrcnet")["gtrcnet-1"].abilities
     assert refusal(link.forward, abilities, own_buffer=True) is None
     value = getattr(link.forward, field)
-    other = (not value) if isinstance(value, bool) else value + 1 if isinstance(value, int) else object()
+    other: Any = (not value) if isinstance(value, bool) else value + 1 if isinstance(value, int) else object()
     found = refusal(replace(link.forward, **{field: other}), abilities, own_buffer=True)
     assert found is not None and found[1] == "no external emulator is asked for it"
     assert found[0] in WrittenDirection.model_fields
