@@ -131,8 +131,13 @@ def _delay(
     clocks_ns = stream.get("clocks_ns", 0)
     # A copy leaves right after its original.
     copy = own_ns(link.backend, link.direction, size) if link.duplicates else 0.0
-    allowed: Components = {"dither": rectangular(float(link.dither_ns))}
-    above = max(near, rounding_ns(_own_parts(link, size))) + link.dither_ns + copy + link.wakeups * bounds.switch_ns
+    rounded = rounding_ns(_own_parts(link, size))
+    allowed: Components = {
+        "dither": rectangular(float(link.dither_ns)),
+        "copies": rectangular(copy),
+        "resolution": rectangular(rounded) if exact(bounds) else 0.0,
+    }
+    above = max(near, rounded) + link.dither_ns + copy + link.wakeups * bounds.switch_ns
     if link.line.constant:
         step = results.clock_steps["delay", link.key]
 
@@ -296,9 +301,12 @@ def _throughput(
     others = bounds.other_bytes / (packets * framed) + bounds.other_bps / configured
     parts, samples = budget.rate(measured, window, packets, ends_ns=ends, others=others, instrument=judge.instrument)
     tolerance = configured * bounds.rate_share
+    allowed: Components = {}
     if exact(bounds):
         # What cannot be told apart, as instants are whole ns.
-        tolerance += configured * ((2 * bounds.instant_ns + ends) / window + others)
+        edges = configured * ((2 * bounds.instant_ns + ends) / window + others)
+        allowed = {"window edges": rectangular(edges)}
+        tolerance += edges
     far = tolerance + expanded(parts)
     if stream["socket_drops_packets"] > 0 and measured < configured - far:
         dropped = stream["socket_drops_packets"]
@@ -327,6 +335,7 @@ def _throughput(
             samples=samples,
             steady=True,
             hint=hint,
+            allowed=allowed,
         )
 
 
@@ -367,11 +376,14 @@ def _queue(
     clocks_ns = stream.get("clocks_ns", 0) + (alone or {}).get("clocks_ns", 0)
     # What others have in the queue may fill one more place than it has bytes for: the wait is rounded up to packets.
     slack = bounds.queue_packets + (1 + math.ceil(bounds.other_bytes / framed) if bounds.other_bytes else 0)
+    allowed: Components = {}
     if exact(bounds):
         # The longest wait, of whole packets: one that found the last place, just after a packet had left.
         waited = stream["delay"]["max_ns"] - link.delay_ns(size)
         measured = math.ceil((waited - 2) / own) * framed
-        slack += math.ceil(link.dither_ns / own)
+        dithered = math.ceil(link.dither_ns / own)
+        allowed = {"dither": rectangular(float(dithered * framed))}
+        slack += dithered
     else:
         # The 90th percentile. Of a sender whose CPU is taken away now and then, the half of the packets or more find a
         # queue that has just been emptied a little: the median says how long it paused. And no more than a tenth may
@@ -402,4 +414,5 @@ def _queue(
             samples=samples,
             steady=True,
             hint=hint,
+            allowed=allowed,
         )

@@ -215,7 +215,9 @@ class VirtualProbes:
             # Long enough to send them all, whatever of it is lost, and for a window that a varying delay hardly moves.
             emptied = BURST_NS if link.backend == "tbf" else link.emptied_ns(above)
             burst = math.ceil(emptied / own)
-            served = SERVED_PACKETS + burst + math.ceil(100 * link.line.spread_ns / own)
+            # Until the sender's dither has filled the queue, the link is idle now and then.
+            dithered = math.ceil(link.dither_ns / own)
+            served = SERVED_PACKETS + burst + dithered + math.ceil(100 * link.line.spread_ns / own)
             packets = math.ceil((max(fill, served * above) if fills else served * above) / through)
             if packets > budget.fill_packets * 4:
                 for what in ("rate", "queue limit"):
@@ -227,7 +229,10 @@ class VirtualProbes:
             interval = math.floor(own * through / above) * len(senders)
             each = math.ceil(packets / len(senders))
             streams = shared_streams(link.key, senders, lab, link.mtu_bytes, interval, each)
-            more = {"batch_packets": batch, "skip_ns": round((2 * BATCH_PACKETS * len(senders) + burst) * own)}
+            more = {
+                "batch_packets": batch,
+                "skip_ns": round((2 * BATCH_PACKETS * len(senders) + burst + dithered) * own),
+            }
             stay = _stay_ns(link, link.mtu_bytes) + limit * own
             probing.add("saturate", f"rate {link.key}", [stream | more for stream in streams], stay)
 

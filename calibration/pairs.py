@@ -48,8 +48,13 @@ def pair_rows(
             part for part in (f"of {stream['received_packets']} round trips", dither_note(pair.dither_ns)) if part
         )
         slower = pair.dither_ns + pair.wakeups * bounds.switch_ns
-        tolerance = near + wander, max(near, rounding_ns(parts)) + wander + slower
-        yield _round_trips(pair, judge, stream, base, value, tolerance, note)
+        rounding = rounding_ns(parts)
+        tolerance = near + wander, max(near, rounding) + wander + slower
+        allowed: Components = {
+            "dither": rectangular(float(pair.dither_ns)),
+            "resolution": rectangular(rounding) if exact(bounds) else 0.0,
+        }
+        yield _round_trips(pair, judge, stream, base, value, tolerance, note, allowed)
     yield from _path_mtu(pair, judge, results)
     yield from _goodput(pair, judge, probing, results, bounds)
 
@@ -107,8 +112,8 @@ def _round_trips(
     value: float,
     tolerance: tuple[float, float],
     note: str,
+    allowed: Components,
 ) -> Row:
-    allowed: Components = {"dither": rectangular(float(pair.dither_ns))}
     if pair.deviation_ns:
         parts, _ = budget.delay_mean(
             base, pair.wander_ns(stream["received_packets"]), stream["received_packets"], judge.instrument

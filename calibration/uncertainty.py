@@ -27,6 +27,7 @@ Source = Literal[
     "base delay",
     "resolution",
     "dither",
+    "copies",
     "window edges",
 ]
 Components = Mapping[Source, float]
