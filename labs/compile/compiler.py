@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from labs.compile import cards, machines, own, pacing, stacks, sysctls
+from labs.compile import cards, hops, machines, own, pacing, stacks, sysctls
 from labs.compile.crossings import Crossings
 from labs.compile.egress import Egresses
 from labs.compile.facts import HostFacts
@@ -43,11 +43,13 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
     spun = [link.name for link in wired.links if link.backend == "user"]
     spinners, host_cpus = place(spec, host.cpus, spun, chosen=host.clock == "live")
     of_kinds = _sysctls(lab, wired, numbering.with_v6)
+    ttl = hops.ttl_of(spec, lab.layout, lab.paths)
     description, wanted = spec.description, spec.description.containers
     virtual = host.clock == "virtual"
     of_host = cards.cards(spec, wired.wires, wired.cards, wired.external, virtual=virtual)
     nodes = [
-        _node(machine, found, running.get(machine.name), of_kinds[machine.kind]) for machine in wired.machines.values()
+        _node(machine, found, running.get(machine.name), of_kinds[machine.kind], hops.sysctls(ttl, machine, numbering))
+        for machine in wired.machines.values()
     ]
     return Plan(
         lab=description.name or description.topology.kind,
@@ -75,18 +77,22 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
     )
 
 
-def _node(machine: WiredNode, found: Routes, runs: Daemons | None, of_kind: dict[str, str]) -> Node:
+def _node(
+    machine: WiredNode, found: Routes, runs: Daemons | None, of_kind: dict[str, str], of_node: dict[str, str]
+) -> Node:
     """A machine with its routes and daemons as a node of the plan.
 
     `of_kind` are the sysctls of the node's kind; all nodes without sysctls of their own share that one object.
+    `of_node` are those that depend on its interfaces.
     """
     name = machine.name
+    own_sysctls = of_node if runs is None else of_node | runs.sysctls
     return Node(
         name,
         machine.kind,
         machine.all_interfaces if runs is None else runs.interfaces,
         tuple(found.given.get(name, ())),
-        of_kind | runs.sysctls if runs is not None and runs.sysctls else of_kind,
+        of_kind | own_sysctls if own_sysctls else of_kind,
         machine.services if runs is None else (*runs.services, *machine.services),
         tuple(found.learned.get(name, ())),
     )
