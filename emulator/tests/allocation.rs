@@ -110,3 +110,44 @@ fn long_and_fast() {
     assert!(most > 65_536, "{most}");
     assert_eq!(ALLOCATIONS.get(), before);
 }
+
+/// What grows takes its memory before a packet comes in, where the caller can still refuse the packet, and nowhere else.
+#[test]
+fn a_model_that_grows_takes_memory_only_where_it_may_be_refused() {
+    let codel = Discipline::Codel { target_ns: 50_000, interval_ns: 100_000, ecn: false };
+    let delay = Delay::Uniform { delay_ns: 20_000_000, jitter_ns: 9_000_000 };
+    let aggregate = Aggregate { packets: 64, time_ns: 500_000, gap_ns: 50_000 };
+    let base = Direction { delay, reorder: true, ..direction(1_000_000_000) };
+    for config in [
+        Direction { queue: Queue { discipline: codel, ..drop_tail(Some(5_000), None) }, ..base.clone() },
+        Direction { aggregate, queue: drop_tail(Some(5_000), None), ..base.clone() },
+        Direction { displace_ppb: 50_000_000, displace_packets: 9, displace_within_ns: 100_000, ..base },
+    ] {
+        let mut model = DirectionModel::<u32>::growing(&config);
+        let mut taken = 0;
+        for n in 0..20_000 {
+            let now = Nanos::from(n) * 6_000;
+            let before = ALLOCATIONS.get();
+            assert!(model.reserve_one());
+            let reserved = ALLOCATIONS.get();
+            let _ = model.enqueue(n, Meta { ip_bytes: 1500, ..Meta::default() }, now);
+            while n % 500 == 0 && model.pop(now).is_some() {}
+            while n % 500 == 0 && model.dropped().is_some() {}
+            assert_eq!(ALLOCATIONS.get(), reserved, "packet {n} of {config:?}");
+            taken += reserved - before;
+        }
+        assert!(taken > 0);
+    }
+}
+
+#[test]
+fn a_link_holds_no_more_packets_than_in_the_other_clock() {
+    let delay = Delay::Constant { delay_ns: 10_000_000_000 };
+    let config = Direction { delay, store_packets: 70_000, ..direction(1_000_000_000_000) };
+    for (config, most) in [(config.clone(), 70_000), (Direction { store_packets: 9, ..config }, 65_536)] {
+        assert_eq!(config.most_packets(), most);
+        let mut model = DirectionModel::<u64>::growing(&config);
+        let held = (0..).take_while(|n| model.reserve_one() && model.enqueue(*n, Meta::default(), *n).is_ok()).count();
+        assert_eq!(held as u64, most);
+    }
+}

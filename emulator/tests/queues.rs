@@ -3,8 +3,8 @@
 mod common;
 
 use common::{direction, drop_tail};
-use ewan_emulator::config::{Class, Direction, Discipline, Queue, Scheduler};
-use ewan_emulator::model::{Counters, DirectionModel, Meta, Nanos};
+use ewan_emulator::config::{Class, Direction, Discipline, Framing, Queue, Scheduler};
+use ewan_emulator::model::{Change, Counters, DirectionModel, Meta, Nanos};
 
 const MS: Nanos = 1_000_000;
 const DELAY: Nanos = MS;
@@ -257,4 +257,34 @@ fn packets_stay_through_every_change_of_the_discipline() {
     released.sort_unstable();
     assert_eq!(released, (0..100).collect::<Vec<_>>());
     assert_eq!(model.counters().waited_ns, (1..100).map(|number| number * SLOT).sum::<u64>());
+}
+
+/// Framing `ip` counts a frame of 14 bytes as none: it waits like any other, and leaves.
+#[test]
+fn a_frame_that_counts_no_bytes_is_never_stranded() {
+    let none = Framing { overhead_bytes: 0, minimum_bytes: 0 };
+    let sfq = Discipline::Sfq { flows: 16, quantum_bytes: 1_500, perturb_ns: 0 };
+    for discipline in [fq_codel(), Discipline::Drr { flows: 16, quantum_bytes: 1_500 }, sfq] {
+        let queue = Queue { discipline, ..drop_tail(Some(2), None) };
+        let config = Direction { queue: queue.clone(), framing: none, ..direction(10_000_000) };
+        let filled = || {
+            let mut model = DirectionModel::<u32>::new(&config);
+            for (number, ip_bytes) in [1_500, 0, 0, 0].into_iter().enumerate() {
+                let _ = model.enqueue(number as u32, Meta { ip_bytes, flow: 1 << 12, ..Meta::default() }, 0);
+            }
+            assert_eq!(model.counters().queued.packets, 2, "the limit holds: {queue:?}");
+            assert_eq!(std::iter::from_fn(|| model.dropped()).count(), 1);
+            model
+        };
+        let mut model = filled();
+        let change = Change { queue: Some(drop_tail(Some(9), None)), ..Change::default() };
+        model.reconfigure(&change, 1);
+        assert_eq!(std::iter::from_fn(|| model.pop(Nanos::MAX / 2)).count(), 3, "{queue:?}");
+        assert_eq!(model.next_event(), None);
+        let mut model = filled();
+        assert_eq!(std::iter::from_fn(|| model.cut()).count(), 3, "{queue:?}");
+        assert_eq!((model.next_event(), model.counters().queued.packets), (None, 0));
+        assert!(model.enqueue(9, Meta { ip_bytes: 100, ..Meta::default() }, 5).is_ok());
+        assert_eq!(model.counters().in_service.packets, 1, "the link goes on");
+    }
 }

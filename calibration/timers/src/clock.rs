@@ -140,6 +140,12 @@ impl Clock {
         stamp.wrapping_add_signed(self.realtime_offset)
     }
 
+    /// A stamp that `before`, an earlier copy of this clock, converted from CLOCK_REALTIME, by the offset known now.
+    #[inline]
+    pub fn reconverted(&self, before: &Clock, stamp: u64) -> u64 {
+        stamp.wrapping_add_signed(self.realtime_offset.wrapping_sub(before.realtime_offset))
+    }
+
     pub fn source(&self) -> Source {
         self.source
     }

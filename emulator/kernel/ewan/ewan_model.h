@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The link's model, one direction of a link ("lane"): what src/lib.rs offers. Times are ns of CLOCK_MONOTONIC.
+ * Soft interrupts are off in each call that takes a lane, but for ewan_lane_new, ewan_lane_begin, ewan_lane_free and
+ * ewan_change_new; the rules are at the top of src/lib.rs.
  */
 #ifndef _EWAN_MODEL_H
 #define _EWAN_MODEL_H
@@ -10,6 +12,7 @@
 
 struct ewan_lane;
 struct ewan_change;
+struct ewan_report;
 
 /* What the model is told of a frame, and what stage 1 decides. */
 struct ewan_arrival {
@@ -47,7 +50,9 @@ void ewan_lane_pop(struct ewan_lane *lane, u64 now, struct ewan_release *release
 void *ewan_lane_cut(struct ewan_lane *lane);
 void *ewan_lane_dropped(struct ewan_lane *lane);
 u64 ewan_lane_next(const struct ewan_lane *lane);
-size_t ewan_lane_report(const struct ewan_lane *lane, u8 *text, size_t room);
+struct ewan_report *ewan_report_new(void);
+void ewan_report_fill(struct ewan_report *report, const struct ewan_lane *lane);
+size_t ewan_report_write(struct ewan_report *report, u8 *text, size_t room);
 void ewan_frame_mark_ce(u8 *head, size_t head_bytes);
 void ewan_frame_bleach(u8 *head, size_t head_bytes);
 void ewan_frame_flip_bit(u8 *frame, size_t bytes, u32 random);

@@ -22,6 +22,10 @@
 
 #include "ewan_model.h"
 
+#ifdef CONFIG_SMP
+#error "one processor has both directions of a link: no lock keeps others away"
+#endif
+
 #define EWAN_REASON	120
 #define EWAN_REPORT	4096	/* names and numbers of 64 bits: 22 of the link, 6 of each of 8 classes */
 
@@ -42,8 +46,11 @@ void *ewan_alloc(size_t size, size_t align)
 {
 	if (!in_softirq())
 		return kvmalloc(max(size, align), GFP_KERNEL);
-	/* What kmalloc gives is aligned to its size where that is a power of two. */
-	return size <= KMALLOC_MAX_SIZE ? kmalloc(max(size, align), GFP_ATOMIC) : NULL;
+	/*
+	 * What kmalloc gives is aligned to its size where that is a power of two. Where it gives nothing the packet that
+	 * needed the memory is dropped, and counted.
+	 */
+	return size <= KMALLOC_MAX_SIZE ? kmalloc(max(size, align), GFP_ATOMIC | __GFP_NOWARN) : NULL;
 }
 
 void ewan_free(void *memory);
@@ -329,6 +336,8 @@ static int ewan_options(struct Qdisc *sch, struct nlattr *options, struct netlin
 		error = ewan_append(q, tb[TCA_EWAN_TEXT]);
 	if (error || (!tb[TCA_EWAN_DIRECTION] && !tb[TCA_EWAN_CHANGE]))
 		return error;
+	if (!q->length)
+		return ewan_refuse(extack, "a direction or a change comes with its text");
 	error = tb[TCA_EWAN_DIRECTION] ? ewan_make(sch, tb[TCA_EWAN_OTHER], extack) : ewan_alter(sch, extack);
 	kvfree(q->text);
 	q->text = NULL;
@@ -351,10 +360,13 @@ static void ewan_reset(struct Qdisc *sch)
 	struct sk_buff *skb;
 
 	qdisc_watchdog_cancel(&q->watchdog);
+	/* A discipline may be ended outside of its lock; the other direction's packets are not to come in between. */
+	local_bh_disable();
 	while (q->lane && (skb = ewan_lane_cut(q->lane)))
 		rtnl_kfree_skbs(skb, skb);
 	if (q->lane)
 		ewan_share(q, ktime_get_ns());
+	local_bh_enable();
 	sch->q.qlen = 0;
 	sch->qstats.backlog = 0;
 }
@@ -385,10 +397,16 @@ static int ewan_dump(struct Qdisc *sch, struct sk_buff *skb)
 static int ewan_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 {
 	struct ewan_sched *q = qdisc_priv(sch);
+	struct ewan_report *report;
 
 	if (!q->lane)
 		return 0;
-	return gnet_stats_copy_app(d, q->report, ewan_lane_report(q->lane, q->report, sizeof(q->report)));
+	/* The counters are copied while no packet comes or goes; what writes them as text takes memory, and may sleep. */
+	report = ewan_report_new();
+	local_bh_disable();
+	ewan_report_fill(report, q->lane);
+	local_bh_enable();
+	return gnet_stats_copy_app(d, q->report, ewan_report_write(report, q->report, sizeof(q->report)));
 }
 
 static struct Qdisc_ops ewan_ops __read_mostly = {

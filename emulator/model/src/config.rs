@@ -54,10 +54,13 @@ pub struct Direction {
     /// What changes by itself while the link runs.
     pub trace: Trace,
     pub seed: u64,
-    /// Room for packets in flight: queue plus delay line, at the smallest and at the largest packet.
+    /// Room for packets in flight as the plan has the link: queue plus delay line, at the smallest and at the largest
+    /// packet.
     pub store_packets: u64,
     pub store_bytes: u64,
 }
+
+const LEAST_STORE_PACKETS: u64 = 1 << 16;
 
 impl Direction {
     /// A rate on the wire, a queue and a constant delay, and nothing else; seed 1, and no store.
@@ -90,6 +93,12 @@ impl Direction {
             store_packets: 0,
             store_bytes: 0,
         }
+    }
+
+    /// So many packets the link holds at most, in either clock: a change at run time may ask for a longer delay or a
+    /// higher rate than the plan has room for.
+    pub fn most_packets(&self) -> u64 {
+        self.store_packets.max(LEAST_STORE_PACKETS)
     }
 }
 

@@ -102,6 +102,14 @@ impl<P: Copy> Line<P> {
         }
     }
 
+    /// Takes memory for `packets` in all, of which with `reorder` any may overtake; false if the system has none.
+    #[inline]
+    pub fn reserve(&mut self, packets: usize, reorder: bool) -> bool {
+        let more = packets.saturating_sub(self.overtaking.len());
+        self.pool.reserve(packets)
+            && (!reorder || self.overtaking.capacity() >= packets || self.overtaking.try_reserve(more).is_ok())
+    }
+
     /// Takes a packet in. Without `reorder` it is due no earlier than any packet before it.
     #[inline]
     pub fn push(&mut self, packet: P, bytes: u32, mark_ce: bool, due: Nanos, reorder: bool) {

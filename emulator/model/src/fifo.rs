@@ -49,6 +49,19 @@ impl<T: Copy> Pool<T> {
         Pool { pages, used: 0, free: NONE }
     }
 
+    /// Takes memory for `entries` in all, so that up to these nothing is allocated; false if the system has none.
+    #[inline]
+    pub fn reserve(&mut self, entries: usize) -> bool {
+        while self.pages.len() * PAGE < entries {
+            let mut page = Vec::new();
+            if self.pages.try_reserve(1).is_err() || page.try_reserve_exact(PAGE).is_err() {
+                return false;
+            }
+            self.pages.push(page);
+        }
+        true
+    }
+
     /// Where it is now, for `get_mut`.
     #[inline]
     pub fn push_back(&mut self, list: &mut List, entry: T) -> u32 {
@@ -149,6 +162,12 @@ impl<T: Copy> Fifo<T> {
 
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// As of a pool.
+    #[inline]
+    pub fn reserve(&mut self, entries: usize) -> bool {
+        self.pool.reserve(entries)
     }
 
     #[inline]

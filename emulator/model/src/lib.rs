@@ -6,8 +6,9 @@
 //! does not run backwards. No clock is read, nothing is sent, and in steady state nothing is allocated.
 //!
 //! The rate stage is a server in virtual time, evaluated lazily: every decision is taken at the instant at
-//! which the link would take it, so results depend on arrivals (and changes) only, not on when `pop` is called.
-//! An arrival may be stamped slightly before an earlier `pop`; the queue then is as that `pop` left it.
+//! which the link would take it, so results depend on arrivals (and changes) only, not on when `pop` is called. That
+//! holds where arrivals are shown in order of time, each before the server is evaluated beyond it: a caller who looks
+//! late and may have arrivals left to show says up to when it knows them all (`pop_known`).
 
 #![cfg_attr(not(test), no_std)]
 
@@ -118,6 +119,7 @@ pub struct Release<P> {
 #[derive(Debug)]
 pub struct DirectionModel<P> {
     framing: Framing,
+    most_packets: u64,
     /// Which flows meet in a queue.
     salt: u64,
     loss: loss::Model,
@@ -177,8 +179,8 @@ impl<P: Copy> DirectionModel<P> {
         DirectionModel::with_rooms(config, room, room)
     }
 
-    /// For a caller whose memory is touched when it is reserved: it grows with the packets that are there, but for those
-    /// that overtake, where the configuration lets them.
+    /// For a caller whose memory is touched when it is reserved: it grows with the packets that are there (`reserve_one`),
+    /// but for those that overtake, where the configuration lets them.
     pub fn growing(config: &Direction) -> Self {
         DirectionModel::with_rooms(config, 0, if config.reorder { config.store_packets as usize } else { 0 })
     }
@@ -188,6 +190,7 @@ impl<P: Copy> DirectionModel<P> {
         let burst = if config.trace.says_rate() { (0, 0) } else { (config.burst_bytes, config.peak_bps) };
         let mut model = DirectionModel {
             framing: config.framing,
+            most_packets: config.most_packets(),
             salt: config.seed,
             loss: loss::Model::new(&config.loss),
             corrupt: config.corrupt_ppb,
@@ -289,6 +292,21 @@ impl<P: Copy> DirectionModel<P> {
         Fate { lost, duplicate, corrupt, bleach }
     }
 
+    /// Takes memory for one more packet, so that `enqueue` and all that follows allocate none; false if the system has
+    /// none, or the link holds as many packets as it may (`Direction::most_packets`).
+    #[inline]
+    pub fn reserve_one(&mut self) -> bool {
+        let Counters { queued, in_service, delayed, .. } = &self.counters;
+        // What was dropped and not taken away yet is not counted any more, and takes no place in the line.
+        let packets = (queued.packets + in_service.packets + delayed.packets) as usize + 1;
+        let aggregated = if self.aggregate.packets > 0 { MOST_AGGREGATED - 1 } else { 0 };
+        packets as u64 <= self.most_packets
+            && self.queue.reserve(packets)
+            && self.line.reserve(packets, self.reorder)
+            && (self.aggregated.capacity() >= aggregated
+                || self.aggregated.try_reserve(aggregated - self.aggregated.len()).is_ok())
+    }
+
     /// Stage 2: the packet waits for the server, or comes back because the queue is full or its discipline
     /// drops it.
     #[inline]
@@ -313,8 +331,16 @@ impl<P: Copy> DirectionModel<P> {
     /// The next packet that is due, if that is not after `now`; call it until it gives nothing.
     #[inline]
     pub fn pop(&mut self, now: Nanos) -> Option<Release<P>> {
-        self.advance(now);
-        let entry = self.line.pop(now)?;
+        self.pop_known(now, now)
+    }
+
+    /// The same for a caller who knows all arrivals up to `known` only, and may still have later ones to show: the server
+    /// is evaluated up to there, and nothing is released that one of them could still overtake. What is dropped, marked
+    /// and released, and in which order, then depends on the arrivals alone, however late the caller looks.
+    #[inline]
+    pub fn pop_known(&mut self, known: Nanos, now: Nanos) -> Option<Release<P>> {
+        self.advance(known.min(now));
+        let entry = self.line.pop(now.min(known.saturating_add(self.least_transit())))?;
         self.counters.delayed.remove(entry.bytes);
         self.counters.out.add(entry.bytes);
         self.counters.ce_packets += u64::from(entry.mark_ce);
@@ -358,6 +384,12 @@ impl<P: Copy> DirectionModel<P> {
     /// No packet is released or dropped before this time; at it, `pop` makes progress.
     #[inline]
     pub fn next_event(&self) -> Option<Nanos> {
+        self.next_event_behind(0)
+    }
+
+    /// The same for a caller of `pop_known` whose `known` is `lag` behind its `now`; `lag` is at most `least_transit`.
+    #[inline]
+    pub fn next_event_behind(&self, lag: Nanos) -> Option<Nanos> {
         if self.queue.has_dropped() {
             return Some(self.clock);
         }
@@ -372,12 +404,12 @@ impl<P: Copy> DirectionModel<P> {
         };
         let next = if self.queue.drops_later() {
             // The packet behind may be dropped as soon as this one has left.
-            departure.min(self.trace_at)
+            departure.min(self.trace_at).saturating_add(lag)
         } else if departure <= self.trace_at && !self.reorder {
             slot_end(self.slot_ns, departure).saturating_add(self.least_delay.saturating_sub(self.elsewhere))
         } else {
             // From the trace's next step on the packet may leave sooner, and the delay may be shorter.
-            departure.min(self.trace_at).saturating_add(self.shortest_delay())
+            departure.min(self.trace_at).saturating_add(self.least_transit())
         };
         Some(due.map_or(next, |due| due.min(next)))
     }
@@ -466,6 +498,17 @@ impl<P: Copy> DirectionModel<P> {
 
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// The server has been evaluated up to here: earlier arrivals find the queue as it is now.
+    pub fn evaluated_to(&self) -> Nanos {
+        self.clock
+    }
+
+    /// Do both directions of the link send on one medium (`share`)?
+    #[inline]
+    pub fn shares_medium(&self) -> bool {
+        self.half_duplex || self.turn.shared
     }
 
     /// What the model must know of a frame of which `head` is the beginning, with its headers; `ip_bytes` as
@@ -578,7 +621,9 @@ impl<P: Copy> DirectionModel<P> {
         self.in_service.is_some() || self.counters.queued.packets > 0
     }
 
-    fn shortest_delay(&self) -> Nanos {
+    /// No packet leaves the link sooner than this after its arrival, as the link is configured now.
+    #[inline]
+    pub fn least_transit(&self) -> Nanos {
         let traced = self.trace.as_ref().and_then(Player::least_delay);
         traced.map_or(self.least_delay, |traced| traced.min(self.least_delay)).saturating_sub(self.elsewhere)
     }

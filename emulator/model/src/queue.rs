@@ -216,6 +216,12 @@ impl<P: Copy> QueueStage<P> {
         }
     }
 
+    /// Takes memory for `packets` in all; false if the system has none.
+    #[inline]
+    pub fn reserve(&mut self, packets: usize) -> bool {
+        self.pool.reserve(packets) && self.dropped.reserve(packets)
+    }
+
     /// Does the discipline ask which flow a packet belongs to?
     pub fn tells_flows_apart(&self) -> bool {
         matches!(self.discipline, Discipline::Flows(_))

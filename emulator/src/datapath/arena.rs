@@ -36,16 +36,13 @@ struct Class {
 }
 
 impl Arena {
-    /// Room for `packets` frames in all, and for `bytes` in large ones, each of at most `frame_bytes`; fetches up to
-    /// `prefault_bytes` of it now.
-    pub fn new(packets: u64, bytes: u64, frame_bytes: usize, prefault_bytes: usize) -> Result<Arena> {
-        let slots = |count: u64| count.clamp(64, u64::from(LARGE - 1)) as u32;
-        // The worst case for large slots is frames just too large for a small one.
-        let large = slots((bytes / SMALL_BYTES as u64 + 64).min(packets));
+    /// Room for `packets` frames in all, each of at most `frame_bytes`; fetches up to `prefault_bytes` of it now.
+    pub fn new(packets: u64, frame_bytes: usize, prefault_bytes: usize) -> Result<Arena> {
+        let slots = packets.clamp(64, u64::from(LARGE - 1)) as u32;
         Ok(Arena {
-            small: Class::new(slots(packets), SMALL_BYTES, prefault_bytes / 4)?,
-            large: Class::new(large, frame_bytes, prefault_bytes - prefault_bytes / 4)?,
-            slots: slots(packets),
+            small: Class::new(slots, SMALL_BYTES, prefault_bytes / 4)?,
+            large: Class::new(slots, frame_bytes, prefault_bytes - prefault_bytes / 4)?,
+            slots,
             used: 0,
         })
     }
@@ -146,7 +143,7 @@ mod tests {
         /// only where the arena is full or the frame too long.
         #[test]
         fn frames_never_touch_each_other(steps in prop::collection::vec((0..3u8, 0..1600usize, any::<u8>()), 1..400)) {
-            let mut arena = Arena::new(64, 1_000_000, 1514, 0).unwrap();
+            let mut arena = Arena::new(64, 1514, 0).unwrap();
             let mut stored: Vec<(Slot, Vec<u8>)> = Vec::new();
             for (step, number, byte) in steps {
                 if step > 0 {
@@ -174,7 +171,7 @@ mod tests {
 
     #[test]
     fn gives_back_what_was_stored_in_either_size() {
-        let mut arena = Arena::new(100, 100_000, 1514, 0).unwrap();
+        let mut arena = Arena::new(100, 1514, 0).unwrap();
         for length in [1usize, 60, 256, 257, 1514] {
             let frame: Vec<u8> = (0..length).map(|i| i as u8).collect();
             let slot = arena.store(&frame).unwrap();
@@ -185,7 +182,7 @@ mod tests {
 
     #[test]
     fn refuses_when_full_and_goes_on_when_freed() {
-        let mut arena = Arena::new(64, 1_000_000, 1514, 0).unwrap();
+        let mut arena = Arena::new(64, 1514, 0).unwrap();
         let slots: Vec<Slot> = std::iter::from_fn(|| arena.store(&[7; 64])).collect();
         assert_eq!(slots.len(), 64);
         assert_eq!(arena.store(&[7; 300]), None, "the sizes share one limit");
@@ -196,6 +193,6 @@ mod tests {
 
     #[test]
     fn a_frame_larger_than_the_port_allows_is_refused() {
-        assert_eq!(Arena::new(64, 64_000, 1514, 0).unwrap().store(&[0; 9000]), None);
+        assert_eq!(Arena::new(64, 1514, 0).unwrap().store(&[0; 9000]), None);
     }
 }

@@ -46,9 +46,17 @@ impl Inbox {
         }
     }
 
+    /// Link, direction and time of the change that is to be made first.
     #[inline]
-    pub fn soonest(&self) -> Option<Nanos> {
-        self.waiting.last().map(|change| change.at)
+    pub fn soonest(&self) -> Option<(usize, usize, Nanos)> {
+        self.waiting.last().map(|change| (change.link, change.direction, change.at))
+    }
+
+    /// When the first change of this link is to be made, if that is by `until`.
+    #[inline]
+    pub fn soonest_of(&self, link: usize, until: Nanos) -> Option<Nanos> {
+        let mut soon = self.waiting.iter().rev().take_while(|change| change.at <= until);
+        soon.find(|change| change.link == link).map(|change| change.at)
     }
 
     pub fn take(&mut self) -> Option<Scheduled> {

@@ -6,7 +6,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::atomic::{Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex};
 
 use ewan_system::{socket, Context};
@@ -22,8 +22,6 @@ use super::shared::{DirectionState, Gaps, Link, Shared};
 use crate::model::Change;
 
 const DIRECTIONS: [&str; 2] = ["forward", "backward"];
-/// Milliseconds behind the present that are surely complete: the spinner writes a row soon after its end.
-const SETTLED_MS: u64 = 2;
 /// Served at a time; each has a thread.
 const MOST_CONNECTIONS: usize = 64;
 /// A table of 2^20 delays of up to 10 s fits.
@@ -135,6 +133,12 @@ impl Control {
         self.clock.now().saturating_sub(self.shared.started) / 1_000_000
     }
 
+    /// Rows before this millisecond are complete. The time is read first: what is noted after that is of later rows.
+    fn settled_ms(&self) -> u64 {
+        let now = self.now_ms();
+        now.min(self.shared.settled_ms.load(Acquire))
+    }
+
     fn stats(&self, request: &StatsRequest) -> Result<Value, String> {
         let shared = &self.shared;
         let wanted = match &request.link {
@@ -158,7 +162,7 @@ impl Control {
 
     fn series(&self, request: SeriesRequest) -> Result<Value, String> {
         let link = &self.shared.links[self.link(&request.link)?];
-        let end = self.now_ms().saturating_sub(SETTLED_MS);
+        let end = self.settled_ms();
         if let Some(unknown) = request.columns.iter().flatten().find(|name| !COLUMNS.contains(&name.as_str())) {
             return Err(format!("columns: no {unknown:?}; there are {}", COLUMNS.join(", ")));
         }
@@ -188,7 +192,7 @@ impl Control {
 
     /// What whoever shows hundreds of links many times a second asks for: nothing of those that are idle.
     fn activity(&self, request: &ActivityRequest) -> Value {
-        let end = self.now_ms().saturating_sub(SETTLED_MS);
+        let end = self.settled_ms();
         let since = request.since_ms.unwrap_or(end);
         let mut first = since.min(end);
         let mut links = Map::new();

@@ -11,6 +11,7 @@ pub mod faults;
 mod guarded;
 mod histogram;
 mod interfaces;
+mod lane;
 mod memory;
 pub mod packet;
 pub mod port;
@@ -20,6 +21,7 @@ mod series;
 mod shared;
 pub mod sharing;
 mod spinner;
+mod stamps;
 
 /// What `guarded` is made of; its test puts loom's in their place.
 mod atomic {
@@ -80,10 +82,6 @@ const STOPS: Duration = Duration::from_secs(2);
 const RINGS_BYTES: usize = 256 << 20;
 /// Packet memory fetched before the first packet, over all directions.
 const PREFAULT_BYTES: u64 = 128 << 20;
-/// A store has room for at least this much, as a change at run time may ask for a longer delay or a higher rate.
-/// What is not touched takes no memory.
-const LEAST_STORE_PACKETS: u64 = 1 << 16;
-const LEAST_STORE_BYTES: u64 = 32 << 20;
 
 /// Serves the links until SIGTERM or SIGINT. The control socket appears when packets flow.
 pub fn run(config: SpinnerConfig) -> Result<()> {
@@ -260,12 +258,7 @@ fn open(link: &LinkConfig, config: &SpinnerConfig) -> Result<Opened> {
 
 fn arena(direction: &Direction, mtu: u32, links: usize) -> ewan_system::Result<Arena> {
     let prefault = direction.store_bytes.min(PREFAULT_BYTES / (2 * links as u64));
-    Arena::new(
-        direction.store_packets.max(LEAST_STORE_PACKETS),
-        direction.store_bytes.max(LEAST_STORE_BYTES),
-        mtu as usize + crate::model::frame::FRAME_BYTES_BEYOND_MTU,
-        prefault as usize,
-    )
+    Arena::new(direction.most_packets(), mtu as usize + crate::model::frame::FRAME_BYTES_BEYOND_MTU, prefault as usize)
 }
 
 /// The best ordinary priority, not a real-time one: measured side by side, a thread under SCHED_FIFO or SCHED_RR that

@@ -19,6 +19,7 @@ use ewan_timers::Clock;
 
 use super::memory::Map;
 use super::port::{ring_size, Facts, Port};
+use super::stamps::FUTURE_NS;
 use crate::model::frame::{complete_checksum, put_tag_back, ADDRESSES, FRAME_BYTES_BEYOND_MTU, TAG};
 use crate::model::Nanos;
 
@@ -107,6 +108,26 @@ impl AfPacket {
             (slot, &*slot.cast::<AtomicU32>())
         }
     }
+
+    /// The slot that is read next, its status and its head, if a frame is in it.
+    #[inline]
+    fn next_head(&self) -> Option<(*mut u8, u32, FrameHead)> {
+        let (slot, status) = self.head(self.next);
+        let flags = status.load(Ordering::Acquire);
+        if flags & TP_STATUS_USER == 0 {
+            return None;
+        }
+        let at = self.next * self.frame_size;
+        self.ring.allow(at..at + size_of::<FrameHead>());
+        // SAFETY: the slot lies within the ring and begins with a head, which the kernel wrote before it set the status
+        // (acquired above) and does not write again until we give the slot back.
+        Some((slot, flags, unsafe { slot.cast::<FrameHead>().read() }))
+    }
+}
+
+#[inline]
+fn stamp(clock: &Clock, head: &FrameHead) -> Nanos {
+    clock.from_realtime(u64::from(head.sec) * 1_000_000_000 + u64::from(head.nsec))
 }
 
 /// Of the ring's slot at `at`: what is ours only while its status says so. The status itself may always be read.
@@ -116,23 +137,21 @@ fn beyond_status(at: usize, frame_size: usize) -> Range<usize> {
 }
 
 impl Port for AfPacket {
-    fn receive(&mut self, clock: &Clock, budget: usize, each: &mut dyn FnMut(&mut [u8], Nanos)) -> usize {
+    fn receive(&mut self, clock: &Clock, budget: usize, until: Nanos, each: &mut dyn FnMut(&mut [u8], Nanos)) -> usize {
         for count in 0..budget {
-            let (slot, status) = self.head(self.next);
-            let flags = status.load(Ordering::Acquire);
-            if flags & TP_STATUS_USER == 0 {
+            let Some((slot, flags, head)) = self.next_head() else { return count };
+            let stamp = stamp(clock, &head);
+            if stamp > until && stamp <= clock.now() + FUTURE_NS {
                 return count;
             }
             let at = self.next * self.frame_size;
-            self.ring.allow(at..at + size_of::<FrameHead>());
-            // SAFETY: the status gives this slot to us until we give it back; the kernel wrote head and frame, the
-            // latter behind at least TAG bytes of its own (PACKET_RESERVE).
-            let (head, space) = unsafe {
-                let head = slot.cast::<FrameHead>().read();
+            // SAFETY: the status gave this slot to us until we give it back below, so nobody else reads or writes it; the
+            // kernel wrote the frame within the slot, behind at least TAG bytes of its own (PACKET_RESERVE).
+            let space = unsafe {
                 let start = head.mac as usize - TAG;
                 let length = (head.snaplen as usize).min(self.frame_size - head.mac as usize);
                 self.ring.allow(at + start..at + start + TAG + length);
-                (head, std::slice::from_raw_parts_mut(slot.add(start), TAG + length))
+                std::slice::from_raw_parts_mut(slot.add(start), TAG + length)
             };
             let frame = if flags & TP_STATUS_VLAN_VALID != 0 && space.len() >= TAG + ADDRESSES {
                 let protocol =
@@ -149,13 +168,17 @@ impl Port for AfPacket {
                 if flags & TP_STATUS_CSUMNOTREADY != 0 && complete_checksum(frame) {
                     Facts::add(&self.facts.checksums_completed, 1);
                 }
-                each(frame, clock.from_realtime(u64::from(head.sec) * 1_000_000_000 + u64::from(head.nsec)));
+                each(frame, stamp);
             }
             self.ring.forbid(beyond_status(at, self.frame_size));
-            status.store(0, Ordering::Release);
+            self.head(self.next).1.store(0, Ordering::Release);
             self.next = (self.next + 1) % self.frames;
         }
         budget
+    }
+
+    fn next_stamp(&mut self, clock: &Clock) -> Option<Nanos> {
+        self.next_head().map(|(_, _, head)| stamp(clock, &head))
     }
 
     fn room(&mut self) -> usize {

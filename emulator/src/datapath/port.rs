@@ -11,8 +11,11 @@ use crate::model::Nanos;
 
 /// Frames in (each with its arrival as the kernel stamped it, converted; not yet checked) and frames out.
 pub trait Port: Send {
-    /// Hands over at most `budget` frames; the bytes may be changed in place, and are gone after the call.
-    fn receive(&mut self, clock: &Clock, budget: usize, each: &mut dyn FnMut(&mut [u8], Nanos)) -> usize;
+    /// Hands over at most `budget` frames, and none stamped later than `until` (which is no later than now); the bytes may
+    /// be changed in place, and are gone after the call. A stamp in the future holds no frame back.
+    fn receive(&mut self, clock: &Clock, budget: usize, until: Nanos, each: &mut dyn FnMut(&mut [u8], Nanos)) -> usize;
+    /// The stamp of the frame that `receive` hands over next, if one is there.
+    fn next_stamp(&mut self, clock: &Clock) -> Option<Nanos>;
     /// How many frames may be staged now (until some are flushed and taken).
     fn room(&mut self) -> usize;
     /// Copies a frame to be sent by the next `flush`. Only while there is `room`.

@@ -11,7 +11,7 @@ const FAULT: &str = "EWAN_TEST_FAULT";
 #[test]
 #[ignore = "ends its process"]
 fn fault() {
-    let mut arena = Arena::new(64, 100_000, 1514, 0).expect("memory");
+    let mut arena = Arena::new(64, 1514, 0).expect("memory");
     let slots = [60, 60, 1000].map(|bytes| arena.store(&vec![7; bytes]).expect("room"));
     let frame = |arena: &mut Arena, number: usize| arena.frame(slots[number]).as_ptr();
     let address = match std::env::var(FAULT).as_deref() {

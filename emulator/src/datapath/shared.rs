@@ -26,6 +26,8 @@ pub struct Shared {
     pub rests: Gaps,
     /// Time spent in turns of the loop that moved a frame: what the links cost of this core.
     pub busy_ns: AtomicU64,
+    /// Rows of all milliseconds before this one are written; the greatest number: nothing is being counted.
+    pub settled_ms: AtomicU64,
     pub links: Vec<Link>,
 }
 
@@ -42,6 +44,7 @@ impl Shared {
             gaps: Gaps::default(),
             rests: Gaps::default(),
             busy_ns: 0.into(),
+            settled_ms: 0.into(),
             links,
         })
     }
@@ -86,7 +89,8 @@ pub struct DirectionState {
     pub hand_over: Histogram,
     /// As of the last millisecond with events.
     pub totals: Mutex<Totals>,
-    /// Arrival stamps that could not be true (in the future, over a second old), replaced by the time of reading.
+    /// Arrival stamps that could not be true (in the future, or from before the ring was empty), replaced by the time of
+    /// reading.
     pub stamps_replaced: AtomicU64,
 }
 

@@ -4,36 +4,35 @@
 
 use std::any::Any;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::Arc;
 
 use ewan_timers::Clock;
 
-use super::arena::{Arena, Slot};
+use super::arena::Arena;
 use super::changes::Inbox;
 use super::events::{Events, NEVER};
-use super::faults::{self, Fault};
+use super::faults;
+use super::lane::{Lane, Side};
 use super::port::Port;
-use super::series::Row;
-use super::shared::{DirectionState, Shared};
+use super::shared::Shared;
 use super::Policy;
-use crate::config::{Direction, Framing};
-use crate::model::frame;
-use crate::model::{share, Counters, DirectionModel, Drop, Nanos};
+use crate::config::Direction;
+use crate::model::Nanos;
 
 #[cfg(test)]
 mod tests;
 
 /// Frames taken from one port before the others, and what is due, get their turn.
 const RECEIVE_BURST: usize = 16;
-/// Frames handed to the kernel by one call.
-const SEND_BURST: usize = 16;
 /// Idle ports polled between two looks at the clock.
 const PORTS_PER_LOOK: usize = 16;
+/// Under overload a turn sends for so long, and one burst after each group of ports: rings are emptied too.
+const RELEASE_NS: Nanos = MS;
+/// Directions whose finished rows are written in a turn.
+const SETTLED_PER_TURN: usize = 16;
 /// The kernel would not take more: ask again this much later.
 const RETRY_NS: Nanos = 5_000;
-/// A stamp older than this is none.
-const OLDEST_STAMP_NS: Nanos = 1_000_000_000;
 const MS: Nanos = 1_000_000;
 
 /// A real-time thread lets the kernel's own work on its CPU have a turn now and then; frames are stamped meanwhile.
@@ -56,163 +55,30 @@ pub struct Spinner {
     changes: Inbox,
     /// The link that is being served: a panic is its own.
     serving: Option<usize>,
-    /// Whose records are looked at next.
-    swept: usize,
+    /// Rows before this millisecond are being written, of the directions before this one they are.
+    settling: (u64, usize),
     /// When the last gap ended: what was due before then says nothing about the spinner's own exactness.
     disturbed_until: Nanos,
     /// The clock when last looked at.
     seen: Nanos,
 }
 
-/// One direction.
-struct Lane {
-    model: DirectionModel<Slot>,
-    arena: Arena,
-    framing: Framing,
-    last_arrival: Nanos,
-    /// The kernel did not take all that was staged.
-    stuck: bool,
-    /// A fault ended the link.
-    ended: bool,
-    fault: Option<Fault>,
-    window: Window,
-    totals_stale: bool,
-}
-
-/// The millisecond being counted, and where the counters stood at its beginning.
-#[derive(Default)]
-struct Window {
-    ms: u64,
-    dirty: bool,
-    before: Counters,
-    queue_max_bytes: u64,
-    lateness_max_ns: u64,
-    lateness_sum_ns: u64,
-}
-
-impl Lane {
-    pub fn new(config: &Direction, arena: Arena, fault: Option<Fault>) -> Lane {
-        Lane {
-            model: DirectionModel::with_room(config, arena.slots()),
-            arena,
-            framing: config.framing,
-            last_arrival: 0,
-            stuck: false,
-            ended: false,
-            fault,
-            window: Window::default(),
-            totals_stale: false,
-        }
-    }
-
-    /// When the frame arrived: the kernel's stamp unless it cannot be true; never before an earlier frame.
-    fn arrival(&mut self, stamp: Nanos, now: Nanos, state: &DirectionState) -> Nanos {
-        // Two clocks meet here: a fraction of a microsecond into the future is no fault.
-        let possible = stamp <= now + 1_000 && stamp + OLDEST_STAMP_NS >= now;
-        if !possible {
-            state.stamps_replaced.store(state.stamps_replaced.load(Relaxed) + 1, Relaxed);
-        }
-        self.last_arrival = self.last_arrival.max(if possible { stamp.min(now) } else { now });
-        self.last_arrival
-    }
-
-    /// Impair, store, enqueue.
-    fn take(&mut self, frame: &mut [u8], arrival: Nanos) {
-        if let Some(fault) = self.fault {
-            fault.happen();
-        }
-        let ip_bytes = frame::counted_bytes(frame, self.framing);
-        let mut meta = self.model.describe(frame, ip_bytes);
-        let fate = self.model.impair(arrival, &mut meta);
-        if fate.lost {
-            return;
-        }
-        if fate.bleach {
-            frame::bleach(frame);
-        }
-        let copy = fate.duplicate.then(|| self.arena.store(frame));
-        if let Some(random) = fate.corrupt {
-            frame::flip_bit(frame, random);
-        }
-        let first = self.arena.store(frame);
-        for stored in std::iter::once(first).chain(copy) {
-            match stored.map(|slot| self.model.enqueue(slot, meta, arrival)) {
-                Some(Ok(())) => {}
-                Some(Err(slot)) => self.arena.release(slot),
-                None => self.model.count_drop(Drop::Store, meta),
-            }
-        }
-        self.free_dropped();
-        self.window.queue_max_bytes = self.window.queue_max_bytes.max(self.model.counters().queued.bytes);
-    }
-
-    /// Frames that the kernel did not take have their own next time.
-    fn note_event(&self, index: usize, events: &mut Events) {
-        if !self.stuck {
-            events.set(index, self.model.next_event().unwrap_or(NEVER));
-        }
-    }
-
-    fn free_dropped(&mut self) {
-        while let Some(slot) = self.model.dropped() {
-            self.arena.release(slot);
-        }
-    }
-
-    /// Begins a new row if the millisecond is another, having written the one before.
-    fn enter(&mut self, ms: u64, state: &DirectionState) {
-        if self.window.dirty && self.window.ms != ms {
-            self.write(state);
-        }
-        self.window.ms = ms;
-        self.window.dirty = true;
-    }
-
-    fn write(&mut self, state: &DirectionState) {
-        let (now, before, window) = (self.model.counters(), &self.window.before, &self.window);
-        let row = Row {
-            in_packets: now.in_packets - before.in_packets,
-            in_bytes: now.in_bytes - before.in_bytes,
-            out_packets: now.out.packets - before.out.packets,
-            out_bytes: now.out.bytes - before.out.bytes,
-            lost: now.taken_packets() - before.taken_packets(),
-            queue_full: now.queue_full.packets - before.queue_full.packets,
-            aqm: now.culled_packets() - before.culled_packets(),
-            store_full: now.store_full.packets - before.store_full.packets,
-            ce_packets: now.ce_packets - before.ce_packets,
-            queue_packets: now.queued.packets,
-            queue_bytes: now.queued.bytes,
-            queue_max_bytes: window.queue_max_bytes.max(now.queued.bytes),
-            delay_line_packets: now.delayed.packets,
-            lateness_max_ns: window.lateness_max_ns,
-            lateness_sum_ns: window.lateness_sum_ns,
-        };
-        state.series.write(self.window.ms, &row);
-        self.window =
-            Window { ms: self.window.ms, before: now.clone(), queue_max_bytes: now.queued.bytes, ..Window::default() };
-        self.publish_totals(state);
-    }
-
-    /// If a reader is just copying them, the sweep comes by again.
-    fn publish_totals(&mut self, state: &DirectionState) {
-        self.totals_stale = true;
-        if let Ok(mut totals) = state.totals.try_lock() {
-            totals.model.clone_from(self.model.counters());
-            self.totals_stale = false;
-        }
-    }
-}
-
-/// A direction and the other one of its link.
+/// Both elements of a pair, that with this index first.
 #[inline]
-fn pair(directions: &mut [Lane], index: usize) -> (&mut Lane, &mut Lane) {
-    let (forward, backward) = directions.split_at_mut(index | 1);
+fn pair<T>(all: &mut [T], index: usize) -> (&mut T, &mut T) {
+    let (forward, backward) = all.split_at_mut(index | 1);
     let (forward, backward) = (&mut forward[index & !1], &mut backward[0]);
     if index & 1 == 0 {
         (forward, backward)
     } else {
         (backward, forward)
     }
+}
+
+#[inline]
+fn side<'a>(directions: &'a mut [Lane], ports: &'a mut [Box<dyn Port>], index: usize) -> Side<'a> {
+    let ((lane, other), (near, far)) = (pair(directions, index), pair(ports, index));
+    Side { lane, other, backward: index % 2 == 1, near: near.as_mut(), far: far.as_mut() }
 }
 
 impl Spinner {
@@ -225,7 +91,7 @@ impl Spinner {
     ) -> Spinner {
         let fault = |index: usize| faults::wanted(&shared.links[index / 2].name);
         let lane = |(index, (config, elsewhere, arena))| {
-            let mut lane = Lane::new(&config, arena, fault(index));
+            let mut lane = Lane::new(&config, arena, shared.started, fault(index));
             lane.model.leave_out(elsewhere);
             lane
         };
@@ -241,7 +107,7 @@ impl Spinner {
             events,
             changes,
             serving: None,
-            swept: 0,
+            settling: (0, 0),
             disturbed_until: 0,
             seen: 0,
         }
@@ -289,29 +155,34 @@ impl Spinner {
                 next_look = now + MS;
                 self.clock.refresh();
                 if shared.stop.load(Relaxed) {
-                    return;
+                    return self.settle_all();
                 }
             }
             if shared.changes_waiting.load(Relaxed) && shared.changes_waiting.swap(false, Acquire) {
                 self.changes.look();
             }
-            worked = 0;
-            for port in 0..self.ports.len() {
-                let received = self.receive(port);
-                if received > 0 {
-                    worked += received;
-                    self.look(received, false);
-                }
-                if port % PORTS_PER_LOOK == PORTS_PER_LOOK - 1 {
-                    worked += self.release();
-                }
-            }
-            worked += self.release();
-            self.sweep();
+            worked = self.turn(now);
+            self.settle();
             if worked == 0 && shared.give_way.load(Relaxed) {
                 std::thread::yield_now();
             }
         }
+    }
+
+    /// Looks at all ports and sends what is due; how many frames moved.
+    fn turn(&mut self, now: Nanos) -> usize {
+        let mut worked = 0;
+        for port in 0..self.ports.len() {
+            let received = self.receive(port);
+            if received > 0 {
+                worked += received;
+                self.look(received, false);
+            }
+            if port % PORTS_PER_LOOK == PORTS_PER_LOOK - 1 {
+                worked += self.release(now + RELEASE_NS);
+            }
+        }
+        worked + self.release(now + RELEASE_NS)
     }
 
     /// Reads the clock, and notices if more time has passed than `frames` moved, or a call to send, account for.
@@ -331,133 +202,138 @@ impl Spinner {
         now
     }
 
-    fn ms(&self, now: Nanos) -> u64 {
-        now.saturating_sub(self.shared.started) / MS
-    }
-
     fn receive(&mut self, index: usize) -> usize {
-        let (clock, shared) = (&self.clock, &self.shared);
-        let state = &shared.links[index / 2].directions[index % 2];
-        let (lane, other) = pair(&mut self.directions, index);
-        if lane.ended {
+        if self.directions[index].ended {
             return 0;
         }
-        self.serving = Some(index / 2);
-        let mut shared_medium = false;
-        let count = self.ports[index].receive(clock, RECEIVE_BURST, &mut |frame, stamp| {
-            let now = clock.now();
-            let arrival = lane.arrival(stamp, now, state);
-            lane.enter(now.saturating_sub(shared.started) / MS, state);
-            share(&mut lane.model, &mut other.model, arrival);
-            lane.take(frame, arrival);
-            shared_medium = share(&mut lane.model, &mut other.model, arrival);
-        });
+        let link = index / 2;
+        self.serving = Some(link);
+        let hold = self.changes.soonest_of(link, self.seen + MS).unwrap_or(NEVER);
+        let state = &self.shared.links[link].directions[index % 2];
+        let clock = self.clock;
+        let mut side = side(&mut self.directions, &mut self.ports, index);
+        let (count, both) = side.receive(&mut self.clock, RECEIVE_BURST, hold, self.seen, &|| clock.now(), state);
         if count > 0 {
-            lane.note_event(index, &mut self.events);
-            if shared_medium {
-                other.note_event(index ^ 1, &mut self.events);
+            self.note_event(index);
+            if both {
+                self.note_event(index ^ 1);
             }
         }
         self.serving = None;
         count
     }
 
-    /// Sends what is due, the longest due first.
-    fn release(&mut self) -> usize {
-        let (mut sent, mut burst) = (0, 0);
-        // Two bursts at most for each direction, so that the receiving rings are emptied under overload too.
-        for _ in 0..2 * self.directions.len() {
-            let now = self.look(burst, burst > 0);
-            if self.changes.soonest().is_some_and(|at| at <= now) {
-                self.change(now);
-            }
-            if self.events.earliest() > now {
-                break;
+    /// Frames that the kernel did not take have their own next time.
+    fn note_event(&mut self, index: usize) {
+        let lane = &self.directions[index];
+        if !lane.stuck {
+            self.events.set(index, lane.next_event().unwrap_or(NEVER));
+        }
+    }
+
+    /// Sends what is due, the longest due first: a burst at least, and no more after `until`.
+    fn release(&mut self, until: Nanos) -> usize {
+        let (mut sent, mut burst, mut called) = (0, 0, false);
+        loop {
+            let now = self.look(burst, called);
+            self.make_changes(now);
+            if self.events.earliest() > now || called && now > until {
+                return sent;
             }
             burst = self.release_from(self.events.first(), now);
+            called = true;
             sent += burst;
         }
-        sent
     }
 
     fn release_from(&mut self, index: usize, now: Nanos) -> usize {
-        let ms = self.ms(now);
         self.serving = Some(index / 2);
+        let hold = self.changes.soonest_of(index / 2, now).unwrap_or(NEVER);
         let state = &self.shared.links[index / 2].directions[index % 2];
-        let (lane, other) = pair(&mut self.directions, index);
-        let port = &mut self.ports[index ^ 1];
-        lane.enter(ms, state);
-        if share(&mut lane.model, &mut other.model, now) {
-            other.note_event(index ^ 1, &mut self.events);
-        }
-        let room = if lane.stuck { 0 } else { port.room().min(SEND_BURST) };
-        let mut due = [0; SEND_BURST];
-        let mut staged = 0;
-        while staged < room {
-            let Some(release) = lane.model.pop(now) else { break };
-            let frame = lane.arena.frame(release.packet);
-            if release.mark_ce {
-                frame::mark_ce(frame);
-            }
-            port.stage(frame);
-            lane.arena.release(release.packet);
-            due[staged] = release.due;
-            staged += 1;
-        }
-        lane.free_dropped();
-        if staged > 0 || lane.stuck {
+        let mut side = side(&mut self.directions, &mut self.ports, index);
+        side.lane.enter(now, state);
+        let (staged, both) = side.release(&self.clock, hold, now);
+        let Side { lane, far, .. } = side;
+        if staged.frames > 0 || lane.stuck {
             let begun = self.clock.now();
-            lane.stuck = !port.flush();
+            lane.stuck = !far.flush();
             let handed = self.clock.now();
             state.hand_over.record(handed - begun);
-            for due in &due[..staged] {
+            for due in staged.due() {
                 let lateness = handed.saturating_sub(*due);
                 state.lateness.record(lateness);
                 if *due >= self.disturbed_until {
                     state.lateness_undisturbed.record(lateness);
                 }
-                lane.window.lateness_max_ns = lane.window.lateness_max_ns.max(lateness);
-                lane.window.lateness_sum_ns += lateness;
+                lane.note_lateness(lateness);
             }
         }
-        let next = if lane.stuck || room == 0 { Some(now + RETRY_NS) } else { lane.model.next_event() };
-        self.events.set(index, next.unwrap_or(NEVER));
+        let next = match lane.next_event() {
+            _ if lane.stuck || staged.full && staged.frames == 0 => now + RETRY_NS,
+            // Frames that lie in a ring, or a change, decide what is due: then the event is noted again.
+            Some(next) if next <= now && !staged.full => NEVER,
+            next => next.unwrap_or(NEVER),
+        };
+        self.events.set(index, next);
+        if both {
+            self.note_event(index ^ 1);
+        }
         self.serving = None;
-        staged
+        staged.frames
     }
 
-    fn change(&mut self, now: Nanos) {
-        let Some(mut scheduled) = self.changes.take() else { return };
-        let index = 2 * scheduled.link + scheduled.direction;
-        let (lane, other) = pair(&mut self.directions, index);
-        if lane.ended {
-            return self.changes.give_back(scheduled, None);
+    /// Makes the changes that are due, in their order, each at its own time among the frames.
+    fn make_changes(&mut self, now: Nanos) {
+        while let Some((link, direction, at)) = self.changes.soonest().filter(|(_, _, at)| *at <= now) {
+            let index = 2 * link + direction;
+            let mut side = side(&mut self.directions, &mut self.ports, index);
+            if !side.lane.ended && side.frames_wait_before(&self.clock, at) {
+                return;
+            }
+            let Some(mut scheduled) = self.changes.take() else { return };
+            if side.lane.ended {
+                self.changes.give_back(scheduled, None);
+                continue;
+            }
+            self.serving = Some(link);
+            let made_at = side.take_over(&mut scheduled.prepared, at);
+            self.note_event(index);
+            self.note_event(index ^ 1);
+            self.serving = None;
+            self.changes.give_back(scheduled, Some(made_at));
         }
-        self.serving = Some(scheduled.link);
-        share(&mut lane.model, &mut other.model, now);
-        lane.model.take_over(&mut scheduled.prepared, now);
-        if share(&mut lane.model, &mut other.model, now) {
-            other.note_event(index ^ 1, &mut self.events);
-        }
-        lane.free_dropped();
-        self.events.set(index, if lane.stuck { now } else { lane.model.next_event().unwrap_or(NEVER) });
-        self.serving = None;
-        self.changes.give_back(scheduled, Some(now));
     }
 
-    /// One direction a turn: writes its finished millisecond if nothing has happened since.
-    fn sweep(&mut self) {
-        self.swept = (self.swept + 1) % self.directions.len();
-        let ms = self.ms(self.clock.now());
-        let state = &self.shared.links[self.swept / 2].directions[self.swept % 2];
-        let lane = &mut self.directions[self.swept];
-        if lane.ended {
+    /// Writes the rows of milliseconds that are over, of some directions a turn. When all are written readers may have
+    /// them.
+    fn settle(&mut self) {
+        let now_ms = self.seen.saturating_sub(self.shared.started) / MS;
+        let (mut ms, mut next) = self.settling;
+        if ms == now_ms && next == self.directions.len() {
             return;
         }
-        if lane.window.dirty && lane.window.ms != ms {
-            lane.write(state);
-        } else if lane.totals_stale {
-            lane.publish_totals(state);
+        if next == self.directions.len() {
+            (ms, next) = (now_ms, 0);
         }
+        let last = self.directions.len().min(next + SETTLED_PER_TURN);
+        for index in next..last {
+            let state = &self.shared.links[index / 2].directions[index % 2];
+            let lane = &mut self.directions[index];
+            if !lane.ended {
+                lane.settle(ms, state);
+            }
+        }
+        self.settling = (ms, last);
+        if last == self.directions.len() {
+            self.shared.settled_ms.store(ms, Release);
+        }
+    }
+
+    /// Nothing happens from now on until something is noted again: all rows are written.
+    fn settle_all(&mut self) {
+        for (index, lane) in self.directions.iter_mut().enumerate().filter(|(_, lane)| !lane.ended) {
+            lane.settle(u64::MAX, &self.shared.links[index / 2].directions[index % 2]);
+        }
+        self.shared.settled_ms.store(u64::MAX, Release);
     }
 }

@@ -4,6 +4,17 @@
 //! Comes in: packets as the caller's own pointers, with what the model must know of them, and the plan's own words for a
 //! direction, as JSON. Goes out: the same pointers, when they are due. Memory is the kernel's (`memory`). Nothing here
 //! calculates with floating point.
+//!
+//! Pointers from C keep to these rules, on which each `unsafe` block here rests:
+//!
+//! 1. A `lane` comes from `ewan_lane_new`, is never null, and lives until `ewan_lane_free`, which sch_ewan.c calls once,
+//!    in `ewan_destroy`, after which nothing calls this crate for it. `change` and `report` likewise.
+//! 2. Nobody else uses a lane during a call that takes it: there is one processor (sch_ewan.c refuses to be built for
+//!    more), soft interrupts are off in each such call, and none of these calls sleeps. So a lane may be borrowed for
+//!    writing, and with it the lane of the link's other direction. `ewan_change_new` alone may sleep; it reads a part of a
+//!    lane that only callers under the kernel's netlink lock write, of whom it is one.
+//! 3. Bytes are given by an address and a length, and belong to the caller, who does not change them during the call. The
+//!    address is null only where the length is 0.
 
 #![no_std]
 
@@ -15,18 +26,38 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::ffi::c_void;
 use core::num::NonZeroU64;
-use core::ptr::{null_mut, NonNull};
+use core::ptr::{addr_of, null_mut, NonNull};
 use core::slice;
 
 use ewan_model::config::Direction;
-use ewan_model::{frame, Change, DirectionModel, Drop, Meta, Prepared};
+use ewan_model::{frame, Change, Counters, DirectionModel, Drop, Meta, Prepared};
 
 type Packet = NonNull<c_void>;
 
 /// Of a link that was made without reordering.
 const MOST_OVERTAKING: u64 = 1 << 16;
 
-/// A direction, and what its packets take of the room that the plan gives them.
+/// # Safety
+/// Rule 3.
+unsafe fn slice_of<'a>(address: *const u8, length: usize) -> &'a [u8] {
+    if length == 0 {
+        return &[];
+    }
+    // SAFETY: rule 3: there are `length` bytes, which nobody changes during the call; the slice does not outlive it.
+    unsafe { slice::from_raw_parts(address, length) }
+}
+
+/// # Safety
+/// Rule 3, and nobody else reads the bytes during the call.
+unsafe fn slice_of_mut<'a>(address: *mut u8, length: usize) -> &'a mut [u8] {
+    if length == 0 {
+        return &mut [];
+    }
+    // SAFETY: rule 3: there are `length` bytes, which are ours during the call; the slice does not outlive it.
+    unsafe { slice::from_raw_parts_mut(address, length) }
+}
+
+/// A direction, and how it is configured now.
 pub struct Lane {
     model: DirectionModel<Packet>,
     config: Direction,
@@ -71,8 +102,8 @@ pub struct Release {
 /// `text` has `length` bytes, `reason` has room for `room`.
 #[no_mangle]
 pub unsafe extern "C" fn ewan_lane_new(text: *const u8, length: usize, reason: *mut u8, room: usize) -> *mut Lane {
-    // SAFETY: the caller's promise.
-    let (text, reason) = unsafe { (slice::from_raw_parts(text, length), slice::from_raw_parts_mut(reason, room)) };
+    // SAFETY: rule 3; text and reason do not overlap: one is a netlink message's, the other the discipline's own.
+    let (text, reason) = unsafe { (slice_of(text, length), slice_of_mut(reason, room)) };
     match direction(text) {
         Ok(config) => Box::into_raw(Box::new(Lane { model: DirectionModel::growing(&config), config })),
         Err(why) => {
@@ -88,7 +119,7 @@ pub unsafe extern "C" fn ewan_lane_new(text: *const u8, length: usize, reason: *
 /// `lane` came from `ewan_lane_new`.
 #[no_mangle]
 pub unsafe extern "C" fn ewan_lane_begin(lane: *mut Lane, now: u64) {
-    // SAFETY: the caller's promise.
+    // SAFETY: rules 1 and 2; the lane is not in use yet.
     unsafe { &mut *lane }.model.begin(now);
 }
 
@@ -96,7 +127,7 @@ pub unsafe extern "C" fn ewan_lane_begin(lane: *mut Lane, now: u64) {
 /// `lane` came from `ewan_lane_new`, and its packets have been taken out.
 #[no_mangle]
 pub unsafe extern "C" fn ewan_lane_free(lane: *mut Lane) {
-    // SAFETY: the caller's promise.
+    // SAFETY: rule 1: `Box::into_raw` made the pointer, and this is the only call that takes it back.
     drop(unsafe { Box::from_raw(lane) });
 }
 
@@ -112,12 +143,13 @@ pub unsafe extern "C" fn ewan_change_new(
     reason: *mut u8,
     room: usize,
 ) -> *mut LaneChange {
-    // SAFETY: the caller's promise.
-    let (lane, text, reason) =
-        unsafe { (&*lane, slice::from_raw_parts(text, length), slice::from_raw_parts_mut(reason, room)) };
-    match change(text, &lane.config) {
+    // SAFETY: rules 1 and 2: only the configuration is borrowed, which `ewan_lane_take_over` alone writes; the model, which
+    // packets meanwhile use, is not. Rule 3 for the bytes.
+    let (config, text, reason) =
+        unsafe { (&*addr_of!((*lane).config), slice_of(text, length), slice_of_mut(reason, room)) };
+    match change(text, config) {
         Ok(change) => {
-            Box::into_raw(Box::new(LaneChange { config: change.applied(&lane.config), change: Prepared::new(&change) }))
+            Box::into_raw(Box::new(LaneChange { config: change.applied(config), change: Prepared::new(&change) }))
         }
         Err(why) => {
             tell(reason, &why);
@@ -130,7 +162,7 @@ pub unsafe extern "C" fn ewan_change_new(
 /// `change` came from `ewan_change_new`.
 #[no_mangle]
 pub unsafe extern "C" fn ewan_change_free(change: *mut LaneChange) {
-    // SAFETY: the caller's promise.
+    // SAFETY: rule 1: `Box::into_raw` made the pointer, and this is the only call that takes it back.
     drop(unsafe { Box::from_raw(change) });
 }
 
@@ -140,7 +172,7 @@ pub unsafe extern "C" fn ewan_change_free(change: *mut LaneChange) {
 /// `lane` came from `ewan_lane_new`, `change` from `ewan_change_new` for it.
 #[no_mangle]
 pub unsafe extern "C" fn ewan_lane_take_over(lane: *mut Lane, change: *mut LaneChange, now: u64) {
-    // SAFETY: the caller's promise.
+    // SAFETY: rules 1 and 2; a change belongs to the caller that made it.
     let (lane, change) = unsafe { (&mut *lane, &mut *change) };
     lane.model.take_over(&mut change.change, now);
     core::mem::swap(&mut lane.config, &mut change.config);
@@ -153,7 +185,7 @@ pub unsafe extern "C" fn ewan_lane_take_over(lane: *mut Lane, change: *mut LaneC
 /// `lane` and `other` came from `ewan_lane_new`, and are two.
 #[no_mangle]
 pub unsafe extern "C" fn ewan_lane_share(lane: *mut Lane, other: *mut Lane, now: u64) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: rules 1 and 2, for both; they are two, as sch_ewan.c joins no direction to itself.
     let (lane, other) = unsafe { (&mut *lane, &mut *other) };
     ewan_model::share(&mut lane.model, &mut other.model, now)
 }
@@ -172,8 +204,8 @@ pub unsafe extern "C" fn ewan_lane_impair(
     now: u64,
     arrival: *mut Arrival,
 ) {
-    // SAFETY: the caller's promise.
-    let (lane, head) = unsafe { (&mut *lane, slice::from_raw_parts(head, head_bytes)) };
+    // SAFETY: rules 1 and 2 for the lane, 3 for the head, which is a packet's and no part of the lane.
+    let (lane, head) = unsafe { (&mut *lane, slice_of(head, head_bytes)) };
     let framing = lane.config.framing;
     let tag_bytes = if framing.overhead_bytes == 0 { 0 } else { tag_bytes };
     let ip_bytes = frame::counted_bytes(head, framing) + tag_bytes + bytes.saturating_sub(head.len() as u32);
@@ -193,7 +225,7 @@ pub unsafe extern "C" fn ewan_lane_impair(
         ack_number: ack.map_or(0, |ack| ack.number),
         ack_marks: ack.map_or(0, |ack| ack.marks),
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: `arrival` is on the caller's stack, with C's alignment of the same structure; nothing in it needs a drop.
     unsafe { arrival.write(found) }
 }
 
@@ -208,15 +240,13 @@ pub unsafe extern "C" fn ewan_lane_enqueue(
     arrival: *const Arrival,
     now: u64,
 ) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: rules 1 and 2; `arrival` is on the caller's stack, and `ewan_lane_impair` has filled it.
     let (lane, arrival) = unsafe { (&mut *lane, &*arrival) };
     let Arrival { ip_bytes, flow, traffic_class, ack_flow, ack_number: number, ack_marks: marks, .. } = *arrival;
     let ack = NonZeroU64::new(ack_flow).map(|flow| frame::Ack { flow, number, marks });
     let meta = Meta { ip_bytes, flow, traffic_class, ack };
-    let counters = lane.model.counters();
-    let held = counters.queued.packets + counters.in_service.packets + counters.delayed.packets;
     match Packet::new(packet) {
-        Some(packet) if held < lane.config.store_packets => lane.model.enqueue(packet, meta, now).is_ok(),
+        Some(packet) if lane.model.reserve_one() => lane.model.enqueue(packet, meta, now).is_ok(),
         _ => {
             lane.model.count_drop(Drop::Store, meta);
             false
@@ -230,7 +260,8 @@ pub unsafe extern "C" fn ewan_lane_enqueue(
 /// `lane` came from `ewan_lane_new`; `release` has room for one.
 #[no_mangle]
 pub unsafe extern "C" fn ewan_lane_pop(lane: *mut Lane, now: u64, release: *mut Release) {
-    // SAFETY: the caller's promise.
+    // SAFETY: rules 1 and 2; `release` is on the caller's stack, and any bytes are a valid value of its fields but for
+    // `mark_ce`, which is not read here.
     let (model, release) = unsafe { (&mut (*lane).model, &mut *release) };
     match model.pop(now) {
         Some(found) => {
@@ -247,7 +278,7 @@ pub unsafe extern "C" fn ewan_lane_pop(lane: *mut Lane, now: u64, release: *mut 
 /// `lane` came from `ewan_lane_new`.
 #[no_mangle]
 pub unsafe extern "C" fn ewan_lane_cut(lane: *mut Lane) -> *mut c_void {
-    // SAFETY: the caller's promise.
+    // SAFETY: rules 1 and 2.
     unsafe { &mut *lane }.model.cut().map_or(null_mut(), Packet::as_ptr)
 }
 
@@ -257,7 +288,7 @@ pub unsafe extern "C" fn ewan_lane_cut(lane: *mut Lane) -> *mut c_void {
 /// `lane` came from `ewan_lane_new`.
 #[no_mangle]
 pub unsafe extern "C" fn ewan_lane_dropped(lane: *mut Lane) -> *mut c_void {
-    // SAFETY: the caller's promise.
+    // SAFETY: rules 1 and 2.
     unsafe { &mut *lane }.model.dropped().map_or(null_mut(), Packet::as_ptr)
 }
 
@@ -267,19 +298,36 @@ pub unsafe extern "C" fn ewan_lane_dropped(lane: *mut Lane) -> *mut c_void {
 /// `lane` came from `ewan_lane_new`.
 #[no_mangle]
 pub unsafe extern "C" fn ewan_lane_next(lane: *const Lane) -> u64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: rules 1 and 2.
     unsafe { &*lane }.model.next_event().unwrap_or(u64::MAX)
 }
 
-/// What the link counted, as JSON; its length, 0 where there is no room for it.
+/// Memory for what a link counted. It may sleep.
+#[no_mangle]
+pub extern "C" fn ewan_report_new() -> *mut Counters {
+    Box::into_raw(Box::default())
+}
+
+/// Copies what the link counted until now. It neither sleeps nor takes memory.
 ///
 /// # Safety
-/// `lane` came from `ewan_lane_new`; `text` has `room`.
+/// `lane` came from `ewan_lane_new`, `report` from `ewan_report_new`.
 #[no_mangle]
-pub unsafe extern "C" fn ewan_lane_report(lane: *const Lane, text: *mut u8, room: usize) -> usize {
-    // SAFETY: the caller's promise.
-    let (lane, text) = unsafe { (&*lane, slice::from_raw_parts_mut(text, room)) };
-    let report = serde_json::to_vec(&lane.model.counters().report()).unwrap_or_default();
+pub unsafe extern "C" fn ewan_report_fill(report: *mut Counters, lane: *const Lane) {
+    // SAFETY: rules 1 and 2; a report belongs to the caller that made it.
+    let (report, lane) = unsafe { (&mut *report, &*lane) };
+    report.clone_from(lane.model.counters());
+}
+
+/// Writes a report as JSON, and gives its memory back; its length, 0 where there is no room for it. It may sleep.
+///
+/// # Safety
+/// `report` came from `ewan_report_new`; `text` has `room`.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_report_write(report: *mut Counters, text: *mut u8, room: usize) -> usize {
+    // SAFETY: rule 1: `Box::into_raw` made the pointer, and this is the only call that takes it back. Rule 3 for the text.
+    let (report, text) = unsafe { (Box::from_raw(report), slice_of_mut(text, room)) };
+    let report = serde_json::to_vec(&report.report()).unwrap_or_default();
     let Some(text) = text.get_mut(..report.len()) else { return 0 };
     text.copy_from_slice(&report);
     report.len()
@@ -289,24 +337,24 @@ pub unsafe extern "C" fn ewan_lane_report(lane: *const Lane, text: *mut u8, room
 /// `head` has `head_bytes`.
 #[no_mangle]
 pub unsafe extern "C" fn ewan_frame_mark_ce(head: *mut u8, head_bytes: usize) {
-    // SAFETY: the caller's promise.
-    frame::mark_ce(unsafe { slice::from_raw_parts_mut(head, head_bytes) });
+    // SAFETY: rule 3; the caller has made these bytes of a packet its own (skb_ensure_writable, skb_unshare).
+    frame::mark_ce(unsafe { slice_of_mut(head, head_bytes) });
 }
 
 /// # Safety
 /// `head` has `head_bytes`.
 #[no_mangle]
 pub unsafe extern "C" fn ewan_frame_bleach(head: *mut u8, head_bytes: usize) {
-    // SAFETY: the caller's promise.
-    frame::bleach(unsafe { slice::from_raw_parts_mut(head, head_bytes) });
+    // SAFETY: rule 3; the caller has made these bytes of a packet its own (skb_ensure_writable, skb_unshare).
+    frame::bleach(unsafe { slice_of_mut(head, head_bytes) });
 }
 
 /// # Safety
 /// `whole` has `bytes`.
 #[no_mangle]
 pub unsafe extern "C" fn ewan_frame_flip_bit(whole: *mut u8, bytes: usize, random: u32) {
-    // SAFETY: the caller's promise.
-    frame::flip_bit(unsafe { slice::from_raw_parts_mut(whole, bytes) }, random);
+    // SAFETY: rule 3; the caller has made these bytes of a packet its own (skb_ensure_writable, skb_unshare).
+    frame::flip_bit(unsafe { slice_of_mut(whole, bytes) }, random);
 }
 
 fn direction(text: &[u8]) -> Result<Direction, String> {

@@ -3,6 +3,7 @@
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ffi::c_void;
+use core::fmt::Write;
 use core::panic::PanicInfo;
 
 extern "C" {
@@ -20,7 +21,7 @@ unsafe impl GlobalAlloc for Kernel {
         unsafe { ewan_alloc(layout.size(), layout.align()).cast() }
     }
     unsafe fn dealloc(&self, memory: *mut u8, _: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `memory` came from `alloc` above, thus from ewan_alloc, and is freed once.
         unsafe { ewan_free(memory.cast()) }
     }
 }
@@ -28,9 +29,27 @@ unsafe impl GlobalAlloc for Kernel {
 #[global_allocator]
 static KERNEL: Kernel = Kernel;
 
+/// Text without memory of the kernel's, of which there may be none left.
+struct Line {
+    bytes: [u8; 256],
+    length: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        let room = self.bytes.get_mut(self.length..).unwrap_or_default();
+        let fits = text.len().min(room.len());
+        room[..fits].copy_from_slice(&text.as_bytes()[..fits]);
+        self.length += fits;
+        Ok(())
+    }
+}
+
 #[panic_handler]
 fn panic(info: &PanicInfo) -> ! {
-    let text = alloc::format!("{info}");
-    // SAFETY: the text has that length.
-    unsafe { ewan_panic(text.as_ptr(), text.len()) }
+    let mut text = Line { bytes: [0; 256], length: 0 };
+    // What does not fit is cut off.
+    let _ = write!(text, "{info}");
+    // SAFETY: the array has at least that many bytes.
+    unsafe { ewan_panic(text.bytes.as_ptr(), text.length) }
 }

@@ -190,13 +190,15 @@ impl Flows {
     /// Takes a packet from the head of the queue with the most bytes.
     pub fn cut_longest<P: Copy>(&mut self, pool: &mut Pool<Waiting<P>>) -> Option<Waiting<P>> {
         let most = self.bytes.iter().copied().max()?;
-        let index = self.bytes.iter().position(|bytes| *bytes == most)?;
+        // Frames may count as 0 bytes: a queue of such frames is not empty.
+        let mut queues = self.bytes.iter().zip(&self.flows);
+        let index = queues.position(|(bytes, flow)| *bytes == most && !flow.list.is_empty())?;
         self.take(pool, index)
     }
 
     /// Any packet.
     pub fn cut<P: Copy>(&mut self, pool: &mut Pool<Waiting<P>>) -> Option<Waiting<P>> {
-        let index = self.bytes.iter().position(|bytes| *bytes > 0)?;
+        let index = self.flows.iter().position(|flow| !flow.list.is_empty())?;
         self.take(pool, index)
     }
 

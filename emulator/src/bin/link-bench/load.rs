@@ -140,7 +140,7 @@ pub fn send_and_receive(net: &Net, mtu: u32, load: &Load) -> Result<(Sent, Vec<A
             loop {
                 let finished = done.load(Relaxed);
                 clock.refresh();
-                let count = sink.receive(&clock, 4096, &mut |frame, arrived| {
+                let count = sink.receive(&clock, 4096, u64::MAX, &mut |frame, arrived| {
                     let word =
                         |at: usize| frame.get(at..at + 8).and_then(|b| Some(u64::from_ne_bytes(b.try_into().ok()?)));
                     arrivals.push(Arrival { sent: word(STAMP).unwrap_or(0), arrived, bytes: frame.len() });

@@ -11,8 +11,9 @@ use super::*;
 use crate::config::{Delay, Loss, Queue};
 use crate::datapath::changes::{channel, Outbox};
 use crate::datapath::interfaces::Interfaces;
+use crate::datapath::lane::SEND_BURST;
 use crate::datapath::port::Facts;
-use crate::datapath::shared::Link;
+use crate::datapath::shared::{DirectionState, Link};
 use crate::model::{Change, Says};
 
 /// Counts what the calling thread takes from and gives back to the system's allocator.
@@ -59,7 +60,13 @@ struct Told {
 }
 
 impl Port for Fake {
-    fn receive(&mut self, clock: &Clock, budget: usize, each: &mut dyn FnMut(&mut [u8], Nanos)) -> usize {
+    fn receive(
+        &mut self,
+        clock: &Clock,
+        budget: usize,
+        _until: Nanos,
+        each: &mut dyn FnMut(&mut [u8], Nanos),
+    ) -> usize {
         self.told.calls.store(CALLS.get(), Relaxed);
         let count = self.left.min(budget);
         for _ in 0..count {
@@ -70,6 +77,10 @@ impl Port for Fake {
             each(&mut self.frame, clock.now());
         }
         count
+    }
+
+    fn next_stamp(&mut self, clock: &Clock) -> Option<Nanos> {
+        (self.left > 0).then(|| clock.now())
     }
 
     fn room(&mut self) -> usize {
@@ -127,7 +138,7 @@ impl Bench {
                 let fake = Fake { left, staged: 0, frame: vec![0; 1000], told: told.clone() };
                 let facts = fake.facts();
                 ports.push(Box::new(fake));
-                directions.push((direction.clone(), 0, Arena::new(200_000, 64 << 20, 1514, 0).unwrap()));
+                directions.push((direction.clone(), 0, Arena::new(200_000, 1514, 0).unwrap()));
                 facts
             });
             links.push(Link {
