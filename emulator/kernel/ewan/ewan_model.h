@@ -50,9 +50,9 @@ void ewan_lane_pop(struct ewan_lane *lane, u64 now, struct ewan_release *release
 void *ewan_lane_cut(struct ewan_lane *lane);
 void *ewan_lane_dropped(struct ewan_lane *lane);
 u64 ewan_lane_next(const struct ewan_lane *lane);
-struct ewan_report *ewan_report_new(void);
-void ewan_report_fill(struct ewan_report *report, const struct ewan_lane *lane);
-size_t ewan_report_write(struct ewan_report *report, u8 *text, size_t room);
+struct ewan_report *ewan_lane_report_new(void);
+void ewan_lane_report_fill(struct ewan_report *report, const struct ewan_lane *lane);
+size_t ewan_lane_report_write(struct ewan_report *report, u8 *text, size_t room);
 void ewan_frame_mark_ce(u8 *head, size_t head_bytes);
 void ewan_frame_bleach(u8 *head, size_t head_bytes);
 void ewan_frame_flip_bit(u8 *frame, size_t bytes, u32 random);

@@ -402,11 +402,11 @@ static int ewan_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	if (!q->lane)
 		return 0;
 	/* The counters are copied while no packet comes or goes; what writes them as text takes memory, and may sleep. */
-	report = ewan_report_new();
+	report = ewan_lane_report_new();
 	local_bh_disable();
-	ewan_report_fill(report, q->lane);
+	ewan_lane_report_fill(report, q->lane);
 	local_bh_enable();
-	return gnet_stats_copy_app(d, q->report, ewan_report_write(report, q->report, sizeof(q->report)));
+	return gnet_stats_copy_app(d, q->report, ewan_lane_report_write(report, q->report, sizeof(q->report)));
 }
 
 static struct Qdisc_ops ewan_ops __read_mostly = {

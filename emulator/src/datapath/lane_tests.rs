@@ -16,11 +16,14 @@ use crate::model::{Change, Says};
 const RATE_BPS: u64 = 1_000_000_000;
 const START: Nanos = 1_000 * MS;
 
+/// Frames that come, each with its stamp.
+type Waiting = VecDeque<(Nanos, Vec<u8>)>;
+
 /// What a test and its ports share: the time, what lies in each ring, and what was sent.
 #[derive(Default)]
 struct World {
     now: Cell<Nanos>,
-    rings: [RefCell<VecDeque<(Nanos, Vec<u8>)>>; 2],
+    rings: [RefCell<Waiting>; 2],
     staged: [RefCell<Vec<Vec<u8>>>; 2],
 }
 

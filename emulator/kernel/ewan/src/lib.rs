@@ -304,16 +304,16 @@ pub unsafe extern "C" fn ewan_lane_next(lane: *const Lane) -> u64 {
 
 /// Memory for what a link counted. It may sleep.
 #[no_mangle]
-pub extern "C" fn ewan_report_new() -> *mut Counters {
+pub extern "C" fn ewan_lane_report_new() -> *mut Counters {
     Box::into_raw(Box::default())
 }
 
 /// Copies what the link counted until now. It neither sleeps nor takes memory.
 ///
 /// # Safety
-/// `lane` came from `ewan_lane_new`, `report` from `ewan_report_new`.
+/// `lane` came from `ewan_lane_new`, `report` from `ewan_lane_report_new`.
 #[no_mangle]
-pub unsafe extern "C" fn ewan_report_fill(report: *mut Counters, lane: *const Lane) {
+pub unsafe extern "C" fn ewan_lane_report_fill(report: *mut Counters, lane: *const Lane) {
     // SAFETY: rules 1 and 2; a report belongs to the caller that made it.
     let (report, lane) = unsafe { (&mut *report, &*lane) };
     report.clone_from(lane.model.counters());
@@ -322,9 +322,9 @@ pub unsafe extern "C" fn ewan_report_fill(report: *mut Counters, lane: *const La
 /// Writes a report as JSON, and gives its memory back; its length, 0 where there is no room for it. It may sleep.
 ///
 /// # Safety
-/// `report` came from `ewan_report_new`; `text` has `room`.
+/// `report` came from `ewan_lane_report_new`; `text` has `room`.
 #[no_mangle]
-pub unsafe extern "C" fn ewan_report_write(report: *mut Counters, text: *mut u8, room: usize) -> usize {
+pub unsafe extern "C" fn ewan_lane_report_write(report: *mut Counters, text: *mut u8, room: usize) -> usize {
     // SAFETY: rule 1: `Box::into_raw` made the pointer, and this is the only call that takes it back. Rule 3 for the text.
     let (report, text) = unsafe { (Box::from_raw(report), slice_of_mut(text, room)) };
     let report = serde_json::to_vec(&report.report()).unwrap_or_default();

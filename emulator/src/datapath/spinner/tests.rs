@@ -57,6 +57,10 @@ struct Told {
     panics_at: AtomicU64,
     /// Allocations on the spinner's thread when this port was last asked for frames.
     calls: AtomicU64,
+    /// Bursts that all ports have sent, when this port was last looked at, and most between two looks.
+    bursts: Arc<AtomicU64>,
+    bursts_before: AtomicU64,
+    bursts_most: AtomicU64,
 }
 
 impl Port for Fake {
@@ -80,6 +84,9 @@ impl Port for Fake {
     }
 
     fn next_stamp(&mut self, clock: &Clock) -> Option<Nanos> {
+        let bursts = self.told.bursts.load(Relaxed);
+        let since = bursts - self.told.bursts_before.swap(bursts, Relaxed);
+        self.told.bursts_most.fetch_max(since, Relaxed);
         (self.left > 0).then(|| clock.now())
     }
 
@@ -95,6 +102,7 @@ impl Port for Fake {
         let until = std::time::Instant::now() + std::time::Duration::from_nanos(self.told.flush_ns.load(Relaxed));
         while std::time::Instant::now() < until {}
         self.told.sent.fetch_add(self.staged as u64, Relaxed);
+        self.told.bursts.fetch_add(1, Relaxed);
         self.staged = 0;
         true
     }
@@ -131,8 +139,9 @@ impl Bench {
         let mut links = Vec::new();
         let (mut ports, mut directions) = (Vec::<Box<dyn Port>>::new(), Vec::new());
         let mut told = Vec::<[Arc<Told>; 2]>::new();
+        let bursts = Arc::<AtomicU64>::default();
         for (number, &left) in frames.iter().enumerate() {
-            told.push(Default::default());
+            told.push([(); 2].map(|()| Arc::new(Told { bursts: bursts.clone(), ..Told::default() })));
             about(number, &told[number]);
             let facts = [left, 0].into_iter().zip(&told[number]).map(|(left, told)| {
                 let fake = Fake { left, staged: 0, frame: vec![0; 1000], told: told.clone() };
@@ -146,7 +155,7 @@ impl Bench {
                 ended: Default::default(),
                 ports: facts.collect::<Vec<_>>().try_into().ok().expect("two"),
                 interfaces: Interfaces::open(["lo", "lo"]).expect("every namespace has lo"),
-                directions: [Says::default(); 2].map(|says| DirectionState::new(says, 64)),
+                directions: [Says::default(); 2].map(|says| DirectionState::new(says, 4_096)),
             });
         }
         let shared = Arc::new(Shared::new(1, "test", clock.now(), links).unwrap());
@@ -157,7 +166,7 @@ impl Bench {
         Bench { shared, outbox, told, thread: Some(thread) }
     }
 
-    fn wait(&mut self, what: &str, done: impl Fn(&mut Bench) -> bool) {
+    fn wait(&mut self, what: &str, mut done: impl FnMut(&mut Bench) -> bool) {
         let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
         while !done(self) {
             assert!(std::time::Instant::now() < until, "{what}");
@@ -240,4 +249,51 @@ fn the_spinner_neither_allocates_nor_frees() {
     bench.wait("they leave", |bench| bench.told[0][1].sent.load(Relaxed) == FRAMES as u64);
     assert_eq!(bench.told[0][0].calls.load(Relaxed), before, "allocations with up to {most} packets in flight");
     bench.stop();
+}
+
+/// Each call to send takes longer than a turn may send for: then one burst follows each group of ports, and rings are
+/// looked at in between, however many links have something to send.
+#[test]
+fn under_overload_rings_are_looked_at_after_every_few_bursts() {
+    const LINKS: usize = 16;
+    let about = |_: usize, told: &[Arc<Told>; 2]| told[1].flush_ns.store(RELEASE_NS + 100_000, Relaxed);
+    let mut bench = Bench::new(&direction(100_000_000_000, 0), &[100; LINKS], about);
+    bench.wait("all sent", |bench| bench.told.iter().all(|told| told[1].sent.load(Relaxed) == 100));
+    bench.stop();
+    let groups = 2 * LINKS / PORTS_PER_LOOK;
+    for told in bench.told.iter().flatten() {
+        // A port near a group's end may be looked at before and after the turn's own last burst.
+        let most = told.bursts_most.load(Relaxed);
+        assert!(most <= groups as u64 + 2, "{most} bursts between two looks");
+    }
+}
+
+/// What a reader was told to be complete stays as it was, and at the end no row is missing.
+#[test]
+fn rows_that_readers_may_have_never_change() {
+    let frames = [3_000, 1_000, 50];
+    let mut bench = Bench::new(&direction(1_000_000_000, 0), &frames, |_, _| {});
+    let rows = |bench: &Bench, end: u64| -> Vec<Vec<u64>> {
+        let links = bench.shared.links.iter().flat_map(|link| &link.directions);
+        links
+            .map(|way| {
+                way.series.since(0, end, usize::MAX).1.iter().map(|row| row.in_packets + row.out_packets).collect()
+            })
+            .collect()
+    };
+    let mut known: Vec<(u64, Vec<Vec<u64>>)> = Vec::new();
+    bench.wait("all sent", |bench| {
+        let end = bench.shared.settled_ms.load(Acquire);
+        known.push((end, rows(bench, end)));
+        bench.told.iter().zip(frames).all(|(told, frames)| told[1].sent.load(Relaxed) == frames as u64)
+    });
+    bench.stop();
+    assert_eq!(bench.shared.settled_ms.load(Acquire), u64::MAX);
+    for (end, told) in known.iter().filter(|(end, _)| *end < 4_000) {
+        assert_eq!(&rows(&bench, *end), told, "rows before {end}");
+    }
+    for (link, frames) in bench.shared.links.iter().zip(frames) {
+        let sum = link.directions[0].series.added_up(0, 4_000).1.expect("it did something");
+        assert_eq!((sum.in_packets, sum.out_packets), (frames as u64, frames as u64), "{}", link.name);
+    }
 }
