@@ -93,8 +93,9 @@ def kept(directory: Path) -> Iterator[None]:
         raise LabError(f"{directory}: a record was not written whole ({error})") from None
     except LabError as error:
         if is_full(str(error)):
-            # Some say themselves where there is no room: a cache, for one.
-            raise (DiskFullError(str(error)) if NO_SPACE in str(error) else _full(directory)) from None
+            # Some say themselves where there is no room, where it is another place: a cache, for one.
+            elsewhere = NO_SPACE in str(error) and str(directory.resolve()) not in str(error)
+            raise (DiskFullError(str(error)) if elsewhere else _full(directory)) from None
         raise
 
 
