@@ -17,12 +17,13 @@ from calibration.host.finding import Finding, Verdict
 from calibration.host.processors import configuration_of
 from labs import images, units
 from labs.record import host_facts
-from labs.runtime import clab, container_engine
+from labs.runtime import clab, container_engine, wall
 from labs.runtime.base import LabError
+from labs.runtime.guests import SHARED_MEMORY
 from labs.runtime.kernel import MACHINE
 from labs.runtime.kernel import built as kernel_of_virtual_clock
 from labs.runtime.memory import available, free_memory_bytes
-from labs.runtime.virtual import SHARED_MEMORY, check_shared_memory
+from labs.runtime.virtual import check_shared_memory
 
 COMPILERS = ("gcc", "make", "flex", "bison", "bc", "cargo")
 """What the virtual kernel is built with, of what is not on every Linux."""
@@ -120,6 +121,7 @@ def virtual(binary: Path) -> Iterator[Finding]:
     built, lacking = kernel_of_virtual_clock(), [name for name in COMPILERS if not shutil.which(name)]
     if built is not None:
         yield trials.simulated(binary, built)
+        yield trials.walled(wall.found(binary), "root" if os.geteuid() == 0 else "user")
     elif not lacking:
         yield Finding("simulated time", "kernel not built yet", "good", "built on first use, or by make kernel")
     else:

@@ -256,7 +256,8 @@ ENVIRONMENT = {
     "labs.runtime.containerlab": "the ports of dashboards, beside a container engine that reads the environment too",
     "labs.runtime.container_engine": "the container engine's own client reads it",
     "labs.runtime.kernel": "which kernel, also for programs that have no context",
-    "labs.runtime.virtual": "the guest's PATH",
+    "labs.runtime.guests": "the guest's PATH",
+    "labs.runtime.wall": "whose homes are hidden, and whether there is to be a wall, for programs that have no context",
 }
 """Modules that ask the environment while they work, and why the context does not tell them."""
 

@@ -11,9 +11,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from calibration.host.finding import Finding
 from labs.compile import HostFacts, compile
@@ -24,6 +25,8 @@ from labs.spec import parse
 from labs.units import NS_PER_SECOND, about
 
 LONGEST_S = 20
+LANDLOCK_OF_SIGNALS = 6
+"""The first version that bounds signals (Linux 6.12)."""
 _PACKETS = "import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW).setsockopt(263, 10, 2)"
 """A packet socket with TPACKET_V3, which links read from (SOL_PACKET, PACKET_VERSION; packet(7))."""
 STEPS = {
@@ -105,3 +108,20 @@ def simulated(binary: Path, kernel: Path) -> Finding:
             return Finding(what, "a lab does not run", "limited", f"none here: {error}")
     took = about(time.monotonic_ns() - begun, "time", 2)
     return Finding(what, f"a lab ran, in {took}", "good", "labs in simulated time, as anybody")
+
+
+def walled(told: Mapping[str, Any], user: str) -> Finding:
+    """The wall around programs in simulated time, in one row; `told`: what `ewan-node walls` found."""
+    what, version, namespaces = "wall", int(told["landlock"]), told["namespaces"]
+    if not version and namespaces is not True:
+        found = f"no Landlock, no namespaces ({namespaces})"
+        return Finding(what, found, "limited", "no simulated time, or EWAN_WALL=off: steps may do all that you may")
+    if not version:
+        return Finding(what, "namespaces, no Landlock", "good", "steps reach what is shown to them, by one wall of two")
+    if namespaces is not True:
+        signals = "" if version >= LANDLOCK_OF_SIGNALS else "; they can signal your processes"
+        meaning = f"steps write and read nothing else; /dev/shm has no bound for them{signals}"
+        return Finding(what, f"Landlock {version}, no namespaces ({namespaces})", "limited", meaning)
+    if not told["processes"]:
+        return Finding(what, f"Landlock {version}, namespaces", "good", f"as {user}, processes have no bound")
+    return Finding(what, f"Landlock {version}, namespaces", "good", "steps reach what is shown to them alone")

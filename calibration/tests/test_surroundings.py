@@ -113,3 +113,22 @@ def test_a_lab_in_simulated_time_is_tried(tmp_path: Path) -> None:
     broken.chmod(0o755)
     found = trials.simulated(BINARY, broken)
     assert found.verdict == "limited" and "no such system call" in found.meaning
+
+
+@pytest.mark.parametrize(
+    ("landlock", "namespaces", "processes", "verdict", "meaning"),
+    [
+        (7, True, True, "good", "what is shown to them alone"),
+        (7, True, False, "good", "processes have no bound"),
+        (7, "not permitted", True, "limited", "/dev/shm has no bound for them"),
+        (4, "not permitted", True, "limited", "they can signal your processes"),
+        (0, True, True, "good", "by one wall of two"),
+        (0, "not permitted", False, "limited", "EWAN_WALL=off"),
+    ],
+)
+def test_what_the_wall_lacks_is_said(
+    landlock: int, namespaces: bool | str, processes: bool, verdict: str, meaning: str
+) -> None:
+    told = {"landlock": landlock, "namespaces": namespaces, "processes": processes}
+    found = trials.walled(told, "root")
+    assert found.verdict == verdict and meaning in found.meaning

@@ -37,7 +37,7 @@ CLEANED = (
     "runs/*/classes.csv",
     *(f"runs/*/{table}.csv" for table in DISTURBANCES),
     "runs/*/progress",
-    "runs/*/root",
+    "runs/.*.root",
     "runs/*/uml",
 )
 _CONSOLE = "runs/*/console.log"

@@ -21,10 +21,11 @@ from labs.plan import Spinner
 from labs.runtime import cpu, memory
 from labs.runtime.base import LabError
 from labs.runtime.cluster import ClusterRuntime
+from labs.runtime.guests import SHARED_MEMORY
 from labs.runtime.program import Program
 from labs.runtime.services import OURSELVES
 from labs.runtime.spinners import check_cpus
-from labs.runtime.virtual import SHARED_MEMORY, check_path, check_shared_memory
+from labs.runtime.virtual import check_path, check_shared_memory
 from labs.stages.trace import beyond
 from labs.units import about
 

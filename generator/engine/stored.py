@@ -18,6 +18,7 @@ KINDS: dict[str, Any] = {
     "watch_ns": int,
     "disturbances": DisturbanceWatch | None,
     "longest_ns": int,
+    "needs": tuple[str, ...],
 }
 """What each key of the file holds; what is in requests is for `ewan-node` to check."""
 
@@ -30,7 +31,15 @@ def program(text: bytes, expected_ns: int) -> Program:
     document = orjson.loads(text)
     if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
         raise ValueError(f"the program's format is not {FORMAT!r}")
-    result = {"prepare": [], "traffic": None, "events": [], "watch_ns": 0, "disturbances": None, **document}
+    absent: dict[str, Any] = {
+        "prepare": [],
+        "traffic": None,
+        "events": [],
+        "watch_ns": 0,
+        "disturbances": None,
+        "needs": [],
+    }
+    result = {**absent, **document}
     for key in result.keys() ^ KINDS.keys():
         raise ValueError(f"the program has {'an unknown' if key in result else 'no'} key {key[:MOST_SHOWN]!r}")
     return Program(

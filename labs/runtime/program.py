@@ -84,7 +84,8 @@ class Program:
 
     `traffic` is a request for `ewan-node traffic`, with the same T0. `watch_ns`: the links' counters are read so often
     from T0 on, and at the end; 0: never. `disturbances`: how what disturbs them is watched; the virtual clock watches
-    nothing. `elsewhere`: steps whose ends other machines tell, where this is a machine's part. All ends when traffic
+    nothing. `elsewhere`: steps whose ends other machines tell, where this is a machine's part. `needs`: files and
+    directories of this machine, by absolute paths, that commands read in the virtual clock. All ends when traffic
     and commands (services apart) have ended: an event whose time comes later is not made.
     """
 
@@ -98,6 +99,7 @@ class Program:
     watch_ns: int = 0
     disturbances: DisturbanceWatch | None = None
     elsewhere: tuple[int, ...] = ()
+    needs: tuple[str, ...] = ()
 
     def to_json(self) -> bytes:
         """The program as `labs/node/src/batch` reads it; what is absent there is left out."""
@@ -119,4 +121,6 @@ class Program:
             document["disturbances"] = self.disturbances
         if self.elsewhere:
             document["elsewhere"] = self.elsewhere
+        if self.needs:
+            document["needs"] = self.needs
         return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)

@@ -1,11 +1,11 @@
-"""The page that the virtual kernel keeps its progress on: a file that both it and this process map.
+"""The page that the virtual kernel keeps its progress on: a file that it maps.
 
 In: a path. Out: virtual time, packets, the task that runs; and a flag that asks the kernel to end.
 """
 
 from __future__ import annotations
 
-import mmap
+import os
 import struct
 import time
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Reading(NamedTuple):
     clock_reads: int
 
 
-def reading(page: bytes | mmap.mmap) -> Reading | None:
+def reading(page: bytes) -> Reading | None:
     """What a page says; None where no kernel has written to it."""
     magic, virtual_ns, packets, pid, _, task, reads = _LAYOUT.unpack_from(page)
     if magic != MAGIC:
@@ -39,25 +39,29 @@ def reading(page: bytes | mmap.mmap) -> Reading | None:
 
 
 class Page:
-    """The page of memory that this process shares with a virtual kernel; its file is removed by `close`."""
+    """A page of memory that a virtual kernel maps; its file is removed by `close`.
+
+    This process reads the file and does not map it: what the guest cuts off would end a process that does.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.write_bytes(bytes(PAGE_BYTES))
-        with path.open("r+b") as file:
-            self._map = mmap.mmap(file.fileno(), PAGE_BYTES)
+        path.unlink(missing_ok=True)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        os.pwrite(self._file, bytes(PAGE_BYTES), 0)
 
     def read(self) -> Reading | None:
         """None until the kernel is there, and for kernels that know no such page."""
-        return reading(self._map)
+        page = os.pread(self._file, PAGE_BYTES, 0)
+        return reading(page) if len(page) == PAGE_BYTES else None
 
     def stop(self) -> None:
         """Asks the guest to end its program and power off."""
-        struct.pack_into("<I", self._map, STOP_OFFSET, 1)
+        os.pwrite(self._file, struct.pack("<I", 1), STOP_OFFSET)
 
     def close(self) -> None:
-        """Unmaps the page and removes its file."""
-        self._map.close()
+        """Removes its file."""
+        os.close(self._file)
         self.path.unlink(missing_ok=True)
 
 

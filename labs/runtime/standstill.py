@@ -15,6 +15,8 @@ from labs.units import NS_PER_SECOND
 
 LONGEST = 10
 """Times the patience, in wall time, whatever CPU time there was."""
+NOT_BEGUN = Reading(0, 0, 0, "the virtual kernel", 0)
+"""Of a kernel that has told nothing."""
 LOOK_NS = NS_PER_SECOND // 2
 """Between two looks at the processes, of which there may be thousands."""
 
@@ -33,7 +35,7 @@ class Standstill:
         lab is being made, and `making_s` is the patience."""
         still_ns, reading = self._watch.still()
         if reading is None:
-            return None
+            return (still_ns, NOT_BEGUN) if still_ns > making_s * NS_PER_SECOND else None
         patience_ns = (making_s if reading.virtual_ns < made_ns else patience_s) * NS_PER_SECOND
         if still_ns <= patience_ns / 2:
             self._began = None

@@ -10,32 +10,29 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import select
 import shutil
-import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from resource import struct_rusage
 from typing import Any, NamedTuple
 
 from labs import documents
 from labs import plan as plans
 from labs.plan import Plan
-from labs.runtime import cpu, kernel, memory, own, services, sessions
+from labs.runtime import cpu, guests, kernel, memory, own, services, sessions, wall
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
+from labs.runtime.guests import SHARED_MEMORY
 from labs.runtime.interrupt import deferred
 from labs.runtime.occupied import occupied
 from labs.runtime.program import Program
 from labs.runtime.progress import Page, Reading, RunProgress, Watch
-from labs.runtime.standstill import Standstill
+from labs.runtime.standstill import NOT_BEGUN, Standstill
 from labs.units import NS_PER_SECOND, about
 
-SHARED_MEMORY = Path("/dev/shm")
 START_UNIX_NS = 1_700_000_000 * NS_PER_SECOND
 """When virtual time begins: 2023-11-14 22:13:20 UTC, always."""
 STALL_S = 20.0
@@ -43,7 +40,6 @@ STALL_S = 20.0
 MAKING_S = 300.0
 MADE_NS = NS_PER_SECOND
 WIRES_A_SECOND = 50
-KIB = 1 << 10
 # Nodes' programs start without virtual time too, one in half a second where nothing else wants the CPU.
 SERVICE_S = 5.0
 POLL_S = 0.1
@@ -52,6 +48,7 @@ LOOK_S = 2.0
 ENDS_S = 10.0
 # What the kernel's command line (2048 bytes) and its parser carry.
 LONGEST_PATH = 200
+PROGRESS = "progress"
 MOUNT_POINTS = ("proc", "sys", "dev", "run", "tmp", "etc", "host")
 
 Show = Callable[[RunProgress], None]
@@ -111,7 +108,8 @@ class VirtualRuntime:
     """See `labs.runtime.base.BatchRuns`.
 
     `stall_s`: a run whose virtual time stands still for so long is ended (`Standstill`). `show` is told how far a run
-    is, `tell` what the build of the kernel says.
+    is, `tell` what the build of the kernel says. `folders`: what commands may read beside the system's directories, and
+    the first of them is where they begin; the current directory if absent.
     """
 
     def __init__(
@@ -122,12 +120,14 @@ class VirtualRuntime:
         stall_s: float = STALL_S,
         show: Show = lambda progress: None,
         tell: Callable[[str], None] = lambda line: None,
+        folders: Sequence[Path] | None = None,
     ) -> None:
         self._wanted = binary
         self._kernel = kernel_path
         self._stall_s = stall_s
         self._show = show
         self._tell = tell
+        self._folders = folders
 
     def kernel(self) -> Path:
         """Built on demand."""
@@ -142,7 +142,9 @@ class VirtualRuntime:
         time, or no end within ten seconds, kills it.
         """
         binary, image = node_binary(self._wanted), self.kernel()
-        directory = check_path(directory)
+        check_path(directory.resolve())
+        wall.check(program)
+        folders = [Path.cwd()] if self._folders is None else list(self._folders)
         own.check_namespaces(plan)
         services.check_programs(plan)
         program = own.prepared(plan, program)
@@ -150,21 +152,26 @@ class VirtualRuntime:
         check_shared_memory()
         memory.refuse(plan.lab, wanted, SHARED_MEMORY)
         begun = time.monotonic_ns()
-        with _prepared(directory, binary) as (root, lock):
+        with _prepared(directory, binary) as (root, lock), guests.memory_place() as memory_in:
+            place = directory.resolve()
             _tell(directory / "plan.json", plans.to_json(plan))
             _tell(directory / "program.json", program.to_json())
-            page = Page(directory / "progress")
+            page = Page(directory / PROGRESS)
             watch = Watch(page, program.expected_ns)
             last: RunProgress
             try:
-                parameters = _parameters(plan, wanted.bytes, directory, root, page.path)
-                command: list[Path | str] = [binary, "launch", "--", image, *parameters]
+                parameters = _parameters(plan, wanted.bytes, place, root, folders)
+                walls: list[str] = []
+                if not wall.off():
+                    walls = wall.options(plan, program, folders, place, (image, root))
+                    walls += ["--memory", str(wanted.bytes), "--memory-in", str(memory_in)]
+                command: list[Path | str] = [binary, "launch", *walls, "--", image, *parameters]
                 with (
-                    cpu.reserved() as place,
-                    _guest(command, directory, lock, place.cpus) as guest,
+                    cpu.reserved() as held,
+                    guests.guest(command, directory, lock, held.cpus, memory_in) as guest,
                     deferred() as check,
                 ):
-                    asked, used = self._wait(guest, place, page, watch, plan, check, stop)
+                    asked, used = self._wait(guest, held, page, watch, plan, check, stop)
                     last = watch.progress()
             finally:
                 page.close()
@@ -192,11 +199,11 @@ class VirtualRuntime:
         look_at = time.monotonic() + LOOK_S
         standstill = Standstill(watch, guest.pid)
         while True:
-            if (usage := _usage(guest, POLL_S)) is not None:
+            if (usage := guests.usage(guest, POLL_S)) is not None:
                 # It waits for a program each time that it has entered one, and for nothing else.
                 cpu_ns = round((usage.ru_utime + usage.ru_stime) * NS_PER_SECOND)
                 return kill_at is not None, Used(cpu_ns, usage.ru_nvcsw, touched)
-            touched = max(touched, _touched_bytes(guest.pid))
+            touched = max(touched, guests.touched_bytes(guest.pid))
             if time.monotonic() > look_at:
                 if (cpus := place.moved()) is not None:
                     sessions.move(guest.pid, cpus)
@@ -227,12 +234,17 @@ def check_path(directory: Path) -> Path:
     """The directory's absolute path, if the kernel's command line can carry it."""
     absolute = directory.absolute()
     text = str(absolute)
-    if any(character.isspace() or character in "\"'\\" for character in text) or len(text.encode()) > LONGEST_PATH:
+    if not _is_carried(text):
         raise LabError(
             f"{text}: the virtual kernel takes no directory with blanks, quotes or more than {LONGEST_PATH} bytes in "
             "its path: run it from another directory"
         )
     return absolute
+
+
+def _is_carried(text: str) -> bool:
+    blank = any(character.isspace() or character in "\"'\\" for character in text)
+    return not blank and len(text.encode()) <= LONGEST_PATH
 
 
 def check_shared_memory(directory: Path = SHARED_MEMORY) -> None:
@@ -244,10 +256,10 @@ def check_shared_memory(directory: Path = SHARED_MEMORY) -> None:
         raise LabError(f"the virtual clock executes from {directory}, which is mounted noexec: {remedy}")
 
 
-def _parameters(plan: Plan, memory_bytes: int, directory: Path, root: Path, page: Path) -> list[str]:
+def _parameters(plan: Plan, memory_bytes: int, directory: Path, root: Path, folders: Sequence[Path]) -> list[str]:
     """The kernel's command line; KEY=VALUE pairs that it does not know become init's environment."""
-    working = str(Path.cwd())
-    carried = not any(character.isspace() or character in "\"'\\" for character in working)
+    named = dict(zip(("EWAN_DIRECTORY", "EWAN_FOLDER"), map(str, folders), strict=False))
+    carried = [f"{name}={path}" for name, path in named.items() if _is_carried(path)]
     return [
         f"mem={memory_bytes // memory.MIB}M",
         f"uml_dir={directory}/uml/",
@@ -261,14 +273,14 @@ def _parameters(plan: Plan, memory_bytes: int, directory: Path, root: Path, page
         f"time-travel-start={START_UNIX_NS}",
         "norandmaps",
         f"ewan_seed={plan.seed}",
-        f"ewan_progress={page}",
+        f"ewan_progress={directory / PROGRESS}",
         "con=null",
         "con0=null,fd:1",
         "ssl=null",
         "panic=-1",
         "quiet",
         f"EWAN_RUN={directory}",
-        *([f"EWAN_DIRECTORY={working}"] if carried and len(working) <= LONGEST_PATH else []),
+        *carried,
         "--",
         "init",
     ]
@@ -277,8 +289,11 @@ def _parameters(plan: Plan, memory_bytes: int, directory: Path, root: Path, page
 @contextlib.contextmanager
 def _prepared(directory: Path, binary: Path) -> Iterator[tuple[Path, int]]:
     """Gives the guest's small root, and the lock on the directory; all that is no result is removed again, also what a
-    command that was killed left there."""
-    root, uml = directory / "root", directory / "uml"
+    command that was killed left there.
+
+    The root lies beside the directory, in which the guest may write: the node binary in it is this machine's own.
+    """
+    root, uml = root_of(directory), directory / "uml"
     with contextlib.ExitStack() as stack:
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -294,6 +309,12 @@ def _prepared(directory: Path, binary: Path) -> Iterator[tuple[Path, int]]:
             remedy = "make room there" if error.errno == errno.ENOSPC else "run it where you may write"
             raise LabError(f"{directory}: {error.strerror}: {remedy}") from None
         yield root, lock
+
+
+def root_of(directory: Path) -> Path:
+    """Where the guest's root is, for a run in `directory`."""
+    real = directory.resolve()
+    return real.with_name(f".{real.name}.root")
 
 
 def _tell(path: Path, content: bytes) -> None:
@@ -313,66 +334,6 @@ def _put(binary: Path, place: Path) -> None:
         place.hardlink_to(binary)
     except OSError:
         shutil.copy(binary, place)
-
-
-@contextlib.contextmanager
-def _guest(
-    command: Sequence[Path | str], directory: Path, lock: int, cpus: set[int]
-) -> Iterator[subprocess.Popen[bytes]]:
-    """The kernel's process on its CPUs, in a session of its own; whatever happens, it and all its children are gone
-    afterwards.
-
-    They hold the lock on the directory too.
-    """
-    environment = {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": str(directory),
-        "TMPDIR": str(SHARED_MEMORY),
-    }
-    with (directory / "console.log").open("wb") as console:
-        guest = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=console,
-            stderr=subprocess.STDOUT,
-            cwd=directory,
-            env=environment,
-            start_new_session=True,
-            pass_fds=(lock,),
-        )
-        with contextlib.suppress(OSError):  # it is ours to say where; without the right, or its end, as it is
-            os.sched_setaffinity(guest.pid, cpus)
-        try:
-            yield guest
-        finally:
-            guest.kill()
-            for pid in sessions.members(guest.pid):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            guest.wait()
-
-
-def _usage(guest: subprocess.Popen[bytes], patience_s: float) -> struct_rusage | None:
-    """What the guest's process used, as soon as it has ended; None where it does not within so long."""
-    descriptor = os.pidfd_open(guest.pid)
-    try:
-        if not select.select([descriptor], [], [], patience_s)[0]:
-            return None
-    finally:
-        os.close(descriptor)
-    _, status, usage = os.wait4(guest.pid, 0)
-    guest.returncode = os.waitstatus_to_exitcode(status)
-    return usage
-
-
-def _touched_bytes(pid: int) -> int:
-    """The most memory that a process has had so far; 0 when it is gone."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0
-    lines = (line.split() for line in status.splitlines() if line.startswith("VmHWM:"))
-    return next((int(words[1]) * KIB for words in lines), 0)
 
 
 def _ended(directory: Path, lab: str, asked: bool) -> dict[str, Any]:
@@ -404,6 +365,8 @@ def _last_words(console: Path) -> str:
 
 
 def _stalled(lab: str, still_ns: int, reading: Reading) -> str:
+    if reading is NOT_BEGUN:
+        return f"lab {lab}: the virtual kernel has not begun for {about(still_ns, 'time', 2)}: look at its console.log"
     return (
         f"lab {lab}: virtual time has stood still at {about(reading.virtual_ns, 'time', 6)} for "
         f"{about(still_ns, 'time', 2)} of wall time: task {reading.pid} ({reading.task}) in the lab works without ever "

@@ -78,7 +78,9 @@ fn serve(warnings: &mut Vec<String>) -> Result<bool, String> {
     let tree = if program.runs_programs() || serves { Some(mount_host()?) } else { None };
     let directory = PathBuf::from(std::env::var("EWAN_DIRECTORY").unwrap_or_else(|_| "/".into()));
     if tree.is_some() {
-        show_directory(&directory)?;
+        let folder = std::env::var_os("EWAN_FOLDER").map(PathBuf::from);
+        let more = folder.into_iter().chain(program.needs().map(PathBuf::from));
+        std::iter::once(directory.clone()).chain(more).try_for_each(|path| show(&path))?;
     }
     if serves {
         services::start_all(&plan, &state, tree)?;
@@ -118,13 +120,17 @@ fn mount_host() -> Result<&'static Path, String> {
     Ok(Path::new(HOST))
 }
 
-/// Makes the directory where commands begin visible where this system's own directories hide it.
-fn show_directory(directory: &Path) -> Result<(), String> {
-    let Some(text) = directory.to_str() else { return Ok(()) };
-    if !["/tmp/", "/run/", "/dev/"].iter().any(|hidden| text.starts_with(hidden)) {
+/// Makes what commands read visible where this system's own directories hide it: a directory, or that of a file, in which
+/// the wall shows nothing else.
+fn show(path: &Path) -> Result<(), String> {
+    let hidden = |text: &str| ["/tmp/", "/run/", "/dev/"].iter().any(|above| text.starts_with(above));
+    let Some(text) = path.to_str().filter(|text| hidden(text)) else { return Ok(()) };
+    let onto = format!("{HOST}{text}");
+    if attach("directory", "hostfs", &onto, MsFlags::MS_RDONLY, Some(text)).is_ok() && Path::new(&onto).is_dir() {
         return Ok(());
     }
-    attach("directory", "hostfs", &format!("{HOST}{text}"), MsFlags::MS_RDONLY, Some(text))
+    let _ = nix::mount::umount(onto.as_str());
+    path.parent().map_or(Ok(()), show)
 }
 
 /// Limits that a kernel of one lab need not have: what the plan says decides, not shares of a small memory.

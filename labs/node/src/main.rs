@@ -43,6 +43,8 @@ mod services;
 mod stretch;
 mod tunnels;
 mod vlans;
+#[cfg(target_arch = "x86_64")]
+mod wall;
 
 use plan::{End, Tunnel};
 
@@ -312,12 +314,20 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<std::ffi::OsString>,
     },
-    /// Become the virtual kernel, not beyond the death of who started it
+    /// Become the virtual kernel behind its wall, or without one where none is asked for; not beyond the death of who
+    /// started it
     #[command(hide = true)]
     Launch {
+        #[cfg(target_arch = "x86_64")]
+        #[command(flatten)]
+        wall: wall::Request,
         #[arg(last = true, required = true)]
         command: Vec<std::ffi::OsString>,
     },
+    /// Say which walls around the virtual kernel there are here: JSON on standard output
+    #[cfg(target_arch = "x86_64")]
+    #[command(hide = true)]
+    Walls,
 }
 
 fn main() -> ExitCode {
@@ -368,7 +378,11 @@ fn run(command: Command) -> Result<(), String> {
         Command::Reach { plan } => converge::judge(&plan, std::io::stdin(), std::io::stdout()),
         Command::Relay { state } => relay::run(&state, std::io::stdin().lock(), std::io::stdout()),
         Command::Init { rest: _ } => init::run(),
-        Command::Launch { command } => Err(process::launch(&command)),
+        #[cfg(target_arch = "x86_64")]
+        Command::Launch { wall, command } if !wall.is_empty() => Err(wall::launch(&wall, &command)),
+        Command::Launch { command, .. } => Err(process::launch(&command)),
+        #[cfg(target_arch = "x86_64")]
+        Command::Walls => wall::tell(std::io::stdout()),
         Command::Ready { lab, node, patience_s } => ready::run(&lab, &node, std::time::Duration::from_secs(patience_s)),
         Command::Metrics { state, listen, link, once: _ } => {
             let destination = listen.map_or(metrics::Destination::StandardOutput, metrics::Destination::Listen);

@@ -19,7 +19,7 @@ import pytest
 from labs import host
 from labs.compile import compile
 from labs.plan import Plan
-from labs.runtime import kernel, virtual
+from labs.runtime import guests, kernel, virtual
 from labs.runtime.base import LabError
 from labs.runtime.program import Command, Preparation, Program
 from labs.runtime.sweep import sweep
@@ -72,7 +72,7 @@ def files(directory: Path) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in found.items() if name not in ("wall.json", "console.log")}
 
 
-def guests() -> list[int]:
+def kernels() -> list[int]:
     """Virtual kernels that this process started and that are still there."""
     found = subprocess.run(["ps", "-wwo", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True)
     return [int(line.split()[0]) for line in found.stdout.splitlines() if "time-travel" in line]
@@ -176,13 +176,14 @@ def test_nodes_and_ordinary_users_have_every_congestion_control(runtime: Virtual
 
 
 def test_nothing_but_results_is_left(runtime: VirtualRuntime, tmp_path: Path) -> None:
-    shared, home = set(virtual.SHARED_MEMORY.iterdir()), Path.home() / ".uml"
+    home, places = Path.home() / ".uml", f"ewan-{os.getpid()}-*"
     was = home.exists()
     run = runtime.run(lab(), do(ping(1)), tmp_path / "run")
     results = {"plan.json", "program.json", "commands.json", "links.json", "ended.json", "console.log", "commands"}
     assert {path.name for path in run.directory.iterdir()} == results
-    assert set(virtual.SHARED_MEMORY.iterdir()) <= shared and home.exists() == was
-    assert guests() == []
+    assert list(guests.SHARED_MEMORY.glob(places)) == [] and home.exists() == was
+    assert not virtual.root_of(run.directory).exists()
+    assert kernels() == []
 
 
 ORDINARY = """
@@ -249,7 +250,7 @@ def test_a_program_that_never_waits_is_named(image: Path, tmp_path: Path) -> Non
     with pytest.raises(LabError, match=r"stood still at 2\.\d+s for \d.* of wall time: task \d+ \(sh\)"):
         VirtualRuntime(BINARY, image, stall_s=2).run(lab(), program, tmp_path / "run")
     assert time.monotonic() - begun < 60
-    assert guests() == []
+    assert kernels() == []
 
 
 @pytest.mark.parametrize("name", ["with blank", 'with"quote', "x" * 250])
@@ -315,4 +316,4 @@ def test_the_first_error_of_a_sweep_stops_the_rest(runtime: VirtualRuntime, tmp_
     with pytest.raises(LabError, match="no node nowhere"):
         sweep([job(0, endless), job(1, wrong), job(2, endless)], workers=2)
     assert time.monotonic() - begun < 20
-    assert guests() == []
+    assert kernels() == []

@@ -64,6 +64,9 @@ pub struct Program {
     /// Steps whose ends other machines tell, where they run parts of it.
     #[serde(default)]
     elsewhere: Vec<u32>,
+    /// Files and directories of the machine that commands read in the virtual clock.
+    #[serde(default)]
+    needs: Vec<String>,
     /// From T0; what still runs then is ended.
     longest_ns: u64,
 }
@@ -100,6 +103,10 @@ impl Program {
         steps::check(&program.commands, program.traffic.as_ref(), &program.elsewhere)
             .map_err(|why| format!("{}: {why}", path.display()))?;
         Ok(program)
+    }
+
+    pub fn needs(&self) -> impl Iterator<Item = &str> {
+        self.needs.iter().map(String::as_str)
     }
 
     /// Whether it needs the host's programs.

@@ -1,0 +1,273 @@
+"""The wall around the virtual kernel: a program of this machine behind it tries to get out, as root and as an ordinary
+user, with Landlock or namespaces alone and with both; what is shown; what a step that mounts the machine's files gets.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import orjson
+import pytest
+
+from labs import host
+from labs.compile import compile
+from labs.own import Own
+from labs.plan import Plan
+from labs.runtime import kernel, wall
+from labs.runtime.base import LabError
+from labs.runtime.program import Command, Program
+from labs.runtime.progress import Watch
+from labs.runtime.standstill import Standstill
+from labs.runtime.tests.lab import BINARY
+from labs.runtime.virtual import VirtualRuntime, root_of
+from labs.spec import from_template
+from labs.units import NS_PER_SECOND
+
+ESCAPES = Path(__file__).with_name("escapes.py")
+ORDINARY = 61001
+MEMORY = 1 << 26
+MIB = 1 << 20
+PROCESSES = 420
+
+
+@dataclass
+class Place:
+    """Directories of one user outside of all homes, which others of this machine may enter."""
+
+    directory: Path
+    uid: int
+
+    def made(self, name: str, text: str = "") -> Path:
+        path = self.directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        for each in (path, path.parent):
+            os.chown(each, self.uid, self.uid)
+        return path
+
+    def folder(self, name: str) -> Path:
+        path = self.directory / name
+        path.mkdir(parents=True)
+        os.chown(path, self.uid, self.uid)
+        return path
+
+
+@pytest.fixture(params=[0, ORDINARY], ids=["root", "ordinary"])
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    assert os.geteuid() == 0, "this test becomes another user: run it as root"
+    with tempfile.TemporaryDirectory(prefix="ewan-wall-", dir="/var/tmp") as directory:
+        Path(directory).chmod(0o755)
+        os.chown(directory, request.param, request.param)
+        yield Place(Path(directory), request.param)
+
+
+def behind(place: Place, words: list[str | Path], reads: list[Path], only: str = "") -> Any:
+    """What a program says behind the wall; its limits are small."""
+    memory = Path(tempfile.mkdtemp(prefix=f"ewan-{os.getpid()}-", dir="/dev/shm"))
+    os.chown(memory, place.uid, place.uid)
+    binary = place.directory / "ewan-node"
+    if not binary.exists():
+        shutil.copy(BINARY, binary)
+    shown: list[str | Path] = [word for path in reads for word in ("--read", path)]
+    words = [word if word != "MEMORY" else memory for word in words]
+    command = [
+        *(binary, "launch", *shown, "--write", place.directory / "run", "--memory-in", memory),
+        *("--memory", str(MEMORY), "--processes", str(PROCESSES), *(("--only", only) if only else ()), "--", *words),
+    ]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, user=place.uid, group=place.uid, extra_groups=[], timeout=60
+        )
+    finally:
+        shutil.rmtree(memory, ignore_errors=True)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+def python(place: Place) -> Path:
+    """For root the one of an environment, which is shown with its installation; others may not enter root's."""
+    return Path(sys.executable if place.uid == 0 else shutil.which("python3", path="/usr/bin:/bin") or "python3")
+
+
+@pytest.mark.parametrize("only", ["", "landlock", "namespaces"])
+def test_nothing_gets_out(place: Place, only: str) -> None:
+    run, secret = place.folder("run"), place.made("home/.ssh/id", "secret")
+    outside, shown = place.folder("outside"), place.made("folder/data", "data")
+    escapes = place.made("program/escapes.py", ESCAPES.read_text())
+    with (
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.socket(socket.AF_UNIX) as unix,
+        socket.socket(socket.AF_UNIX) as abstract,
+        subprocess.Popen(["sleep", "60"], user=place.uid, group=place.uid) as victim,
+    ):
+        unix.bind(str(place.directory / "socket"))
+        (place.directory / "socket").chmod(0o777)
+        unix.listen()
+        abstract.bind(f"\0ewan-wall-{os.getpid()}")
+        abstract.listen()
+        given = {
+            "run": str(run),
+            "uid": place.uid,
+            "secret": str(secret),
+            "outside": str(outside),
+            "shown": str(shown),
+            "pid": victim.pid,
+            "tcp": tcp.getsockname()[1],
+            "socket": str(place.directory / "socket"),
+            "abstract": f"ewan-wall-{os.getpid()}",
+            "forks": 0 if only == "landlock" else 2 * PROCESSES,
+            "fills": 0 if only == "landlock" else 4 * MEMORY,
+            "memory": "MEMORY",
+        }
+        script = "import json, sys; sys.argv[1] = sys.argv[1].replace('MEMORY', sys.argv[2]); "
+        script += f"exec(compile(open({str(escapes)!r}).read(), 'escapes', 'exec'))"
+        program = python(place)
+        words: list[str | Path] = [program, "-I", "-c", script, orjson.dumps(given).decode(), "MEMORY"]
+        try:
+            told = orjson.loads(
+                behind(place, words, [*map(Path, wall.SYSTEM), *wall.of_program(program), escapes, shown.parent], only)
+            )
+        finally:
+            victim.kill()
+    assert told["worked"] == []
+    assert told["shown"] == "data", "what is shown can be read"
+    assert told["descriptors"] == []
+    assert (run / "b").read_text() == "written", "the run's directory can be written to"
+    assert all(path.is_file() or path.is_dir() for path in run.rglob("*"))
+    assert list(outside.iterdir()) == []
+    if only != "landlock":
+        assert told["forks"] < PROCESSES
+        assert told["fills"] <= MEMORY + 80 * MIB
+
+
+def test_without_any_wall_nothing_is_started(place: Place) -> None:
+    """As on a kernel that has neither: one of the two is asked for from within, where it is refused."""
+    place.folder("run")
+    inner = f"{place.directory}/ewan-node launch --read /usr --write {place.directory}/run --only namespaces -- true"
+    script = f"{inner}; echo $?"
+    said = behind(place, ["sh", "-c", script + " 2>&1"], [*map(Path, wall.SYSTEM), place.directory / "ewan-node"])
+    assert said.splitlines()[-1] == "2"
+
+
+def test_which_walls_there_are_is_told() -> None:
+    told = wall.found(BINARY)
+    assert told["landlock"] > 0 and told["namespaces"] is True and isinstance(told["processes"], bool)
+
+
+def lab() -> Plan:
+    return compile(from_template("dumbbell", {"rtt": "2ms", "rate": "100M", "ip": "4"}), host.virtual_facts())
+
+
+def doing(*words: str, needs: tuple[str, ...] = ()) -> Program:
+    return Program(commands=(Command("left1", words),), longest_ns=60 * NS_PER_SECOND, needs=needs)
+
+
+def executable(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def test_of_a_home_plain_files_are_shown_and_of_a_folder_in_it_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("lab/probe.py", ".ssh/id", "notes", ".netrc"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert wall.of_folder(tmp_path) == [tmp_path / "notes"]
+    assert wall.of_folder(tmp_path / "lab") == [tmp_path / "lab"]
+    assert not any(path.is_dir() for folder in ("/", "/etc", "/tmp") for path in wall.of_folder(Path(folder)))
+
+
+def test_a_program_brings_its_installation_and_its_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    python = executable(tmp_path / ".pyenv/3.11/bin/python3.11", "")
+    (tmp_path / "venv/bin").mkdir(parents=True)
+    (tmp_path / "venv/bin/python").symlink_to(python)
+    tool = executable(tmp_path / "venv/bin/tool", f"#!{tmp_path}/venv/bin/python\n")
+    cargo = executable(tmp_path / ".cargo/bin/tool", "\x7fELF")
+    (tmp_path / ".cargo/credentials.toml").touch()
+    line = f"{tool} --fast; X={cargo} | cat {tmp_path}/.cargo/credentials.toml"
+    shown = wall.visible(lab(), doing("sh", "-c", line), [])
+    assert {tmp_path / "venv/bin", tmp_path / "venv/lib", tmp_path / "venv/pyvenv.cfg"} <= set(shown)
+    assert {python.parent, python.parent.parent / "lib", cargo.parent} <= set(shown)
+    assert not {tmp_path, tmp_path / ".cargo", tmp_path / ".cargo/credentials.toml"} & set(shown)
+
+
+def test_a_description_s_own_path_is_a_place_of_programs(tmp_path: Path) -> None:
+    plan = lab()
+    node = replace(plan.nodes[0], own=Own(env={"PATH": f"{tmp_path}/bin:/usr/bin"}))
+    (tmp_path / "bin").mkdir()
+    assert tmp_path / "bin" in wall.visible(replace(plan, nodes=(node, *plan.nodes[1:])), doing("true"), [])
+
+
+def test_a_run_that_starts_no_program_is_shown_none(tmp_path: Path) -> None:
+    words = wall.options(lab(), Program(longest_ns=1), [tmp_path], tmp_path / "run", [Path("/kernel")])
+    shown = words[1 : words.index("--write") : 2]
+    assert shown == ["/kernel", *wall.SYSTEM]
+
+
+def test_a_word_that_is_no_switch_of_the_wall_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(wall.VARIABLE, "no")
+    with pytest.raises(LabError, match="EWAN_WALL=no: write off"):
+        wall.off()
+
+
+def test_a_kernel_that_never_begins_is_ended() -> None:
+    seconds = [0.0]
+    watch = cast(Watch, SimpleNamespace(still=lambda: (round(seconds[0] * NS_PER_SECOND), None)))
+    standstill = Standstill(watch, os.getpid())
+    assert standstill.found(20, 300, NS_PER_SECOND) is None
+    seconds[0] = 301
+    found = standstill.found(20, 300, NS_PER_SECOND)
+    assert found is not None and found[1].virtual_ns == 0
+
+
+@pytest.mark.virtual
+def test_a_step_that_mounts_the_machine_s_files_gets_what_is_shown_and_nothing_else() -> None:
+    with tempfile.TemporaryDirectory(prefix="ewan-wall-", dir="/var/tmp") as directory:
+        here = Path(directory)
+        for name in ("home/.ssh/id", "folder/data", "needed/data"):
+            (here / name).parent.mkdir(parents=True)
+            (here / name).write_text(name)
+        run = here / "results/run"
+        tries = [
+            *(f"mkdir -p /tmp/m; mount -t hostfs none /tmp/m -o {here}/home && cat /tmp/m/.ssh/id", "umount /tmp/m"),
+            *(f"mount -t hostfs none /tmp/m -o {here} && echo x > /tmp/m/written", "umount /tmp/m"),
+            *(f"mount -t hostfs none /tmp/m -o {here}/folder && echo x > /tmp/m/written", "umount /tmp/m"),
+            *(f"mount -t hostfs none /tmp/m -o {root_of(run)} && echo x > /tmp/m/ewan-node", "umount /tmp/m"),
+            *(f"ln -s {here}/home $EWAN_OUT/link", f"ln {here}/folder/data $EWAN_OUT/hard", "mkfifo $EWAN_OUT/pipe"),
+            *("cat /proc/1/environ | tr '\\0' '\\n'", f"cat {here}/folder/data {here}/needed/data; echo; pwd"),
+        ]
+        program = doing("sh", "-c", "\n".join(tries), needs=(str(here / "needed"),))
+        os.environ["EWAN_TEST_SECRET"] = "hidden"
+        try:
+            image = kernel.kernel(print)
+            result = VirtualRuntime(BINARY, image, folders=[here / "folder"]).run(lab(), program, run)
+        finally:
+            del os.environ["EWAN_TEST_SECRET"]
+        said = (result.directory / "commands/1-left1.out").read_text()
+        assert said.splitlines()[-1] == str(here / "folder")
+        assert "folder/dataneeded/data" in said and "id" not in said.split() and "hidden" not in said
+        assert not list(here.rglob("written")) and not root_of(run).exists()
+        assert all(path.is_file() or path.is_dir() for path in run.rglob("*") if not path.is_symlink())
+        assert not [path for path in run.rglob("*") if path.is_symlink()]
+
+
+@pytest.mark.virtual
+def test_what_a_scenario_needs_must_be_there(tmp_path: Path) -> None:
+    program = doing("true", needs=(str(tmp_path / "data"),))
+    with pytest.raises(LabError, match=r"needs: .*/data: is not on this machine"):
+        VirtualRuntime(BINARY, Path("/bin/true")).run(lab(), program, tmp_path / "run")
