@@ -107,7 +107,7 @@ def test_trials_leave_nothing() -> None:
 @pytest.mark.virtual
 def test_a_lab_in_simulated_time_is_tried(tmp_path: Path) -> None:
     found = trials.simulated(BINARY, kernel.kernel(print))
-    assert found.verdict == "good" and found.found.startswith("a lab ran, in ")
+    assert found.verdict == "good" and found.found.startswith("a lab ran, in "), found.meaning
     broken = tmp_path / "linux"
     broken.write_text("#!/bin/sh\necho no such system call\nexit 1\n")
     broken.chmod(0o755)

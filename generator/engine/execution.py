@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from generator import records
-from generator.engine import outcome, unit
+from generator.engine import outcome, source, unit
 from generator.engine.deployment import Deployment
 from generator.engine.experiment import Experiment, Job
 from generator.engine.forecast import NOTHING, Forecast
@@ -47,6 +47,8 @@ def in_virtual(
 
     Raises DiskFullError, and KeyboardInterrupt when all that are at work have been ended.
     """
+    own = source.folder(experiment.directory)
+    tools = replace(tools, folders=(Path.cwd(), *(() if own is None else (own,))))
     forecast_ns = {entry.number: wall.run_ns(entry) for entry in entries}
     board = Board("execution", len(entries), sum(entry.expected_ns for entry in entries), workers, forecast_ns)
 

@@ -70,3 +70,17 @@ def of(directory: Path) -> Source | None:
     scenario = scenarios.parse(read_text(text), Path(stored.file))
     machines = None if stored.machines is None else Path(stored.machines)
     return Source(scenario, stored.scale, stored.settings, stored.seeds, machines)
+
+
+def folder(directory: Path) -> Path | None:
+    """Where the scenario lies that an experiment was made of; None where that file is not there as it was.
+
+    An experiment from elsewhere may name any file, and does not thereby show what lies beside it to its commands.
+    """
+    try:
+        found = of(directory)
+        if found is not None and read_text(Path(str(found.scenario.file))) == found.scenario.text:
+            return Path(str(found.scenario.file)).resolve().parent
+    except (DocumentError, OSError, ValueError):
+        pass
+    return None

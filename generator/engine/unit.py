@@ -52,10 +52,12 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The virtual kernel and the node binary that runs are executed with on this machine."""
+    """The virtual kernel and the node binary that runs are executed with on this machine. `folders`: what commands may
+    read there, and the first is where they begin; None: the current directory."""
 
     kernel: Path
     binary: Path
+    folders: tuple[Path, ...] | None = None
 
     @property
     def versions(self) -> Versions:
@@ -186,7 +188,9 @@ def run(
     LabError and OSError where it could not be executed.
     """
     started = now()
-    result = VirtualRuntime(tools.binary, tools.kernel, show=show).run(plan, program, place, stop)
+    result = VirtualRuntime(tools.binary, tools.kernel, show=show, folders=tools.folders).run(
+        plan, program, place, stop
+    )
     clock.write_wall(place, started, clock.cost_of(result))
     if result.interrupted:
         return Ended("incomplete", outcome.INTERRUPTED, started, result.cost)

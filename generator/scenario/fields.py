@@ -340,6 +340,11 @@ class ScenarioDescription(Model):
     roles: dict[str, NodesText] = Field(
         {}, description="names of groups of nodes", examples=['{senders: "left[1-11]"}']
     )
+    needs: tuple[str, ...] = Field(
+        (),
+        description="files and folders that commands read beside the scenario's folder, relative to it",
+        examples=["[../traces, /srv/videos]"],
+    )
     defaults: Socket = Field(Socket(), description="for steps that do not say it themselves")
     sample: IntervalText = Field(
         Duration.parse("100ms"), description="from one look at a sender's TCP to the next; 100ms if absent"

@@ -7,9 +7,11 @@ which flow is what, for tables and analysis. Pure and deterministic: what is dra
 from __future__ import annotations
 
 import functools
+import os.path
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path as FilePath
 from typing import Any, Literal
 
 from generator import external, traffic_request
@@ -149,6 +151,7 @@ class _Scheduler:
             events=events(self._run, self._plan, begin_ns, longest_ns),
             watch_ns=self._document.watch.ns,
             disturbances=WATCHED if self._clock == "live" else None,
+            needs=self._needs() if parts.commands and self._clock == "virtual" else (),
         )
         described = [*parts.described, *parts.external]
         document = {
@@ -189,6 +192,11 @@ class _Scheduler:
             bars = (_bar(steps[index], each, begin_ns) for each in self._parts.loads[known:])
             self._spans[index] = Span(index, tuple(bars))
         return turns
+
+    def _needs(self) -> tuple[str, ...]:
+        """Absolute paths; ~ is the home of whoever runs it."""
+        folder = FilePath(str(self._run.scenario.file)).absolute().parent
+        return tuple(os.path.normpath(folder / FilePath(text).expanduser()) for text in self._document.needs)
 
     def _request(self, longest_ns: int) -> dict[str, Any]:
         return {

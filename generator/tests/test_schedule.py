@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from generator.engine import stored
@@ -205,3 +207,12 @@ def test_the_live_clock_alone_is_watched_for_disturbances() -> None:
     assert virtual.disturbances is None and b"disturbances" not in virtual.to_json()
     assert live.disturbances is not None and live.disturbances.late_ns == RELEASE_P99_NS
     assert stored.program(live.to_json(), live.expected_ns) == live
+
+
+def test_what_a_scenario_needs_is_for_commands_of_the_virtual_clock() -> None:
+    text = 'needs: [data/../trace, /srv/videos]\nsteps: [{name: a, on: left1, run: "cat trace"}]'
+    (run,) = parse(HEAD + text).runs()
+    virtual, live = planned(run).program, planned(run, "live").program
+    folder = Path(str(run.scenario.file)).absolute().parent
+    assert virtual.needs == (str(folder / "trace"), "/srv/videos") and live.needs == ()
+    assert stored.program(virtual.to_json(), virtual.expected_ns) == virtual

@@ -130,7 +130,8 @@ def _tools(task: Task) -> Tools:
     for path, checksum in zip(paths, task.checksums, strict=True):
         if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != checksum:
             raise LabError(f"{path}: is not what was sent")
-    return Tools(*paths)
+    kernel, binary = paths
+    return Tools(kernel, binary)
 
 
 def _check(each: Unit, tools: Tools) -> None:
