@@ -156,6 +156,8 @@ impl Control {
             "busy_ns": shared.busy_ns.load(Relaxed),
             "gaps": gaps(&shared.gaps),
             "rests": gaps(&shared.rests),
+            "naps": gaps(&shared.naps),
+            "wake_up_ns": shared.wake_up_ns.load(Relaxed),
             "links": links,
         }))
     }
@@ -240,6 +242,7 @@ impl Control {
         let at = self.clock.now().saturating_add(target.in_ns);
         let ids = self.outbox()?.send(link, directions, at, &change)?;
         self.shared.changes_waiting.store(true, Release);
+        self.shared.waker.wake();
         Ok(json!({"ok": true, "ids": ids, "at_ns": at.saturating_sub(self.shared.started)}))
     }
 

@@ -13,6 +13,7 @@ mod histogram;
 mod interfaces;
 mod lane;
 mod memory;
+mod naps;
 pub mod packet;
 pub mod port;
 #[cfg(all(test, address_sanitizer))]
@@ -157,6 +158,7 @@ pub fn run(config: SpinnerConfig) -> Result<()> {
         give_way();
     }
     shared.stop.store(true, Relaxed);
+    shared.waker.wake();
     let until = Instant::now() + STOPS;
     while !thread.is_finished() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1));
@@ -193,11 +195,13 @@ impl Turns {
     }
 }
 
-/// How the spinner is scheduled: `EWAN_SCHED=fifo` is for a CPU that the system keeps free of everything else, `shared`
-/// for one on which others work who are not to wait; packets then leave when it is the spinner's turn.
+/// How the spinner is scheduled, and whether it sleeps while it has nothing to do: `EWAN_SCHED=spin` never does; `fifo`
+/// is for a CPU that the system keeps free of everything else; `shared` is for one on which others work who are not to
+/// wait, and packets then leave when it is the spinner's turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Policy {
     Fair,
+    Spin,
     RealTime,
     Shared,
 }
@@ -206,9 +210,10 @@ impl Policy {
     fn from_environment() -> Result<Policy> {
         match std::env::var("EWAN_SCHED").as_deref() {
             Err(_) | Ok("" | "fair") => Ok(Policy::Fair),
+            Ok("spin") => Ok(Policy::Spin),
             Ok("fifo") => Ok(Policy::RealTime),
             Ok("shared") => Ok(Policy::Shared),
-            Ok(other) => Err(Error::Environment(format!("EWAN_SCHED={other}: write fair, fifo or shared"))),
+            Ok(other) => Err(Error::Environment(format!("EWAN_SCHED={other}: write fair, spin, fifo or shared"))),
         }
     }
 }

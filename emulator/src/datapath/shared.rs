@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::histogram::Histogram;
+use super::naps::Waker;
 use super::port::Facts;
 use super::series::Series;
 use crate::model::{Counters, Nanos, Says};
@@ -24,6 +25,12 @@ pub struct Shared {
     pub gaps: Gaps,
     /// Times at which it slept of its own accord.
     pub rests: Gaps,
+    /// Times at which it slept because nothing was to be done.
+    pub naps: Gaps,
+    /// How late a sleep ends at most, as far as was seen lately; 0: nothing was seen.
+    pub wake_up_ns: AtomicU64,
+    /// To be called after `stop` or `changes_waiting` was set.
+    pub waker: Waker,
     /// Time spent in turns of the loop that moved a frame: what the links cost of this core.
     pub busy_ns: AtomicU64,
     /// Rows of all milliseconds before this one are written; the greatest number: nothing is being counted.
@@ -43,6 +50,9 @@ impl Shared {
             changes_waiting: false.into(),
             gaps: Gaps::default(),
             rests: Gaps::default(),
+            naps: Gaps::default(),
+            wake_up_ns: 0.into(),
+            waker: Waker::new()?,
             busy_ns: 0.into(),
             settled_ms: 0.into(),
             links,

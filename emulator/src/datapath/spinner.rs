@@ -1,6 +1,6 @@
 //! The spinning thread. In: frames from every port; out: the same frames at the far port when the model says so. It
-//! polls rings and the clock and makes no system call except to send; it never waits, locks or allocates. A panic while
-//! it serves a link ends that link alone.
+//! polls rings and the clock while there is something to do, and makes no system call except to send; it never locks or
+//! allocates. While there is nothing it sleeps (`naps`). A panic while it serves a link ends that link alone.
 
 use std::any::Any;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
@@ -14,6 +14,7 @@ use super::changes::Inbox;
 use super::events::{Events, NEVER};
 use super::faults;
 use super::lane::{Lane, Side};
+use super::naps::{self, Sleeper, Waiting};
 use super::port::Port;
 use super::shared::Shared;
 use super::Policy;
@@ -57,10 +58,22 @@ pub struct Spinner {
     serving: Option<usize>,
     /// Rows before this millisecond are being written, of the directions before this one they are.
     settling: (u64, usize),
+    sleeper: Sleeper,
+    /// When a frame last moved.
+    quiet_since: Nanos,
     /// When the last gap ended: what was due before then says nothing about the spinner's own exactness.
     disturbed_until: Nanos,
     /// The clock when last looked at.
     seen: Nanos,
+}
+
+fn waiting(policy: Policy, gives_way: bool) -> Waiting {
+    match policy {
+        Policy::Shared => Waiting::Yielding,
+        Policy::Spin | Policy::RealTime => Waiting::Spinning,
+        Policy::Fair if gives_way => Waiting::Sharing,
+        Policy::Fair => Waiting::Napping,
+    }
 }
 
 /// Both elements of a pair, that with this index first.
@@ -99,6 +112,7 @@ impl Spinner {
         let now = clock.now();
         directions.iter_mut().for_each(|lane| lane.model.begin(now));
         let events = Events::new(directions.len());
+        let sleeper = Sleeper::new(ports.iter().map(|port| port.descriptor()), shared.waker.clone());
         Spinner {
             clock,
             shared,
@@ -108,6 +122,8 @@ impl Spinner {
             changes,
             serving: None,
             settling: (0, 0),
+            sleeper,
+            quiet_since: now,
             disturbed_until: 0,
             seen: 0,
         }
@@ -116,6 +132,7 @@ impl Spinner {
     /// Until told to stop; gives the ports back.
     pub fn run(mut self, policy: Policy) -> Vec<Box<dyn Port>> {
         faults::contain();
+        self.sleeper.begin();
         while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.spin(policy))) {
             self.end_link(panic);
         }
@@ -131,6 +148,7 @@ impl Spinner {
         for index in [2 * link, 2 * link + 1] {
             self.directions[index].ended = true;
             self.events.set(index, NEVER);
+            self.sleeper.forget(index);
         }
     }
 
@@ -163,10 +181,45 @@ impl Spinner {
             }
             worked = self.turn(now);
             self.settle();
-            if worked == 0 && shared.give_way.load(Relaxed) {
+            if worked > 0 {
+                self.quiet_since = self.seen;
+            } else if self.nap(waiting(policy, shared.give_way.load(Relaxed))) {
+                // What is looked at now and then is looked at before a stamp is read.
+                (last, next_look) = (self.seen, 0);
+            } else if shared.give_way.load(Relaxed) {
                 std::thread::yield_now();
             }
         }
+    }
+
+    /// Sleeps if it may: false if it did not.
+    fn nap(&mut self, waiting: Waiting) -> bool {
+        let next = self.changes.soonest().map_or(NEVER, |change| change.2).min(self.events.earliest());
+        let lanes = self.directions.iter().filter(|lane| !lane.ended);
+        let least_transit = || lanes.map(|lane| lane.model.least_transit()).min().unwrap_or(NEVER);
+        let wake_up = self.sleeper.wake_up;
+        let Some(ns) = naps::length(waiting, wake_up, self.seen, self.quiet_since, next, least_transit) else {
+            return false;
+        };
+        self.settle_all();
+        let (begun, deadline) = (self.clock.now(), self.seen + ns);
+        let over = self.sleeper.sleep(deadline.saturating_sub(begun));
+        self.seen = self.clock.now();
+        if over {
+            let late = self.seen.saturating_sub(deadline);
+            self.sleeper.woke_late(late);
+            if late > wake_up.ns() {
+                // It was to be awake before the next event: somebody else had its CPU.
+                self.shared.gaps.record(late);
+                self.disturbed_until = self.seen;
+            }
+        }
+        let ms = self.seen.saturating_sub(self.shared.started) / MS;
+        self.settling = (ms, self.directions.len());
+        self.shared.settled_ms.store(ms, Release);
+        self.shared.naps.record(self.seen - begun);
+        self.shared.wake_up_ns.store(self.sleeper.wake_up.ns(), Relaxed);
+        true
     }
 
     /// Looks at all ports and sends what is due; how many frames moved.

@@ -112,7 +112,7 @@ impl Port for Fake {
     }
 
     fn descriptor(&self) -> RawFd {
-        0
+        -1
     }
 }
 
@@ -133,8 +133,12 @@ struct Bench {
 }
 
 impl Bench {
-    /// Links, each with this many frames that come in at port a.
+    /// Links, each with this many frames that come in at port a; the spinner gives way.
     fn new(direction: &Direction, frames: &[usize], about: impl Fn(usize, &[Arc<Told>; 2])) -> Bench {
+        Bench::with(direction, frames, true, about)
+    }
+
+    fn with(direction: &Direction, frames: &[usize], give_way: bool, about: impl Fn(usize, &[Arc<Told>; 2])) -> Bench {
         let clock = Clock::new();
         let mut links = Vec::new();
         let (mut ports, mut directions) = (Vec::<Box<dyn Port>>::new(), Vec::new());
@@ -159,7 +163,7 @@ impl Bench {
             });
         }
         let shared = Arc::new(Shared::new(1, "test", clock.now(), links).unwrap());
-        shared.give_way.store(true, Relaxed);
+        shared.give_way.store(give_way, Relaxed);
         let (outbox, inbox) = channel();
         let spinner = Spinner::new(clock, shared.clone(), ports, directions, inbox);
         let thread = std::thread::spawn(move || spinner.run(Policy::Fair).len());
@@ -177,11 +181,13 @@ impl Bench {
     fn change(&mut self, link: usize, change: &Change) {
         self.outbox.send(link, 0..2, 0, change).expect("room for a change");
         self.shared.changes_waiting.store(true, Release);
+        self.shared.waker.wake();
     }
 
     /// How many ports it gave back.
     fn stop(&mut self) -> usize {
         self.shared.stop.store(true, Relaxed);
+        self.shared.waker.wake();
         self.thread.take().expect("it runs").join().expect("it ends")
     }
 }
@@ -189,6 +195,7 @@ impl Bench {
 impl std::ops::Drop for Bench {
     fn drop(&mut self) {
         self.shared.stop.store(true, Relaxed);
+        self.shared.waker.wake();
     }
 }
 
@@ -296,4 +303,29 @@ fn rows_that_readers_may_have_never_change() {
         let sum = link.directions[0].series.added_up(0, 4_000).1.expect("it did something");
         assert_eq!((sum.in_packets, sum.out_packets), (frames as u64, frames as u64), "{}", link.name);
     }
+}
+
+/// Idle, a link with a delay sleeps: readers still know up to when rows are complete, a change is made, and it ends at once.
+#[test]
+fn an_idle_spinner_sleeps_until_it_is_needed() {
+    let mut bench = Bench::with(&direction(1_000_000_000, 20_000_000), &[100], false, |_, _| {});
+    bench.wait("all sent", |bench| bench.told[0][1].sent.load(Relaxed) == 100);
+    bench.wait("asleep", |bench| bench.shared.settled_ms.load(Acquire) == u64::MAX);
+    let rows = &bench.shared.links[0].directions[0].series;
+    let sum = rows.added_up(0, 4_000).1.expect("it did something");
+    assert_eq!((sum.in_packets, sum.out_packets), (100, 100));
+    bench.change(0, &Change { rate_bps: Some(2_000_000_000), ..Change::default() });
+    bench.wait("the change", |bench| bench.outbox.made().count() == 2);
+    bench.stop();
+    assert!(bench.shared.naps.lengths.count() > 0);
+    assert_eq!(bench.shared.links[0].directions[0].lateness.count(), 100);
+}
+
+#[test]
+fn a_spinner_whose_link_has_no_delay_never_sleeps() {
+    let mut bench = Bench::with(&direction(1_000_000_000, 0), &[100], false, |_, _| {});
+    bench.wait("all sent", |bench| bench.told[0][1].sent.load(Relaxed) == 100);
+    std::thread::sleep(std::time::Duration::from_millis(10));
+    bench.stop();
+    assert_eq!(bench.shared.naps.lengths.count(), 0);
 }
