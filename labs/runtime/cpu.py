@@ -1,8 +1,8 @@
 """CPUs for runs of the virtual clock: one each, and none on which a live lab's links spin.
 
 The virtual kernel and the programs in it are processes that run one at a time. A switch between two of them costs half
-as much on one CPU as across two. A spinning link of a live lab leaves almost nothing of its CPU to others, also while
-its lab idles.
+as much on one CPU as across two. A link of a live lab leaves almost nothing of its CPU to others while packets are on
+their way, and sleeps when its lab idles: who runs beside it would delay the packets that then come.
 
 In: the CPUs that this process may use, and the machine's processes, which show the spinners of all users' labs. Out: a
 CPU that no other run holds, whichever user started that run. A run holds a CPU by binding a name in the abstract
