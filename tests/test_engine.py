@@ -105,7 +105,7 @@ def test_the_archive_holds_all_and_the_repetition_is_the_same_to_the_byte(
 ) -> None:
     directory, _ = finished
     (archive,) = directory.glob("*.tar.zst")
-    result = ewan("rerun", str(archive), "--json", cwd=tmp_path)
+    result = ewan("rerun", str(archive), "--json", "--trust", cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     found = orjson.loads(result.stdout)
     assert [each["verdict"] for each in found["findings"]] == ["same"] * 4
@@ -167,7 +167,7 @@ def test_a_flipped_bit_is_named_by_whatever_reads_the_file(
         assert (result.returncode, result.stderr) == (2, says)
     archived = home / "damaged.tar.zst"
     archive.pack(directory, "two").rename(archived)
-    result = ewan("rerun", str(archived), cwd=home)
+    result = ewan("rerun", str(archived), "--trust", cwd=home)
     assert result.returncode == 2
     assert result.stderr == (
         f"ewan: {archived}: runs/003/goodput.parquet in it is damaged or missing, it is not what experiment.json "
@@ -265,7 +265,7 @@ def test_live_runs_share_a_lab_that_is_gone_afterwards_and_repeat_within_noise(
     marked = [line for line in result.stderr.splitlines() if "links left their tolerance in" in line]
     assert len(marked) == len(summary["disturbed"]["runs"]), "a line for each run that was marked"
     (archive,) = directory.glob("*.tar.zst")
-    again = ewan("rerun", str(archive), "--json", cwd=tmp_path)
+    again = ewan("rerun", str(archive), "--json", "--trust", cwd=tmp_path)
     assert orjson.loads(again.stdout)["complete"], again.stderr
     verdicts = {each["verdict"] for each in orjson.loads(again.stdout)["findings"]}
     assert again.returncode == (1 if "different" in verdicts else 0)
@@ -283,7 +283,7 @@ def test_another_file_is_no_experiment(ewan: Ewan, tmp_path: Path) -> None:
     ):
         tar.addfile(tarfile.TarInfo("../outside"))
     for name, says in (("notes", "is no archive of an experiment"), ("evil", "would leave its place")):
-        result = ewan("rerun", f"{name}.tar.zst", cwd=tmp_path)
+        result = ewan("rerun", f"{name}.tar.zst", "--trust", cwd=tmp_path)
         assert result.returncode == 2
         assert says in result.stderr and len(result.stderr.splitlines()) == 1
     assert not (tmp_path.parent / "outside").exists()

@@ -20,7 +20,7 @@ import click
 import orjson
 
 from generator import nxe
-from generator.engine import ending, engine, preparation, show, source
+from generator.engine import ending, engine, preparation, show, source, trust
 from generator.engine.elsewhere import Elsewhere
 from generator.engine.executor import Executor, ThisMachine
 from generator.engine.experiment import Experiment
@@ -61,6 +61,19 @@ def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> dict[s
         raise Refused(str(error)) from None
 
 
+def trust_option(command: Function) -> Function:
+    """`trusted` of a command that executes what others wrote."""
+    help_text = "execute what comes from elsewhere without asking, and remember it (SECURITY.md)"
+    return click.option("--trust", "trusted", is_flag=True, help=help_text)(command)
+
+
+def confirm() -> trust.Confirm | None:
+    """Asks at the terminal; None where there is none."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+    return lambda question: click.confirm(question, err=True)
+
+
 @click.command("run")
 @click.argument("name", metavar="SCENARIO|NAME", required=False)
 @click.option("--scale", metavar="NAME", help="one of the scenario's own scales, like quick or paper")
@@ -85,6 +98,7 @@ def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> dict[s
 @click.option("--shard", metavar="I/N", help="part I of N equal parts, for job arrays; ewan collect makes one of all")
 @click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), help="go on with an experiment")
 @click.option("--from", "start", type=click.Choice(list(STAGES)), help="with --resume: do all from this stage on again")
+@trust_option
 @label_options
 @every_option
 @json_option
@@ -103,6 +117,7 @@ def run_command(
     only_shown: bool,
     resumed: Path | None,
     start: StageName | None,
+    trusted: bool,
     label: str | None,
     tags: tuple[str, ...],
     note: str | None,
@@ -131,6 +146,8 @@ def run_command(
     if resumed is not None:
         if name is not None or scale or settings or seeds or unverified or shard or only_shown or label or tags or note:
             raise Refused("--resume goes on with an experiment as it was begun: leave the other words out")
+        if resumed.exists() and trust.is_from_elsewhere(context, resumed):
+            trust.ask(context, resumed, trust.of_experiment(Experiment.load(resumed)), trusted, confirm())
         sys.exit(go_on(context, resumed, start, parts, as_json, every, fresh, cluster))
     if start is not None:
         raise Refused("--from repeats a stage of an experiment: write --resume DIR too")
@@ -142,6 +159,10 @@ def run_command(
         _ = scenario.runs(words, scale, seeds)[0]
         click.echo(scenario.text, nl=False)
         return
+    file = Path(str(scenario.file))
+    if file.exists() and trust.is_from_elsewhere(context, file):
+        lines = trust.of_scenario(scenario.runs(words, scale, seeds), virtual=is_virtual(context))
+        trust.ask(context, file, lines, trusted, confirm(), scenario.text)
     if shard is not None and (label or tags or note or every):
         raise Refused("--shard leaves results for ewan collect: give that --name, --tag, --note and --all")
     if shard is not None and cluster is not None:

@@ -15,8 +15,8 @@ from pathlib import Path
 import click
 import orjson
 
-from generator.engine import compare, engine, originals, preparation
-from generator.engine.cli import circumstances, parts_of
+from generator.engine import compare, engine, originals, preparation, trust
+from generator.engine.cli import circumstances, confirm, parts_of, trust_option
 from generator.engine.ending import status_of
 from generator.engine.experiment import Experiment, Job
 from generator.engine.parts import Facts, Parts
@@ -46,15 +46,17 @@ COLOURS = {"same": "green", "within noise": "green", "different": "bold red", "s
     "--runtime", "runtime_name", type=click.Choice(NAMES), help="of the same clock; the experiment's if absent"
 )
 @machines_option
+@trust_option
 @json_option
 @guarded
 @pass_context
-def rerun_command(context: Context, original: Path, runtime_name: str | None, as_json: bool) -> None:
+def rerun_command(context: Context, original: Path, runtime_name: str | None, trusted: bool, as_json: bool) -> None:
     """Run an experiment once more, in the same clock, and say whether the two differ.
 
     Nothing is taken from the store. In the virtual clock nothing may differ; live, no metric by more than its expanded
     uncertainty U. The last line is "identical", "equal within U" or "differs, here: …". Exit status 1 where something
     differs, or where there is nothing to compare. A crate is what ewan archive writes, unpacked or not.
+    What an archive or a crate executes is shown and asked for, once.
 
     \b
     ewan rerun results/20261121T120000Z-parallel-streams/parallel-streams.tar.zst
@@ -62,6 +64,8 @@ def rerun_command(context: Context, original: Path, runtime_name: str | None, as
     parts = parts_of(click.get_current_context())
     with originals.opened(original) as before:
         originals.intact(before, original)
+        if trust.is_from_elsewhere(context, original):
+            trust.ask(context, original, trust.of_experiment(before), trusted, confirm())
         runtime = again_on(before, runtime_name, context.machines is not None)
         if not before.virtual:
             as_root(context)

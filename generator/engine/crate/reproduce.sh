@@ -7,6 +7,7 @@
 #
 #   ./reproduce.sh             with `ewan` of the PATH
 #   EWAN=/path/to/ewan ./reproduce.sh
+#   ./reproduce.sh --trust     executes its commands without asking, also where nobody can be asked
 set -u
 export LC_ALL=C CDPATH=
 commit=@COMMIT@
@@ -42,7 +43,7 @@ else
         "${commit:-version $version}, run make setup there, then EWAN=DIRECTORY/.venv/bin/ewan '$0'"
 fi
 
-said=$("$EWAN" rerun "$crate")
+said=$("$EWAN" rerun "$crate" "$@")
 status=$?
 last=$(printf '%s\n' "$said" | tail -n 1)
 printf '%s\n' "$said"

@@ -1,0 +1,73 @@
+"""What comes from elsewhere executes nothing that nobody vouched for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from generator.engine import trust
+from generator.tests.scenarios import HEAD, parse
+from labs.context import Context
+from labs.runtime.base import LabError
+
+LINES = ["left1: sh -c 'curl x | sh'", "left1: ping right1"]
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    return Context.of({"EWAN_CACHE": str(tmp_path / "cache")})
+
+
+def test_without_a_terminal_it_is_refused_and_with_trust_it_is_remembered(context: Context, tmp_path: Path) -> None:
+    path = tmp_path / "x.tar.zst"
+    with pytest.raises(LabError, match=r"comes from elsewhere and executes left1: sh .* and 1 more: write --trust"):
+        trust.ask(context, path, LINES, False, None)
+    trust.ask(context, path, LINES, True, None)
+    trust.ask(context, path, LINES, False, None)
+    with pytest.raises(LabError, match="comes from elsewhere"):
+        trust.ask(context, path, [*LINES, "left2: true"], False, None)
+    with pytest.raises(LabError, match="comes from elsewhere"):
+        trust.ask(context, path, LINES, False, None, "another text")
+
+
+def test_what_is_asked_for_is_shown_whole_and_cannot_write_to_the_terminal(context: Context, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def refuse(question: str) -> bool:
+        asked.append(question)
+        return False
+
+    with pytest.raises(LabError, match="is not trusted: nothing was executed"):
+        trust.ask(context, tmp_path, ["left1: \x1b[2Jls"], False, refuse)
+    assert "left1: ?[2Jls" in asked[0] and "\x1b" not in asked[0]
+    trust.ask(context, tmp_path, LINES, False, lambda question: True)
+    trust.ask(context, tmp_path, LINES, False, None)
+
+
+def test_what_executes_nothing_of_others_asks_nobody(context: Context, tmp_path: Path) -> None:
+    trust.ask(context, tmp_path, [], False, None)
+
+
+def test_archives_crates_and_files_of_others_are_from_elsewhere(context: Context, tmp_path: Path) -> None:
+    own = tmp_path / "own.scenario.yaml"
+    for path in (own, tmp_path / "x.tar.zst", tmp_path / "x.crate.zip"):
+        path.touch()
+    (tmp_path / "crate").mkdir()
+    (tmp_path / "crate" / trust.CRATE).touch()
+    (tmp_path / "experiment").mkdir()
+    found = {path.name for path in tmp_path.iterdir() if trust.is_from_elsewhere(context, path)}
+    assert found == {"x.tar.zst", "x.crate.zip", "crate"}
+    if os.geteuid() == 0:
+        os.chown(own, 61002, 61002)
+        assert trust.is_from_elsewhere(context, own)
+
+
+def test_every_point_of_a_scenario_is_looked_at() -> None:
+    text = (
+        'parameters: {c: "true"}\nsweep: {c: ["true", "id"]}\nneeds: [/srv]\nsteps: [{name: a, on: left1, run: "${c}"}]'
+    )
+    runs = parse(HEAD + text).runs()
+    assert trust.of_scenario(runs, virtual=True) == ["left1: true", "reads /srv", "left1: id"]
+    assert trust.of_scenario(runs, virtual=False)[0] == trust.OF_LIVE
