@@ -55,11 +55,16 @@ def own_ns(backend: str, direction: Direction, packet_bytes: int) -> float:
     return max(missing, peak) + direction.aggregate.gap_ns
 
 
+def damaged_share(direction: Direction) -> float:
+    """Of the packets that the link's loss lets through: damaged, so that a checksum fails and nothing arrives. The copy
+    of a duplicated packet is intact."""
+    return direction.corrupt_ppb / PPB * (1 - direction.duplicate_ppb / PPB)
+
+
 def losses(direction: Direction, packet_bytes: int) -> LossStatistics:
     """What becomes of IP packets of this size: lost, or corrupt, which fails their checksum."""
     model = loss(direction.loss, framed_bytes(direction.framing, packet_bytes))
-    # Of a duplicated packet the copy is intact.
-    damaged = (1 - model.probability) * direction.corrupt_ppb / PPB * (1 - direction.duplicate_ppb / PPB)
+    damaged = (1 - model.probability) * damaged_share(direction)
     if damaged > 0:
         return LossStatistics(model.probability + damaged, max(model.dispersion, 1.0), model.slack_packets)
     return model
@@ -224,6 +229,17 @@ class LinkExpectation:
         return (1 - lost) * (1 + self.duplicates)
 
     @property
+    def damaged(self) -> float:
+        """The share of what it carries that takes its time and does not arrive: of what is sent twice, the first one is
+        damaged and the copy arrives."""
+        return self.direction.corrupt_ppb / PPB / (1 + self.duplicates)
+
+    @property
+    def duplicates_of_arrived(self) -> float:
+        """Of those that arrive, the share that does so twice: where the first one is damaged, its copy is the only one."""
+        return self.duplicates * (1 - self.direction.corrupt_ppb / PPB) / (1 - damaged_share(self.direction))
+
+    @property
     def lossless(self) -> bool:
         """Nothing is lost or corrupted on purpose."""
         return self.loss.probability == 0 and self.direction.corrupt_ppb == 0
@@ -274,6 +290,10 @@ class PairExpectation:
             return "data and ACKs take turns on a link on its path"
         why = next((why for each in self.directions if (why := untold(each, quantity))), "")
         return why.replace("it", "a link on its path", 1)
+
+    def answered(self, packet_bytes: int) -> float:
+        """The share of packets that arrive and are answered, with what is lost and damaged on purpose."""
+        return math.prod(1 - losses(each, packet_bytes).probability for each in self.directions)
 
     def wander_ns(self, trips: int) -> float:
         """The deviation of the mean of so many round trips, at most."""

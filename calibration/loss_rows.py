@@ -42,7 +42,7 @@ def loss_rows(link: LinkExpectation, judge: Judge, results: Results, bounds: Tol
         yield _binomial(judge, "loss", configured, lost, sent, z, link.loss.dispersion, bounds)
     copies, arrived = stream["duplicated_packets"], stream["received_packets"]
     if link.duplicates > 0 and arrived > 0:
-        yield _binomial(judge, "duplicates", link.duplicates, copies, arrived, z, 1.0, bounds)
+        yield _binomial(judge, "duplicates", link.duplicates_of_arrived, copies, arrived, z, 1.0, bounds)
     elif copies > 0:
         yield judge.row("duplicates", "ppb", 0, copies / arrived * PPB, 0.0, f"{copies} of {arrived}")
 

@@ -29,6 +29,7 @@ Source = Literal[
     "dither",
     "copies",
     "window edges",
+    "damaged packets",
 ]
 Components = Mapping[Source, float]
 """Standard uncertainties by source, in the unit of the value."""

@@ -15,7 +15,7 @@ from calibration.probing import SECOND, Probing, plan_probes
 from calibration.tests.plans import DROP_TAIL, delays, direction, plan
 from labs.plan import Plan
 from labs.record import Row
-from labs.stages import ConstantDelay, Psp, Queue
+from labs.stages import BernoulliLoss, ConstantDelay, Psp, Queue
 
 CARD = Psp(rate_bps=0, overhead_bytes=24, minimum_bytes=84, limit_bytes=10**7, limit_packets=None, dither_ns=0, seed=1)
 
@@ -151,6 +151,44 @@ def test_a_rate_one_in_a_million_off_is_outside() -> None:
     row = judged(virtual(), saturate={"steady": slower})["rate"]
     assert row.verdict == "outside"
     assert row.tolerance is not None and row.tolerance < 1e9 * 2e-7
+
+
+@pytest.mark.parametrize("off_by, verdict", [(0, "ok"), (1e-6, "outside")])
+def test_a_rate_counts_what_was_damaged_on_the_link(off_by: float, verdict: str) -> None:
+    def damaged(stream: dict[str, Any]) -> dict[str, Any]:
+        window = round(1000 * 12_304 * (1 + off_by))
+        # No pace can be fitted to what is missing at random.
+        return {**stream["steady"], "packets": 990, "services": 1000, "window_ns": window, "fitted_window_ns": 12e6}
+
+    row = judged(virtual(corrupt_ppb=10_000_000), saturate={"steady": damaged})["rate"]
+    assert row.verdict == verdict and row.tolerance is not None and row.tolerance < 1e9 * 2e-7
+
+
+def test_a_rate_by_a_pace_that_varies_knows_what_was_damaged_by_its_share_alone() -> None:
+    def damaged(stream: dict[str, Any]) -> dict[str, Any]:
+        return {**stream["steady"], "packets": 980, "services": 0}
+
+    lab = virtual("tbf", corrupt_ppb=20_000_000)
+    row = judged(lab, saturate={"steady": damaged})["rate"]
+    assert row.verdict == "ok" and row.measured == pytest.approx(1e9)
+    assert row.uncertainty is not None and row.uncertainty.components["damaged packets"] == pytest.approx(
+        1e9 * (0.02 / 980) ** 0.5
+    )
+
+
+def test_no_row_of_the_virtual_clock_advises_about_its_host() -> None:
+    def slower(stream: dict[str, Any]) -> dict[str, Any]:
+        return {**stream["steady"], "packets": 900}
+
+    row = judged(virtual(), saturate={"steady": slower, "socket_drops_packets": lambda _: 100})["rate"]
+    assert row.note == "the probe's own receive buffer had no room for 100 packets"
+
+
+@pytest.mark.parametrize("lost, verdict", [(0.2, "outside"), (0.9, "not measured")])
+def test_no_answer_where_most_are_lost_on_purpose_is_no_fault(lost: float, verdict: str) -> None:
+    lab = virtual(loss=BernoulliLoss(round(lost * 1e9)))
+    row = judged(lab, rtt={"delay": lambda _: None, "received_packets": lambda _: 0})["base RTT"]
+    assert row.verdict == verdict and row.note.startswith("no answer to 20 packets")
 
 
 @pytest.mark.parametrize("packets", [-1, 1])

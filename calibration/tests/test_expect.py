@@ -89,6 +89,9 @@ def test_corrupt_packets_are_lost_packets_but_not_their_copies() -> None:
     # 0.1 + 0.9 · 0.2 · (1 − 0.5)
     assert forward.loss.probability == pytest.approx(0.19)
     assert not forward.lossless
+    # Of 15 that the link carries of 10 that come to it, 2 are damaged; 4 of 9 that arrive do so twice.
+    assert forward.damaged == pytest.approx(2 / 15)
+    assert forward.duplicates_of_arrived == pytest.approx(4 / 9)
 
 
 def test_probes_fit_through_a_black_hole_and_what_does_not_is_not_sent() -> None:

@@ -6,6 +6,7 @@ pub mod packets;
 pub mod probe;
 mod process;
 pub mod reading;
+mod room;
 pub mod socket;
 pub use socket::CLASSES;
 pub mod table;

@@ -47,6 +47,9 @@ pub struct Steady {
     pub fitted_window_ns: f64,
     /// Longest pause between two arrivals.
     pub longest_gap_ns: i64,
+    /// The pauses as multiples of the shortest one, each rounded, together: of packets of equal size that a full queue
+    /// sends, the service times in `window_ns`, also of those of them that were damaged and did not arrive.
+    pub services: u64,
     /// Of the longest run without a pause of the link: packets after the first, and the time they took.
     pub busy_packets: u64,
     pub busy_window_ns: u64,
@@ -157,16 +160,23 @@ pub fn steady(arrivals: &[Arrival], skip_ns: u64, packet_bytes: u64) -> Option<S
     let delay = percentiles(part.iter().map(|arrival| arrival.delay_ns).collect())?;
     let least = arrivals.iter().map(|arrival| arrival.delay_ns).min()?;
     let (busy_packets, busy_window_ns) = busy(&part, least, delay.p50_ns - least);
+    let gaps_ns: Vec<i64> = part.windows(2).map(|two| two[1].at_ns - two[0].at_ns).collect();
     Some(Steady {
         packets,
         l3_bytes: packets * packet_bytes,
         window_ns: window as u64,
         fitted_window_ns: fitted_window_ns(&part),
-        longest_gap_ns: part.windows(2).map(|two| two[1].at_ns - two[0].at_ns).max().unwrap_or(0),
+        longest_gap_ns: gaps_ns.iter().copied().max().unwrap_or(0),
+        services: services(&gaps_ns),
         busy_packets,
         busy_window_ns,
         delay,
     })
+}
+
+fn services(gaps_ns: &[i64]) -> u64 {
+    let shortest = gaps_ns.iter().copied().min().unwrap_or(0).max(1) as f64;
+    gaps_ns.iter().map(|&gap| (gap as f64 / shortest).round() as u64).sum()
 }
 
 /// The longest run of packets that all waited in the queue, so that the link was never idle; broken where packets
@@ -287,6 +297,16 @@ mod tests {
         let found = steady(&arrivals, 50, 1500).unwrap();
         assert_eq!((found.packets, found.l3_bytes, found.window_ns, found.longest_gap_ns), (5, 7500, 50, 10));
         assert_eq!(steady(&arrivals, 100, 1500), None);
+    }
+
+    #[test]
+    fn packets_that_were_damaged_took_their_time_too() {
+        // 123.4 ns each; every seventh does not arrive, nor the one after the 70th.
+        let missing = |k: u64| k % 7 == 0 || k == 71;
+        let arrivals: Vec<_> =
+            (1..100).filter(|&k| !missing(k)).map(|k| at(k, (k as f64 * 123.4).ceil() as i64, 5)).collect();
+        let found = steady(&arrivals, 0, 1500).unwrap();
+        assert_eq!((found.packets, found.services), (83, 98));
     }
 
     #[test]

@@ -6,10 +6,11 @@
 //! clock each packet (or batch) goes out at exactly its instant, and the sockets are read as rarely as they allow.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::Duration;
 
 use ewan_system::wait::readable;
@@ -21,7 +22,8 @@ use super::request::{Stream, Udp};
 use super::stats::Arrival;
 use crate::clock::{offset_ns, real_ns, sleep_until_real, Clock};
 use crate::packets::{self, Header, Receiver, Sender, HEADER_BYTES};
-use crate::socket::{dropped_packets, Endpoint, Namespaces};
+use crate::room::Room;
+use crate::socket::{Endpoint, Namespaces};
 
 /// Packets of a stream faster than one per this time go out together.
 const BATCH_NS: u64 = 100_000;
@@ -69,11 +71,34 @@ pub fn run(
     echo: bool,
     others: &mut dyn Lockstep,
 ) -> Result<half::Udp, String> {
+    let rooms = rooms(namespaces, probe, others)?;
     let mut flows = open(namespaces, probe, clock, others)?;
     let offset = offset_ns();
     exchange(&mut flows, probe, clock, echo, others)?;
     let clock_step_ns = offset_ns() - offset;
-    Ok(half::Udp { clock_step_ns, streams: flows.into_iter().map(|flow| flow.half(echo)).collect() })
+    let dropped = |end: &Endpoint, socket: &Option<UdpSocket>| {
+        rooms.get(&*end.netns).zip(socket.as_ref()).map_or(0, |(room, socket)| room.dropped(namespaces, socket))
+    };
+    let half = |flow: Flow| {
+        let drops = dropped(&flow.stream.to, &flow.to) + dropped(&flow.stream.from, &flow.from);
+        flow.half(echo, drops)
+    };
+    Ok(half::Udp { clock_step_ns, streams: flows.into_iter().map(half).collect() })
+}
+
+/// Of the namespaces that are here.
+fn rooms<'a>(
+    namespaces: &Namespaces,
+    probe: &'a Udp,
+    others: &dyn Lockstep,
+) -> Result<HashMap<&'a Path, Room>, String> {
+    let mut rooms = HashMap::new();
+    for end in probe.streams.iter().flat_map(|stream| [&stream.from, &stream.to]).filter(|end| others.here(end)) {
+        if !rooms.contains_key(&*end.netns) {
+            rooms.insert(&*end.netns, Room::of(namespaces, &end.netns)?);
+        }
+    }
+    Ok(rooms)
 }
 
 fn open<'a>(
@@ -268,7 +293,8 @@ impl Flow<'_> {
     /// Sends what is due, at most one batch; returns when to come back, or `None` when all is sent.
     fn send(&mut self, sender: &mut Sender, clock: Clock, run: u32, index: u32, now: i64) -> Option<i64> {
         let interval = self.stream.interval_ns as i64;
-        let late = now - self.start_ns - self.offered as i64 * interval;
+        // What waits for the last one of its batch is not late.
+        let late = now - self.start_ns - self.wanted() as i64 * interval;
         if late > if self.batch == 1 { SHORT_STALL_NS } else { STALL_NS } {
             self.start_ns += late;
         }
@@ -294,8 +320,16 @@ impl Flow<'_> {
                 self.refused_why = Some(error);
             }
         }
-        let wanted = (self.offered + self.batch - 1).min(self.stream.packets - 1);
-        (self.offered < self.stream.packets && now < self.give_up_ns).then(|| self.start_ns + wanted as i64 * interval)
+        let due_ns = || self.start_ns + self.wanted() as i64 * interval;
+        (self.offered < self.stream.packets && now < self.give_up_ns).then(due_ns)
+    }
+
+    /// The packet with which the next ones go: the last of their batch; the first packet of all goes alone.
+    fn wanted(&self) -> u64 {
+        match self.offered {
+            0 => 0,
+            offered => (offered + self.batch - 1).min(self.stream.packets - 1),
+        }
     }
 
     /// Reads all that waits; returns how many different packets came to the end of their way.
@@ -328,11 +362,10 @@ impl Flow<'_> {
         if echo { &self.from } else { &self.to }.is_some()
     }
 
-    fn half(self, echo: bool) -> half::Stream {
-        let (is_end, drops) =
-            (self.is_end(echo), |socket: &Option<UdpSocket>| socket.as_ref().map_or(0, dropped_packets));
+    fn half(self, echo: bool, drops: u64) -> half::Stream {
+        let is_end = self.is_end(echo);
         half::Stream {
-            socket_drops_packets: drops(&self.to) + drops(&self.from),
+            socket_drops_packets: drops,
             sent: self.from.is_some().then_some(Sent {
                 offered: self.offered,
                 refused: self.refused,

@@ -16,7 +16,8 @@ use super::law::Law;
 use super::{Common, Ending, Ends, Flow, Gate, Received, Record, UdpRecord, World};
 use crate::clock::{offset_ns, Clock};
 use crate::packets::{Header, Receiver, Sender, MOST, MOST_RECEIVED, SHORT_HEADER_BYTES};
-use crate::socket::{dropped_packets, Endpoint};
+use crate::room::Room;
+use crate::socket::Endpoint;
 use crate::tcp_info::Info;
 
 mod heard;
@@ -93,7 +94,7 @@ struct UdpFlow {
 
 #[derive(Default)]
 struct State {
-    socket: Option<(UdpSocket, Receiver)>,
+    socket: Option<(UdpSocket, Receiver, Room)>,
     /// Of this run's packets of this flow.
     run: u32,
     /// The receiver's clock, of the sender's.
@@ -130,8 +131,9 @@ impl Flow for UdpFlow {
             self.common.socket.set_udp(from, ends.from.address.is_ipv6())?;
         }
         let mut address = SocketAddr::new(ends.to.address, half.map_or(0, |half| half.port));
-        let to = self.common.here(Side::Sink).then(|| open(&ends.to, address.port())).transpose()?;
-        if let Some(to) = &to {
+        let hear = || Ok::<_, String>((Room::of(&world.namespaces, &ends.to.netns)?, open(&ends.to, address.port())?));
+        let to = self.common.here(Side::Sink).then(hear).transpose()?;
+        if let Some((_, to)) = &to {
             address = to.local_addr().map_err(|error| format!("getsockname: {error}"))?;
         }
         {
@@ -139,7 +141,7 @@ impl Flow for UdpFlow {
             state.real_begin_ns = world.begin_ns + offset_ns();
             state.run = half.map_or(state.real_begin_ns as u32, |half| half.run);
             state.ahead_ns = half.map_or(0, |half| half.clock_ns);
-            state.socket = to.map(|to| (to, Receiver::new()));
+            state.socket = to.map(|(room, to)| (to, Receiver::new(), room));
             if from.is_none() {
                 // Nobody here sends.
                 state.started_ns = Some(self.common.start_ns as i64);
@@ -325,7 +327,8 @@ impl UdpFlow {
             None => at_ns,
             Some(over) => last.map_or(over, |last| last.max(over)),
         });
-        let dropped = state.socket.take().map_or(0, |(socket, _)| dropped_packets(&socket));
+        let socket = state.socket.take();
+        let dropped = socket.map_or(0, |(socket, _, room)| room.dropped(&world.namespaces, &socket));
         state.error = error.filter(|_| state.sent_all_ns.is_none());
         if state.error.is_none() && dropped > 0 {
             state.error = Some(format!("{dropped} packets found no room in the receiver's own buffer"));
@@ -345,7 +348,7 @@ impl UdpFlow {
 impl State {
     /// Takes all that lies in the receiving socket.
     fn listen(&mut self) {
-        let Some((socket, receiver)) = &mut self.socket else { return };
+        let Some((socket, receiver, _)) = &mut self.socket else { return };
         let (heard, run, ahead_ns) = (&mut self.heard, self.run, self.ahead_ns);
         let heard_all = receiver.drain(socket, |header, at_ns, bytes| {
             if header.run == run {

@@ -2,6 +2,7 @@
 //! their options, scheduling, child processes. Callers pass plain values and get owned resources or a typed error.
 
 pub mod bpf;
+pub mod counters;
 pub mod error;
 pub mod fault;
 pub mod namespace;
