@@ -292,7 +292,8 @@ def _throughput(
         # How late its first packet may have come without being told from one that waited.
         late = 4 * bounds.instant_ns + room / 10
         if packets < 8 or window < min(2_000 * bounds.instant_ns, steady["window_ns"] / 2):
-            note = "this host's sender paused for longer than the queue holds out"
+            whose = "its" if exact(bounds) else "this host's"
+            note = f"{whose} sender paused for longer than the queue holds out"
             yield judge.missing("rate", "bit/s", configured, note)
             return
     drawn = 0.0
@@ -328,10 +329,10 @@ def _throughput(
         note = f"of {rate_text(offered)} offered"
         yield judge.row("rate", "bit/s", configured, measured, tolerance, note)
     elif measured < configured - far and _starved(link, probing, offered, stream, bounds):
-        reach = f"above this host's reach: it could offer {rate_text(offered)}, too little to keep the link busy"
+        reach = f"{_too_little(offered, bounds)}, too little to keep the link busy"
         yield judge.missing("rate", "bit/s", configured, "; ".join(each for each in (reach, judge.cause) if each))
     elif offered < 1.02 * configured and measured < configured + far:
-        note = f"above this host's reach: it could offer {rate_text(offered)}"
+        note = _too_little(offered, bounds)
         yield judge.missing("rate", "bit/s", configured, "; ".join(each for each in (note, judge.cause) if each))
     else:
         note = f"{rate_text(offered)} were offered"
@@ -350,6 +351,13 @@ def _throughput(
             hint=hint,
             allowed=allowed,
         )
+
+
+def _too_little(offered: float, bounds: Tolerances) -> str:
+    """Why a link could not show its rate or its queue. In the virtual clock it is the method, and never the host."""
+    if exact(bounds):
+        return f"its senders offered {rate_text(offered)}"
+    return f"above this host's reach: it could offer {rate_text(offered)}"
 
 
 def _unqueued_ns(link: LinkExpectation, stream: Stream, alone: Stream | None) -> float:
@@ -410,7 +418,7 @@ def _queue(
     excess = (offered - rate) * stream["sending_ns"] / BYTE_NS
     starved = _starved(link, probing, offered, stream, bounds)
     if (excess < (1 if exact(bounds) else 1.05) * configured or starved) and measured < configured - tolerance:
-        note = f"not filled: this host could offer {rate_text(offered)}"
+        note = "not filled: " + _too_little(offered, bounds)
         yield judge.missing("queue limit", "bytes", configured, note)
     elif stream["refused_packets"] > 0 and measured > configured + tolerance:
         yield judge.missing("queue limit", "bytes", configured, "packets waited before the link: it was too slow")

@@ -36,6 +36,8 @@ from labs.stages.egress import card_of, paced
 from labs.units import PPB
 
 DIRECTIONS: tuple[Literal["forward", "backward"], ...] = ("forward", "backward")
+FEW_PACKETS = 16
+"""On a path that holds no more, TCP fills the queue and halves its window many times within 200 segments."""
 TCP_HEADER_BYTES = 32  # with the timestamp option (RFC 7323), which Linux uses
 
 
@@ -275,4 +277,8 @@ def _holds_bdp(direction: Direction, mtu: int, pair: Pair) -> bool:
     limits = [queue.limit_bytes, None if queue.limit_packets is None else queue.limit_packets * size]
     room = min(limit for limit in limits if limit is not None)
     # Of the pair's own path: what fills its bottleneck during a round trip.
-    return isinstance(queue.discipline, DropTail) and room >= 0.9 * pair.bottleneck_bps * pair.rtt_ns / BYTE_NS
+    path = pair.bottleneck_bps * pair.rtt_ns / BYTE_NS
+    if path <= FEW_PACKETS * size:
+        # The window is whole packets, one of which is in service, and is halved often while it is measured.
+        path += 3 * size
+    return isinstance(queue.discipline, DropTail) and room >= 0.9 * path

@@ -236,7 +236,7 @@ class LinkExpectation:
 
     @property
     def duplicates_of_arrived(self) -> float:
-        """Of those that arrive, the share that does so twice: where the first one is damaged, its copy is the only one."""
+        """Of those that arrive, the share that does so twice: a copy of a damaged one is the only one to arrive."""
         return self.duplicates * (1 - self.direction.corrupt_ppb / PPB) / (1 - damaged_share(self.direction))
 
     @property

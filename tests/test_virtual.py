@@ -48,6 +48,24 @@ def test_a_lab_is_verified_and_its_record_is_the_same_each_time(ewan: Ewan, tmp_
     assert wall["virtual_ns"] > 10**9 and wall["packets"] > 1000 and wall["kernel_sha256"]
 
 
+@pytest.mark.parametrize(
+    "rtt, rate, buffer",
+    [
+        pytest.param("1s", "1M", "100pkt", id="a batch of 10 packets takes 31 ms to be due"),
+        pytest.param("4s", "100k", "100pkt", id="a batch of 12 packets takes 369 ms"),
+        pytest.param("600ms", "100k", "5pkt", id="TCP's window is 11 packets at most"),
+    ],
+)
+def test_long_and_slow_paths_are_within_reach(ewan: Ewan, tmp_path: Path, rtt: str, rate: str, buffer: str) -> None:
+    words = ("dumbbell", "--pairs", "1", "--rtt", rtt, "--rate", rate, "--buffer", buffer)
+    result = ewan("lab", *words, *VIRTUAL, cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    (certificate,) = (orjson.loads(path.read_bytes()) for path in tmp_path.glob("results/*/certificate.json"))
+    rows = certificate["rows"]
+    assert not [row for row in rows if row["verdict"] == "not measured"], result.stdout
+    assert not [row for row in rows if "host" in row["note"]], result.stdout
+
+
 @pytest.mark.parametrize("runtime", ["netns", "virtual"])
 def test_the_same_batch_runs_in_both_clocks(ewan: Ewan, tmp_path: Path, name: str, runtime: str) -> None:
     lab = ("dumbbell", "--rtt", "100ms", "--rate", "100M", "--name", name, "--runtime", runtime)

@@ -184,6 +184,11 @@ def test_no_row_of_the_virtual_clock_advises_about_its_host() -> None:
     assert row.note == "the probe's own receive buffer had no room for 100 packets"
 
 
+def test_too_small_an_offer_is_no_matter_of_the_host() -> None:
+    rows = judged(virtual(), saturate={"sending_ns": lambda stream: 10 * stream["sending_ns"]})
+    assert (rows["rate"].verdict, rows["rate"].note) == ("not measured", "its senders offered 400 Mbit/s")
+
+
 @pytest.mark.parametrize("lost, verdict", [(0.2, "outside"), (0.9, "not measured")])
 def test_no_answer_where_most_are_lost_on_purpose_is_no_fault(lost: float, verdict: str) -> None:
     lab = virtual(loss=BernoulliLoss(round(lost * 1e9)))

@@ -82,6 +82,13 @@ def test_tcp_is_not_promised_the_rate_where_it_cannot_have_it(change: dict[str, 
     assert not expectations(plan(**change)).pairs[0].goodput_fair
 
 
+@pytest.mark.parametrize("packets, fair", [(5, False), (6, False), (8, True), (12, True)])
+def test_a_path_of_a_few_packets_needs_a_queue_of_whole_ones(packets: int, fair: bool) -> None:
+    # 100 ms at 600 kbit/s are 4.9 packets.
+    pair = expectations(plan(rate_bps=600_000, queue=Queue(packets, None, DROP_TAIL))).pairs[0]
+    assert pair.goodput_fair == fair
+
+
 def test_corrupt_packets_are_lost_packets_but_not_their_copies() -> None:
     forward = expectations(
         plan(loss=BernoulliLoss(100_000_000), corrupt_ppb=200_000_000, duplicate_ppb=500_000_000)

@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn packets_that_were_damaged_took_their_time_too() {
         // 123.4 ns each; every seventh does not arrive, nor the one after the 70th.
-        let missing = |k: u64| k % 7 == 0 || k == 71;
+        let missing = |k: u64| k.is_multiple_of(7) || k == 71;
         let arrivals: Vec<_> =
             (1..100).filter(|&k| !missing(k)).map(|k| at(k, (k as f64 * 123.4).ceil() as i64, 5)).collect();
         let found = steady(&arrivals, 0, 1500).unwrap();
