@@ -24,6 +24,7 @@ from analysis import batches, disturbed, load, metrics, side_by_side
 from analysis.rundata import Ready, RunData
 from labs import writing
 from labs.reading import read_bytes
+from labs.record import host_drops
 from labs.record.experiment import checksum
 from labs.record.metrics import METRICS
 from labs.record.quantities import Quantity, Selection
@@ -57,6 +58,8 @@ class Measured:
     """None: nobody watched it."""
     rows: dict[str, int]
     """Of its tables, by their names; without those that it does not have."""
+    dropped: host_drops.Counts
+    """By hosts and routers."""
 
     def values(self, also: Iterable[Quantity] = ()) -> Values:
         """Of the load, then what is asked for beside that."""
@@ -143,6 +146,7 @@ def of_run(
         [use._asdict() for use in data.uses],
         disturbed.of_run(run, data.ways),
         {name: run.table(name).height for name in TABLES if run.has(name)},
+        host_drops.counts(run.table(host_drops.TABLE)) if run.has(host_drops.TABLE) else {},
     )
     run.forget()
     return found

@@ -21,7 +21,7 @@ from analysis.figures.request import FigureError
 from analysis.figures.style import COLOURS, FAINT, INK, PAGE, PAPER, Drawing, Style
 from analysis.rows import MOST_CERTIFICATES, few, left_out
 from labs import writing
-from labs.record import Certificate, quantities
+from labs.record import Certificate, host_drops, quantities
 from labs.record.figures import FigureSpec
 from labs.units.shown import NONE, interval_in, percent, typographic, with_interval, written
 
@@ -132,6 +132,7 @@ def render(
             disturbances=disturbed.rows(found["runs"]),
             touched=bool(disturbed.warning(found.get("disturbed"))),
             mark=disturbed.MARK,
+            dropped=host_drops.of_summary(found),
             figures=[figure(number, drawing) for number, drawing in enumerate(drawings, 1)],
             runs=run_rows,
             few_runs=left_out(len(run_rows), len(every_run), "runs", RUNS_ARE),

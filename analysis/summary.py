@@ -152,6 +152,7 @@ def of_run(run: load.RunResults, found: Measured, also: Sequence[Quantity] = ())
         "bottleneck": found.bottleneck,
         "links": found.links,
         **({} if found.disturbed is None else {"disturbed": found.disturbed}),
+        **({"dropped": found.dropped} if found.dropped else {}),
         "values": values,
         "by_step": found.steps,
     }

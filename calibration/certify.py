@@ -30,7 +30,7 @@ from calibration.tolerances import POLICIES, REASONS, Tolerances, beside_routing
 from calibration.uncertainty import Instrument, quantile
 from labs import routes
 from labs.plan import Plan, digest
-from labs.record import Certificate, Emulating, MachineFacts, Policy, host_facts
+from labs.record import Certificate, Emulating, MachineFacts, Policy, host_drops, host_facts
 from labs.record.experiment import checksum
 from labs.runtime.base import BatchRuns, Controllable, Converging, LabError, Loaded, Measuring, Spread, Versioned
 from labs.units import NS_PER_SECOND
@@ -143,9 +143,11 @@ def _live(
     tell = None if teller is None else lambda results: teller.offer(lambda: known(results))
     with _off_the_spinners(plan):
         before, around = _statistics(plan, lab.labs), _Around(plan.lab, lab.labs)
+        counters = lab.labs.inspect(plan.lab, "drops")
         answer = lab.labs.probe(plan.lab, probing.probes, progress, tell)
         after = _statistics(plan, lab.labs)
         seen = around.over(before, after)
+        dropped = host_drops.grown(counters, lab.labs.inspect(plan.lab, "drops"))
     if seen.machines:
         # Where the user types was measured, if anything was.
         instrument = Instrument()
@@ -180,6 +182,7 @@ def _live(
             **({"cards": of_cards} if of_cards else {}),
         },
         machines=seen.machines,
+        dropped=dropped,
     )
 
 
@@ -214,6 +217,7 @@ def _batch(plan: Plan, lab: BatchLab, tolerances: Tolerances | None) -> Certific
         elapsed_ns=sum(result["elapsed_ns"] for result in answer["results"]),
         clock="virtual",
         routing=run.document("routing.json") or {},
+        dropped=host_drops.read(run.directory / host_drops.FILE),
     )
 
 

@@ -35,7 +35,7 @@ from labs.commands.options import (
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import Context
 from labs.plan import Plan, to_json
-from labs.record import CERTIFICATE_FILE, Certificate, Policy
+from labs.record import CERTIFICATE_FILE, Certificate, Policy, host_drops
 from labs.record import to_json as certificate_json
 from labs.runtime.base import LabError
 from labs.runtime.program import Program
@@ -243,6 +243,8 @@ def drawn(context: Context, certificate: Certificate, path: Path | None, as_json
         context.reporter.console.print(f"[dim]{number}[/] {note}", soft_wrap=True)
     context.reporter.console.print()
     live.show_routing(context, certificate.routing)
+    for line in host_drops.lines(certificate.dropped):
+        context.reporter.console.print(f"{line}, while the lab was measured", soft_wrap=True, markup=False)
     colour = "green" if certificate.passed else "bold red"
     where = f"  certificate: {path}" if path is not None else ""
     context.reporter.console.print(f"[{colour}]{report.summary(certificate)}[/]{where}", soft_wrap=True)

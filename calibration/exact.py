@@ -32,6 +32,7 @@ from calibration.tolerances import Tolerances
 from generator import traffic_request
 from generator.traffic_request import end
 from labs.plan import Plan
+from labs.record import host_drops
 from labs.runtime.program import Program
 from labs.units import NS_PER_SECOND
 
@@ -109,7 +110,8 @@ def program(plan: Plan, probing: Probing) -> Program:
     request = {"clock": "virtual", "cpus": list(plan.host_cpus), "probes": probes}
     longest = max((flow["stop_ns"] for flow in flows), default=0) + 1
     traffic = traffic_request.request(plan, flows, "virtual", longest) if flows else None
-    return Program(request, longest_ns=longest, expected_ns=probing.duration_ns, traffic=traffic)
+    watched = host_drops.NAMES
+    return Program(request, longest_ns=longest, expected_ns=probing.duration_ns, traffic=traffic, drops=watched)
 
 
 def answer(probing: Probing, run: Path) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 In: a run's directory (traffic/traffic.json and CSVs, commands/, links.csv and others) and its schedule, which says
 which flow of the scenario each record belongs to. Out: DIR/{flows,series,goodput,exchanges,links,classes}.parquet, of a
-live run {releases,spinners,machine}.parquet and, where a link is a device outside, device.parquet, and what readers
+live run {releases,spinners,machine}.parquet, where a link is a device outside device.parquet, where nodes dropped
+something drops.parquet, and what readers
 find in the outputs of commands, with the columns of labs/record/tables.py; DIR/own/ with tables of the commands' own
 files. What a run that was cut short has left is kept: flows without a record say so in their row,
 and a last line that was not written whole is left out.
@@ -34,6 +35,7 @@ SOURCES = {
     "traffic/exchanges.csv": ("exchanges", ("flow", "part", "number")),
     "links.csv": ("links", ("link", "direction", "time_ns")),
     "device.csv": ("device", ("link", "direction", "time_ns")),
+    "drops.csv": ("drops", ("node", "counter")),
     "classes.csv": ("classes", ("link", "direction", "class", "time_ns")),
     "releases.csv": ("releases", ("link", "direction", "time_ns")),
     "spinners.csv": ("spinners", ("spinner", "time_ns")),

@@ -35,6 +35,7 @@ CLEANED = (
     "runs/*/links.csv",
     "runs/*/device.csv",
     "runs/*/classes.csv",
+    "runs/*/drops.csv",
     *(f"runs/*/{table}.csv" for table in DISTURBANCES),
     "runs/*/progress",
     "runs/.*.root",

@@ -36,7 +36,7 @@ from labs.commands.group import composed
 from labs.commands.options import Function, json_option, machines_option, pass_context, runtime_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import ROOT, Context
-from labs.record import disturbances, figures, host_facts, labels
+from labs.record import disturbances, figures, host_drops, host_facts, labels
 from labs.record import summary as summaries
 from labs.record.experiment import STAGES, Origin, StageName
 from labs.units import about
@@ -397,6 +397,8 @@ def shown(context: Context, directory: Path, as_json: bool, every: bool = False)
     if (papers := show.beside(summary)) is not None:
         context.reporter.console.print()
         context.reporter.console.print(papers)
+    if dropped := host_drops.of_summary(summary):
+        context.reporter.console.print("\n" + "\n".join(dropped), soft_wrap=True, markup=False)
     if line := disturbances.in_all(summary.get("disturbed") or {}):
         context.reporter.console.print(f"\n{line}", soft_wrap=True)
     context.reporter.console.print(f"\n{loaded.document.status}  report: {directory / 'report.html'}", soft_wrap=True)

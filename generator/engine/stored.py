@@ -17,6 +17,7 @@ KINDS: dict[str, Any] = {
     "events": tuple[Event, ...],
     "watch_ns": int,
     "disturbances": DisturbanceWatch | None,
+    "drops": tuple[str, ...],
     "longest_ns": int,
     "needs": tuple[str, ...],
 }
@@ -37,6 +38,7 @@ def program(text: bytes, expected_ns: int) -> Program:
         "events": [],
         "watch_ns": 0,
         "disturbances": None,
+        "drops": [],
         "needs": [],
     }
     result = {**absent, **document}

@@ -36,7 +36,7 @@ from labs.runtime.virtual import Cost, Show, VirtualRuntime
 
 # What a run leaves and no result is: sources of its tables, and what only its making needed.
 NOT_KEPT = (
-    *("links.csv", "device.csv", "classes.csv", *(f"{table}.csv" for table in DISTURBANCES)),
+    *("links.csv", "device.csv", "classes.csv", "drops.csv", *(f"{table}.csv" for table in DISTURBANCES)),
     *("progress", "console.log", "root", "uml"),
 )
 _KEY_DIGITS = 12

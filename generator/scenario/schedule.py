@@ -28,7 +28,7 @@ from generator.scenario.runs import ScenarioRun
 from labs.compile.pacing import PacingError
 from labs.forwarding import Forwarding
 from labs.plan import Plan
-from labs.record import disturbances, paths
+from labs.record import disturbances, host_drops, paths
 from labs.record.bounds import RELEASE_P99_NS
 from labs.record.demand import Demand
 from labs.runtime.program import Command, DisturbanceWatch, Program
@@ -151,6 +151,7 @@ class _Scheduler:
             events=events(self._run, self._plan, begin_ns, longest_ns),
             watch_ns=self._document.watch.ns,
             disturbances=WATCHED if self._clock == "live" else None,
+            drops=host_drops.NAMES,
             needs=self._needs() if parts.commands and self._clock == "virtual" else (),
         )
         described = [*parts.described, *parts.external]

@@ -25,7 +25,7 @@ from labs.units import NS_PER_SECOND, about
 
 CLOCKS_FORMAT = "ewan-clocks/1"
 LOST_FORMAT = "ewan-lost/1"
-TABLES = ("links.csv", "classes.csv", "releases.csv", "spinners.csv", "machine.csv")
+TABLES = ("links.csv", "classes.csv", "drops.csv", "releases.csv", "spinners.csv", "machine.csv")
 FLOWS = tuple(f"traffic/{name}.csv" for name in ("series", "goodput", "exchanges"))
 GOODPUT = "traffic/goodput.csv"
 DOCUMENTS = ("commands.json", "events.json", "links.json", "traffic/traffic.json")

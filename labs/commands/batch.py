@@ -20,6 +20,7 @@ from labs.commands.privileges import as_root, is_virtual
 from labs.commands.virtual import run
 from labs.context import Context
 from labs.plan import Plan, digest
+from labs.record import host_drops
 from labs.reporter import Reporter
 from labs.runtime.program import Program
 from labs.sheet import grid
@@ -72,7 +73,7 @@ def batch_command(
     if captures:
         commands = batch.after_captures(commands) + [batch.capture(plan, text) for text in captures]
     longest_ns = batch.duration(longest or "600s", "--for")
-    program = Program(None, tuple(commands), longest_ns, longest_ns if longest else 0)
+    program = Program(None, tuple(commands), longest_ns, longest_ns if longest else 0, drops=host_drops.NAMES)
     if not virtual:
         as_root(context)
     directory = rundir.make(plan.lab)
@@ -105,6 +106,8 @@ def show(reporter: Reporter, plan: Plan, document: dict[str, Any], directory: Pa
         if each["error"] is None:
             excerpt(reporter, f"{number} {each['node']}", directory / each["out"])
             excerpt(reporter, f"{number} {each['node']}, errors", directory / each["err"])
+    for line in host_drops.lines(host_drops.read(directory / host_drops.FILE)):
+        reporter.console.print(f"\n{line}", soft_wrap=True, markup=False)
     reporter.console.print(f"\n{took}  {directory}", soft_wrap=True)
 
 

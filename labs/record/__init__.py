@@ -38,6 +38,8 @@ Policy = Literal["strict", "default", "teaching"]
 sure, `teaching` the same with wide tolerances."""
 STRICT = ConfigDict(extra="forbid", strict=True)
 CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+ONLY_SOME = ("machines", "dropped")
+"""Keys that a certificate lacks where there is nothing to say."""
 COVERAGE_FACTOR = 2.0
 """k: the expanded uncertainty is so many standard ones. It holds the true value in about 95 % of all cases."""
 
@@ -116,6 +118,9 @@ class Certificate:
     `machines`: of a lab that stretches over several, each one by its name; other certificates lack it. `host` is then
     the one where the user typed, on which nothing is emulated, and `machine` has `disturbed` alone, of all of them.
 
+    `dropped`: what hosts and routers dropped meanwhile, by node and counter (labs/record/host_drops.py); other
+    certificates lack it.
+
     In the virtual clock `host` tells of the virtual kernel, `time` is empty and `elapsed_ns` is virtual: nothing
     depends on the machine.
     """
@@ -136,6 +141,7 @@ class Certificate:
     machine: dict[str, Any] = dataclasses.field(default_factory=dict)
     policy: Policy = "default"
     machines: dict[str, Emulating] = dataclasses.field(default_factory=dict)
+    dropped: dict[str, dict[str, int]] = dataclasses.field(default_factory=dict)
     format: str = CERTIFICATE_FORMAT
 
     @property
@@ -154,8 +160,9 @@ class Certificate:
 def to_json(certificate: Certificate) -> bytes:
     """With `passed`, which follows from the rows, for readers that do not want to look at them."""
     fields = {field.name: getattr(certificate, field.name) for field in dataclasses.fields(certificate)}
-    if not certificate.machines:
-        del fields["machines"]
+    for name in ONLY_SOME:
+        if not fields[name]:
+            del fields[name]
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     return orjson.dumps({**fields, "passed": certificate.passed}, option=options)
 

@@ -269,6 +269,16 @@ COLUMNS: dict[str, Table] = {
             "problem": Column(_WORD, "what could not be read, and why; null: nothing"),
         },
     ),
+    "drops": Table(
+        "a counter of a host's or router's own kernel that grew during the run; without drops there is no table",
+        {
+            "node": Column(_WORD, "the node"),
+            "counter": Column(
+                _WORD, "its name, as nstat(8) has it; QdiscDropped and DeviceRxDropped are of all interfaces"
+            ),
+            "count": Column(_WHOLE, "by how much it grew: datagrams, packets, fragments, segments or connections"),
+        },
+    ),
     "links": Table(
         "counters of one direction of an emulated link, from T0 on",
         {

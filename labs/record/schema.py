@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter
 
-from labs.record import CERTIFICATE_FORMAT, Certificate
+from labs.record import CERTIFICATE_FORMAT, ONLY_SOME, Certificate
 
 
 def certificate_schema() -> str:
@@ -24,7 +24,7 @@ def certificate_schema() -> str:
         "type": "boolean",
         "description": "Nothing was outside its tolerance; see policy. It follows from the rows.",
     }
-    schema["required"] = sorted({*(each.name for each in dataclasses.fields(Certificate)), "passed"} - {"machines"})
+    schema["required"] = sorted({*(each.name for each in dataclasses.fields(Certificate)), "passed"} - {*ONLY_SOME})
     schema["additionalProperties"] = False
     for name in ("Row", "Uncertainty", "MachineFacts", "Emulating"):
         schema["$defs"][name]["additionalProperties"] = False

@@ -136,8 +136,8 @@ class Measuring(Protocol):
         """
         ...
 
-    def inspect(self, name: str, what: Literal["left-on", "cards"]) -> list[dict[str, Any]]:
-        """What `ewan-node left-on` (offloads) or `ewan-node cards` tells of the interfaces. Raises LabError."""
+    def inspect(self, name: str, what: Literal["left-on", "cards", "drops"]) -> list[dict[str, Any]]:
+        """What `ewan-node left-on` (offloads) or `cards` tells of interfaces, or `drops` of nodes. Raises LabError."""
         ...
 
 

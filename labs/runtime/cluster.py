@@ -234,7 +234,7 @@ class ClusterRuntime(NetnsRuntime):
         )
         return joint.run(probes, tell, seen)
 
-    def inspect(self, name: str, what: Literal["left-on", "cards"]) -> list[dict[str, Any]]:
+    def inspect(self, name: str, what: Literal["left-on", "cards", "drops"]) -> list[dict[str, Any]]:
         """Each machine's node binary enters the namespaces of its share."""
         record = self.record(name)
         fleet = self._fleet(record.machines, record.config)

@@ -120,7 +120,7 @@ class LiveRuntime:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).probe(name, probes, tell, seen)
 
-    def inspect(self, name: str, what: Literal["left-on", "cards"]) -> list[dict[str, Any]]:
+    def inspect(self, name: str, what: Literal["left-on", "cards", "drops"]) -> list[dict[str, Any]]:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).inspect(name, what)
 

@@ -261,7 +261,7 @@ class NetnsRuntime:
         except RuntimeError as error:
             raise LabError(str(error)) from None
 
-    def inspect(self, name: str, what: Literal["left-on", "cards"]) -> list[dict[str, Any]]:
+    def inspect(self, name: str, what: Literal["left-on", "cards", "drops"]) -> list[dict[str, Any]]:
         """The node binary enters the namespaces with the plan on its standard input."""
         text = plans.to_json(self.load(name).plan)
         asked = subprocess.run([str(node_binary(self._wanted)), what], input=text, capture_output=True)

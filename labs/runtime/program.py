@@ -84,7 +84,8 @@ class Program:
 
     `traffic` is a request for `ewan-node traffic`, with the same T0. `watch_ns`: the links' counters are read so often
     from T0 on, and at the end; 0: never. `disturbances`: how what disturbs them is watched; the virtual clock watches
-    nothing. `elsewhere`: steps whose ends other machines tell, where this is a machine's part. `needs`: files and
+    nothing. `drops`: of these counters of hosts and routers is told how much they grew (labs/record/host_drops.py).
+    `elsewhere`: steps whose ends other machines tell, where this is a machine's part. `needs`: files and
     directories of this machine, by absolute paths, that commands read in the virtual clock. All ends when traffic
     and commands (services apart) have ended: an event whose time comes later is not made.
     """
@@ -98,6 +99,7 @@ class Program:
     events: tuple[Event, ...] = ()
     watch_ns: int = 0
     disturbances: DisturbanceWatch | None = None
+    drops: tuple[str, ...] = ()
     elsewhere: tuple[int, ...] = ()
     needs: tuple[str, ...] = ()
 
@@ -119,6 +121,8 @@ class Program:
             document["watch_ns"] = self.watch_ns
         if self.disturbances is not None:
             document["disturbances"] = self.disturbances
+        if self.drops:
+            document["drops"] = self.drops
         if self.elsewhere:
             document["elsewhere"] = self.elsewhere
         if self.needs:

@@ -22,7 +22,7 @@ from analysis.rows import MOST_CERTIFICATES, few, left_out
 from calibration import report as certificates
 from labs import rundir
 from labs.documents import DocumentError
-from labs.record import figures, quantities
+from labs.record import figures, host_drops, quantities
 from labs.record import summary as summaries
 from labs.record.figures import FigureSpec
 
@@ -56,7 +56,11 @@ def about(directory: str) -> Data:
         "source": document.source,
         "status": experiment.status,
         "clock": document.clock,
-        "warnings": [*report.warnings(experiment), *filter(None, [disturbed.warning(known.get("disturbed"))])],
+        "warnings": [
+            *report.warnings(experiment),
+            *filter(None, [disturbed.warning(known.get("disturbed"))]),
+            *(f"{line}." for line in host_drops.of_summary(known)),
+        ],
         "so_far": experiment.so_far,
         "facts": {key: word for key, word in circumstances.facts(experiment).items() if key not in LABELS},
         "host": circumstances.host(document.host),

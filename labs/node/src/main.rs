@@ -17,6 +17,7 @@ mod container;
 mod converge;
 mod device;
 mod down;
+mod drops;
 mod ethtool;
 mod exec;
 mod fill;
@@ -271,6 +272,9 @@ enum Command {
     /// Say what a lab's cards say of themselves: its plan on standard input, JSON on standard output
     #[command(hide = true)]
     Cards,
+    /// Say what the kernels of a lab's hosts and routers counted: its plan on standard input, JSON on standard output
+    #[command(hide = true)]
+    Drops,
     /// Say what came out of a link's device, as the cards behind it count: JSON on standard output
     #[command(hide = true)]
     Came {
@@ -395,6 +399,7 @@ fn run(command: Command) -> Result<(), String> {
         Command::PacketSockets { pid_file } => packet_sockets::run(&pid_file),
         Command::Offloads { state, on, off: _ } => ethtool::run(&state, on),
         Command::Cards => cards::tell(std::io::stdin(), std::io::stdout()),
+        Command::Drops => drops::tell(std::io::stdin(), std::io::stdout()),
         Command::Came { state, link } => device::tell(&state, &link, std::io::stdout()),
         Command::LeftOn => ethtool::tell(std::io::stdin(), std::io::stdout()),
         Command::Stretch { role } => stretch::run(role, std::io::stdin(), std::io::stdout()),

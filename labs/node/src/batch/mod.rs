@@ -8,7 +8,7 @@
 //! DIR/commands/<n>-<node>.{out,err}, prepare-<n>-<node>.{out,err} beside them, directories of the same names with what
 //! the programs put there, DIR/commands.json with what became of
 //! each command, DIR/links.json with the links' last counters, DIR/events.json with when each change was made,
-//! DIR/links.csv with the links' counters over time, DIR/{releases,spinners,machine}.csv with what may have disturbed the
+//! DIR/drops.csv with what hosts and routers dropped, DIR/links.csv with the links' counters over time, DIR/{releases,spinners,machine}.csv with what may have disturbed the
 //! links of a live lab, and what the traffic generator writes into DIR/traffic.
 
 mod command;
@@ -33,6 +33,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use timetable::Timetable;
 
+use crate::drops::Drops;
 use crate::plan::{Plan, Routing};
 use crate::{converge, links};
 
@@ -61,6 +62,9 @@ pub struct Program {
     /// How what disturbs the links is watched from T0 on, in the live clock; none: it is not.
     #[serde(default)]
     disturbances: Option<disturbances::Wanted>,
+    /// Counters of hosts and routers (ewan_system::counters), of which drops.csv tells how much they grew.
+    #[serde(default)]
+    drops: Vec<String>,
     /// Steps whose ends other machines tell, where they run parts of it.
     #[serde(default)]
     elsewhere: Vec<u32>,
@@ -134,6 +138,21 @@ impl Program {
                 return Ok(true);
             }
         }
+        let drops = (!self.drops.is_empty()).then(|| Drops::watch(plan, &self.drops)).transpose()?;
+        let result = self.measure(plan, signals, around, joint);
+        // What was dropped is told, also of a run that failed.
+        let told = drops.map_or(Ok(()), |drops| drops.tell(around.out));
+        result.and_then(|interrupted| told.map(|()| interrupted))
+    }
+
+    /// All but what comes before it; true when a signal ended it early.
+    fn measure(
+        &self,
+        plan: &Plan,
+        signals: &Signals,
+        around: &Surroundings,
+        joint: Option<Joint>,
+    ) -> Result<bool, String> {
         if let Some(request) = &self.probe {
             if probe::run(request, signals, around.out)? {
                 return Ok(true);

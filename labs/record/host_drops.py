@@ -1,0 +1,166 @@
+"""What the kernels of hosts and routers dropped beside the links: which counters tell, in which units and words.
+
+In: a run's table `drops` (labs/record/columns.py), or two looks at the counters of a lab's nodes. Out: counts, and
+lines for people. Both clocks, runs and verifications, count by this one list. Names are those of nstat(8), and two of our own
+(labs/system/src/counters.rs). What all CPUs of a machine drop together (/proc/net/softnet_stat) is not here: it belongs
+to no node, and the interfaces count it too.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from labs.reading import read_bytes
+
+Counts = dict[str, dict[str, int]]
+"""By node and counter, without zeros."""
+
+TABLE = "drops"
+FILE = "drops.csv"
+"""In a run's directory, as `ewan-node` writes it; not there where nothing was dropped."""
+_MOST_LINES = 8
+_MOST_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Counters of IPv4 and of IPv6 that tell of the same. `beyond`: kinds whose drops these counters have too.
+
+    `unit`: of what, in the plural; `why`: what follows it.
+    """
+
+    counters: tuple[str, ...]
+    unit: str
+    why: str
+    beyond: tuple[str, ...] = ()
+
+
+KINDS: dict[str, Kind] = {
+    "receive buffer": Kind(
+        ("UdpRcvbufErrors", "Udp6RcvbufErrors"), "datagrams", "for want of receive buffer (SO_RCVBUF)"
+    ),
+    "UDP memory": Kind(("UdpMemErrors", "Udp6MemErrors"), "datagrams", "for want of memory of UDP (udp_mem)"),
+    "UDP checksum": Kind(("UdpInCsumErrors", "Udp6InCsumErrors"), "datagrams", "that had been damaged on their way"),
+    "UDP received": Kind(
+        ("UdpInErrors", "Udp6InErrors"),
+        "datagrams",
+        "not whole (UdpInErrors)",
+        ("receive buffer", "UDP memory", "UDP checksum"),
+    ),
+    "queue": Kind(("QdiscDropped",), "packets", "for want of room in the queue of an interface (qdisc)"),
+    "send buffer": Kind(
+        ("UdpSndbufErrors", "Udp6SndbufErrors"), "datagrams", "for want of send buffer (SO_SNDBUF)", ("queue",)
+    ),
+    "IP sent": Kind(
+        ("IpOutDiscards", "Ip6OutDiscards"), "packets", "as they were sent (IpOutDiscards)", ("queue", "send buffer")
+    ),
+    "IP received": Kind(("IpInDiscards", "Ip6InDiscards"), "packets", "on receipt (IpInDiscards)"),
+    "reassembly time": Kind(
+        ("IpReasmTimeout", "Ip6ReasmTimeout"), "datagrams", "of which a fragment did not come in time (ipfrag_time)"
+    ),
+    "reassembly": Kind(
+        ("IpReasmFails", "Ip6ReasmFails"),
+        "fragments",
+        "for want of memory to put them together (ipfrag_high_thresh)",
+        ("reassembly time",),
+    ),
+    "TCP checksum": Kind(("TcpInCsumErrors",), "segments", "that had been damaged on their way"),
+    "TCP backlog": Kind(("TcpExtTCPBacklogDrop",), "segments", "while a program held their socket (TCPBacklogDrop)"),
+    "TCP receive queue": Kind(("TcpExtTCPRcvQDrop",), "segments", "for want of receive buffer (TCPRcvQDrop)"),
+    "TCP out of order": Kind(
+        ("TcpExtTCPOFODrop",), "segments", "that came early, for want of receive buffer (TCPOFODrop)"
+    ),
+    "accept queue": Kind(
+        ("TcpExtListenOverflows",), "connections", "whose server was slow to accept (ListenOverflows)"
+    ),
+    "listen": Kind(("TcpExtListenDrops",), "connections", "before they were accepted (ListenDrops)", ("accept queue",)),
+    "interface": Kind(
+        ("DeviceRxDropped",), "packets", "as they came to an interface (its backlog, or of no known protocol)"
+    ),
+}
+
+NAMES: tuple[str, ...] = tuple(counter for kind in KINDS.values() for counter in kind.counters)
+"""All counters that are watched."""
+
+
+def grown(before: Iterable[Mapping[str, object]], after: Iterable[Mapping[str, object]]) -> Counts:
+    """Between two answers of `ewan-node drops`, each a list of {"node", "counters"}."""
+    past = {each["node"]: each["counters"] for each in before}
+    found: Counts = {}
+    for each in after:
+        old, new = past.get(each["node"]), each["counters"]
+        if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
+            continue
+        counts = {name: int(new.get(name, 0)) - int(old.get(name, 0)) for name in NAMES}
+        if kept := {name: count for name, count in counts.items() if count > 0}:
+            found[str(each["node"])] = kept
+    return found
+
+
+def read(path: Path) -> Counts:
+    """What `ewan-node` wrote of a run; lines that are not whole are left out."""
+    found: Counts = {}
+    try:
+        rows = list(csv.reader(read_bytes(path, _MOST_BYTES).decode(errors="replace").splitlines()[1:]))
+    except (OSError, ValueError, csv.Error):
+        return found
+    for row in rows:
+        if len(row) == 3 and row[1] in NAMES and row[2].isdecimal() and len(row[2]) < 19:
+            found.setdefault(row[0], {})[row[1]] = int(row[2])
+    return found
+
+
+def counts(table: pl.DataFrame) -> Counts:
+    """Of a run's table."""
+    found: Counts = {}
+    for node, counter, count in table.select("node", "counter", "count").iter_rows():
+        found.setdefault(node, {})[counter] = count
+    return found
+
+
+def added(every: Iterable[Counts]) -> Counts:
+    """Of several runs together."""
+    total: Counts = {}
+    for each in every:
+        for node, own in each.items():
+            known = total.setdefault(node, {})
+            for counter, count in own.items():
+                known[counter] = known.get(counter, 0) + count
+    return total
+
+
+def of_kinds(own: Mapping[str, int]) -> dict[str, int]:
+    """One node's counters by kind, each drop once, without zeros."""
+    whole = {name: sum(own.get(counter, 0) for counter in kind.counters) for name, kind in KINDS.items()}
+    alone = {name: whole[name] - sum(whole[other] for other in kind.beyond) for name, kind in KINDS.items()}
+    return {name: count for name, count in alone.items() if count > 0}
+
+
+def lines(found: Counts) -> list[str]:
+    """`right1 dropped 3,864 datagrams for want of receive buffer (SO_RCVBUF)`: the most first, of many a few."""
+    every = [(count, node, name) for node, own in found.items() for name, count in of_kinds(own).items()]
+    every.sort(key=lambda each: (-each[0], each[1], each[2]))
+    told = [_line(*each) for each in every[:_MOST_LINES]]
+    return told + ([f"{len(every) - _MOST_LINES} more counts of drops are kept"] if len(every) > _MOST_LINES else [])
+
+
+def _line(count: int, node: str, name: str) -> str:
+    kind = KINDS[name]
+    return f"{node} dropped {count:,} {kind.unit if count != 1 else kind.unit.removesuffix('s')} {kind.why}"
+
+
+def of_summary(summary: Mapping[str, Any]) -> list[str]:
+    """The same of all runs of an experiment together, by its summary.json; where it has several, also in which."""
+    runs = summary["runs"]
+    own = {run["number"]: run["dropped"] for run in runs if run.get("dropped")}
+    told = lines(added(own.values()))
+    if len(runs) < 2:
+        return told
+    named = ", ".join(map(str, list(own)[:_MOST_LINES])) + (" …" if len(own) > _MOST_LINES else "")
+    return [f"{line} (run{'s' * (len(own) > 1)} {named})" for line in told]
