@@ -1,9 +1,9 @@
 """What the kernels of hosts and routers dropped beside the links: which counters tell, in which units and words.
 
 In: a run's table `drops` (labs/record/columns.py), or two looks at the counters of a lab's nodes. Out: counts, and
-lines for people. Both clocks, runs and verifications, count by this one list. Names are those of nstat(8), and two of our own
-(labs/system/src/counters.rs). What all CPUs of a machine drop together (/proc/net/softnet_stat) is not here: it belongs
-to no node, and the interfaces count it too.
+lines for people. Both clocks, runs and verifications, count by this one list. Names are those of nstat(8), and two of
+our own (labs/system/src/counters.rs). What all CPUs of a machine drop together (/proc/net/softnet_stat) is not here: it
+belongs to no node, and the interfaces count it too.
 """
 
 from __future__ import annotations
