@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from labs.record import tables
 from labs.record.own_tables import OwnTable
 
 READERS: tuple[Reader, ...] = (ping.READER, *hops.READERS, iperf3.READER, ditg.READER)
+_TELLING: tuple[Reader, ...] = (ping.READER, iperf3.READER, ditg.READER)
+"""Those whose output is like no other's."""
 _READ = ("command", captures.PART)
 """Of what schedule.json tells: the commands of steps, and captures."""
 TABLES = ("pings", "hops", "intervals", "decoded_flows", "readings", "packets")
@@ -32,6 +35,11 @@ MOST_ERROR = 400
 """Characters of why a command was not started."""
 MOST_OUTPUT_BYTES = 256 << 20
 """Of one command that is read."""
+MOST_UNREAD_BYTES = 4 << 20
+"""Of one that is looked at, as its words do not say whose output it is."""
+UNREAD = (
+    "it printed what {0} prints, and is not read: its command does not name {1}; write {1} itself, or sh -c with it"
+)
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,7 @@ def results(document: Mapping[str, Any], directory: Path) -> Results:
             rows["readings"].append({**whose, "tool": captures.PART, "file": captures.FILE, "problem": caught.problem})
             packets.extend(caught.packets)
             continue
-        for reader, reading in _readings(entry, directory, t0_unix_ns):
+        for reader, reading in chain(_readings(entry, directory, t0_unix_ns), _unread(entry, directory)):
             rows["readings"].append({**whose, "tool": reader.name, **reading.totals, "problem": reading.problem})
             for table, those in reading.rows.items():
                 rows[table] += [{**whose, **row} for row in those]
@@ -131,6 +139,20 @@ def _readings(entry: Mapping[str, Any], directory: Path, t0_unix_ns: int | None)
         reading = _checked(reader, Printed(text, found, entry["started_ns"], t0_unix_ns))
         if reading is not None:
             yield reader, reading
+
+
+def _unread(entry: Mapping[str, Any], directory: Path) -> Iterator[tuple[Reader, Reading]]:
+    """Of a command in whose words no program is found that is read: whose output it has all the same."""
+    if entry["started_ns"] is None or any(calls(entry["argv"], reader.programs) for reader in READERS):
+        return
+    try:
+        text = read_bytes(directory / entry["out"], MOST_UNREAD_BYTES).decode(errors="replace")
+    except OSError:
+        return
+    for reader in _TELLING:
+        reading = _checked(reader, Printed(text, (), entry["started_ns"], None)) if text.strip() else None
+        if reading is not None and any(reading.rows.values()):
+            yield reader, Reading(problem=UNREAD.format(reader.name, reader.programs[0]))
 
 
 def _checked(reader: Reader, printed: Printed) -> Reading | None:

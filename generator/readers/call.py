@@ -20,6 +20,9 @@ _WRAPPERS = frozenset(
 _KEYWORDS = frozenset(("{", "!", "do", "else", "if", "then", "until", "while"))
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _SHELLS = ("sh", "bash", "dash")
+_COMMAND = re.compile(r"-[a-z]*c")
+MOST_SHELLS = 4
+"""Shells within shells whose lines are followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +36,22 @@ class Call:
 
 def calls(argv: Sequence[str], programs: Collection[str]) -> list[Call]:
     """The calls of `programs` in a command, in the order in which they are written."""
-    lines = _simple_commands(argv[2]) if len(argv) > 2 and argv[0] in _SHELLS and argv[1] == "-c" else [list(argv)]
-    found = [_call(words, programs, number == 0) for number, words in enumerate(lines)]
+    found = [_call(words, programs, number == 0) for number, words in enumerate(_lines(list(argv), MOST_SHELLS))]
     return [each for each in found if each is not None]
+
+
+def _lines(words: list[str], deep: int) -> list[list[str]]:
+    """The simple commands of a command, where it is a shell's line those of that line, also of a shell within it."""
+    named = (index for index, word in enumerate(words) if PurePosixPath(word).name in _SHELLS)
+    at = next((index for index in named if index == 0 or _before(words[0])), len(words))
+    if deep and len(words) > at + 2 and _COMMAND.fullmatch(words[at + 1]):
+        return [line for inner in _simple_commands(words[at + 2]) for line in _lines(inner, deep - 1)]
+    return [words]
+
+
+def _before(word: str) -> bool:
+    """Whether a word may stand before the program that a simple command calls."""
+    return PurePosixPath(word).name in _WRAPPERS or word in _KEYWORDS or _ASSIGNMENT.fullmatch(word) is not None
 
 
 def _call(words: Sequence[str], programs: Collection[str], at_once: bool) -> Call | None:
@@ -43,8 +59,7 @@ def _call(words: Sequence[str], programs: Collection[str], at_once: bool) -> Cal
         name = PurePosixPath(word).name
         if name in programs:
             return Call(name, tuple(words[index + 1 :]), at_once)
-        first = index == 0 and not (name in _WRAPPERS or word in _KEYWORDS or _ASSIGNMENT.fullmatch(word))
-        if first:
+        if index == 0 and not _before(word):
             return None
     return None
 

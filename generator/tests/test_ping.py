@@ -152,6 +152,10 @@ def test_an_output_of_something_else_is_a_problem() -> None:
         (("sh", "-c", "exec timeout 5 ping a > x"), [Call("ping", ("a",), True)]),
         (("sh", "-c", "A=1 ping a & ping b"), [Call("ping", ("a",), True), Call("ping", ("b",), False)]),
         (("sh", "-c", "for a in 1 2; do ping -c 1 $a; done"), [Call("ping", ("-c", "1", "$a"), False)]),
+        (("sh", "-c", "sh -c 'ping a; echo x'"), [Call("ping", ("a",), True)]),
+        (("sh", "-c", "sleep 1; timeout 9 bash -ec 'A=1 ping a'"), [Call("ping", ("a",), False)]),
+        (("nice", "sh", "-c", "ping a"), [Call("ping", ("a",), True)]),
+        (("sh", "-c", "echo sh -c 'ping a'"), []),
         (("echo", "ping", "a"), []),
         (("sh", "-c", "echo 'ping a"), []),
         (("iperf3", "-c", "ping"), []),
@@ -159,6 +163,31 @@ def test_an_output_of_something_else_is_a_problem() -> None:
 )
 def test_calls_in_a_command(argv: tuple[str, ...], found: list[Call]) -> None:
     assert calls(argv, ("ping",)) == found
+
+
+@pytest.mark.parametrize(
+    ("argv", "file", "problem"),
+    [
+        (["./measure.sh"], "loss.txt", "it printed what ping prints, and is not read"),
+        (["sh", "-c", "$TOOL -i 0.1 right1"], "loss.txt", "its command does not name ping"),
+        (["sh", "-c", "sh -c 'ping -i 0.1 right1; echo x'"], "loss.txt", None),
+        (["true"], None, None),
+    ],
+)
+def test_an_output_that_is_not_read_is_said(
+    tmp_path: Path, argv: list[str], file: str | None, problem: str | None
+) -> None:
+    (tmp_path / "out").write_bytes((FIXTURES / file).read_bytes() if file else b"PING? 1 2 3 x\n")
+    ran = {"argv": argv, "error": None, "started_ns": 0, "out": "out", "files": "x"}
+    (tmp_path / "commands.json").write_bytes(orjson.dumps({"t0_unix_ns": T0_UNIX_NS, "commands": [ran]}))
+    told = [{"index": 0, "step": "s", "node": "left1", "part": "command"}]
+    found = readers.results({"commands": told}, tmp_path).tables
+    if file is None:
+        assert found == {}
+        return
+    ((tool, said),) = found["readings"].select("tool", "problem").rows()
+    assert tool == "ping" and (problem in said if problem else said is None)
+    assert found["pings"].is_empty() == bool(problem)
 
 
 def test_a_run_has_tables_of_what_its_commands_printed(tmp_path: Path) -> None:

@@ -54,6 +54,13 @@ def test_theaterq_keeps_each_row_for_a_while() -> None:
     assert read("1000,5,0,8000,0,7,0,0\n") == Rows((Row(0, 8000, 5, 0),), MS)
 
 
+def test_pairs_of_seconds_and_mbit_hold_until_their_time() -> None:
+    text = "0.38\t2.66\n0.96  3.5\n1.5 0\n2.529000043869019 1e1\n"
+    rows = (Row(0, 3_500_000), Row(580 * MS, 0), Row(1120 * MS, 10 * MBIT))
+    assert read(text) == Rows(rows, 2_149_000_044)
+    assert traces.mean(read("0 9\n1 2\n2 4\n"), "rate") == 3 * MBIT
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -78,6 +85,17 @@ def test_theaterq_keeps_each_row_for_a_while() -> None:
         ("0,5,8000,0,7\n", "x:1: KEEP is 0"),
         ("1000,5,1,8000,0,7,0,0\n", "x:1: a trace here has no jitter"),
         ("secret\n", "x has no row"),
+        (
+            "0.5,2.66\n",
+            "x:1: has 2 columns: write KEEP,LATENCY,RATE,LOSS,LIMIT, a header of ours, or seconds and Mbit/s",
+        ),
+        ("0 1\n", "x has no two lines of seconds and Mbit/s"),
+        ("0 1\n1 2 3\n", "x:2: has 3 columns: write seconds and Mbit/s"),
+        ("0 1\n1 secret\n", 'x:2: rate: write a number, like "0.5"'),
+        ("1 1\n1 2\n", 'x:2: time "1": is not after the line before it'),
+        ("0 1\n1 0.001\n", 'x:2: rate "0.001": write 0 for an outage, or at least 0.008'),
+        ("0 1\n1 9999999999\n", 'x:2: rate "9999999999": write at most'),
+        ("0 1\n1 1e99\n", "x:2: rate"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_said_with_its_line(text: str, says: str) -> None:

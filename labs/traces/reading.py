@@ -1,4 +1,4 @@
-"""Traces as files have them: our CSV, mahimahi's lists of opportunities, TheaterQ's rows. Pure.
+"""Traces as files have them: our CSV, mahimahi's lists of opportunities, TheaterQ's rows, Pensieve's pairs. Pure.
 
 In: a file's name and its text. Out: a `Trace`, or a TraceError in one line that names the file and the line. What is
 no quantity is not shown: as root it may be a line of a file that others must not see.
@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Literal
 
 from labs.traces import COLUMNS, LONGEST_NS, MOST_ROWS, Opportunities, Row, Rows, Trace, TraceError
-from labs.units import NS_PER_MS, PPB, Duration, Fraction, Rate, Size
+from labs.units import MEGA, NS_PER_MS, NS_PER_SECOND, PPB, Duration, Fraction, Rate, Size
 
-Format = Literal["csv", "mahimahi", "theaterq"]
-FORMATS: tuple[Format, ...] = ("csv", "mahimahi", "theaterq")
+Format = Literal["csv", "mahimahi", "theaterq", "pensieve"]
+FORMATS: tuple[Format, ...] = ("csv", "mahimahi", "theaterq", "pensieve")
 _QUANTITY = re.compile(r"[+-]?[0-9.]{1,20} ?[A-Za-zµ%/]{0,6}")
 _WHOLE = re.compile(r"[0-9]{1,20}")
+_NUMBER = re.compile(r"[0-9]{1,12}(?:\.[0-9]{0,24})?(?:[eE][+-]?[0-9]{1,2})?")
+_PAIR = re.compile(rf"{_NUMBER.pattern}[ \t]+{_NUMBER.pattern}")
 _NOTHING = re.compile(r"0(?:\.0*)? ?(?:[kMG]?bit/s)?")
 _US = 1000
 _SCALE = 2**32 - 1
@@ -40,15 +43,19 @@ def parse(name: str, text: str, form: Format | None = None) -> Trace:
             return _mahimahi(name, [(number, line) for number, line in lines if line and not line.startswith("#")])
         case "theaterq":
             return _theaterq(name, [(number, line) for number, line in lines if line[:1].isdigit()])
+        case "pensieve":
+            return _pensieve(name, [(number, line) for number, line in lines if line and not line.startswith("#")])
 
 
 def detect(text: str) -> Format:
-    """By the first line that says something: our header, a whole number, or else."""
+    """By the first line that says something: our header, a whole number, two numbers with a space between, or else."""
     for line in text.splitlines():
         said = line.strip()
         if said and not said.startswith("#"):
             if said.split(",")[0].strip() == "time":
                 return "csv"
+            if _PAIR.fullmatch(said):
+                return "pensieve"
             return "mahimahi" if _WHOLE.fullmatch(said) else "theaterq"
     return "csv"
 
@@ -155,7 +162,7 @@ def _theaterq(name: str, lines: list[tuple[int, str]]) -> Rows:
     for number, line in lines:
         cells = [part.strip() for part in line.split(",")]
         if len(cells) not in (5, 8, 9):
-            write = "write KEEP,LATENCY,RATE,LOSS,LIMIT, or a header of ours"
+            write = "write KEEP,LATENCY,RATE,LOSS,LIMIT, a header of ours, or seconds and Mbit/s with a space between"
             raise TraceError(f"{name}:{number}: has {len(cells)} columns: {write}")
         if len(cells) > 5:
             jitter, *more = cells[2], *cells[6:]
@@ -178,3 +185,44 @@ def _theaterq(name: str, lines: list[tuple[int, str]]) -> Rows:
     if not rows:
         raise TraceError(f"{name} has no row: write KEEP,LATENCY,RATE,LOSS,LIMIT, or a header of ours")
     return Rows(tuple(rows), at_ns)
+
+
+def _pensieve(name: str, lines: list[tuple[int, str]]) -> Rows:
+    """Seconds and Mbit/s, rounded to ns and bit/s.
+
+    As in Pensieve's simulator (`fixed_env`), the rate of a line holds from the time of the line before it to its own:
+    the first line says when the trace begins, and its rate is not used.
+    """
+    if len(lines) - 1 > MOST_ROWS:
+        raise TraceError(f"{name} has {len(lines)} rows: write at most {MOST_ROWS}")
+    rows: list[Row] = []
+    begin_ns: int | None = None
+    at_ns = 0
+    for number, line in lines:
+        cells = line.split()
+        if len(cells) != 2:
+            raise TraceError(
+                f"{name}:{number}: has {len(cells)} columns: write seconds and Mbit/s with a space between"
+            )
+        time_ns = _times(name, number, "time", cells[0], NS_PER_SECOND)
+        rate = _times(name, number, "rate", cells[1], MEGA)
+        if begin_ns is None:
+            begin_ns = time_ns
+            continue
+        if time_ns - begin_ns <= at_ns:
+            raise _wrong(name, number, "time", cells[0], "is not after the line before it: write a later one")
+        if 0 < rate < Rate.LOWEST:
+            raise _wrong(name, number, "rate", cells[1], "write 0 for an outage, or at least 0.008 (Mbit/s)")
+        if rate > Rate.HIGHEST:
+            raise _wrong(name, number, "rate", cells[1], f"write at most {Rate(Rate.HIGHEST)}, in Mbit/s")
+        rows.append(Row(at_ns, rate))
+        at_ns = time_ns - begin_ns
+    if not rows:
+        raise TraceError(f"{name} has no two lines of seconds and Mbit/s: the second one says the rate until its time")
+    return Rows(tuple(rows), at_ns)
+
+
+def _times(name: str, number: int, what: str, text: str, unit: int) -> int:
+    if not _NUMBER.fullmatch(text) or (found := Decimal(text) * unit) >= 2**62:
+        raise _wrong(name, number, what, text, 'write a number, like "0.5"')
+    return round(found)

@@ -17,10 +17,10 @@ class Trace(Model):
 
     what: ClassVar[str] = "key of a trace"
     file: TraceFile = Field(description="beside the description", examples=["lte.csv"])
-    format: Literal["csv", "mahimahi", "theaterq"] | None = Field(
+    format: Literal["csv", "mahimahi", "theaterq", "pensieve"] | None = Field(
         None,
         description="csv: a header `time,rate,delay,loss,buffer`; mahimahi: milliseconds, one a line; theaterq: "
-        "`KEEP,LATENCY,RATE,LOSS,LIMIT`; what the first line shows if absent",
+        "`KEEP,LATENCY,RATE,LOSS,LIMIT`; pensieve: seconds and Mbit/s; what the first line shows if absent",
     )
     from_: TraceTime | None = Field(
         None, alias="from", description="the link begins at this time of the file; 0s if absent", examples=["10s"]

@@ -98,7 +98,8 @@ mod tests {
 
     #[test]
     fn what_interfaces_dropped_is_counted_without_lo() {
-        let text = "Inter-| Receive\n face |bytes packets errs drop fifo\n  lo: 1 2 0 9 0\neth0: 5 6 0 4 0\n eth1:7 8 0 1 0\n";
+        let text =
+            "Inter-| Receive\n face |bytes packets errs drop fifo\n  lo: 1 2 0 9 0\neth0: 5 6 0 4 0\n eth1:7 8 0 1 0\n";
         assert_eq!(received_dropped(text), 5);
     }
 
