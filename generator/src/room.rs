@@ -38,6 +38,6 @@ impl Room {
 
 fn refused(namespaces: &Namespaces, netns: &Path) -> Result<u64, String> {
     let say = |error| format!("{}: its counters: {error}", netns.display());
-    let found = namespaces.within(netns, || counters::read().map_err(say))?;
-    Ok(NO_ROOM.iter().filter_map(|name| found.get(*name)).sum())
+    let found = namespaces.within(netns, || counters::read(&NO_ROOM).map_err(say))?;
+    Ok(found.values().sum())
 }

@@ -4,6 +4,7 @@
 //! In: the plan of a lab that is up, names of counters (labs/record/host_drops.py). Out: drops.csv, with a row for each counter
 //! that grew between two looks; or for who looks himself, all counters of each node as JSON.
 
+use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::path::Path;
 
@@ -46,16 +47,20 @@ pub struct Drops<'a> {
 }
 
 impl<'a> Drops<'a> {
-    pub fn watch(plan: &'a Plan, names: &'a [String]) -> Result<Self, String> {
-        Ok(Self { plan, names, before: look(plan)? })
+    /// `fresh`: of a lab that is there for the program alone, whose counters began at zero.
+    pub fn watch(plan: &'a Plan, names: &'a [String], fresh: bool) -> Result<Self, String> {
+        let before = if fresh { Vec::new() } else { look(plan, Some(names))? };
+        Ok(Self { plan, names, before })
     }
 
     /// The second look: drops.csv below `out`, where anything was dropped.
     pub fn tell(&self, out: &Path) -> Result<(), String> {
-        let after = look(self.plan)?;
-        let pairs = self.before.iter().zip(&after).filter(|(old, new)| old.node == new.node);
-        let grown = pairs.flat_map(|(old, new)| {
-            let count = |name| counters::grown(&old.counters, &new.counters, name);
+        let after = look(self.plan, Some(self.names))?;
+        let nothing = Counters::new();
+        let before: HashMap<_, _> = self.before.iter().map(|old| (old.node, &old.counters)).collect();
+        let grown = after.iter().flat_map(|new| {
+            let old = before.get(new.node).copied().unwrap_or(&nothing);
+            let count = |name| counters::grown(old, &new.counters, name);
             self.names.iter().map(move |name| Grown { node: new.node, counter: name, count: count(name) })
         });
         let rows: Vec<_> = grown.filter(|row| row.count > 0).collect();
@@ -67,8 +72,8 @@ impl<'a> Drops<'a> {
     }
 }
 
-/// The counters of those nodes that are there, in the plan's order; a container that has ended has none.
-fn look(plan: &Plan) -> Result<Vec<Node<'_>>, String> {
+/// The counters of these names, or all, of those nodes that are there; a container that has ended has none.
+fn look<'a>(plan: &'a Plan, names: Option<&[String]>) -> Result<Vec<Node<'a>>, String> {
     let home = namespace::own()?;
     let mut found = Vec::new();
     for node in plan.nodes.iter().filter(|node| matches!(node.kind, NodeKind::Host | NodeKind::Router)) {
@@ -76,7 +81,10 @@ fn look(plan: &Plan) -> Result<Vec<Node<'_>>, String> {
         if !path.exists() {
             continue;
         }
-        let read = || counters::read().map_err(|error| format!("{}: its counters: {error}", node.name));
+        let read = || {
+            let read = names.map_or_else(counters::read_all, counters::read);
+            read.map_err(|error| format!("{}: its counters: {error}", node.name))
+        };
         found.push(Node { node: &node.name, counters: namespace::within(&path, &home, read)? });
     }
     Ok(found)
@@ -87,6 +95,6 @@ pub fn tell(mut plan: impl Read, mut out: impl Write) -> Result<(), String> {
     let mut text = Vec::new();
     plan.read_to_end(&mut text).map_err(|error| format!("standard input: {error}"))?;
     let plan = plan::parse(&text, Path::new("standard input"))?;
-    let text = serde_json::to_string(&look(&plan)?).map_err(|error| error.to_string())?;
+    let text = serde_json::to_string(&look(&plan, None)?).map_err(|error| error.to_string())?;
     writeln!(out, "{text}").map_err(|error| error.to_string())
 }

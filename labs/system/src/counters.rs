@@ -3,31 +3,113 @@
 //! interfaces but lo, which has what found no room in the backlog of a CPU too, and `QdiscDropped`, of all queueing disciplines.
 
 use std::collections::HashMap;
-use std::{fs, io};
+use std::fs::File;
+use std::io::{self, Read};
 
 use crate::netlink::{self, attributes, u32_at};
+
+const DEVICES: &str = "DeviceRxDropped";
+const QDISCS: &str = "QdiscDropped";
+/// Of one file: more than the longest is, so that it is read at once. In the virtual clock each call has its price.
+const ROOM: usize = 32 << 10;
 
 /// Counters by name.
 pub type Counters = HashMap<String, u64>;
 
-/// Of the namespace that the calling thread is in.
-pub fn read() -> io::Result<Counters> {
-    let mut found = Counters::new();
-    tables(&fs::read_to_string("/proc/thread-self/net/snmp")?, &mut found);
-    tables(&fs::read_to_string("/proc/thread-self/net/netstat")?, &mut found);
-    // Not there where the kernel has no IPv6.
-    lines(&fs::read_to_string("/proc/thread-self/net/snmp6").unwrap_or_default(), &mut found);
-    found.insert("DeviceRxDropped".into(), received_dropped(&fs::read_to_string("/proc/thread-self/net/dev")?));
-    if let Ok(dropped) = qdiscs_dropped() {
-        found.insert("QdiscDropped".into(), dropped);
-    }
-    Ok(found)
+/// Those of these names, of the namespace that the calling thread is in; only what they are in is read.
+pub fn read(names: &[impl AsRef<str>]) -> io::Result<Counters> {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    Reading { wanted: Some(&names), found: Counters::new(), text: Vec::with_capacity(ROOM) }.all()
+}
+
+/// All of them.
+pub fn read_all() -> io::Result<Counters> {
+    Reading { wanted: None, found: Counters::new(), text: Vec::with_capacity(ROOM) }.all()
 }
 
 /// By how much a counter grew; 0 where it is in neither.
 pub fn grown(before: &Counters, after: &Counters, name: &str) -> u64 {
     let value = |counters: &Counters| counters.get(name).copied().unwrap_or(0);
     value(after).saturating_sub(value(before))
+}
+
+struct Reading<'a> {
+    /// None: all.
+    wanted: Option<&'a [&'a str]>,
+    found: Counters,
+    text: Vec<u8>,
+}
+
+impl Reading<'_> {
+    fn all(mut self) -> io::Result<Counters> {
+        let of = |kinds: [&'static str; 2]| move |name: &str| kinds.iter().any(|kind| name.starts_with(kind));
+        let extended = of(["TcpExt", "IpExt"]);
+        let six = |name: &str| ["Ip6", "Icmp6", "Udp6", "UdpLite6"].iter().any(|kind| name.starts_with(kind));
+        let own = of([DEVICES, QDISCS]);
+        if self.wants(|name| !extended(name) && !six(name) && !own(name)) {
+            self.load("snmp")?;
+            self.tables();
+        }
+        if self.wants(extended) {
+            self.load("netstat")?;
+            self.tables();
+        }
+        // Not there where the kernel has no IPv6.
+        if self.wants(six) && self.load("snmp6").is_ok() {
+            self.lines();
+        }
+        if self.wants(|name| name == DEVICES) {
+            self.load("dev")?;
+            self.found.insert(DEVICES.into(), received_dropped(&String::from_utf8_lossy(&self.text)));
+        }
+        if self.wants(|name| name == QDISCS) {
+            if let Ok(dropped) = qdiscs_dropped() {
+                self.found.insert(QDISCS.into(), dropped);
+            }
+        }
+        Ok(self.found)
+    }
+
+    fn wants(&self, is: impl Fn(&str) -> bool) -> bool {
+        self.wanted.is_none_or(|names| names.iter().any(|name| is(name)))
+    }
+
+    fn load(&mut self, file: &str) -> io::Result<()> {
+        self.text.clear();
+        File::open(format!("/proc/thread-self/net/{file}"))?.read_to_end(&mut self.text).map(drop)
+    }
+
+    fn keep(found: &mut Counters, wanted: Option<&[&str]>, name: [&str; 2], value: &str) {
+        let is = |known: &&str| known.strip_prefix(name[0]) == Some(name[1]);
+        // One of TCP's (MaxConn) is −1.
+        if let (true, Ok(value)) = (wanted.is_none_or(|names| names.iter().any(is)), value.parse()) {
+            found.insert(name.concat(), value);
+        }
+    }
+
+    /// Two lines for each protocol: names, values.
+    fn tables(&mut self) {
+        let text = String::from_utf8_lossy(&self.text);
+        let mut lines = text.lines();
+        while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
+            let (mut names, mut values) = (names.split_whitespace(), values.split_whitespace());
+            let (Some(protocol), Some(_)) = (names.next(), values.next()) else { continue };
+            let protocol = protocol.trim_end_matches(':');
+            for (name, value) in names.zip(values) {
+                Self::keep(&mut self.found, self.wanted, [protocol, name], value);
+            }
+        }
+    }
+
+    /// A name and a value on each line.
+    fn lines(&mut self) {
+        for line in String::from_utf8_lossy(&self.text).lines() {
+            let mut words = line.split_whitespace();
+            if let (Some(name), Some(value)) = (words.next(), words.next()) {
+                Self::keep(&mut self.found, self.wanted, [name, ""], value);
+            }
+        }
+    }
 }
 
 /// The fourth number after each interface's name.
@@ -57,43 +139,26 @@ fn qdiscs_dropped() -> netlink::Result<u64> {
     Ok(dropped)
 }
 
-/// Two lines for each protocol: names, values.
-fn tables(text: &str, found: &mut Counters) {
-    let mut lines = text.lines();
-    while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
-        let (mut names, mut values) = (names.split_whitespace(), values.split_whitespace());
-        let (Some(protocol), Some(_)) = (names.next(), values.next()) else { continue };
-        let protocol = protocol.trim_end_matches(':');
-        for (name, value) in names.zip(values) {
-            // One of TCP's (MaxConn) is −1.
-            if let Ok(value) = value.parse() {
-                found.insert(format!("{protocol}{name}"), value);
-            }
-        }
-    }
-}
-
-/// A name and a value on each line.
-fn lines(text: &str, found: &mut Counters) {
-    for line in text.lines() {
-        let mut words = line.split_whitespace();
-        if let (Some(name), Some(Ok(value))) = (words.next(), words.next().map(str::parse)) {
-            found.insert(name.to_owned(), value);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn read_of(tables: &str, lines: &str, wanted: Option<&[&str]>) -> Counters {
+        let mut reading = Reading { wanted, found: Counters::new(), text: tables.into() };
+        reading.tables();
+        reading.text = lines.into();
+        reading.lines();
+        reading.found
+    }
+
     #[test]
     fn both_forms_are_read() {
-        let mut found = Counters::new();
-        tables("Tcp: MaxConn InErrs\nTcp: -1 4\nUdp: InErrors RcvbufErrors\nUdp: 9 7\nTcpExt:", &mut found);
-        lines("Udp6RcvbufErrors                  \t3\nIp6\n", &mut found);
+        let tables = "Tcp: MaxConn InErrs\nTcp: -1 4\nUdp: InErrors RcvbufErrors\nUdp: 9 7\nTcpExt:";
+        let lines = "Udp6RcvbufErrors                  \t3\nIp6\n";
         let expected = [("TcpInErrs", 4), ("UdpInErrors", 9), ("UdpRcvbufErrors", 7), ("Udp6RcvbufErrors", 3)];
-        assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value)).into());
+        assert_eq!(read_of(tables, lines, None), expected.map(|(name, value)| (name.to_owned(), value)).into());
+        let some = read_of(tables, lines, Some(&["UdpRcvbufErrors", "Udp6RcvbufErrors", "RcvbufErrors"]));
+        assert_eq!(some, [("UdpRcvbufErrors".to_owned(), 7), ("Udp6RcvbufErrors".to_owned(), 3)].into());
     }
 
     #[test]
@@ -105,8 +170,10 @@ mod tests {
 
     #[test]
     fn this_kernel_has_those_of_udp() {
-        let found = read().expect("/proc/net");
-        assert!(found.contains_key("UdpRcvbufErrors") && found.contains_key("TcpExtListenDrops"), "{found:?}");
+        let names = ["UdpRcvbufErrors", "TcpExtListenDrops", "DeviceRxDropped", "QdiscDropped"];
+        let found = read(&names).expect("/proc/net");
+        assert!(names.iter().all(|name| found.contains_key(*name)) && found.len() == names.len(), "{found:?}");
+        assert!(read_all().expect("/proc/net").contains_key("IpInReceives"));
         assert_eq!(grown(&found, &found, "UdpRcvbufErrors"), 0);
         assert_eq!(grown(&Counters::new(), &[("A".to_owned(), 3)].into(), "A"), 3);
     }

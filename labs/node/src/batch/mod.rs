@@ -138,7 +138,7 @@ impl Program {
                 return Ok(true);
             }
         }
-        let drops = (!self.drops.is_empty()).then(|| Drops::watch(plan, &self.drops)).transpose()?;
+        let drops = (!self.drops.is_empty()).then(|| Drops::watch(plan, &self.drops, !around.outlives)).transpose()?;
         let result = self.measure(plan, signals, around, joint);
         // What was dropped is told, also of a run that failed.
         let told = drops.map_or(Ok(()), |drops| drops.tell(around.out));
