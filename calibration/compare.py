@@ -308,7 +308,7 @@ def _throughput(
     ends = late + (0 if link.line.constant else 2 * link.line.spread_ns)
     # So many may be aside at one end of the window and none at the other.
     ends += link.direction.displace_packets * window / packets
-    others = bounds.other_bytes / (packets * framed) + bounds.other_bps / configured
+    others = bounds.other_times * bounds.other_bytes / (packets * framed) + bounds.other_bps / configured
     parts, samples = budget.rate(measured, window, packets, ends_ns=ends, others=others, instrument=judge.instrument)
     tolerance = configured * bounds.rate_share
     allowed: Components = {}

@@ -35,6 +35,7 @@ class Tolerances:
     probability_share: float = 0.5
     other_bytes: int = 0
     other_bps: int = 0
+    other_times: int = 1
 
 
 POLICIES: dict[Policy, Tolerances] = {
@@ -60,6 +61,9 @@ POLICIES: dict[Policy, Tolerances] = {
 # Framed, one way: hellos of OSPFv2 and OSPFv3 each second, 106 and 118 bytes; of IS-IS, 134; BGP's keepalives and what
 # acknowledges them, in both families every 3 s, 438.
 ROUTING_BYTES, ROUTING_BPS = 450, 2_000
+# A queue that a probe has filled drops what routers tell each other too. BGP's TCP sends it again after 0.2 s or more,
+# and after twice that: so often while a rate is measured.
+BGP_TIMES = 4
 
 REASONS = {
     "delay": "p50: 100 µs, or 0.1 % of the delay if that is more, for the two network stacks around the link (4 to "
@@ -78,7 +82,8 @@ REASONS = {
     "bunches); not more than 10 % below it by a "
     "sender whose window filled the pipe, where the queue holds the BDP and nothing is lost on purpose",
     "routing": "what routers tell each other: 450 bytes at once at most, for which a probe's packet may "
-    "have to wait (p99, largest) and which fill the queue, and 2 kbit/s of the rate",
+    "have to wait (p99, largest) and which fill the queue, and 2 kbit/s of the rate; of BGP's, which TCP sends "
+    "again where a full queue drops them, four times as much while a rate is measured",
     "release": "the link's own error, due against actual, free of any network stack: p50 20 µs (10 µs by the strict "
     "policy), which one system call takes in a virtual machine; p99 500 µs; on a CPU of its own it is below 1 µs and "
     "10 µs",
@@ -92,4 +97,5 @@ def beside_routing(bounds: Tolerances, plan: Plan) -> Tolerances:
     """The same where routers talk on the links that are measured; see "routing" in `REASONS`."""
     if plan.routing == "static":
         return bounds
-    return dataclasses.replace(bounds, other_bytes=ROUTING_BYTES, other_bps=ROUTING_BPS)
+    times = BGP_TIMES if plan.routing == "bgp" else 1
+    return dataclasses.replace(bounds, other_bytes=ROUTING_BYTES, other_bps=ROUTING_BPS, other_times=times)

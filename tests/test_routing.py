@@ -142,6 +142,12 @@ metrics: [aggregate goodput]
 """
 
 
+def test_what_bgp_sends_again_through_a_full_queue_is_no_error_of_the_rate(ewan: Ewan, tmp_path: Path) -> None:
+    lab = ("parking-lot", "--rtt", "20ms", "--rate", "11M", "--routing", "bgp", "--runtime", "virtual")
+    done = ewan("lab", *lab, cwd=tmp_path)
+    assert done.returncode == 0 and "outside" not in done.stdout, done.stdout + done.stderr
+
+
 def test_a_scenarios_link_fails_and_comes_back_in_virtual_time(ewan: Ewan, tmp_path: Path) -> None:
     (tmp_path / "fails.scenario.yaml").write_text(SCENARIO)
     done = ewan("run", "fails.scenario.yaml", "--runtime", "virtual", cwd=tmp_path, timeout=300)
