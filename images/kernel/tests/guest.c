@@ -58,6 +58,8 @@ static void sleeps(void)
 	}
 }
 
+static void commands(void);
+
 // How many reads are free, then what each costs.
 static void reads(void)
 {
@@ -111,6 +113,100 @@ static void neighbour(void)
 	}
 	kill(spinner, SIGKILL);
 	waitpid(spinner, NULL, 0);
+}
+
+static void sleep_until(long long at)
+{
+	struct timespec then = { .tv_sec = at / 1000000000, .tv_nsec = at % 1000000000 };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &then, NULL);
+}
+
+static void spin_until(long long at)
+{
+	while (now() < at)
+		;
+}
+
+#define DATAGRAMS 150
+#define PERIOD 100000
+
+// Datagrams at a period over the loopback device, each with the time at which it was sent, that a program receives which looks at
+// the clock three times after each. The program polls when `poll` is set, also before the first one comes; else it sleeps in
+// recv. Its socket has room for about ten of them. The longest lag is not that of the first one, before which programs waited longer.
+static void datagrams(void (*wait_until)(long long), int poll)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), room = 10000, received = 0;
+	long long begin = now() + 10 * PERIOD, end = begin + (DATAGRAMS + 10LL) * PERIOD, lag = 0;
+	struct timeval patience = { .tv_usec = 100000 };
+	pid_t sender;
+
+	commands();
+	bind(fd, (void *)&to, sizeof(to));
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+	sender = fork();
+	if (!sender) {
+		long long message[100];
+
+		for (int i = 0; i < DATAGRAMS; i++) {
+			wait_until(begin + i * (long long)PERIOD);
+			message[0] = now();
+			sendto(fd, message, sizeof(message), 0, (void *)&to, sizeof(to));
+		}
+		_exit(0);
+	}
+	if (!poll)
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	while (now() < end && received < DATAGRAMS) {
+		long long message[100];
+
+		if (recv(fd, message, sizeof(message), poll ? MSG_DONTWAIT : 0) < 0)
+			continue;
+		received++;
+		if (now() - message[0] > lag && received > 1)
+			lag = now() - message[0];
+	}
+	printf("received %d\nlag %lld\n", received, lag);
+	kill(sender, SIGKILL);
+	waitpid(sender, NULL, 0);
+}
+
+static void polling_receiver(void)
+{
+	datagrams(sleep_until, 1);
+}
+
+static void spinning_sender(void)
+{
+	datagrams(spin_until, 0);
+}
+
+static void both_spin(void)
+{
+	datagrams(spin_until, 1);
+}
+
+// Two programs hand each other a byte until 1 ms has passed.
+static void ping_pong(void)
+{
+	int ends[2];
+	long long begin = now(), turns = 0;
+	char byte = 0;
+	pid_t other;
+
+	socketpair(AF_UNIX, SOCK_STREAM, 0, ends);
+	other = fork();
+	if (!other)
+		while (read(ends[1], &byte, 1) == 1)
+			write(ends[1], &byte, 1);
+	while (now() - begin < 1000000) {
+		write(ends[0], &byte, 1);
+		turns += read(ends[0], &byte, 1);
+	}
+	printf("turns %lld\n", turns);
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
 }
 
 // A system call with these values in all registers of floating point; those after it.
@@ -313,6 +409,8 @@ int main(void)
 {
 	static const struct { const char *name; void (*what)(void); } modes[] = {
 		{ "sleeps", sleeps }, { "reads", reads }, { "busy", busy }, { "cycles", cycles }, { "neighbour", neighbour },
+		{ "polling-receiver", polling_receiver }, { "spinning-sender", spinning_sender }, { "both-spin", both_spin },
+		{ "ping-pong", ping_pong },
 		{ "entropy", entropy }, { "facts", facts }, { "commands", commands }, { "datagram", datagram },
 		{ "idle", idle }, { "registers", registers },
 	};

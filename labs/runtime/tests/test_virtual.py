@@ -22,6 +22,7 @@ from labs.plan import Plan
 from labs.runtime import guests, kernel, virtual
 from labs.runtime.base import LabError
 from labs.runtime.program import Command, Preparation, Program
+from labs.runtime.sharing import Share
 from labs.runtime.sweep import sweep
 from labs.runtime.tests.lab import BINARY
 from labs.runtime.virtual import Run, VirtualRuntime
@@ -176,7 +177,7 @@ def test_nodes_and_ordinary_users_have_every_congestion_control(runtime: Virtual
 
 
 def test_nothing_but_results_is_left(runtime: VirtualRuntime, tmp_path: Path) -> None:
-    home, places = Path.home() / ".uml", f"ewan-{os.getpid()}-*"
+    home, places = Path.home() / ".uml", f"{guests.PREFIX}{os.getpid()}-*"
     was = home.exists()
     run = runtime.run(lab(), do(ping(1)), tmp_path / "run")
     results = {"plan.json", "program.json", "commands.json", "links.json", "ended.json", "console.log", "commands"}
@@ -253,6 +254,19 @@ def test_a_program_that_never_waits_is_named(image: Path, tmp_path: Path) -> Non
     assert kernels() == []
 
 
+@pytest.mark.parametrize("direction", [[], ["-R"], ["--bidir"]], ids=["forward", "reverse", "both"])
+def test_programs_that_spin_while_they_pace_cost_nobody_a_datagram(
+    runtime: VirtualRuntime, tmp_path: Path, direction: list[str]
+) -> None:
+    """UDP of iperf3 at a fifth of the link's rate: the links drop nothing, so nothing is lost."""
+    iperf3 = ("iperf3", "-c", "right1", "-u", "-b", "20M", "-l", "1000", "-t", "2", "-J", *direction)
+    program = do(Command("right1", ("iperf3", "-s"), service=True), Command("left1", iperf3, NS_PER_SECOND))
+    run = runtime.run(lab(rtt="20ms"), program, tmp_path / "run")
+    end = orjson.loads(output(run, 2, "left1"))["end"]
+    sums = [end[name] for name in ("sum_received", "sum_received_bidir_reverse") if name in end]
+    assert sums and [(each["lost_packets"], each["packets"] > 4900) for each in sums] == [(0, True)] * len(sums)
+
+
 @pytest.mark.parametrize("name", ["with blank", 'with"quote', "x" * 250])
 def test_paths_that_a_kernel_command_line_cannot_carry_are_refused(
     runtime: VirtualRuntime, tmp_path: Path, name: str
@@ -284,14 +298,17 @@ def test_a_sweep_keeps_all_cores_busy_and_gives_results_in_order(
     runtime: VirtualRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("labs.runtime.sweep.cpu", SimpleNamespace(free=lambda: {0, 1}))
+    # Other tests' runs, which may be at work now, take no places from it.
+    monkeypatch.setattr("labs.runtime.sweep.Share", lambda: Share(Path(os.devnull)))
     plans = [lab(rtt=f"{rtt}ms") for rtt in (10, 20, 30, 40)]
-    most, lock = [0, 0], threading.Lock()
+    most, lock, pairs = [0, 0], threading.Lock(), threading.Barrier(2)
 
     def job(number: int) -> Callable[[threading.Event], float]:
         def run(stop: threading.Event) -> float:
             with lock:
                 most[0] += 1
                 most[1] = max(most)
+            pairs.wait(60)
             found = runtime.run(plans[number], do(ping(1)), tmp_path / str(number), stop)
             with lock:
                 most[0] -= 1
