@@ -27,23 +27,12 @@ from labs.runtime.program import Program
 VARIABLE = "EWAN_WALL"
 """Of the environment: `off` runs the virtual clock without a wall."""
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
-OF_ETC = (
-    *("alternatives", "bash.bashrc", "debian_version", "environment", "ethertypes", "fonts", "frr/vtysh.conf"),
-    *("gai.conf", "group", "host.conf", "hostname", "hosts", "inputrc", "iproute2", "java*", "ld.so.*", "locale.*"),
-    *(
-        "localtime",
-        "lsb-release",
-        "magic",
-        "mime.types",
-        "networks",
-        "nsswitch.conf",
-        "openmpi",
-        "os-release",
-        "passwd",
-    ),
-    *("perl", "pki/ca-trust", "pki/tls/certs", "profile", "profile.d", "protocols", "python*", "resolv.conf"),
-    *("rpc", "services", "shells", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "xattr.conf"),
-)
+_OF_ETC = """
+alternatives bash.bashrc debian_version environment ethertypes fonts frr/vtysh.conf gai.conf group host.conf hostname
+hosts inputrc iproute2 java* ld.so.* locale.* localtime lsb-release magic mime.types networks nsswitch.conf openmpi
+os-release pam.conf pam.d passwd perl pki/ca-trust pki/tls/certs profile profile.d protocols python* resolv.conf rpc
+services shells ssl/certs ssl/openssl.cnf terminfo timezone xattr.conf
+"""
 """What programs look up there. Passwords, keys and the settings of daemons are not among it."""
 BESIDE = ("lib", "lib32", "lib64", "libexec", "pyvenv.cfg")
 """What a program in a directory `bin` takes from beside it."""
@@ -98,7 +87,7 @@ def runs_programs(plan: Plan, program: Program) -> bool:
 
 def visible(plan: Plan, program: Program, folders: Sequence[Path]) -> list[Path]:
     """What is shown of this machine; paths that are not there may be among it."""
-    etc = (path for pattern in OF_ETC for path in sorted(Path("/etc").glob(pattern)))
+    etc = (path for pattern in _OF_ETC.split() for path in sorted(Path("/etc").glob(pattern)))
     shown = list(etc)
     for folder in folders:
         shown += of_folder(folder)

@@ -43,6 +43,7 @@ FAILS_OTHERWISE = (14, 22)
 """EFAULT and EINVAL: the call was made and did not like its arguments."""
 PTRACE_SEIZE = 0x4206
 TIOCSTI = 0x5412
+FS_IOC_SETFLAGS = 0x40086602
 
 
 def attempts(given: dict[str, Any]) -> dict[str, Callable[[], Any]]:
@@ -74,6 +75,15 @@ def attempts(given: dict[str, Any]) -> dict[str, Callable[[], Any]]:
                 if error.errno == 1:
                     raise
 
+    def datagram(address: str) -> None:
+        for sort in (socket.SOCK_DGRAM, socket.SOCK_SEQPACKET):
+            for end in socket.socketpair(socket.AF_UNIX, sort):
+                end.sendto(b"x", address)
+
+    def flags(path: Path) -> None:
+        with path.open("rb") as file:
+            fcntl.ioctl(file, FS_IOC_SETFLAGS, b"\x40\0\0\0\0\0\0\0")
+
     def become_root() -> None:
         os.setuid(0)
         if given["uid"] == 0:
@@ -87,6 +97,14 @@ def attempts(given: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         "write to /tmp": lambda: write(Path("/tmp/ewan-written")),
         "write to what is shown": lambda: write(Path(given["shown"])),
         "write to /dev/shm": lambda: write(Path("/dev/shm/ewan-written")),
+        "change a mode": lambda: Path(given["shown"]).chmod(0o600),
+        "change times": lambda: os.utime(given["shown"]),
+        "change an attribute": lambda: os.setxattr(given["shown"], "user.ewan", b"x"),
+        "change flags": lambda: flags(Path(given["shown"])),
+        "change a device": lambda: Path("/dev/null").chmod(0o666),
+        "empty what is shown": lambda: os.truncate(given["shown"], 0),
+        "empty by reading": lambda: os.close(os.open(given["shown"], os.O_RDONLY | os.O_TRUNC)),
+        "move a process to a CPU": lambda: os.sched_setaffinity(given["pid"], {0}),
         "move out": lambda: made("moved").rename(outside / "moved"),
         "look at a process": lambda: Path(f"/proc/{given['pid']}/environ").read_bytes(),
         "look at the first process": lambda: Path("/proc/1/environ").read_bytes(),
@@ -98,6 +116,7 @@ def attempts(given: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         "reach UDP": lambda: connect(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 53)),
         "reach a socket": lambda: connect(socket.AF_UNIX, socket.SOCK_STREAM, given["socket"]),
         "reach an abstract socket": lambda: connect(socket.AF_UNIX, socket.SOCK_STREAM, "\0" + given["abstract"]),
+        "reach a socket by a datagram": lambda: datagram(given["datagrams"]),
         "ask the kernel's routes": lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0),
         "type into a terminal": type_into_terminal,
         "make a link": lambda: (run / "link").symlink_to("/etc/passwd"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -108,11 +109,14 @@ def test_nothing_gets_out(place: Place, only: str) -> None:
         socket.create_server(("127.0.0.1", 0)) as tcp,
         socket.socket(socket.AF_UNIX) as unix,
         socket.socket(socket.AF_UNIX) as abstract,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as datagrams,
         subprocess.Popen(["sleep", "60"], user=place.uid, group=place.uid) as victim,
     ):
         unix.bind(str(place.directory / "socket"))
         (place.directory / "socket").chmod(0o777)
         unix.listen()
+        datagrams.bind(str(place.directory / "datagrams"))
+        (place.directory / "datagrams").chmod(0o777)
         abstract.bind(f"\0ewan-wall-{os.getpid()}")
         abstract.listen()
         given = {
@@ -124,6 +128,7 @@ def test_nothing_gets_out(place: Place, only: str) -> None:
             "pid": victim.pid,
             "tcp": tcp.getsockname()[1],
             "socket": str(place.directory / "socket"),
+            "datagrams": str(place.directory / "datagrams"),
             "abstract": f"ewan-wall-{os.getpid()}",
             "forks": 0 if only == "landlock" else 2 * PROCESSES,
             "fills": 0 if only == "landlock" else 4 * MEMORY,
@@ -139,6 +144,7 @@ def test_nothing_gets_out(place: Place, only: str) -> None:
             )
         finally:
             victim.kill()
+        assert stat.S_IMODE(shown.stat().st_mode) == 0o644 and os.listxattr(shown) == []
     assert told["worked"] == []
     assert told["shown"] == "data", "what is shown can be read"
     assert told["descriptors"] == []

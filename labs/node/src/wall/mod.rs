@@ -178,7 +178,7 @@ fn first_process(
 fn restrict(request: &Request, inside: bool) -> Result<(), String> {
     limits::set(request, inside)?;
     request.landlock(inside)?;
-    Ok(seccomp::restrict()?)
+    Ok(seccomp::restrict((!inside).then(landlock::version))?)
 }
 
 /// The virtual kernel starts itself again under these conditions, by its name in /proc, which is not shown: fixed

@@ -1,7 +1,7 @@
 //! A filter of system calls, which stays for good: no sockets, no mounts and namespaces, no look at other processes, no
 //! links and devices, no new privileges.
 //!
-//! In: nothing. Out: what is refused ends in EPERM, what a newer kernel may know in ENOSYS. A virtual kernel makes some
+//! In: whether Landlock is the only other wall. Out: what is refused ends in EPERM, what a newer kernel may know in ENOSYS. A virtual kernel makes some
 //! fifty calls; the filter names what is refused all the same, since a kernel of another version makes others. The calls
 //! of its programs do not come here: it takes them before (ptrace).
 
@@ -40,6 +40,9 @@ const SYS_OPEN_TREE_ATTR: i64 = 467;
 const NEVER: &[i64] = &[
     // The network, also by sockets in the file system.
     libc::SYS_socket,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_listen,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     // Links, by which something outside is reached from the run's directory.
@@ -130,6 +133,29 @@ const NEVER: &[i64] = &[
     libc::SYS_vmsplice,
 ];
 
+/// What Landlock has no rights for, of files that are shown and of the user's other processes: mode, owner, times and
+/// CPUs. In namespaces such files are read-only, and such processes have no number.
+const BEYOND_LANDLOCK: &[i64] = &[
+    libc::SYS_chmod,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    SYS_FCHMODAT2,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_utimensat,
+    libc::SYS_futimesat,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    libc::SYS_sched_setaffinity,
+];
+/// Before version 3 of Landlock (Linux 6.2).
+const BEYOND_OLD_LANDLOCK: &[i64] = &[libc::SYS_truncate];
+
 const SET_IDS: u32 = 0o6000;
 const NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
@@ -157,8 +183,10 @@ const WITHOUT: [(i64, u32, u32); 11] = [
 ];
 /// A call that opens: its flags' and its mode's argument. The mode means something only where a file is made.
 const OPENS: [(i64, u32, u32); 2] = [(libc::SYS_open, 1, 2), (libc::SYS_openat, 2, 3)];
-/// What a terminal reads, typed by a program.
-const TERMINALS: [u32; 2] = [0x5412, 0x541C]; // TIOCSTI, TIOCLINUX
+/// What a terminal reads, typed by a program; flags of files, which their owner may set through a descriptor that reads.
+const IOCTLS: [u32; 4] = [0x5412, 0x541C, 0x4008_6602, 0x401C_5820]; // TIOCSTI, TIOCLINUX, FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR
+/// The bits of a socket's type that are not set for streams alone: 1 is a stream. Others send to an address that they name.
+const NO_STREAM: u32 = 6;
 
 fn step(code: u32, k: u32, yes: u8, no: u8) -> sock_filter {
     sock_filter { code: code as u16, jt: yes, jf: no, k }
@@ -185,19 +213,24 @@ fn any_of(bits: u32, yes: u8, no: u8) -> sock_filter {
     step(BPF_JMP | BPF_JSET | BPF_K, bits, yes, no)
 }
 
-fn filter() -> Vec<sock_filter> {
+fn filter(beyond: &[&[i64]]) -> Vec<sock_filter> {
     let mut steps = vec![load(ARCHITECTURE), equal(X86_64, 1, 0), answer(libc::SECCOMP_RET_KILL_PROCESS), load(NUMBER)];
     let mut of = |call: i64, then: &[sock_filter]| {
         steps.push(equal(call as u32, 0, then.len() as u8));
         steps.extend_from_slice(then);
     };
     OFTEN.iter().for_each(|call| of(*call, &[answer(ALLOWED)]));
+    // Before what says when they are allowed.
+    beyond.iter().copied().flatten().for_each(|call| of(*call, &[answer(REFUSED)]));
     for (call, flags, mode) in OPENS {
         let makes = (libc::O_CREAT | libc::O_TMPFILE & !libc::O_DIRECTORY) as u32;
         of(
             call,
             &[
                 argument(flags),
+                any_of(libc::O_TRUNC as u32, 0, 2),
+                any_of(libc::O_ACCMODE as u32, 1, 0),
+                answer(REFUSED),
                 any_of(makes, 0, 2),
                 argument(mode),
                 any_of(SET_IDS, 1, 0),
@@ -209,10 +242,24 @@ fn filter() -> Vec<sock_filter> {
     for (call, number, bits) in WITHOUT {
         of(call, &[argument(number), any_of(bits, 1, 0), answer(ALLOWED), answer(REFUSED)]);
     }
-    let [first, second] = TERMINALS;
-    of(libc::SYS_ioctl, &[argument(1), equal(first, 2, 0), equal(second, 1, 0), answer(ALLOWED), answer(REFUSED)]);
+    let mut ioctl = vec![argument(1)];
+    for (place, number) in IOCTLS.iter().enumerate() {
+        ioctl.push(equal(*number, (IOCTLS.len() - place) as u8, 0));
+    }
+    ioctl.extend([answer(ALLOWED), answer(REFUSED)]);
+    of(libc::SYS_ioctl, &ioctl);
     // A pair is connected to itself alone.
-    of(libc::SYS_socketpair, &[argument(0), equal(libc::AF_UNIX as u32, 0, 1), answer(ALLOWED), answer(REFUSED)]);
+    of(
+        libc::SYS_socketpair,
+        &[
+            argument(0),
+            equal(libc::AF_UNIX as u32, 0, 2),
+            argument(1),
+            any_of(NO_STREAM, 0, 1),
+            answer(REFUSED),
+            answer(ALLOWED),
+        ],
+    );
     OPAQUE.iter().for_each(|call| of(*call, &[answer(NOT_THERE)]));
     NEVER.iter().for_each(|call| of(*call, &[answer(REFUSED)]));
     // X32 is above all of these, too.
@@ -221,10 +268,16 @@ fn filter() -> Vec<sock_filter> {
     steps
 }
 
-/// Restricts this thread, for good. A filter that is not there is an error: without it there is no wall.
-pub fn restrict() -> Result<()> {
+/// Restricts this thread, for good. A filter that is not there is an error: without it there is no wall. `landlock`: its
+/// version, where it is the only other wall.
+pub fn restrict(landlock: Option<usize>) -> Result<()> {
     nix::sys::prctl::set_no_new_privs().attempting(|| "giving up new privileges")?;
-    let mut steps = filter();
+    let beyond: &[&[i64]] = match landlock {
+        None => &[],
+        Some(..3) => &[BEYOND_LANDLOCK, BEYOND_OLD_LANDLOCK],
+        Some(_) => &[BEYOND_LANDLOCK],
+    };
+    let mut steps = filter(beyond);
     let program = sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
     // The guest keeps the processor's predictions: its own secrets are all that it could read by them.
     let flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
@@ -240,13 +293,13 @@ mod tests {
     use super::*;
 
     /// What the filter answers; it has these steps alone.
-    fn run(number: i64, arguments: [u64; 6]) -> u32 {
+    fn run(beyond: &[&[i64]], number: i64, arguments: [u64; 6]) -> u32 {
         let mut data = [0u32; 16];
         (data[0], data[1]) = (number as u32, X86_64);
         for (place, value) in arguments.iter().enumerate() {
             (data[4 + 2 * place], data[5 + 2 * place]) = (*value as u32, (*value >> 32) as u32);
         }
-        let (steps, mut at, mut value) = (filter(), 0, 0);
+        let (steps, mut at, mut value) = (filter(beyond), 0, 0);
         loop {
             let now = &steps[at];
             let jump = |taken: bool| usize::from(if taken { now.jt } else { now.jf });
@@ -266,7 +319,7 @@ mod tests {
     fn refused(number: i64, arguments: &[u64]) -> bool {
         let mut all = [0; 6];
         all[..arguments.len()].copy_from_slice(arguments);
-        run(number, all) != ALLOWED
+        run(&[], number, all) != ALLOWED
     }
 
     #[test]
@@ -274,7 +327,12 @@ mod tests {
         let (read_write, make) = (libc::O_RDWR as u64, (libc::O_RDWR | libc::O_CREAT) as u64);
         for (number, arguments) in [
             (libc::SYS_socket, vec![libc::AF_UNIX as u64]),
-            (libc::SYS_socketpair, vec![libc::AF_INET as u64]),
+            (libc::SYS_socketpair, vec![libc::AF_INET as u64, libc::SOCK_STREAM as u64]),
+            (libc::SYS_socketpair, vec![libc::AF_UNIX as u64, (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64]),
+            (libc::SYS_socketpair, vec![libc::AF_UNIX as u64, libc::SOCK_SEQPACKET as u64]),
+            (libc::SYS_connect, vec![]),
+            (libc::SYS_openat, vec![0, 0, libc::O_TRUNC as u64, 0]),
+            (libc::SYS_ioctl, vec![0, 0x4008_6602]),
             (libc::SYS_clone, vec![libc::CLONE_NEWUSER as u64]),
             (libc::SYS_clone3, vec![]),
             (libc::SYS_openat, vec![0, 0, make, 0o4755]),
@@ -297,11 +355,21 @@ mod tests {
             (libc::SYS_openat, vec![0, 0, read_write | libc::O_DIRECTORY as u64, 0o7777]),
             (libc::SYS_mknod, vec![0, u64::from(libc::S_IFREG) | 0o644]),
             (libc::SYS_chmod, vec![0, 0o755]),
-            (libc::SYS_socketpair, vec![libc::AF_UNIX as u64]),
+            (libc::SYS_socketpair, vec![libc::AF_UNIX as u64, (libc::SOCK_STREAM | libc::SOCK_CLOEXEC) as u64]),
+            (libc::SYS_openat, vec![0, 0, make | libc::O_TRUNC as u64, 0o644]),
             (libc::SYS_prlimit64, vec![0]),
             (libc::SYS_ioctl, vec![0, 0x5401]),
         ] {
             assert!(!refused(number, &arguments), "{number} {arguments:?}");
         }
+    }
+
+    #[test]
+    fn what_landlock_has_no_rights_for_is_refused_where_it_is_the_only_other_wall() {
+        for call in BEYOND_LANDLOCK {
+            assert_eq!(run(&[BEYOND_LANDLOCK], *call, [0; 6]), REFUSED, "{call}");
+        }
+        assert_eq!(run(&[BEYOND_LANDLOCK], libc::SYS_truncate, [0; 6]), ALLOWED);
+        assert_eq!(run(&[], libc::SYS_chmod, [0; 6]), ALLOWED);
     }
 }

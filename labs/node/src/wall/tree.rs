@@ -20,7 +20,9 @@ use super::{limits, Caller, Request};
 /// The tree is made here, where nothing lies that is shown.
 const PLACE: &str = "/sys";
 /// What the virtual kernel mounts on, whether something is shown there or not.
-const PLACES: [&str; 8] = ["/proc", "/sys", "/dev", "/run", "/tmp", "/var", "/etc", "/dev/shm"];
+const PLACES: [&str; 8] = ["/proc", "/sys", "/dev", "/run", "/tmp", "/var/tmp", "/etc", "/dev/shm"];
+/// Older names of places, by which programs know them: FRRouting's sockets lie in /var/run/frr.
+const OLDER_NAMES: [(&str, &str); 2] = [("/var/run", "/run"), ("/var/lock", "/run/lock")];
 pub const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 /// The virtual kernel takes the processor's features from there.
 pub const FILES: [&str; 1] = ["/proc/cpuinfo"];
@@ -81,6 +83,9 @@ fn make(request: &Request) -> Result<()> {
     for place in PLACES {
         tree.directory(Path::new(place))?;
     }
+    for (name, place) in OLDER_NAMES {
+        symlink(place, tree.at(Path::new(name))).attempting(|| format!("making {name}"))?;
+    }
     let mut reads: Vec<&Path> = request.reads.iter().map(PathBuf::as_path).collect();
     reads.sort_by_key(|path| path.components().count());
     for path in reads {
@@ -95,8 +100,11 @@ fn make(request: &Request) -> Result<()> {
     }
     set(Path::new(PLACE), libc::AT_RECURSIVE as u32, READ_ONLY | NO_SETUID | NO_DEVICES, 0)?;
     for path in DEVICES.iter().chain(&FILES).map(Path::new) {
-        // A device that is not there is not shown.
-        let _ = tree.bind(path);
+        // A device that is not there is not shown. What is written to one goes to the device also where its mount, and so
+        // its mode, owner and times, is read-only.
+        if tree.bind(path).is_ok() {
+            set(&tree.at(path), 0, READ_ONLY | NO_SETUID | NO_EXECUTION, 0)?;
+        }
     }
     for path in &request.writes {
         tree.bind(path)?;
