@@ -205,8 +205,9 @@ impl Spinner {
         let (begun, deadline) = (self.clock.now(), self.seen + ns);
         let over = self.sleeper.sleep(deadline.saturating_sub(begun));
         self.seen = self.clock.now();
-        if over {
-            let late = self.seen.saturating_sub(deadline);
+        // A frame that lies in a ring should have woken it when it came.
+        let should = if over { Some(deadline) } else { self.earliest_stamp().map(|stamp| stamp.max(begun)) };
+        if let Some(late) = should.map(|at| self.seen.saturating_sub(at)) {
             self.sleeper.woke_late(late);
             if late > wake_up.ns() {
                 // It was to be awake before the next event: somebody else had its CPU.
@@ -220,6 +221,11 @@ impl Spinner {
         self.shared.naps.record(self.seen - begun);
         self.shared.wake_up_ns.store(self.sleeper.wake_up.ns(), Relaxed);
         true
+    }
+
+    /// When the first of the frames came that lie in the rings.
+    fn earliest_stamp(&mut self) -> Option<Nanos> {
+        self.ports.iter_mut().filter_map(|port| port.next_stamp(&self.clock)).min()
     }
 
     /// Looks at all ports and sends what is due; how many frames moved.
