@@ -6,6 +6,7 @@ In: a command line, the run's directory and its lock. Out: the process, what it 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import select
 import shutil
@@ -20,20 +21,61 @@ from labs.runtime import sessions
 from labs.runtime.base import LabError
 
 SHARED_MEMORY = Path("/dev/shm")
+PREFIX = "ewan-memory-"
 KIB = 1 << 10
 
 
 @contextlib.contextmanager
-def memory_place() -> Iterator[Path]:
-    """A directory for the file that is the guest's memory: nothing else of /dev/shm is shown to it."""
+def memory_place(shared: Path = SHARED_MEMORY) -> Iterator[Path]:
+    """A directory for the file that is the guest's memory: nothing else of /dev/shm is shown to it.
+
+    It is locked as long as it is used: a command that was killed leaves it, and the next one removes it.
+    """
     try:
-        place = Path(tempfile.mkdtemp(prefix=f"ewan-{os.getpid()}-", dir=SHARED_MEMORY))
+        for left in shared.glob(f"{PREFIX}*"):
+            if (descriptor := _locked(left)) is not None:
+                shutil.rmtree(left, ignore_errors=True)
+                os.close(descriptor)
+        descriptor = None
+        while descriptor is None:  # another command may take it for one that was left, before it is locked
+            place = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=shared))
+            descriptor = _locked(place)
     except OSError as error:
-        raise LabError(f"{SHARED_MEMORY}: {error.strerror}: the virtual clock needs room there") from None
+        raise LabError(f"{shared}: {error.strerror}: the virtual clock needs room there") from None
     try:
         yield place
     finally:
         shutil.rmtree(place, ignore_errors=True)
+        os.close(descriptor)
+
+
+def _locked(directory: Path) -> int | None:
+    """A descriptor that locks a directory; None where somebody else does, where it is somebody else's, or gone."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_uid == os.geteuid() and os.path.samestat(os.fstat(descriptor), directory.lstat()):
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
+
+
+@contextlib.contextmanager
+def _on_cpus(cpus: set[int]) -> Iterator[None]:
+    """What this thread starts runs on these CPUs from its first instruction on; without the right to say so, on all."""
+    before = os.sched_getaffinity(0)
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, before)
 
 
 @contextlib.contextmanager
@@ -50,7 +92,7 @@ def guest(
         "HOME": str(directory),
         "TMPDIR": str(memory_in),
     }
-    with (directory / "console.log").open("wb") as console:
+    with (directory / "console.log").open("wb") as console, _on_cpus(cpus):
         guest = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -61,16 +103,15 @@ def guest(
             start_new_session=True,
             pass_fds=(lock,),
         )
-        with contextlib.suppress(OSError):  # it is ours to say where; without the right, or its end, as it is
-            os.sched_setaffinity(guest.pid, cpus)
-        try:
-            yield guest
-        finally:
-            guest.kill()
-            for pid in sessions.members(guest.pid):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            guest.wait()
+    try:
+        yield guest
+    finally:
+        others = sessions.members(guest.pid)  # as long as they can be found by who began them
+        guest.kill()
+        for pid in others:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        guest.wait()
 
 
 def usage(guest: subprocess.Popen[bytes], patience_s: float) -> struct_rusage | None:

@@ -1,4 +1,4 @@
-"""The processes of a session, such as a virtual kernel's with the programs in it.
+"""The processes that one began: those of its session and its descendants, such as a virtual kernel with the programs in it.
 
 In: the process that began the session. Out: the others; all of them on other CPUs; the CPU time that they had.
 """
@@ -15,29 +15,30 @@ from labs.units import NS_PER_SECOND
 
 
 def members(leader: int) -> list[int]:
-    """Processes of the session that `leader` began; its number is nobody else's while one of them is there."""
-    found = []
+    """Processes of the session that `leader` began, whose number is nobody else's while one of them is there, and its
+    descendants: behind the wall the virtual kernel begins a session of its own."""
+    found = set()
     for pid in psutil.pids():
         with contextlib.suppress(OSError):
-            if pid != leader and os.getsid(pid) == leader:
-                found.append(pid)
-    return found
+            if os.getsid(pid) == leader:
+                found.add(pid)
+    with contextlib.suppress(psutil.Error):
+        found |= {each.pid for each in psutil.Process(leader).children(recursive=True)}
+    return sorted(found - {leader})
 
 
 def cpu_ns(leader: int) -> int:
-    """CPU time that the processes of a session have had, with those of the first one's children that have ended."""
+    """CPU time that these processes have had, with that of their children that have ended."""
     had_s = 0.0
     for pid in (leader, *members(leader)):
         with contextlib.suppress(psutil.Error):
             times = psutil.Process(pid).cpu_times()
-            had_s += times.user + times.system
-            if pid == leader:
-                had_s += times.children_user + times.children_system
+            had_s += times.user + times.system + times.children_user + times.children_system
     return round(had_s * NS_PER_SECOND)
 
 
 def move(leader: int, cpus: set[int]) -> None:
-    """Moves all threads of a session's processes; what ends meanwhile, and what may not be moved, stays."""
+    """Moves all threads of these processes; what ends meanwhile, and what may not be moved, stays."""
     for pid in (leader, *members(leader)):
         with contextlib.suppress(OSError):
             for task in Path(f"/proc/{pid}/task").iterdir():
