@@ -16,11 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, NamedTuple
 
-from tests.tiers import ALONE, BESIDE, TIERS
+from tests.tiers import ALONE, BESIDE, TIERS, files_with
 
 CARGO = ["cargo", "test", "--profile", "checked", "--locked", "--quiet"]
 """Optimised as the product is, with checks of overflows and debug assertions."""
@@ -47,9 +47,10 @@ def cargo(name: str, *options: str) -> TestingStage:
     return TestingStage(name, command, [*command, "--", "--test-threads=1"], failed=101)
 
 
-def pytest(name: str, marks: str, *options: str) -> TestingStage:
+def pytest(name: str, marks: str, *options: str, files: Sequence[str] = ()) -> TestingStage:
+    """`files`: those that have tests with these marks; every process that runs tests imports all of its files."""
     command = [sys.executable, "-m", "pytest", "-m", marks, "-o", f"cache_dir=.pytest_cache/{name.replace(' ', '-')}"]
-    return TestingStage(name, [*command, *options], [*command, "--last-failed"], failed=1)
+    return TestingStage(name, [*command, *options, *files], [*command, "--last-failed", *files], failed=1)
 
 
 def shared(stage: TestingStage) -> TestingStage:
@@ -92,9 +93,9 @@ def stages(what: str) -> list[list[TestingStage]]:
             [cargo("Rust")],
             [
                 nice(pytest("side by side", f"not ({beside} or {alone})", *some_more)),
-                shared(pytest("beside", beside, *lanes)),
+                shared(pytest("beside", beside, *lanes, files=files_with(BESIDE))),
             ],
-            [pytest("alone", alone)],
+            [pytest("alone", alone, files=files_with(ALONE))],
         ],
         "aarch64": [[emulated(cargo("Rust on arm64, emulated", "--workspace", "--target", ARM, *PURE_CRATES))]],
     }[what]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from itertools import chain, combinations
+from pathlib import Path
+from types import SimpleNamespace
 from typing import IO
 
 import pytest
@@ -81,6 +83,25 @@ def test_every_test_is_in_one_stage_whatever_its_marks(what: str, marks: tuple[s
     assert sum(eval(expression, {}, held) for expression in chosen) == (1 if what == "all" or not marks else 0)
 
 
-def test_no_stage_names_tests() -> None:
+def test_a_stage_imports_the_files_that_have_its_tests(tmp_path: Path) -> None:
+    (tmp_path / "labs/tests").mkdir(parents=True)
+    (tmp_path / "labs/tests/test_one.py").write_text("pytestmark = pytest.mark.live")
+    (tmp_path / "labs/tests/test_other.py").write_text("pytestmark = pytest.mark.virtual")
+    assert tiers.files_with(["live", "containers"], tmp_path) == ["labs/tests/test_one.py"]
     for stage in chain(*run.stages("all")):
-        assert not [word for word in stage.command if "tests/" in word]
+        assert [word for word in stage.command if "tests/" in word] == {
+            "beside": tiers.files_with(tiers.BESIDE),
+            "alone": tiers.files_with(tiers.ALONE),
+        }.get(stage.name, [])
+
+
+def test_a_mark_that_no_stage_would_find_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "test_hidden.py"
+    file.write_text("pytestmark = getattr(pytest.mark, NAME)")
+    marks = [SimpleNamespace(name="live")]
+    item = SimpleNamespace(path=file, nodeid="test_hidden.py::test", iter_markers=lambda: marks, user_properties=[])
+    with pytest.raises(pytest.UsageError, match=r"test_hidden\.py::test: write mark\.live in its own file"):
+        tiers.Durations().pytest_itemcollected(item)  # type: ignore[arg-type]
+    file.write_text("pytestmark = pytest.mark.live")
+    tiers.Durations().pytest_itemcollected(item)  # type: ignore[arg-type]
+    assert item.user_properties == [(tiers.TIER, "live")]

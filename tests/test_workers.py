@@ -26,7 +26,7 @@ from tests.conftest import ROOT
 from tests.experiments import document, only, statuses, written
 
 LENGTH = "20s"
-KERNEL = "exe"
+KERNEL = "linux"
 """The name of a virtual kernel's process."""
 WORKER = "spawn_main"
 """In the command of Dask's worker on this machine."""
@@ -97,9 +97,11 @@ def guests(of: int) -> Iterator[tuple[psutil.Process, psutil.Process]]:
     """Virtual kernels that workers of a process run, each with its worker."""
     for process in psutil.Process(of).children(recursive=True):
         try:
-            parent = process.parent()
-            if parent is not None and process.name() == KERNEL and WORKER in " ".join(parent.cmdline()):
-                yield process, parent
+            if process.name() == KERNEL:
+                # Between them are the first process of its namespaces and who waits for that one.
+                above = (each for each in process.parents() if WORKER in " ".join(each.cmdline()))
+                if (worker := next(above, None)) is not None:
+                    yield process, worker
         except psutil.NoSuchProcess:
             continue
 

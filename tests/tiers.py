@@ -6,14 +6,18 @@ long they took together.
 
 from __future__ import annotations
 
+import functools
 import signal
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+ROOT = Path(__file__).parent.parent
 TIERS = ("untimed", "containers", "live", "machines", "virtual", "torture")
 """The marks. A test with several belongs to the first one; a test without any is pure: no lab, and quick."""
 PURE = "pure"
@@ -24,6 +28,18 @@ BESIDE = ("untimed", "machines")
 tests that wait for no clock, and before them when it comes to CPU time."""
 ALONE = ("containers", "live")
 """Their timing is this machine's: such tests run one after the other, with nothing beside them."""
+
+
+def has_mark(file: Path, mark: str) -> bool:
+    """Whether the text of a file gives a mark to tests."""
+    return f"mark.{mark}" in file.read_text()
+
+
+def files_with(marks: Iterable[str], root: Path = ROOT) -> list[str]:
+    """The files that give one of these marks to a test, below the directories of tests."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    files = sorted(file for directory in settings["testpaths"] for file in (root / directory).rglob("test_*.py"))
+    return [str(file.relative_to(root)) for file in files if any(has_mark(file, mark) for mark in marks)]
 
 
 def tier_of(marks: Iterable[str]) -> str:
@@ -38,9 +54,13 @@ class Durations:
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
         self.tests: dict[str, set[str]] = defaultdict(set)
+        self.mark_is_written = functools.cache(has_mark)
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
-        item.user_properties.append((TIER, tier_of(mark.name for mark in item.iter_markers())))
+        tier = tier_of(mark.name for mark in item.iter_markers())
+        if tier != PURE and not self.mark_is_written(item.path, tier):
+            raise pytest.UsageError(f"{item.nodeid}: write mark.{tier} in its own file, by which its stage finds it")
+        item.user_properties.append((TIER, tier))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         tier = str(dict(report.user_properties)[TIER])

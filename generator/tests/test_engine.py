@@ -21,7 +21,7 @@ from labs.runtime import occupied as occupied_module
 from labs.runtime.base import LabError
 from labs.runtime.occupied import occupied
 from labs.runtime.program import Command, DisturbanceWatch, Event, Preparation, Program
-from labs.runtime.virtual import VirtualRuntime
+from labs.runtime.virtual import VirtualRuntime, root_of
 from labs.stages import Change
 
 
@@ -78,10 +78,11 @@ def test_tables_that_the_document_does_not_record_are_made_again(tmp_path: Path)
 
 def test_what_a_killed_command_left_of_a_virtual_lab_is_replaced(tmp_path: Path) -> None:
     (first, _) = jobs()
-    (tmp_path / "root/proc").mkdir(parents=True)
-    (tmp_path / "uml").mkdir()
+    root, uml = root_of(tmp_path), tmp_path / "uml"
+    (root / "proc").mkdir(parents=True)
+    uml.mkdir()
     assert not VirtualRuntime().run(first.plan, first.program, tmp_path).interrupted
-    assert not (tmp_path / "root").exists() and not (tmp_path / "uml").exists()
+    assert not root.exists() and not uml.exists()
 
 
 def test_a_directory_is_for_one_virtual_lab_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,7 +165,7 @@ def test_a_store_that_takes_nothing_is_said_once(
     else:
         subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
     assert begun(tmp_path / "second", disk / "store", TEXT.replace("seeds: 2", "seeds: 3")) == 0
-    said = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
+    said = [line for line in capsys.readouterr().err.splitlines() if "warning" in line and "store" in line]
     why = "No space left on device" if how == "full" else "Read-only file system"
     assert said == [
         f"warning: {disk / 'store'}: {why}: nothing more is put into the store; results stay in the experiment"

@@ -36,7 +36,7 @@ ENDS_S = 2.0
 LONGEST = 4 << 20
 """Bytes of an answer."""
 MOST_SHOWN = 200
-KEPT = ("PATH", "LANG", "LC_ALL", "SSH_AUTH_SOCK")
+KEPT = ("PATH", "LANG", "LC_ALL", "SSH_AUTH_SOCK", "EWAN_SCHED")
 """Of our environment, what a driver gets."""
 
 Fault = Literal["silent", "ended", "nonsense", "refused", "missing"]

@@ -18,6 +18,7 @@ from labs.plan import Containers, End, Interface, Neighbour, Node, Plan, Route, 
 from labs.record.tables import TABLES
 from labs.runtime.binary import BUILT
 from labs.runtime.progress import reading
+from labs.runtime.state import LOCK
 from labs.stages import Egress, Fifo, Tbf
 
 BINARY = Path(os.environ.get("EWAN_NODE") or BUILT).resolve()
@@ -112,9 +113,10 @@ def own_state(purpose: str) -> Iterator[Path]:
     root = Path(f"/run/ewan-test-{purpose}-{os.getpid()}")
     before = links_of_host()
     yield root
-    for directory in root.glob("*"):
+    for directory in root.glob("[!.]*"):
         run(str(BINARY), "down", "--state", str(directory))
     if root.exists():
+        (root / LOCK).unlink(missing_ok=True)
         root.rmdir()
     assert links_of_host() == before
 
