@@ -1,4 +1,4 @@
-"""The processes that one began: those of its session and its descendants, such as a virtual kernel with the programs in it.
+"""The processes that one began: those of its session and its descendants, such as a virtual kernel and its programs.
 
 In: the process that began the session. Out: the others; all of them on other CPUs; the CPU time that they had.
 """

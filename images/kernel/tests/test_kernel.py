@@ -129,7 +129,10 @@ def test_a_spinning_neighbour_costs_nobody_else_a_nanosecond(machine: Machine) -
     assert [line for line in lines if line.startswith("late")] == ["late 0"] * 20
 
 
-@pytest.mark.parametrize(("mode", "lag_ns"), [("polling-receiver", 1), ("spinning-sender", 12_500), ("both-spin", 25_000)])
+LAGS_NS = {"polling-receiver": 1, "spinning-sender": 12_500, "both-spin": 25_000}
+
+
+@pytest.mark.parametrize(("mode", "lag_ns"), LAGS_NS.items())
 def test_programs_that_spin_lose_no_datagram(machine: Machine, mode: str, lag_ns: int) -> None:
     """One comes each 100 us. A spinner's waiting ends late by 1/16 of what it waited for, and it pays for the call that
     shows it the end, too; who else runs is not late, and no socket overflows."""
