@@ -55,7 +55,8 @@ def pytest(name: str, marks: str, *options: str, files: Sequence[str] = ()) -> T
 
 def shared(stage: TestingStage) -> TestingStage:
     """The same, with links that leave their CPU to others when they are idle."""
-    return stage._replace(command=["env", "EWAN_SCHED=shared", *stage.command])
+    words = ["env", "EWAN_SCHED=shared"]
+    return stage._replace(command=[*words, *stage.command], again=[*words, *stage.again])
 
 
 def emulated(stage: TestingStage) -> TestingStage:
