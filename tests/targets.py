@@ -19,6 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 INTERRUPTED = 130
+PLACE = "ewan-targets-"
+"""What the clone's directory begins with. It has no blank: the virtual kernel refuses a path with one."""
 LAB = "TOPO=dumbbell RTT=20 RATE=100M NAME=weekly"
 SCENARIO = "SCENARIO=parallel-streams SCALE=quick RUNTIME=virtual"
 NEWEST = 'RUN="$(ls -d results/parallel-streams* | head -n 1)"'
@@ -46,8 +48,8 @@ class TargetCall:
 CALLS = (
     TargetCall("help"),
     TargetCall("setup"),
-    TargetCall("install", "PREFIX=$PWD/out/prefix"),
-    TargetCall("uninstall", "PREFIX=$PWD/out/prefix", needs=("install",)),
+    TargetCall("install", 'PREFIX="$PWD/out/prefix"'),
+    TargetCall("uninstall", 'PREFIX="$PWD/out/prefix"', needs=("install",)),
     TargetCall("doctor"),
     TargetCall("lint"),
     TargetCall("check"),
@@ -142,7 +144,7 @@ def main(names: Iterable[str]) -> int:
         )
         return 2
     failed = 0
-    with tempfile.TemporaryDirectory(prefix="ewan targets ") as place:
+    with tempfile.TemporaryDirectory(prefix=PLACE) as place:
         clone = Path(place) / "clone"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
         for call in calls:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.targets import CALLS, ROOT, chosen, main
+from tests.targets import CALLS, PLACE, ROOT, chosen, main
 
 
 def test_every_target_that_make_help_lists_is_called() -> None:
@@ -24,3 +24,12 @@ def test_an_unknown_target_is_refused_in_one_line(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().err.splitlines() == [
         "tests.targets: labb: the Makefile has no such target: make help lists them"
     ]
+
+
+def test_the_clone_is_where_the_virtual_kernel_may_be_started() -> None:
+    assert not re.search(r"\s", PLACE)
+
+
+def test_the_archive_of_the_list_is_trusted_before_it_is_run_again() -> None:
+    (call,) = (call for call in CALLS if call.target == "rerun")
+    assert "--trust" in call.command
