@@ -1,14 +1,16 @@
 """Where words stand in a picture so that nothing lies on them. Pure geometry, in pixels.
 
 Comes in: points of nodes, lines between them, words in lines. Goes out: a box for each label, and whether all of them
-found a place of their own. Widths of words are those of a wide font, so that a narrower one fits too.
+found a place of their own. Widths of words are those of a wide font, so that a narrower one fits too. What lies near a
+box is looked up by squares of the plane, so that a label costs the same in a picture of a thousand hosts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from labs.render.places import Point
 
@@ -22,7 +24,13 @@ _ALONG = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.82, 0.9)
 _AWAY = (0.0, 4.0, 9.0, 16.0)
 """How much further from its node a name may stand."""
 
+SQUARE = 64.0
+"""The side of a square of the plane, where lines are not so long that each would go through very many of them."""
+SQUARES_OF_A_LINE = 8
+"""On average, at most."""
+
 Line = tuple[Point, Point]
+Square = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +74,24 @@ class Box:
         return enter < leave
 
 
-@dataclass(slots=True)
 class Labels:
-    """What is drawn already: `lines` and `taken` boxes. `crowded`: labels that found no place of their own."""
+    """What is drawn already: `lines`, and the boxes `taken`. `upon`: words may stand on their own line, where there is
+    no room beside it. `crowded`: labels that found no place of their own."""
 
-    lines: Sequence[Line]
-    upon: bool = False
-    """Words may stand on their own line, where there is no room beside it."""
-    taken: list[Box] = field(default_factory=list)
-    crowded: int = 0
+    def __init__(self, lines: Iterable[Line], upon: bool = False, taken: Iterable[Box] = ()) -> None:
+        self._upon = upon
+        self.crowded = 0
+        self.taken: list[Box] = []
+        lines = list(lines)
+        length = sum(math.dist(*line) for line in lines) / max(len(lines), 1)
+        self._side = max(SQUARE, length / SQUARES_OF_A_LINE)
+        self._lines: defaultdict[Square, list[Line]] = defaultdict(list)
+        self._near: defaultdict[Square, list[Box]] = defaultdict(list)
+        for line in lines:
+            for square in _squares_of_line(line, self._side):
+                self._lines[square].append(line)
+        for box in taken:
+            self._take(box)
 
     def at_node(self, point: Point, radius: float, name: str) -> Box:
         """A node's name: below it, or above, or beside."""
@@ -89,19 +106,53 @@ class Labels:
 
     def at_line(self, line: Line, words: Sequence[str]) -> Box:
         """A link's words: beside its line, or on it."""
-        return self._first(list(_along(line, *_size(words), self.upon)), [line])
+        return self._first(list(_along(line, *_size(words), self._upon)), [line])
 
     def _first(self, boxes: Sequence[Box], own: Sequence[Line]) -> Box:
         """The first one with nothing in it; on its `own` line where it is meant to be there."""
         for box in boxes:
-            others = (line for line in self.lines if line not in own)
-            if not any(map(box.meets, self.taken)) and not any(map(box.crossed, others)):
+            if self._is_free(box, own):
                 break
         else:
             box = boxes[0]
             self.crowded += 1
-        self.taken.append(box)
+        self._take(box)
         return box
+
+    def _is_free(self, box: Box, own: Sequence[Line]) -> bool:
+        for square in _squares_of_box(box, SQUARE):
+            if any(map(box.meets, self._near.get(square, ()))):
+                return False
+        for square in _squares_of_box(box, self._side):
+            if any(box.crossed(line) for line in self._lines.get(square, ()) if line not in own):
+                return False
+        return True
+
+    def _take(self, box: Box) -> None:
+        self.taken.append(box)
+        for square in _squares_of_box(box, SQUARE):
+            self._near[square].append(box)
+
+
+def _squares_of_box(box: Box, side: float) -> Iterator[Square]:
+    """All squares that a box and the gap around it reach into."""
+    columns = _squares(box.left - GAP, box.left + box.width + GAP, side)
+    rows = _squares(box.top - GAP, box.top + box.height + GAP, side)
+    return ((column, row) for column in columns for row in rows)
+
+
+def _squares_of_line(line: Line, side: float) -> Iterator[Square]:
+    """All squares that a line goes through, and those that it comes close to."""
+    (x1, y1), (x2, y2) = sorted(line)
+    for column in _squares(x1, x2, side):
+        least, most = max(x1, column * side), min(x2, (column + 1) * side)
+        ends = [y1, y2] if x1 == x2 else [y1 + (x - x1) / (x2 - x1) * (y2 - y1) for x in (least, most)]
+        for row in _squares(min(ends) - GAP, max(ends) + GAP, side):
+            yield column, row
+
+
+def _squares(least: float, most: float, side: float) -> range:
+    return range(math.floor(least / side), math.floor(most / side) + 1)
 
 
 def _size(words: Sequence[str]) -> tuple[float, float]:

@@ -83,7 +83,8 @@ def picture(plan: Plan, machine_of: Mapping[str, str] = MappingProxyType({})) ->
     for growth in range(MOST_GROWTHS):
         at = {name: (x * scale, y * scale) for name, (x, y) in natural.items()}
         ground = GROUND if machine_of else 0.0
-        labels, names, told = _labelled(plan, edges, at, words, growth >= BESIDE_ALONE, ground)
+        last = growth == MOST_GROWTHS - 1
+        labels, names, told = _labelled(plan, edges, at, words, growth >= BESIDE_ALONE, ground, last)
         if not labels.crowded:
             break
         scale *= GROWTH
@@ -99,16 +100,31 @@ def bottlenecks(plan: Plan) -> dict[str, int]:
 
 
 def _labelled(
-    plan: Plan, edges: Sequence[Edge], at: dict[str, Point], words: dict[str, list[str]], upon: bool, ground: float
+    plan: Plan,
+    edges: Sequence[Edge],
+    at: dict[str, Point],
+    words: dict[str, list[str]],
+    upon: bool,
+    ground: float,
+    whole: bool,
 ) -> tuple[Labels, dict[str, Box], dict[str, Box]]:
-    """Boxes for the names of nodes, and for the words of links."""
-    labels = Labels([(at[edge.a], at[edge.b]) for edge in edges], upon)
+    """Boxes for the names of nodes, and for the words of links. Where they are not wanted `whole`, it ends at the first
+    one that finds no place."""
     shown = [node for node in plan.nodes if node.kind != "emulator"]
-    labels.taken += [Box(*at[node.name], 2 * SIZES[node.kind], 2 * SIZES[node.kind]) for node in shown]
+    nodes = [Box(*at[node.name], 2 * SIZES[node.kind], 2 * SIZES[node.kind]) for node in shown]
+    labels = Labels([(at[edge.a], at[edge.b]) for edge in edges], upon, nodes)
     named = [node for node in shown if words or node.kind == "router"]
-    names = {node.name: labels.at_node(at[node.name], SIZES[node.kind] + ground, node.name) for node in named}
+    names: dict[str, Box] = {}
+    for node in named:
+        names[node.name] = labels.at_node(at[node.name], SIZES[node.kind] + ground, node.name)
+        if labels.crowded and not whole:
+            return labels, names, {}
     told = {edge.name: edge for edge in edges if words.get(edge.name)}
-    boxes = {name: labels.at_line((at[edge.a], at[edge.b]), words[name]) for name, edge in told.items()}
+    boxes: dict[str, Box] = {}
+    for name, edge in told.items():
+        boxes[name] = labels.at_line((at[edge.a], at[edge.b]), words[name])
+        if labels.crowded and not whole:
+            break
     return labels, names, boxes
 
 

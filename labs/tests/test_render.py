@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -18,6 +19,17 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def compiled(template: str, **overrides: str) -> Plan:
     return compile(from_template(template, overrides), HOST)
+
+
+def test_a_picture_of_many_hosts_is_drawn_in_time_that_grows_with_their_number() -> None:
+    def took_s(pairs: int) -> float:
+        plan = compiled("dumbbell", pairs=str(pairs))
+        begun = time.process_time()
+        svg.picture(plan)
+        return time.process_time() - begun
+
+    few, many = min(took_s(60) for _ in range(3)), took_s(480)
+    assert many < 8 * 3 * few + 0.5, f"{many:.2f} s for 480 pairs, {few:.2f} s for 60"
 
 
 @pytest.mark.parametrize("kind", [kind for kind in Topology.words() if kind != "graph"])
