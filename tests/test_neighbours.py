@@ -183,8 +183,9 @@ def test_only_its_user_and_root_reach_a_simulated_box() -> None:
         os.umask(before)
 
 
-BIND = """held = socket.socket(socket.AF_UNIX)
-held.bind("\\0" + sys.argv[1])
+BIND = """held = [socket.socket(socket.AF_UNIX) for _ in sys.argv[1:]]
+for each, name in zip(held, sys.argv[1:]):
+    each.bind("\\0" + name)
 print("bound", flush=True)
 sys.stdin.read()
 """
@@ -209,6 +210,43 @@ def test_a_name_of_ours_that_a_stranger_bound_takes_no_place_of_ours() -> None:
         assert len([each for each in found if each == sharing.Seen("run", os.getuid(), 0, 1)]) >= 1
         assert len(sharing.seen(f"0: @{names[0]}\n", owners)) == 0
         stranger.kill()
+
+
+@contextmanager
+def bound_by_a_stranger(*names: str) -> Iterator[None]:
+    command = [sys.executable, "-c", f"{become(STRANGER)}\n{BIND}", *names]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as stranger:
+        assert stranger.stdout is not None and stranger.stdout.readline() == b"bound\n"
+        try:
+            yield
+        finally:
+            stranger.kill()
+
+
+def reserve_two_of_two(monkeypatch: pytest.MonkeyPatch, first: int) -> list[set[int]]:
+    """CPUs of two runs where there are two, whose numbers no machine has."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {first, first + 1})
+    monkeypatch.setattr(cpu, "spinning", set)
+    cpu._looked.cache_clear()
+    with cpu.reserved() as one, cpu.reserved() as other:
+        return [one.cpus, other.cpus]
+
+
+def test_a_stranger_takes_no_cpu_from_runs_by_names_like_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = 4_000_020
+    names = [f"ewan-virtual-cpu-{os.getuid()}-{number}-{turn}" for number in (first, first + 1) for turn in range(3)]
+    with bound_by_a_stranger(*names):
+        assert reserve_two_of_two(monkeypatch, first) == [{first}, {first + 1}]
+
+
+def test_a_strangers_runs_are_left_alone_while_there_is_another_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = 4_000_030
+    with bound_by_a_stranger(f"ewan-virtual-cpu-{STRANGER}-{first}-0"):
+        assert reserve_two_of_two(monkeypatch, first) == [{first + 1}, {first}]
+        with cpu.reserved() as alone, cpu.reserved() as beside:
+            assert (alone.moved(), beside.moved()) == (None, None)
+            alone.release()
+            assert beside.moved() == {first + 1}, "a CPU without anybody's runs has become free"
 
 
 def test_a_stranger_cannot_lock_the_directory_of_all_labs() -> None:

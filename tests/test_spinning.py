@@ -39,7 +39,7 @@ def test_a_virtual_lab_is_not_starved_by_a_live_one(ewan: Ewan, tmp_path: Path, 
         with ExitStack() as stack:
             for number in os.sched_getaffinity(0) - taken:
                 holder = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-                holder.bind(f"\0ewan-virtual-cpu-{number}")
+                holder.bind(f"\0ewan-virtual-cpu-{os.getuid()}-{number}-0")
             beside = min(took() for _ in range(3))
     finally:
         ewan("down", name)

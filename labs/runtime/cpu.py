@@ -5,64 +5,96 @@ as much on one CPU as across two. A link of a live lab leaves almost nothing of 
 their way, and sleeps when its lab idles: who runs beside it would delay the packets that then come.
 
 In: the CPUs that this process may use, and the machine's processes, which show the spinners of all users' labs. Out: a
-CPU that no other run holds, whichever user started that run. A run holds a CPU by binding a name in the abstract
-namespace of Unix sockets: the kernel frees it however the run ends, and nothing is written to disk.
+CPU that no other run of this user holds, and none of another user where there is such a one. A run holds a CPU by
+binding a name in the abstract namespace of Unix sockets: the kernel frees it however the run ends, and nothing is
+written to disk. Any user may bind any name, so whose it is counts and not what it says: names of other users are a
+wish that is heeded while that costs nothing, and one that says it were ours is passed over. Where the kernel does not
+tell whose names are (before Linux 5.3), they are believed.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
+import re
 import socket
 import time
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 
 import psutil
 
-from labs.runtime import spinners
+from labs.runtime import spinners, unix_names
 
 THREAD = "spinner"
 """The thread of `ewan-node link` that spins; it runs on one CPU alone. One that leaves its CPU to others is named
 otherwise (EWAN_SCHED=shared)."""
+_NAME = re.compile(r"ewan-virtual-cpu-(\d{1,10})-(\d{1,10})-(\d{1,10})")
 
 
 class Held:
     """The CPU of a run; all usable ones where other runs hold each of them."""
 
     def __init__(self) -> None:
-        self._holder: socket.socket | None = None
-        self.cpus = self._take(usable())
+        self._holder, self.cpus, self._alone = _take(usable())
 
     def moved(self) -> set[int] | None:
         """The CPUs to go to, held from then on: where links have begun to spin on this run's, and where one has become
         free for a run that shares. None where it may stay, and where links spin on every CPU.
         """
-        now, cpus = free(), self.cpus
-        if self._holder is not None and cpus <= now:
+        now, before = free(), self.cpus
+        stays = self._holder is not None and before <= now
+        if stays and self._alone:
             return None
-        before, self._holder = self._holder, None
-        self.cpus = self._take(now)
-        if before is not None:
-            before.close()
-        return self.cpus if self.cpus != cpus else None
+        holder, cpus, alone = _take(now)
+        if stays and not alone:  # it would share the other one as well
+            if holder is not None:
+                holder.close()
+            return None
+        self.release()
+        self._holder, self.cpus, self._alone = holder, cpus, alone
+        return cpus if cpus != before else None
 
     def release(self) -> None:
         """Others may have it."""
         if self._holder is not None:
             self._holder.close()
 
-    def _take(self, wanted: set[int]) -> set[int]:
-        for cpu in sorted(wanted):
-            holder = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            try:
-                holder.bind(f"\0ewan-virtual-cpu-{cpu}")
-            except OSError:
-                holder.close()
-                continue
-            self._holder = holder
-            return {cpu}
-        return wanted
+
+def _take(wanted: set[int]) -> tuple[socket.socket | None, set[int], bool]:
+    """What holds one of these CPUs, that CPU, and whether no other user holds it; nothing and all of them where each is
+    held by a run of this user."""
+    uid = os.getuid()
+    owners = unix_names.owners()
+    theirs = _held_by_others(owners or {}, uid)
+    for cpu in sorted(wanted, key=lambda each: (each in theirs, each)):
+        holder = _bound(uid, cpu, owners)
+        if holder is not None:
+            return holder, {cpu}, cpu not in theirs
+    return None, wanted, False
+
+
+def _held_by_others(owners: Mapping[str, int], uid: int) -> set[int]:
+    """CPUs that runs of other users hold. Pure."""
+    found = ((_NAME.fullmatch(name), owner) for name, owner in owners.items() if owner != uid)
+    return {int(match[2]) for match, owner in found if match is not None and int(match[1]) == owner}
+
+
+def _bound(uid: int, cpu: int, owners: Mapping[str, int] | None) -> socket.socket | None:
+    """The first name of this user's for this CPU that no other user has bound; None where a run of his has one."""
+    for turn in itertools.count():
+        name = f"ewan-virtual-cpu-{uid}-{cpu}-{turn}"
+        if owners is not None and owners.get(name, uid) != uid:
+            continue
+        holder = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            holder.bind(f"\0{name}")
+        except OSError:
+            holder.close()
+            return None
+        return holder
+    raise AssertionError("counting has no end")
 
 
 @contextlib.contextmanager

@@ -28,7 +28,7 @@ def at_work(uid: int, runs: int, first: int = 0, last: int = 1) -> list[Seen]:
 
 def test_names_are_read() -> None:
     text = HEAD + line("@ewan-sweep-1000-0-63-17-0") + line("@ewan-run-1000-0-63-17-1") + line("/run/@ewan-run-1-0-1-2")
-    text += line("") + line("@ewan-virtual-cpu-0") + line("@ewan-run-x-0-1-2-3")
+    text += line("") + line("@ewan-virtual-cpu-0-0-0") + line("@ewan-run-x-0-1-2-3")
     assert seen(text) == [Seen("sweep", 1000, 0, 63), Seen("run", 1000, 0, 63)]
 
 
