@@ -25,8 +25,12 @@ from labs.runtime.services import OURSELVES
 CRATE = "ro-crate-metadata.json"
 SCENARIOS = (".yaml", ".yml", ".xml")
 KIND = "trusted"
-MOST_SHOWN = 20
 MOST_LETTERS = 200
+"""Of the one line that an error shows; who is asked sees all lines whole."""
+OWN_PARTS = ("capture", "packet-sockets")
+"""Of the node binary: what the project itself adds to a run, and what starts no other program."""
+EXECUTED = ("binds", "cmd", "driver", "entrypoint", "exec", "image", "startup")
+"""Of a lab's description: what it has executed, or read."""
 OF_LIVE = "a lab of namespaces, made as root on this machine"
 
 Confirm = Callable[[str], bool]
@@ -55,7 +59,7 @@ def of_experiment(experiment: Experiment) -> list[str]:
 
 def _commands(plan: dict[str, Any], program: dict[str, Any]) -> Iterator[str]:
     for step in (*program.get("prepare", ()), *program.get("commands", ())):
-        if step["argv"][0] != OURSELVES:
+        if not _is_own(step["argv"]):
             yield f"{step['node']}: {shlex.join(step['argv'])}"
     yield from (f"reads {path}" for path in program.get("needs", ()))
     for node in plan["nodes"]:
@@ -64,7 +68,11 @@ def _commands(plan: dict[str, Any], program: dict[str, Any]) -> Iterator[str]:
         if own.get("image"):
             yield f"{name}: the image {own['image']}"
         services = (service["argv"] for service in node.get("services", ()))
-        yield from (f"{name}: {shlex.join(argv)}" for argv in services if argv[0] != OURSELVES)
+        yield from (f"{name}: {shlex.join(argv)}" for argv in services if not _is_own(argv))
+
+
+def _is_own(argv: Sequence[str]) -> bool:
+    return argv[0] == OURSELVES and argv[1:2] != [] and argv[1] in OWN_PARTS
 
 
 def of_scenario(runs: Iterable[ScenarioRun], *, virtual: bool) -> list[str]:
@@ -73,7 +81,16 @@ def of_scenario(runs: Iterable[ScenarioRun], *, virtual: bool) -> list[str]:
     for run in runs:
         lines |= {f"{','.join(step.on or ())}: {step.run}": None for step in run.document.steps if step.run}
         lines |= {f"reads {text}": None for text in run.document.needs}
+        lines |= dict.fromkeys(_of_lab(run.spec.raw))
     return list(lines)
+
+
+def _of_lab(raw: Any) -> Iterator[str]:
+    for key, value in raw.items() if isinstance(raw, dict) else enumerate(raw if isinstance(raw, list) else ()):
+        if key in EXECUTED:
+            yield f"lab: {key}: {orjson.dumps(value, default=str).decode()}"
+        else:
+            yield from _of_lab(value)
 
 
 def ask(
@@ -88,21 +105,20 @@ def ask(
     if known.exists():
         return
     if not trusted:
-        shown = [_printable(line) for line in lines[:MOST_SHOWN]]
+        shown = [_printable(line) for line in lines]
         if confirm is None:
+            first = shown[0] if len(shown[0]) <= MOST_LETTERS else f"{shown[0][: MOST_LETTERS - 1]}…"
             more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
             raise LabError(
-                f"{path}: comes from elsewhere and executes {shown[0]}{more}: write --trust where you trust who made "
+                f"{path}: comes from elsewhere and executes {first}{more}: write --trust where you trust who made "
                 "it (SECURITY.md)"
             )
-        left = [f"and {len(lines) - len(shown)} more"] if len(lines) > len(shown) else []
-        listed = "\n".join(f"  {line}" for line in (*shown, *left))
+        listed = "\n".join(f"  {line}" for line in shown)
         if not confirm(f"{path} comes from elsewhere. It executes:\n{listed}\nExecute that?"):
             raise LabError(f"{path}: is not trusted: nothing was executed")
     known.touch()
 
 
 def _printable(line: str) -> str:
-    """A line of somebody else on this terminal: no control characters, and not too long."""
-    text = "".join(letter if letter.isprintable() else "?" for letter in line)
-    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"
+    """A line of somebody else on this terminal, without control characters."""
+    return "".join(letter if letter.isprintable() else "?" for letter in line)

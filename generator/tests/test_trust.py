@@ -46,6 +46,32 @@ def test_what_is_asked_for_is_shown_whole_and_cannot_write_to_the_terminal(conte
     trust.ask(context, tmp_path, LINES, False, None)
 
 
+def test_nothing_is_left_out_of_what_is_shown(context: Context, tmp_path: Path) -> None:
+    lines = [*(f"left1: ping -c {number} right1" for number in range(100)), f"left1: true{' ' * 500}; rm -r results"]
+    asked: list[str] = []
+    with pytest.raises(LabError, match="is not trusted"):
+        trust.ask(context, tmp_path, lines, False, lambda question: bool(asked.append(question)))
+    assert all(line in asked[0] for line in lines)
+
+
+def test_a_program_of_ours_that_starts_another_is_shown() -> None:
+    """Only the parts that the project itself adds to a run are not."""
+    steps = [
+        {"node": "left1", "argv": ["ewan-node", "capture", "--node", "left1"]},
+        {"node": "left1", "argv": ["ewan-node", "launch", "--", "sh", "-c", "id"]},
+        {"node": "left1", "argv": ["ewan-node"]},
+    ]
+    shown = list(trust._commands({"nodes": []}, {"commands": steps}))
+    assert shown == ["left1: ewan-node launch -- sh -c id", "left1: ewan-node"]
+
+
+def test_what_the_lab_of_a_scenario_executes_is_shown(tmp_path: Path) -> None:
+    lab = "lab: {topology: dumbbell, nodes: {left1: {exec: [id]}}}"
+    text = "\n".join(lab if line.startswith("lab:") else line for line in HEAD.splitlines())
+    runs = parse(text + "\nsteps: [{name: a, on: left1, run: id}]").runs()
+    assert 'lab: exec: ["id"]' in trust.of_scenario(runs, virtual=True)
+
+
 def test_what_executes_nothing_of_others_asks_nobody(context: Context, tmp_path: Path) -> None:
     trust.ask(context, tmp_path, [], False, None)
 
