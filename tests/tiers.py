@@ -58,7 +58,7 @@ class Durations:
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
         tier = tier_of(mark.name for mark in item.iter_markers())
-        if tier != PURE and not self.mark_is_written(item.path, tier):
+        if tier in (*ALONE, *BESIDE) and not self.mark_is_written(item.path, tier):
             raise pytest.UsageError(f"{item.nodeid}: write mark.{tier} in its own file, by which its stage finds it")
         item.user_properties.append((TIER, tier))
 

@@ -6,12 +6,18 @@ import pytest
 
 from tests.torture import harness
 
+MARKS = {
+    "live": pytest.mark.live,
+    "torture": pytest.mark.torture,
+    "untimed": pytest.mark.untimed,
+    "virtual": pytest.mark.virtual,
+}
 TORTURES = {name: torture for name, torture in harness.tortures().items() if torture.QUICK}
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=getattr(pytest.mark, torture.TIER)) for name, torture in TORTURES.items()]
+    "name", [pytest.param(name, marks=MARKS[torture.TIER]) for name, torture in TORTURES.items()]
 )
 def test_nothing_fails(name: str) -> None:
     torture = TORTURES[name]
