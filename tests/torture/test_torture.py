@@ -16,9 +16,7 @@ TORTURES = {name: torture for name, torture in harness.tortures().items() if tor
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=MARKS[torture.TIER]) for name, torture in TORTURES.items()]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS[torture.TIER]) for name, torture in TORTURES.items()])
 def test_nothing_fails(name: str) -> None:
     torture = TORTURES[name]
     tally = harness.run(torture, iter(range(torture.QUICK)))
