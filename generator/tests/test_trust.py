@@ -49,8 +49,13 @@ def test_what_is_asked_for_is_shown_whole_and_cannot_write_to_the_terminal(conte
 def test_nothing_is_left_out_of_what_is_shown(context: Context, tmp_path: Path) -> None:
     lines = [*(f"left1: ping -c {number} right1" for number in range(100)), f"left1: true{' ' * 500}; rm -r results"]
     asked: list[str] = []
+
+    def refuse(question: str) -> bool:
+        asked.append(question)
+        return False
+
     with pytest.raises(LabError, match="is not trusted"):
-        trust.ask(context, tmp_path, lines, False, lambda question: bool(asked.append(question)))
+        trust.ask(context, tmp_path, lines, False, refuse)
     assert all(line in asked[0] for line in lines)
 
 
