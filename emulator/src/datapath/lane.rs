@@ -43,8 +43,11 @@ pub struct Lane {
 #[derive(Default)]
 struct Window {
     ms: u64,
+    /// Something has happened since its row was written, or it has none yet.
     dirty: bool,
     before: Counters,
+    /// The counters when a row was last written.
+    written: Counters,
     queue_max_bytes: u64,
     lateness_max_ns: u64,
     lateness_sum_ns: u64,
@@ -156,11 +159,17 @@ impl Lane {
         staged
     }
 
-    /// Begins a new row if the millisecond is another, having written the one before.
+    /// Begins a new row if the millisecond is another, having written the one before. One that was written before it was over,
+    /// as the spinner went to sleep, goes on.
     pub fn enter(&mut self, now: Nanos, state: &DirectionState) {
         let ms = now.saturating_sub(self.started) / MS;
         self.settle(ms, state);
-        self.window.ms = ms;
+        if self.window.ms != ms {
+            let Window { written, totals_stale, .. } = std::mem::take(&mut self.window);
+            let queue_max_bytes = written.queued.bytes;
+            self.window =
+                Window { ms, before: written.clone(), written, queue_max_bytes, totals_stale, ..Window::default() };
+        }
         self.window.dirty = true;
     }
 
@@ -198,8 +207,8 @@ impl Lane {
             lateness_sum_ns: window.lateness_sum_ns,
         };
         state.series.write(self.window.ms, &row);
-        self.window =
-            Window { ms: self.window.ms, before: now.clone(), queue_max_bytes: now.queued.bytes, ..Window::default() };
+        self.window.written = now.clone();
+        self.window.dirty = false;
         self.publish_totals(state);
     }
 

@@ -135,10 +135,15 @@ struct Bench {
 impl Bench {
     /// Links, each with this many frames that come in at port a; the spinner gives way.
     fn new(direction: &Direction, frames: &[usize], about: impl Fn(usize, &[Arc<Told>; 2])) -> Bench {
-        Bench::with(direction, frames, true, about)
+        Bench::with(direction, frames, (Policy::Fair, true), about)
     }
 
-    fn with(direction: &Direction, frames: &[usize], give_way: bool, about: impl Fn(usize, &[Arc<Told>; 2])) -> Bench {
+    fn with(
+        direction: &Direction,
+        frames: &[usize],
+        (policy, give_way): (Policy, bool),
+        about: impl Fn(usize, &[Arc<Told>; 2]),
+    ) -> Bench {
         let clock = Clock::new();
         let mut links = Vec::new();
         let (mut ports, mut directions) = (Vec::<Box<dyn Port>>::new(), Vec::new());
@@ -166,7 +171,7 @@ impl Bench {
         shared.give_way.store(give_way, Relaxed);
         let (outbox, inbox) = channel();
         let spinner = Spinner::new(clock, shared.clone(), ports, directions, inbox);
-        let thread = std::thread::spawn(move || spinner.run(Policy::Fair).len());
+        let thread = std::thread::spawn(move || spinner.run(policy).len());
         Bench { shared, outbox, told, thread: Some(thread) }
     }
 
@@ -278,8 +283,18 @@ fn under_overload_rings_are_looked_at_after_every_few_bursts() {
 /// What a reader was told to be complete stays as it was, and at the end no row is missing.
 #[test]
 fn rows_that_readers_may_have_never_change() {
+    rows_never_change(Policy::Fair);
+}
+
+/// It sleeps until each next event, often several times in a millisecond.
+#[test]
+fn rows_of_a_spinner_that_yields_have_all_that_happened() {
+    rows_never_change(Policy::Shared);
+}
+
+fn rows_never_change(policy: Policy) {
     let frames = [3_000, 1_000, 50];
-    let mut bench = Bench::new(&direction(1_000_000_000, 0), &frames, |_, _| {});
+    let mut bench = Bench::with(&direction(1_000_000_000, 0), &frames, (policy, policy == Policy::Fair), |_, _| {});
     let rows = |bench: &Bench, end: u64| -> Vec<Vec<u64>> {
         let links = bench.shared.links.iter().flat_map(|link| &link.directions);
         links
@@ -308,7 +323,7 @@ fn rows_that_readers_may_have_never_change() {
 /// Idle, a link with a delay sleeps: readers still know up to when rows are complete, a change is made, and it ends at once.
 #[test]
 fn an_idle_spinner_sleeps_until_it_is_needed() {
-    let mut bench = Bench::with(&direction(1_000_000_000, 20_000_000), &[100], false, |_, _| {});
+    let mut bench = Bench::with(&direction(1_000_000_000, 20_000_000), &[100], (Policy::Fair, false), |_, _| {});
     bench.wait("all sent", |bench| bench.told[0][1].sent.load(Relaxed) == 100);
     bench.wait("asleep", |bench| bench.shared.settled_ms.load(Acquire) == u64::MAX);
     let rows = &bench.shared.links[0].directions[0].series;
@@ -323,7 +338,7 @@ fn an_idle_spinner_sleeps_until_it_is_needed() {
 
 #[test]
 fn a_spinner_whose_link_has_no_delay_never_sleeps() {
-    let mut bench = Bench::with(&direction(1_000_000_000, 0), &[100], false, |_, _| {});
+    let mut bench = Bench::with(&direction(1_000_000_000, 0), &[100], (Policy::Fair, false), |_, _| {});
     bench.wait("all sent", |bench| bench.told[0][1].sent.load(Relaxed) == 100);
     std::thread::sleep(std::time::Duration::from_millis(10));
     bench.stop();
