@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from generator.engine.experiment import Experiment
+from generator.readers.captures import FILE
 from generator.scenario import ScenarioRun
 from labs import cache
 from labs.context import ROOT, Context
@@ -27,8 +28,8 @@ SCENARIOS = (".yaml", ".yml", ".xml")
 KIND = "trusted"
 MOST_LETTERS = 200
 """Of the one line that an error shows; who is asked sees all lines whole."""
-OWN_PARTS = ("capture", "packet-sockets")
-"""Of the node binary: what the project itself adds to a run, and what starts no other program."""
+OWN_PARTS = (("capture", FILE), ("packet-sockets", "--pid-file={run}/vswitchd.pid"))
+"""Of the node binary, with the last word: what the project itself adds to a run, and what starts no other program."""
 EXECUTED = ("binds", "cmd", "driver", "entrypoint", "exec", "image", "startup")
 """Of a lab's description: what it has executed, or read."""
 OF_LIVE = "a lab of namespaces, made as root on this machine"
@@ -72,7 +73,7 @@ def _commands(plan: dict[str, Any], program: dict[str, Any]) -> Iterator[str]:
 
 
 def _is_own(argv: Sequence[str]) -> bool:
-    return argv[0] == OURSELVES and argv[1:2] != [] and argv[1] in OWN_PARTS
+    return argv[0] == OURSELVES and len(argv) > 2 and (argv[1], argv[-1]) in OWN_PARTS
 
 
 def of_scenario(runs: Iterable[ScenarioRun], *, virtual: bool) -> list[str]:

@@ -62,12 +62,17 @@ def test_nothing_is_left_out_of_what_is_shown(context: Context, tmp_path: Path) 
 def test_a_program_of_ours_that_starts_another_is_shown() -> None:
     """Only the parts that the project itself adds to a run are not."""
     steps = [
-        {"node": "left1", "argv": ["ewan-node", "capture", "--node", "left1"]},
+        {"node": "left1", "argv": ["ewan-node", "capture", "--link", "core", "packets.pcapng"]},
+        {"node": "left1", "argv": ["ewan-node", "capture", "--link", "core", "/root/x"]},
         {"node": "left1", "argv": ["ewan-node", "launch", "--", "sh", "-c", "id"]},
         {"node": "left1", "argv": ["ewan-node"]},
     ]
     shown = list(trust._commands({"nodes": []}, {"commands": steps}))
-    assert shown == ["left1: ewan-node launch -- sh -c id", "left1: ewan-node"]
+    assert shown == [
+        "left1: ewan-node capture --link core /root/x",
+        "left1: ewan-node launch -- sh -c id",
+        "left1: ewan-node",
+    ]
 
 
 def test_what_the_lab_of_a_scenario_executes_is_shown(tmp_path: Path) -> None:
