@@ -305,8 +305,10 @@ class Plan:
     tunnels: tuple[Tunnel, ...] = ()
     """Of the share of a lab that one of several machines has: the wires that end on another one; JSON leaves the key
     out if there are none."""
+    always_spins: bool = False
+    """Spinners never sleep, also while nothing comes; JSON leaves the key out where they do."""
 
-    SPARSE: ClassVar[frozenset[str]] = frozenset({"cards", "hardware", "tunnels"})
+    SPARSE: ClassVar[frozenset[str]] = frozenset({"always_spins", "cards", "hardware", "tunnels"})
 
 
 class OtherVersionError(ValueError):

@@ -8,6 +8,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import psutil
 import pytest
 
 from labs.runtime import cpu
@@ -45,3 +46,30 @@ def test_a_virtual_lab_is_not_starved_by_a_live_one(ewan: Ewan, tmp_path: Path, 
         ewan("down", name)
     assert beside <= MOST * alone, f"{beside:.2f} s beside a live lab, {alone:.2f} s alone"
     assert "links of live labs spin on" in said[-1] and "links of live labs spin on" not in said[0]
+
+
+@pytest.mark.parametrize(("idle", "least", "most"), [("sleep", 0.0, 0.03), ("spin", 0.5, 1.01)])
+def test_an_idle_lab_takes_no_cpu_unless_it_is_to_spin(
+    ewan: Ewan, state: Path, tmp_path: Path, name: str, idle: str, least: float, most: float
+) -> None:
+    file = tmp_path / "idle.lab.yaml"
+    file.write_text(f"topology: dumbbell\nrtt: 20ms\nwan: {{rate: 100Mbit/s}}\ncpus: {{idle: {idle}}}\n")
+    done = ewan("up", str(file), "--name", name, "--runtime", "netns")
+    assert done.returncode == 0, done.stderr
+    try:
+        (spinner,) = (each for each in psutil.process_iter() if str(state / name) in _words(each))
+        time.sleep(1)  # neighbours ask for each other's addresses at first
+        begun, before = time.monotonic(), spinner.cpu_times()
+        time.sleep(4)
+        after, seconds = spinner.cpu_times(), time.monotonic() - begun
+    finally:
+        ewan("down", name)
+    share = (after.user + after.system - before.user - before.system) / seconds
+    assert least <= share <= most, f"{share:.1%} of a CPU"
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline() if process.cmdline()[1:2] == ["link"] else []
+    except psutil.Error:
+        return []

@@ -74,6 +74,7 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
         host_cpus=host_cpus,
         cards=of_host,
         hardware=tuple(wired.hardware),
+        always_spins=not virtual and description.cpus.idle == "spin",
     )
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from labs.compile import HostFacts, compile
-from labs.plan import Plan, to_json
-from labs.spec import from_template, load
+from labs.plan import Plan, from_json, to_json
+from labs.spec import DescriptionError, from_template, load, parse
 from labs.stages import Bare, ConstantDelay, Fifo, Tbf
 from labs.stages.egress import paced
 from labs.tests.walk import Network
@@ -212,6 +212,16 @@ def test_cpus() -> None:
     assert placed(0) == ([0], (0,))
     assert placed(2, 3) == ([3], (2,))
     assert placed(*range(16)) == ([12, 13, 14, 15], tuple(range(12)))
+
+
+def test_links_that_never_sleep_are_of_the_live_clock_and_no_other_plan_says_it() -> None:
+    text = "topology: dumbbell\ncpus: {idle: spin}\n"
+    assert compile(parse(text, Path("x.lab.yaml")), HOST).always_spins
+    assert not compile(parse(text, Path("x.lab.yaml")), VIRTUAL).always_spins
+    assert b"always_spins" not in to_json(compiled("dumbbell", {}))
+    assert from_json(to_json(compile(parse(text, Path("x.lab.yaml")), HOST))).always_spins
+    with pytest.raises(DescriptionError, match="idle"):
+        parse("topology: dumbbell\ncpus: {idle: always}\n", Path("x.lab.yaml"))
 
 
 def test_a_host_that_uses_all_private_addresses() -> None:

@@ -55,6 +55,8 @@ pub struct SpinnerConfig {
     pub control_cpus: Vec<u32>,
     pub control_socket: PathBuf,
     pub links: Vec<LinkConfig>,
+    /// It never sleeps, as with `EWAN_SCHED=spin`.
+    pub always_spins: bool,
 }
 
 /// One link: two ports in the emulator node's namespace.
@@ -129,7 +131,10 @@ pub fn run(config: SpinnerConfig) -> Result<()> {
     if let Err(error) = schedule::lock_memory() {
         println!("memory is not locked: {error}");
     }
-    let wanted = Policy::from_environment()?;
+    let wanted = match Policy::from_environment()? {
+        Policy::Fair if config.always_spins => Policy::Spin,
+        asked => asked,
+    };
     let turns = Turns::new(config.cpu);
     let shared = Arc::new(Shared::new(config.cpu, clock.source().name(), clock.now(), links)?);
     let give_way = || shared.give_way.store(wanted == Policy::Shared || turns.are_needed(), Relaxed);

@@ -460,5 +460,6 @@ fn spinner_config(
         control_cpus: plan.host_cpus.clone(),
         control_socket: ewan_emulator::datapath::client::socket(state, index),
         links: links.collect::<Result<_, String>>()?,
+        always_spins: plan.always_spins,
     })
 }

@@ -37,6 +37,9 @@ pub struct Plan {
     /// Of the share of a lab that one of several machines has: the wires that end on another one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tunnels: Vec<Tunnel>,
+    /// Spinners never sleep.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub always_spins: bool,
 }
 
 /// A wire whose other end is on another machine: the interface `end` is a VXLAN between two addresses.

@@ -23,6 +23,11 @@ class CpuPlan(Model):
 
     spin: Cpus | None = Field(None, description="CPUs that serve links and nothing else; the last one if absent")
     hosts: Cpus | None = Field(None, description="CPUs for end hosts and routers; the others if absent")
+    idle: Literal["sleep", "spin"] = Field(
+        "sleep",
+        description="what links do while nothing comes: `sleep` takes no CPU, and a link of short delay spins all the "
+        "same; `spin` keeps the CPU busy, so that nothing has to wake up",
+    )
 
 
 class ContainerPlan(Model):

@@ -83,6 +83,7 @@ pub fn serve(arguments: &[String]) -> Result<(), String> {
         cpu: LINK_CPU,
         control_cpus: vec![HOST_CPU],
         control_socket: socket.into(),
+        always_spins: false,
         links: vec![LinkConfig {
             name: "bench".into(),
             netns: netns.into(),
