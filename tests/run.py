@@ -50,7 +50,8 @@ def cargo(name: str, *options: str) -> TestingStage:
 def pytest(name: str, marks: str, *options: str, files: Sequence[str] = ()) -> TestingStage:
     """`files`: those that have tests with these marks; every process that runs tests imports all of its files."""
     command = [sys.executable, "-m", "pytest", "-m", marks, "-o", f"cache_dir=.pytest_cache/{name.replace(' ', '-')}"]
-    return TestingStage(name, [*command, *options, *files], [*command, "--last-failed", *files], failed=1)
+    slowest = ("--durations=15", "--durations-min=10")
+    return TestingStage(name, [*command, *options, *slowest, *files], [*command, "--last-failed", *files], failed=1)
 
 
 def shared(stage: TestingStage) -> TestingStage:

@@ -94,10 +94,12 @@ def test_a_list_on_the_terminal_until_ctrl_c(lab: str, state: Path) -> None:
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as listed:
-        assert listed.stdout
+        assert listed.stdout and listed.stderr
         lines = [listed.stdout.readline() for _ in range(4)]
         listed.send_signal(signal.SIGINT)
-        rest, said = listed.communicate(timeout=20)
+        # Lines that came with the first ones lie in the file's buffer, which `communicate` does not read.
+        rest, said = listed.stdout.read(), listed.stderr.read()
+        listed.wait(20)
     assert listed.returncode == 0
     assert all(" left1:eth0 " in line and " icmp echo re" in line for line in lines), lines
     seen = len(lines) + len(rest.splitlines())
