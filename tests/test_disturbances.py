@@ -78,7 +78,8 @@ def test_the_second_in_which_a_spinner_stood_still_is_marked_with_its_cause(tmp_
     (own_row,) = [
         row for row in spinners.iter_rows(named=True) if row["time_ns"] - row["interval_ns"] < at_ns < row["time_ns"]
     ]
-    assert own_row["gap_max_ns"] >= stopped_ns and own_row["taken_ns"] >= stopped_ns
+    # Asleep, it misses its CPU from the next frame on: one comes each 10 ms, there or back.
+    assert min(own_row["gap_max_ns"], own_row["taken_ns"]) >= stopped_ns - 10 * NS_PER_MS
     assert own_row["time_ns"] == pytest.approx(end_ns, abs=500 * NS_PER_MS)
     assert machine["interval_ns"].sum() == pytest.approx(until_ns, abs=100 * NS_PER_MS), "from T0 on, without a hole"
     assert machine["cpu_ns"].sum() == pytest.approx((os.cpu_count() or 1) * until_ns, rel=0.1)
