@@ -27,11 +27,12 @@ CRATE = "ro-crate-metadata.json"
 SCENARIOS = (".yaml", ".yml", ".xml")
 KIND = "trusted"
 MOST_LETTERS = 200
-"""Of the one line that an error shows; who is asked sees all lines whole."""
+"""An error shows one line, cut off after so many letters. A question shows all lines whole."""
 OWN_PARTS = (("capture", FILE), ("packet-sockets", "--pid-file={run}/vswitchd.pid"))
-"""Of the node binary, with the last word: what the project itself adds to a run, and what starts no other program."""
+"""The project itself adds these commands of the node binary to runs: its subcommand and last word. They start no other
+program."""
 EXECUTED = ("binds", "cmd", "driver", "entrypoint", "exec", "image", "startup")
-"""Of a lab's description: what it has executed, or read."""
+"""The keys of a lab's description by which it has programs executed or files shown."""
 OF_LIVE = "a lab of namespaces, made as root on this machine"
 
 Confirm = Callable[[str], bool]
