@@ -82,6 +82,7 @@ if [ "${1-}" = aarch64 ] && [ ! -d "$(rustc --print sysroot)/lib/rustlib/aarch64
 fi
 
 # One setup at a time: two makes in one tree wait for each other.
+[ -e .setup.lock ] || (umask 077 && : >.setup.lock)
 exec 9>.setup.lock
 if command -v flock >/dev/null; then flock 9; fi
 

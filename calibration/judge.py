@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from calibration.exact import BUSY_SAMPLES
 from calibration.expectation import BYTE_NS
 from calibration.probing import SENDER, Probing
 from calibration.spinner import CHANGED
@@ -46,7 +45,7 @@ class Results:
             elif result["kind"] == "tcp":
                 transfers[result["name"]] = result
             elif result["kind"] == "bulk":
-                transfers[result["name"]] = _busiest_part(result["flows"][0])
+                transfers[result["name"]] = result["flows"][0]
             else:
                 for stream in result["streams"]:
                     streams[result["kind"], stream["name"]] = stream
@@ -78,20 +77,6 @@ def _together(streams: list[Stream]) -> Stream:
             "max_ns": max(delay["max_ns"] for delay in delays),
         }
     return merged
-
-
-def _busiest_part(flow: Stream) -> dict[str, Any]:
-    """A bulk flow as a transfer: the goodput of those samples in a row between which most was delivered."""
-    series = flow.get("series", [])  # none of a flow that never connected
-    if flow.get("error") or len(series) <= BUSY_SAMPLES:
-        return {"error": flow.get("error") or "it was too short to tell"}
-    parts = [series[k : k + BUSY_SAMPLES + 1] for k in range(len(series) - BUSY_SAMPLES)]
-    part = max(parts, key=lambda part: part[-1]["delivered_segments"] - part[0]["delivered_segments"])
-    busy_ns = part[-1]["time_ns"] - part[0]["time_ns"]
-    segments = part[-1]["delivered_segments"] - part[0]["delivered_segments"]
-    goodput = segments * flow["segment_bytes"] * BYTE_NS / busy_ns
-    flow = {key: value for key, value in flow.items() if key != "error"}
-    return {**flow, "series": part, "goodput_bps": goodput, "steady_ns": busy_ns, "idle_ratio": 1.0}
 
 
 OTHER_TRAFFIC = "is other traffic on it?"

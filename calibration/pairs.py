@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from calibration import budget, statistic
+from calibration.exact import BUSY_SAMPLES
 from calibration.expectation import BYTE_NS, PairExpectation, own_ns
 from calibration.hints import SMALLER
 from calibration.judge import Judge, Results, Stream, dither_note, exact, rate_text, rounding_ns, why_not
@@ -151,10 +152,32 @@ def _goodput(
         yield judge.missing("TCP goodput", "bit/s", pair.goodput_bps, results.failures[name])
     elif (pair.key, "TCP goodput") in probing.skipped:
         yield judge.missing("TCP goodput", "bit/s", pair.goodput_bps, probing.skipped[pair.key, "TCP goodput"])
-    elif name in results.transfers and "error" in results.transfers[name]:
-        yield judge.missing("TCP goodput", "bit/s", pair.goodput_bps, results.transfers[name]["error"])
     elif name in results.transfers:
-        yield _transfer(pair, judge, results.transfers[name], bounds)
+        transfer = results.transfers[name]
+        if exact(bounds):
+            transfer = _busiest_part(transfer, pair)
+        if "error" in transfer:
+            yield judge.missing("TCP goodput", "bit/s", pair.goodput_bps, transfer["error"])
+        else:
+            yield _transfer(pair, judge, transfer, bounds)
+
+
+def _busiest_part(flow: dict[str, Any], pair: PairExpectation) -> dict[str, Any]:
+    """A bulk flow as a transfer: the goodput of those samples in a row between which most was delivered.
+
+    They are half of all samples where acknowledgements get lost, since the edges of a window are then less certain.
+    """
+    series = flow.get("series", [])  # none of a flow that never connected
+    if flow.get("error") or len(series) <= BUSY_SAMPLES:
+        return {"error": flow.get("error") or "it was too short to tell"}
+    samples = BUSY_SAMPLES if pair.lossless else max(BUSY_SAMPLES, len(series) // 2)
+    parts = [series[k : k + samples + 1] for k in range(len(series) - samples)]
+    part = max(parts, key=lambda part: part[-1]["delivered_segments"] - part[0]["delivered_segments"])
+    busy_ns = part[-1]["time_ns"] - part[0]["time_ns"]
+    segments = part[-1]["delivered_segments"] - part[0]["delivered_segments"]
+    goodput = segments * flow["segment_bytes"] * BYTE_NS / busy_ns
+    flow = {key: value for key, value in flow.items() if key != "error"}
+    return {**flow, "series": part, "goodput_bps": goodput, "steady_ns": busy_ns, "idle_ratio": 1.0}
 
 
 def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bounds: Tolerances) -> Row:
@@ -169,9 +192,10 @@ def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bou
     allowed: Components = {}
     if exact(bounds):
         # An acknowledgement covers two segments, and comes earlier or later by dither and jitter: what was delivered
-        # before the window may be told of inside it.
+        # before the window may be acknowledged inside it.
         one = transfer["segment_bytes"] * BYTE_NS / transfer["steady_ns"]
-        edges = (4 + _held_segments(pair, transfer)) * one + pair.goodput_bps * pair.spread_ns / transfer["steady_ns"]
+        late = 4 + _late_segments(pair, transfer)
+        edges = late * one + pair.goodput_bps * pair.spread_ns / transfer["steady_ns"]
         allowed = {"window edges": rectangular(edges)}
         above += edges
         below += 2 * one
@@ -200,9 +224,14 @@ def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bou
     )
 
 
-def _held_segments(pair: PairExpectation, transfer: dict[str, Any]) -> float:
-    """How many segments one acknowledgement may cover after a loss: Linux receivers delay and merge selective
-    acknowledgements (tcp_comp_sack_delay_ns and its slack, tcp_comp_sack_nr)."""
+def _late_segments(pair: PairExpectation, transfer: dict[str, Any]) -> float:
+    """How many segments more than two one acknowledgement may cover.
+
+    After a loss: Linux receivers delay and merge selective acknowledgements (tcp_comp_sack_delay_ns and its slack,
+    tcp_comp_sack_nr). Where acknowledgements get lost, the next one covers theirs: all that was in flight at most.
+    """
+    if not pair.lossless:
+        return float(transfer["series"][0]["in_flight_segments"])
     if not transfer["series"][-1].get("retransmitted_segments", 0):
         return 0.0
     held = HELD_NS * pair.goodput_bps / (BYTE_NS * int(transfer["segment_bytes"]))

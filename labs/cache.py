@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from labs.errors import UserError
@@ -45,11 +46,17 @@ def _home(environment: Mapping[str, str]) -> Path | None:
 
 
 def kept(environment: Mapping[str, str], kind: str, project: Path) -> Path:
-    """The directory for things of this kind, made; in the project's target/ where the cache cannot be written."""
+    """The directory for things of this kind, made; in the project's target/ where the cache cannot be written.
+
+    Nobody else reads a user's own cache, or holds a lock in it.
+    """
     cache = root(environment)
     if cache is not None:
         try:
             _make(cache / kind, environment)
+            if not environment.get("EWAN_CACHE"):
+                with suppress(PermissionError):
+                    cache.chmod(0o700)
             if not (cache / TAG).exists():
                 (cache / TAG).write_text(SIGNATURE)
                 give_back([cache / TAG], environment)

@@ -258,7 +258,7 @@ def test_with_a_bundle_nothing_is_compiled(machine: BareMachine) -> None:
     bundle.touch()
     sources = machine.run("images/node/build.sh", "--sources").stdout.strip()
     prebuilt = machine.home / f".cache/ewan/node/prebuilt-{sources}"
-    put = f"echo x >'{prebuilt}'; chmod +x '{prebuilt}'"
+    put = f"echo x >'{prebuilt}'; chmod +x '{prebuilt}'; sha256sum '{prebuilt}' >'{prebuilt}.sum'"
     use = f'[ "$2" != images.bundle.use ] || {{ echo "$3" >>bundles.log; [ -n "${{BAD-}}" ] || {{ {put}; }}; exit 0; }}'
     machine.program("python3", f"{use}\n{STUBS['python3']}")
     # One that is beside the tree is looked at once; one that is named, each time.

@@ -84,7 +84,12 @@ def answered(probing: Probing, lab: Plan, **changes: Any) -> dict[str, Any]:
 def flow(segments_a_ms: float = 81.274, window: int = 20_000) -> dict[str, Any]:
     """A bulk flow at 81.274 segments of 1448 bytes a ms: 941.48 Mbit/s."""
     series = [
-        {"time_ns": k * 25_000_000, "cwnd_segments": window, "delivered_segments": int(k * 25 * segments_a_ms)}
+        {
+            "time_ns": k * 25_000_000,
+            "cwnd_segments": window,
+            "delivered_segments": int(k * 25 * segments_a_ms),
+            "in_flight_segments": 100,
+        }
         for k in range(60)
     ]
     return {"name": "f", "congestion": "reno", "retransmitted_segments": 0, "segment_bytes": 1448, "series": series}
@@ -215,6 +220,18 @@ def test_acknowledgements_that_come_at_once_after_a_loss_are_no_error() -> None:
     assert row.verdict == "ok"
     assert row.error is not None and row.error > 0, "more than the link can carry"
     assert row.uncertainty is not None and row.uncertainty.expanded >= row.error, "U covers the edges of the window"
+
+
+@pytest.mark.parametrize(
+    ("lost_ppb", "late", "verdict"), [(1000, 0, "ok"), (1000, 90, "ok"), (1000, 250, "outside"), (0, 90, "outside")]
+)
+def test_an_acknowledgement_covers_those_that_were_lost_before_it(lost_ppb: int, late: int, verdict: str) -> None:
+    """Delivered before the window, and acknowledged inside it: at most what was in flight when it began."""
+    transfer = flow()
+    for sample in transfer["series"][15:]:
+        sample["delivered_segments"] += late
+    lab = virtual(loss=BernoulliLoss(lost_ppb)) if lost_ppb else virtual()
+    assert judged(lab, bulk=transfer)["TCP goodput"].verdict == verdict
 
 
 def test_a_transfer_that_failed_says_why() -> None:

@@ -8,10 +8,11 @@ command -v mpicc >/dev/null || { echo "mpi: mpicc is missing: apt install openmp
 
 key=$({ cat "$source" "$0"; mpicc --version; mpicc -show; } | sha256sum | cut -c-16)
 built=$(kept mpi)/$key/ewan-mpi
-if [ ! -x "$built" ]; then
+if ! whole "$built"; then
     mkdir -p "${built%/*}"
     mpicc -std=gnu11 -O2 -Wall -Wextra -o "$built.$$" "$source" || { rm -f "$built.$$"; exit 2; }
     mv "$built.$$" "$built"
+    note "$built"
 fi
 program=$root/target/release/ewan-mpi
 mkdir -p "${program%/*}"

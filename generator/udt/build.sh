@@ -11,13 +11,14 @@ flags="-std=c++17 -O2 -Wall -Wextra -static"
 library=$(g++ -print-file-name=libudt.a)
 key=$({ cat "$source" "$0" "$library" /usr/include/udt/udt.h; g++ --version; } | sha256sum | cut -c-16)
 built=$(kept udt)/$key/ewan-udt
-if [ ! -x "$built" ]; then
+if ! whole "$built"; then
     mkdir -p "${built%/*}"
     # libudt calls getaddrinfo for sockets that it binds itself; ours are bound already.
     g++ $flags -o "$built.$$" "$source" -ludt -lpthread 2>"$built.$$.log" ||
         { cat "$built.$$.log" >&2; rm -f "$built.$$" "$built.$$.log"; exit 2; }
     rm -f "$built.$$.log"
     mv "$built.$$" "$built"
+    note "$built"
 fi
 program=$root/target/release/ewan-udt
 mkdir -p "${program%/*}"

@@ -30,7 +30,7 @@ publish() {
 exec 9>"$kept/.lock"
 if command -v flock >/dev/null; then flock 9; fi
 # The binary is the last that is put there.
-if [ -x "$target/containerlab" ]; then
+if whole "$target/containerlab"; then
     publish
     exit 0
 fi
@@ -73,6 +73,7 @@ done
 wait $build || fail "go build failed (see $log): $(tail -n 1 "$log")"
 cp schemas/clab.schema.json "$target/clab.schema.json"
 mv "$target/containerlab.new" "$target/containerlab"
+note "$target/containerlab"
 cd /
 rm -rf "$source"
 say "version $version built in $(($(date +%s) - begin)) s"

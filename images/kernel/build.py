@@ -65,6 +65,7 @@ NOT_NEEDED = [
     *(f"*/{name}/*" for name in ("Documentation/devicetree", "Documentation/translations", "tools/testing")),
 ]
 GIGABYTES_NEEDED = 3
+STARTS_S = 60
 KEPT = 8  # finished kernels, those that were used last
 PROFILE = HERE / "profile.tar.xz"  # how often what was executed, by object; make_profile.py makes it
 # A function that has changed since, or that was not executed, is compiled as without a profile.
@@ -291,17 +292,32 @@ class Build:
             return [f"EWAN_PROFILE={BY_PROFILE} -DEWAN_PROFILE_{sha256(PROFILE)[:16]}"]
         return []
 
-    def sync(self, log: IO[bytes]) -> None:
-        """Makes the tree Debian's source plus patches, touching only files that change: make rebuilds little."""
-        stamp = self.tree / ".ewan-source"
+    def is_unpacked(self, identity: str) -> bool:
+        """Whether the tree is of this source and was unpacked at this very place. make believes the times of files, and
+        those of a tree that was copied, as from a cache that was restored, or was made by a clock that was ahead, say
+        nothing."""
+        try:
+            stamp, note = self.tree / ".ewan-source", (self.tree / ".ewan-unpacked").read_text()
+            objects = [path for path in (self.tree / "vmlinux", self.tree / ".config") if path.exists()]
+            ahead = any(path.stat().st_mtime > time.time() for path in objects)
+            return stamp.read_text() == identity and note == unpacked_at(stamp) and not ahead
+        except FileNotFoundError:
+            return False
+
+    def sync(self, log: IO[bytes], anew: bool) -> None:
+        """Makes the tree Debian's source plus patches, touching only files that change: make rebuilds little.
+
+        `anew`: it is unpacked again, without the objects of earlier builds.
+        """
         identity = self.source.identity()
-        if not stamp.exists() or stamp.read_text() != identity:
+        if anew or not self.is_unpacked(identity):
             say("unpacking the source")
             fresh = self.target / "tree.new"
             shutil.rmtree(fresh, ignore_errors=True)
             fresh.mkdir()
             self.source.unpack(fresh, log)
             (fresh / ".ewan-source").write_text(identity)
+            (fresh / ".ewan-unpacked").write_text(unpacked_at(fresh / ".ewan-source"))
             shutil.rmtree(self.tree, ignore_errors=True)
             shutil.rmtree(self.target / "pristine", ignore_errors=True)
             fresh.rename(self.tree)
@@ -437,9 +453,15 @@ class Build:
             fail(f"no space: {self.target} needs {GIGABYTES_NEEDED} GB")
         with self.log_path.open("wb", buffering=0) as log:
             try:
-                self.sync(log)
-                self.configure(log)
-                self.compile(log)
+                for anew in (False, True):
+                    self.sync(log, anew)
+                    self.configure(log)
+                    self.compile(log)
+                    if not (why := panic(self.tree / "linux")):
+                        break
+                    say(f"the kernel does not start: {why}")
+                else:
+                    raise RuntimeError(f"the kernel does not start: {why}")
                 scratch = self.target / f"{key}.new"
                 shutil.rmtree(scratch, ignore_errors=True)
                 scratch.mkdir()
@@ -469,6 +491,34 @@ class Build:
         for old in [path for path in kernels if re.fullmatch("[0-9a-f]{16}", path.parent.name)][:-KEPT]:
             if old.parent.name != key:
                 shutil.rmtree(old.parent, ignore_errors=True)
+
+
+def unpacked_at(stamp: Path) -> str:
+    """What changes when a file is copied: its inode, and the time at which that was made."""
+    found = stamp.stat()
+    return f"{found.st_ino} {found.st_ctime_ns}"
+
+
+def panic(kernel: Path) -> str:
+    """Why this kernel cannot run /bin/true as its first process; empty where it can, or where this host starts none."""
+    with tempfile.TemporaryDirectory() as place:
+        command = [kernel, "mem=64M", f"uml_dir={place}/", "root=98:0", "rootfstype=hostfs", "rootflags=/", "ro"]
+        command += [
+            "init=/bin/true",
+            "time-travel=inf-cpu",
+            "con=null",
+            "con0=null,fd:1",
+            "ssl=null",
+            "panic=-1",
+            "quiet",
+        ]
+        try:
+            ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=STARTS_S)
+        except subprocess.TimeoutExpired:
+            return f"it has not ended after {STARTS_S} s"
+    # It ends with its first process: with exit code 0 if that ran to its end.
+    reasons = [line for line in ran.stdout.splitlines() if "panic" in line or "segfault" in line]
+    return "" if "exitcode=0x00000000" in " ".join(reasons) else "; ".join(reasons)
 
 
 def used(kernel: Path) -> None:
@@ -520,7 +570,11 @@ def copy(source: Path, target: Path) -> None:
 
 
 def lock(target: Path) -> IO[str]:
-    file = (target / ".lock").open("w")
+    """Who may open the file may hold the lock: nobody else may."""
+    path = target / ".lock"
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    file = path.open("w")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -23,17 +23,10 @@ sources=$({ cat "$here/build.sh"; find .cargo Cargo.* labs calibration emulator 
 # found NAME: the binary of this name in the user's cache, or in the machine's, whose bytes are those that were noted.
 found() {
     for place in "$(kept node)" "$(shared node)"; do
-        [ -n "$place" ] && [ -x "$place/$1" ] || continue
-        [ ! -e "$place/$1.sum" ] || [ "$(cut -d' ' -f1 "$place/$1.sum")" = "$(digest "$place/$1")" ] ||
-            { say "$place/$1 is damaged, and is not used"; continue; }
-        printf '%s\n' "$place/$1"
-        return
+        [ -z "$place" ] || ! whole "$place/$1" || { printf '%s\n' "$place/$1"; return; }
     done
     return 1
 }
-digest() { sha256sum "$1" | cut -d' ' -f1; }
-# note FILE: its SHA-256, size, time of change in ns and inode beside it, as labs/runtime/whole.py reads them.
-note() { echo "$(digest "$1") $(stat -c '%s %.9Y %i' "$1" | tr -d .)" >"$1.sum.$$" && mv "$1.sum.$$" "$1.sum"; }
 # Who sets RUSTFLAGS, or wants no bundle, wants a binary of his own.
 prebuilt() { [ -z "${RUSTFLAGS-}" ] && [ "${BUNDLE-}" != off ] && found "prebuilt-$sources"; }
 

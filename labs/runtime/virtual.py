@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import shutil
 import subprocess
@@ -357,11 +358,15 @@ def _full(directory: Path, why: str) -> str:
 
 
 def _last_words(console: Path) -> str:
-    """The first line of the virtual kernel's console that gives a reason for its end, else the last line."""
+    """The first line of the virtual kernel's console that gives a reason for its end, after a panic with the line
+    before, which says what led to it; else the last line."""
     lines = [line.strip() for line in console.read_text(errors="replace").splitlines() if line.strip()]
-    reasons = (line for line in lines if "Kernel panic" in line or line.startswith("ewan-node: "))
-    last = lines[-1] if lines else "the virtual kernel ended without a word"
-    return next(reasons, last)
+    for before, line in itertools.pairwise(["", *lines]):
+        if "Kernel panic" in line:
+            return f"{before}; {line}" if before else line
+        if line.startswith("ewan-node: "):
+            return line
+    return lines[-1] if lines else "the virtual kernel ended without a word"
 
 
 def _stalled(lab: str, still_ns: int, reading: Reading) -> str:

@@ -43,13 +43,26 @@ def test_both_refuse_a_relative_cache() -> None:
     assert named_by_scripts(environment)[0] == 2
 
 
+def made(by: str, environment: dict[str, str], project: Path) -> None:
+    environment |= {"PATH": "/usr/bin:/bin"}
+    if by == "python":
+        cache.kept(environment, "things", project)
+    else:
+        script = f'root="{project}"; . "{ROOT}/images/cache.sh"; kept things'
+        subprocess.run(["/bin/sh", "-c", script], env=environment, check=True, capture_output=True)
+
+
 def test_both_mark_the_cache_alike(tmp_path: Path) -> None:
     for name in ("scripts", "python"):
-        environment = {"EWAN_CACHE": str(tmp_path / name), "HOME": "", "PATH": "/usr/bin:/bin"}
-        if name == "python":
-            cache.kept(environment, "things", tmp_path)
-        else:
-            script = f'root="{tmp_path}"; . "{ROOT}/images/cache.sh"; kept things'
-            subprocess.run(["/bin/sh", "-c", script], env=environment, check=True, capture_output=True)
+        made(name, {"EWAN_CACHE": str(tmp_path / name), "HOME": ""}, tmp_path)
     tags = {(tmp_path / name / cache.TAG).read_text() for name in ("scripts", "python")}
     assert tags == {cache.SIGNATURE}
+
+
+@pytest.mark.parametrize("by", ["scripts", "python"])
+def test_a_users_own_cache_is_nobody_elses_and_one_for_all_stays_open(tmp_path: Path, by: str) -> None:
+    own, common = tmp_path / "ewan", tmp_path / "common"
+    own.mkdir(mode=0o755)  # as earlier versions made it
+    made(by, {"XDG_CACHE_HOME": str(tmp_path)}, tmp_path)
+    made(by, {"EWAN_CACHE": str(common), "HOME": ""}, tmp_path)
+    assert (own.stat().st_mode & 0o777, common.stat().st_mode & 0o777) == (0o700, 0o755)

@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,3 +104,39 @@ def test_a_developers_build_in_its_place_is_his(tmp_path: Path) -> None:
 def test_an_empty_kernel_without_a_note_is_none(tmp_path: Path) -> None:
     (tmp_path / "linux").touch()
     assert not build.whole(tmp_path / "linux")
+
+
+def test_a_tree_is_built_on_where_it_was_unpacked_and_no_copy_of_it(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / ".ewan-source").write_text("a source")
+    (tree / ".ewan-unpacked").write_text(build.unpacked_at(tree / ".ewan-source"))
+
+    def unpacked(place: Path, source: str = "a source") -> bool:
+        return build.Build(place, tmp_path, [], None).is_unpacked(source)
+
+    assert unpacked(tmp_path) and not unpacked(tmp_path, "another source")
+    (tree / "vmlinux").touch()
+    assert unpacked(tmp_path)
+    shutil.copytree(tree, tmp_path / "copy/tree")  # times of change as they were, as in a cache that was restored
+    assert not unpacked(tmp_path / "copy")
+    os.utime(tree / "vmlinux", times=(time.time() + 3600,) * 2)
+    assert not unpacked(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("console", "why"),
+    [
+        ("Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000000", ""),
+        (
+            "true[1]: segfault at 4\nKernel panic: exitcode=0x0000000b",
+            "true[1]: segfault at 4; Kernel panic: exitcode=0x0000000b",
+        ),
+        ("no room for its memory", ""),  # this says nothing about the kernel
+    ],
+)
+def test_a_kernel_that_cannot_start_a_program_is_noticed(tmp_path: Path, console: str, why: str) -> None:
+    kernel = tmp_path / "linux"
+    kernel.write_text(f"#!/bin/sh\ncat <<'E'\n{console}\nE\nexit 134\n")
+    kernel.chmod(0o755)
+    assert build.panic(kernel) == why
