@@ -502,7 +502,15 @@ def unpacked_at(stamp: Path) -> str:
 def panic(kernel: Path) -> str:
     """Why this kernel cannot run /bin/true as its first process; empty where it can, or where this host starts none."""
     with tempfile.TemporaryDirectory() as place:
-        command = [kernel, "mem=64M", f"uml_dir={place}/", "root=98:0", "rootfstype=hostfs", "rootflags=/", "ro"]
+        command: list[str | Path] = [
+            kernel,
+            "mem=64M",
+            f"uml_dir={place}/",
+            "root=98:0",
+            "rootfstype=hostfs",
+            "rootflags=/",
+            "ro",
+        ]
         command += [
             "init=/bin/true",
             "time-travel=inf-cpu",
