@@ -42,6 +42,12 @@ class TestingStage(NamedTuple):
     failed: int
 
 
+COMPILING = TestingStage(
+    "compiling tests", ["sh", "-c", f"nice {sys.executable} -m pytest --collect-only -qqq >/dev/null"], [], -1
+)
+"""Every process that runs tests imports all of their files: one does so first, and leaves them compiled."""
+
+
 def cargo(name: str, *options: str) -> TestingStage:
     command = [*CARGO, *options]
     return TestingStage(name, command, [*command, "--", "--test-threads=1"], failed=101)
@@ -92,7 +98,7 @@ def stages(what: str) -> list[list[TestingStage]]:
             [pytest("pure", f"not ({' or '.join(TIERS)})", *side_by_side)],
         ],
         "all": [
-            [cargo("Rust")],
+            [cargo("Rust"), COMPILING],
             [
                 nice(pytest("side by side", f"not ({beside} or {alone})", *some_more)),
                 shared(pytest("beside", beside, *lanes, files=files_with(BESIDE))),
@@ -145,6 +151,7 @@ def main(words: list[str], run: Run = call) -> int:
     except (ValueError, KeyError):
         print("usage: python -m tests.run check|all|aarch64", file=sys.stderr)
         return 2
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a thousand processes import the same modules
     lines, failed, ended = [], [], False
     for each in chosen:
         print(f"tests: {', and '.join(stage.name for stage in each)}", flush=True)

@@ -31,14 +31,15 @@ def test_every_stage_is_run(what: str, capsys: pytest.CaptureFixture[str]) -> No
     assert sorted(commands) == sorted(stage.command for stage in chain(*run.stages(what)))
     told = capsys.readouterr().out
     assert "second try" not in told
-    assert told.count("what it printed") == (1 if what == "all" else 0)
+    assert told.count("what it printed") == (2 if what == "all" else 0)
 
 
 def test_what_fails_twice_fails_and_the_other_stages_are_run(capsys: pytest.CaptureFixture[str]) -> None:
-    first, second, beside, third = chain(*run.stages("all"))
+    first, compiling, second, beside, third = chain(*run.stages("all"))
     outcomes = {
         tuple(first.command): 101,
         tuple(first.again): 0,
+        tuple(compiling.command): 0,
         tuple(second.command): 1,
         tuple(second.again): 1,
         tuple(beside.command): 1,
@@ -54,9 +55,10 @@ def test_what_fails_twice_fails_and_the_other_stages_are_run(capsys: pytest.Capt
     assert run.main(["all"], outcome) == 1
     assert sorted(asked) == sorted(outcomes)
     assert asked.index(tuple(second.again)) > asked.index(tuple(beside.command)), "alone, when the others have ended"
-    told = capsys.readouterr().out.splitlines()[-4:]
-    assert [line.split("s  ", 1)[1] for line in told] == [
+    told = capsys.readouterr().out.splitlines()[-5:]
+    assert [line.split(" s  ", 1)[1] for line in told] == [
         "passed; at the second try",
+        "passed",
         "failed; at the second try",
         "passed; at the second try",
         "passed",
@@ -71,7 +73,7 @@ def test_an_error_of_pytest_itself_ends_the_run() -> None:
         return 2 if "pytest" in command else 0
 
     assert run.main(["all"], interrupted) == 1
-    assert len(asked) == 3
+    assert len(asked) == 4
 
 
 @pytest.mark.parametrize("what", ["check", "all"])

@@ -46,10 +46,22 @@ impl Inbox {
         }
     }
 
-    /// Link, direction and time of the change that is to be made first.
+    /// When the change that comes first is to be made.
     #[inline]
-    pub fn soonest(&self) -> Option<(usize, usize, Nanos)> {
-        self.waiting.last().map(|change| (change.link, change.direction, change.at))
+    pub fn soonest(&self) -> Option<Nanos> {
+        self.waiting.last().map(|change| change.at)
+    }
+
+    /// Link, direction and time of the change that comes after so many others, if it is to be made by `now`.
+    #[inline]
+    pub fn due(&self, after: usize, now: Nanos) -> Option<(usize, usize, Nanos)> {
+        let change = self.waiting.iter().rev().nth(after).filter(|change| change.at <= now)?;
+        Some((change.link, change.direction, change.at))
+    }
+
+    /// Is one of so many changes that come first of this link?
+    pub fn has_before(&self, after: usize, link: usize) -> bool {
+        self.waiting.iter().rev().take(after).any(|change| change.link == link)
     }
 
     /// When the first change of this link is to be made, if that is by `until`.
@@ -59,8 +71,10 @@ impl Inbox {
         soon.find(|change| change.link == link).map(|change| change.at)
     }
 
-    pub fn take(&mut self) -> Option<Scheduled> {
-        self.waiting.pop()
+    /// The change that comes after so many others.
+    pub fn take(&mut self, after: usize) -> Option<Scheduled> {
+        let index = self.waiting.len().checked_sub(after + 1)?;
+        Some(self.waiting.remove(index))
     }
 
     pub fn give_back(&self, scheduled: Scheduled, actual: Option<Nanos>) {
@@ -171,7 +185,7 @@ mod tests {
         let capacity = inbox.waiting.capacity();
         inbox.look();
         let mut last = 0;
-        while let Some(next) = inbox.take() {
+        while let Some(next) = inbox.take(0) {
             assert!(next.at >= last);
             last = next.at;
             inbox.give_back(next, Some(last));
@@ -189,7 +203,7 @@ mod tests {
         for n in 0..20_000 {
             outbox.send(1, 0..2, n, &rate(8_000 + n)).unwrap();
             inbox.look();
-            while let Some(next) = inbox.take() {
+            while let Some(next) = inbox.take(0) {
                 inbox.give_back(next, Some(n));
             }
         }

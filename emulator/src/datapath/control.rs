@@ -133,7 +133,8 @@ impl Control {
         self.clock.now().saturating_sub(self.shared.started) / 1_000_000
     }
 
-    /// Rows before this millisecond are complete. The time is read first: what is noted after that is of later rows.
+    /// Rows before this millisecond are complete. The time is read first: what is noted after that is of later rows. It may
+    /// go back to when a sleep began, as that ends.
     fn settled_ms(&self) -> u64 {
         let now = self.now_ms();
         now.min(self.shared.settled_ms.load(Acquire))
@@ -185,8 +186,8 @@ impl Control {
             "ok": true,
             "link": request.link,
             "first_ms": first,
-            "end_ms": end,
-            "overwritten_ms": first.saturating_sub(request.since_ms.min(end)),
+            "end_ms": end.max(request.since_ms),
+            "overwritten_ms": first.saturating_sub(request.since_ms),
             "forward": columns(&read[0].1),
             "backward": columns(&read[1].1),
         }))
@@ -196,7 +197,7 @@ impl Control {
     fn activity(&self, request: &ActivityRequest) -> Value {
         let end = self.settled_ms();
         let since = request.since_ms.unwrap_or(end);
-        let mut first = since.min(end);
+        let mut first = since;
         let mut links = Map::new();
         for link in &self.shared.links {
             let mut found = Map::new();
@@ -212,7 +213,7 @@ impl Control {
                 links.insert(link.name.clone(), found.into());
             }
         }
-        json!({"ok": true, "first_ms": first, "end_ms": end, "links": links})
+        json!({"ok": true, "first_ms": first, "end_ms": end.max(since), "links": links})
     }
 
     fn set(&self, mut request: Map<String, Value>) -> Result<Value, String> {

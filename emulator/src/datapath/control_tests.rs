@@ -113,7 +113,7 @@ fn the_latest_change_is_the_last_to_be_made() {
         assert_eq!(control.answer(request.as_bytes())["ok"], true);
     }
     inbox.look();
-    let (_, _, soonest) = inbox.soonest().expect("one");
+    let soonest = inbox.soonest().expect("one");
     assert!(soonest <= control.clock.now());
 }
 

@@ -17,7 +17,7 @@ impl<const COLUMNS: usize> Guarded<COLUMNS> {
         Self { ms: AtomicU64::new(NONE), columns: std::array::from_fn(|_| AtomicU64::new(0)) }
     }
 
-    /// By one thread only, and for each millisecond once.
+    /// By one thread only. For a millisecond once, or again as long as nobody reads it.
     pub fn write(&self, ms: u64, columns: [u64; COLUMNS]) {
         self.ms.store(NONE, Ordering::Relaxed);
         fence(Ordering::Release);

@@ -173,13 +173,15 @@ impl Lane {
         self.window.dirty = true;
     }
 
-    /// Writes the row of a millisecond before `ms`, if it is not written yet.
-    pub fn settle(&mut self, ms: u64, state: &DirectionState) {
+    /// Writes the row of a millisecond before `ms`, if it is not written yet; false where a reader keeps the totals from
+    /// being published.
+    pub fn settle(&mut self, ms: u64, state: &DirectionState) -> bool {
         if self.window.dirty && self.window.ms < ms {
             self.write(state);
         } else if self.window.totals_stale {
             self.publish_totals(state);
         }
+        !self.window.totals_stale
     }
 
     pub fn note_lateness(&mut self, lateness: Nanos) {
@@ -242,7 +244,8 @@ impl Side<'_> {
             return (0, false);
         }
         let mut until = hold;
-        if self.shares_medium() {
+        let shared_medium = self.shares_medium();
+        if shared_medium {
             until = until.min(match self.far.next_stamp(clock) {
                 // Of two with the same stamp the forward one goes first.
                 Some(stamp) => stamp - Nanos::from(self.backward),
@@ -251,7 +254,6 @@ impl Side<'_> {
         }
         let Side { lane, other, near, .. } = self;
         let converting = *clock;
-        let mut shared_medium = false;
         let count = near.receive(&converting, budget, until, &mut |frame, stamp| {
             let time = now();
             let arrival = lane.stamps.arrival(clock.reconverted(&converting, stamp), time, || {
@@ -261,9 +263,10 @@ impl Side<'_> {
             lane.enter(time, state);
             share(&mut lane.model, &mut other.model, arrival);
             lane.take(frame, arrival);
-            shared_medium = share(&mut lane.model, &mut other.model, arrival);
+            share(&mut lane.model, &mut other.model, arrival);
         });
         state.stamps_replaced.store(lane.stamps.replaced, Relaxed);
+        // Also where all were too long to be taken: the other direction's packets may have waited for them.
         (count, shared_medium)
     }
 
@@ -298,7 +301,7 @@ impl Side<'_> {
     }
 
     /// Where both share a medium they are evaluated together.
-    fn lag(&self) -> Nanos {
+    pub fn lag(&self) -> Nanos {
         let lag = self.lane.lag();
         if self.shares_medium() {
             lag.min(self.other.lag())

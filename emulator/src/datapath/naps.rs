@@ -131,6 +131,11 @@ impl Sleeper {
         self.wake_up.note(late);
     }
 
+    /// There was no sleep for a while in which a wake-up could have been late.
+    pub fn forget_a_late_one(&mut self) {
+        self.wake_up.note(0);
+    }
+
     /// Its frames end no sleep any more.
     pub fn forget(&mut self, port: usize) {
         self.waited_for[port].fd = -1;
@@ -152,7 +157,8 @@ impl Sleeper {
         let _ = self.waker.0.read();
         for entry in self.waited_for.iter().filter(|entry| entry.revents & libc::POLLERR != 0) {
             // The interface went down: the socket says so until it is read, and until then no sleep would last.
-            // SAFETY: the ports, whose descriptors these are, live as long as the spinner, which owns both.
+            // SAFETY: the ports, whose descriptors these are, live as long as the spinner, which owns both; so does the
+            // waker, whose descriptor is the last.
             let port = unsafe { BorrowedFd::borrow_raw(entry.fd) };
             let _ = getsockopt(&port, SocketError);
         }

@@ -2,6 +2,9 @@
 //! does, without locks. Milliseconds in which nothing happened take no time to record: their rows are absent, and
 //! read as zeros with the queue as the row before left it.
 
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{fence, AtomicU64};
+
 use super::guarded::Guarded;
 
 /// Of one millisecond. Bytes as the link's framing counts them; times in nanoseconds.
@@ -123,15 +126,19 @@ impl Row {
 
 pub struct Series {
     rows: Box<[Guarded<{ COLUMNS.len() }>]>,
+    /// The last millisecond of which a row is written, or is being written.
+    newest: AtomicU64,
 }
 
 impl Series {
     pub fn new(length: usize) -> Series {
-        Series { rows: (0..length).map(|_| Guarded::new()).collect() }
+        Series { rows: (0..length).map(|_| Guarded::new()).collect(), newest: 0.into() }
     }
 
     /// By one thread only.
     pub fn write(&self, ms: u64, row: &Row) {
+        self.newest.store(ms, Relaxed);
+        fence(Release); // who finds that its row is overwritten finds this
         self.cell(ms).write(ms, row.columns());
     }
 
@@ -146,26 +153,44 @@ impl Series {
     /// The first millisecond at or after `since` that is not overwritten when `end` comes next, and every row from
     /// there to before `end`, the first `most` of them.
     pub fn since(&self, since: u64, end: u64, most: usize) -> (u64, Vec<Row>) {
-        let (kept, first) = self.kept(since, end);
-        let mut previous = (kept..first).rev().find_map(|ms| self.read(ms)).unwrap_or_default();
-        let rows = (first..end).take(most).map(|ms| {
-            previous = self.read(ms).unwrap_or_else(|| previous.idle());
-            previous
-        });
-        (first, rows.collect())
+        self.undisturbed(since, end, |kept, first| {
+            let mut previous = (kept..first).rev().find_map(|ms| self.read(ms)).unwrap_or_default();
+            let rows = (first..end).take(most).map(|ms| {
+                previous = self.read(ms).unwrap_or_else(|| previous.idle());
+                previous
+            });
+            rows.collect()
+        })
     }
 
     /// From the first such millisecond to before `end` as one row; none where nothing happened.
     pub fn added_up(&self, since: u64, end: u64) -> (u64, Option<Row>) {
-        let first = self.kept(since, end).1;
-        (first, (first..end).filter_map(|ms| self.read(ms)).reduce(|sum, row| sum.and_then(&row)))
+        self.undisturbed(since, end, |_, first| {
+            (first..end).filter_map(|ms| self.read(ms)).reduce(|sum, row| sum.and_then(&row))
+        })
     }
 
-    /// The first millisecond that is not overwritten when `end` comes next, and the first of those at or after `since`.
+    /// What `read` gives of rows none of which is overwritten meanwhile: it is told the first such millisecond, and the first
+    /// of those at or after `since`.
+    fn undisturbed<T>(&self, since: u64, end: u64, mut read: impl FnMut(u64, u64) -> T) -> (u64, T) {
+        loop {
+            let (kept, first) = self.kept(since, end);
+            let found = read(kept, first);
+            fence(Acquire);
+            if self.kept(since, end) == (kept, first) {
+                return (first, found);
+            }
+        }
+    }
+
+    /// The first millisecond that is not overwritten when the next row is written, and the first of those at or after
+    /// `since`.
     fn kept(&self, since: u64, end: u64) -> (u64, u64) {
-        // One row of distance, so that the one being written is not taken for an idle millisecond.
-        let kept = end.saturating_sub(self.rows.len() as u64 - 1);
-        (kept, since.max(kept).min(end))
+        // The writer may be beyond `end`. One row of distance, so that the one being written is not taken for an idle
+        // millisecond.
+        let next = end.max(self.newest.load(Relaxed) + 1);
+        let kept = next.saturating_sub(self.rows.len() as u64 - 1);
+        (kept, since.max(kept.min(end)))
     }
 }
 
@@ -202,7 +227,11 @@ mod tests {
         (0..20).for_each(|ms| series.write(ms, &Row { in_packets: ms, ..Row::default() }));
         let (first, rows) = series.since(0, 20, usize::MAX);
         assert_eq!((first, rows.len(), rows[0].in_packets), (13, 7, 13));
-        assert_eq!(series.since(30, 20, usize::MAX), (20, vec![]));
+        assert_eq!(series.since(30, 20, usize::MAX), (30, vec![]), "who asks too early asks for the same again");
+        assert_eq!(series.since(0, 15, usize::MAX).0, 13, "the writer is further than what is settled");
+        assert_eq!(series.since(0, 15, usize::MAX).1.iter().map(|row| row.in_packets).collect::<Vec<_>>(), [13, 14]);
+        assert_eq!(series.added_up(0, 15), (13, Some(Row { in_packets: 27, ..Row::default() })));
+        assert_eq!(series.since(0, 5, usize::MAX), (5, vec![]), "all of them are overwritten");
     }
 
     #[test]

@@ -3,8 +3,10 @@
 //! allocates. While there is nothing it sleeps (`naps`). A panic while it serves a link ends that link alone.
 
 use std::any::Any;
+use std::io::Write;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::fence;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::Arc;
 
 use ewan_timers::Clock;
@@ -35,6 +37,8 @@ const SETTLED_PER_TURN: usize = 16;
 /// The kernel would not take more: ask again this much later.
 const RETRY_NS: Nanos = 5_000;
 const MS: Nanos = 1_000_000;
+/// A spinner that wakes too late to sleep tries it again after some seconds: how late it wakes is not measured otherwise.
+const FORGETTING_NS: Nanos = 100 * MS;
 
 /// A real-time thread lets the kernel's own work on its CPU have a turn now and then; frames are stamped meanwhile.
 const REST_EVERY_NS: Nanos = 20 * MS;
@@ -65,6 +69,8 @@ pub struct Spinner {
     disturbed_until: Nanos,
     /// The clock when last looked at.
     seen: Nanos,
+    /// When the sleeper forgets the next one of its late wake-ups, if it does not sleep.
+    next_forgetting: Nanos,
 }
 
 fn waiting(policy: Policy, gives_way: bool) -> Waiting {
@@ -126,6 +132,7 @@ impl Spinner {
             quiet_since: now,
             disturbed_until: 0,
             seen: 0,
+            next_forgetting: 0,
         }
     }
 
@@ -143,9 +150,15 @@ impl Spinner {
     fn end_link(&mut self, panic: Box<dyn Any + Send>) {
         let Some(link) = self.serving.take() else { resume_unwind(panic) };
         let (state, words) = (&self.shared.links[link], faults::words(panic.as_ref()));
-        println!("link {} has ended, the others go on: a fault in the program: {words}", state.name);
+        // The log's disk may be full.
+        let _ = writeln!(
+            std::io::stdout(),
+            "link {} has ended, the others go on: a fault in the program: {words}",
+            state.name
+        );
         let _ = state.ended.set(words);
         for index in [2 * link, 2 * link + 1] {
+            self.directions[index].settle(u64::MAX, &state.directions[index % 2]);
             self.directions[index].ended = true;
             self.events.set(index, NEVER);
             self.sleeper.forget(index);
@@ -173,7 +186,10 @@ impl Spinner {
                 next_look = now + MS;
                 self.clock.refresh();
                 if shared.stop.load(Relaxed) {
-                    return self.settle_all();
+                    while !self.settle_all() {
+                        std::thread::yield_now();
+                    }
+                    return shared.settled_ms.store(u64::MAX, Release);
                 }
             }
             if shared.changes_waiting.load(Relaxed) && shared.changes_waiting.swap(false, Acquire) {
@@ -194,21 +210,36 @@ impl Spinner {
 
     /// Sleeps if it may: false if it did not.
     fn nap(&mut self, waiting: Waiting) -> bool {
-        let next = self.changes.soonest().map_or(NEVER, |change| change.2).min(self.events.earliest());
+        let next = self.changes.soonest().unwrap_or(NEVER).min(self.events.earliest());
         let lanes = self.directions.iter().filter(|lane| !lane.ended);
         let least_transit = || lanes.map(|lane| lane.model.least_transit()).min().unwrap_or(NEVER);
         let wake_up = self.sleeper.wake_up;
         let Some(ns) = naps::length(waiting, wake_up, self.seen, self.quiet_since, next, least_transit) else {
+            if self.seen >= self.next_forgetting {
+                self.next_forgetting = self.seen + FORGETTING_NS;
+                self.sleeper.forget_a_late_one();
+            }
             return false;
         };
-        self.settle_all();
+        if !self.settle_all() {
+            return false;
+        }
         let (begun, deadline) = (self.clock.now(), self.seen + ns);
+        let began_in_ms = begun.saturating_sub(self.shared.started) / MS;
+        self.shared.settled_ms.store(u64::MAX, Release);
         let over = self.sleeper.sleep(deadline.saturating_sub(begun));
+        // Before the time is read: who reads the time, and then finds that nothing is being counted, has an earlier time.
+        self.shared.settled_ms.store(began_in_ms, Relaxed);
+        fence(SeqCst);
         self.seen = self.clock.now();
-        // A frame that lies in a ring should have woken it when it came.
-        let should = if over { Some(deadline) } else { self.earliest_stamp().map(|stamp| stamp.max(begun)) };
+        self.clock.refresh();
+        // A frame that lies in a ring should have woken it when it came. One that lay there before tells nothing of waking.
+        let came = if over { None } else { self.earliest_stamp() };
+        let should = if over { Some(deadline) } else { came.map(|stamp| stamp.max(begun)) };
         if let Some(late) = should.map(|at| self.seen.saturating_sub(at)) {
-            self.sleeper.woke_late(late);
+            if over || came.is_some_and(|stamp| stamp >= begun) {
+                self.sleeper.woke_late(late);
+            }
             if late > wake_up.ns() {
                 // It was to be awake before the next event: somebody else had its CPU.
                 self.shared.gaps.record(late);
@@ -267,7 +298,9 @@ impl Spinner {
         }
         let link = index / 2;
         self.serving = Some(link);
-        let hold = self.changes.soonest_of(link, self.seen + MS).unwrap_or(NEVER);
+        // Frames from after a change wait until it is made; a later change is looked for with a later `seen`.
+        let ahead = self.seen + MS;
+        let hold = self.changes.soonest_of(link, ahead).unwrap_or(ahead);
         let state = &self.shared.links[link].directions[index % 2];
         let clock = self.clock;
         let mut side = side(&mut self.directions, &mut self.ports, index);
@@ -341,15 +374,19 @@ impl Spinner {
         staged.frames
     }
 
-    /// Makes the changes that are due, in their order, each at its own time among the frames.
+    /// Makes the changes that are due, those of a link in their order, each at its own time among the frames. Links whose
+    /// frames have not been taken so far are passed over.
     fn make_changes(&mut self, now: Nanos) {
-        while let Some((link, direction, at)) = self.changes.soonest().filter(|(_, _, at)| *at <= now) {
+        let mut passed = 0;
+        while let Some((link, direction, at)) = self.changes.due(passed, now) {
             let index = 2 * link + direction;
             let mut side = side(&mut self.directions, &mut self.ports, index);
-            if !side.lane.ended && side.frames_wait_before(&self.clock, at) {
-                return;
+            let too_early = !side.lane.ended && (now < at + side.lag() || side.frames_wait_before(&self.clock, at));
+            if too_early || self.changes.has_before(passed, link) {
+                passed += 1;
+                continue;
             }
-            let Some(mut scheduled) = self.changes.take() else { return };
+            let Some(mut scheduled) = self.changes.take(passed) else { return };
             if side.lane.ended {
                 self.changes.give_back(scheduled, None);
                 continue;
@@ -388,11 +425,12 @@ impl Spinner {
         }
     }
 
-    /// Nothing happens from now on until something is noted again: all rows are written.
-    fn settle_all(&mut self) {
+    /// Writes all rows; false where a reader keeps totals from being published.
+    fn settle_all(&mut self) -> bool {
+        let mut all = true;
         for (index, lane) in self.directions.iter_mut().enumerate().filter(|(_, lane)| !lane.ended) {
-            lane.settle(u64::MAX, &self.shared.links[index / 2].directions[index % 2]);
+            all &= lane.settle(u64::MAX, &self.shared.links[index / 2].directions[index % 2]);
         }
-        self.shared.settled_ms.store(u64::MAX, Release);
+        all
     }
 }

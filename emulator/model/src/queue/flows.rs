@@ -196,10 +196,18 @@ impl Flows {
         self.take(pool, index)
     }
 
-    /// Any packet.
+    /// Any packet: of the queue whose turn it is, so that the number of queues costs nothing.
     pub fn cut<P: Copy>(&mut self, pool: &mut Pool<Waiting<P>>) -> Option<Waiting<P>> {
-        let index = self.flows.iter().position(|flow| !flow.list.is_empty())?;
-        self.take(pool, index)
+        loop {
+            let is_new = self.new.first != NONE;
+            let index = if is_new { self.new.first } else { self.old.first };
+            self.flows.get(index as usize)?;
+            if let Some(taken) = self.take(pool, index as usize) {
+                return Some(taken);
+            }
+            self.end_turn(is_new);
+            self.flows[index as usize].active = false;
+        }
     }
 
     fn take<P: Copy>(&mut self, pool: &mut Pool<Waiting<P>>, index: usize) -> Option<Waiting<P>> {

@@ -116,6 +116,208 @@ impl Port for Fake {
     }
 }
 
+/// Gives frames at the times of their stamps, as a ring does.
+#[derive(Default)]
+struct Stamped {
+    stamps: std::collections::VecDeque<Nanos>,
+    /// When it is looked at from this time on, once, the spinner loses its CPU for so long.
+    stall: Option<(Nanos, Nanos)>,
+    /// Its frames are longer than any that a link takes.
+    too_long: bool,
+    staged: u64,
+    sent: Arc<AtomicU64>,
+}
+
+impl Stamped {
+    fn new(stamps: impl IntoIterator<Item = Nanos>) -> Stamped {
+        Stamped { stamps: stamps.into_iter().collect(), ..Stamped::default() }
+    }
+}
+
+impl Port for Stamped {
+    fn receive(&mut self, clock: &Clock, budget: usize, until: Nanos, each: &mut dyn FnMut(&mut [u8], Nanos)) -> usize {
+        let mut count = 0;
+        while count < budget && self.next_stamp(clock).is_some_and(|stamp| stamp <= until) {
+            let stamp = self.stamps.pop_front().expect("it has a stamp");
+            if !self.too_long {
+                each(&mut [0; 1000], stamp);
+            }
+            count += 1;
+        }
+        count
+    }
+
+    fn next_stamp(&mut self, clock: &Clock) -> Option<Nanos> {
+        if let Some((_, ns)) = self.stall.take_if(|(from, _)| clock.now() >= *from) {
+            let until = clock.now() + ns;
+            while clock.now() < until {}
+        }
+        self.stamps.front().copied().filter(|stamp| *stamp <= clock.now())
+    }
+
+    fn room(&mut self) -> usize {
+        SEND_BURST - self.staged as usize
+    }
+
+    fn stage(&mut self, _frame: &[u8]) {
+        self.staged += 1;
+    }
+
+    fn flush(&mut self) -> bool {
+        self.sent.fetch_add(std::mem::take(&mut self.staged), Relaxed);
+        true
+    }
+
+    fn facts(&self) -> Arc<Facts> {
+        Facts::new("lo", "stamped", Box::new(|| 0))
+    }
+
+    fn descriptor(&self) -> RawFd {
+        -1
+    }
+}
+
+/// A spinner of these links, none of which gives way, and who asks it for changes.
+fn spinner(clock: Clock, links: Vec<(Direction, [Stamped; 2])>) -> (Spinner, Arc<Shared>, Outbox) {
+    let (mut ports, mut directions, mut shared) = (Vec::<Box<dyn Port>>::new(), Vec::new(), Vec::new());
+    for (number, (direction, both)) in links.into_iter().enumerate() {
+        shared.push(Link {
+            name: format!("wan{number}"),
+            ended: Default::default(),
+            ports: both.each_ref().map(|port| port.facts()),
+            interfaces: Interfaces::open(["lo", "lo"]).expect("every namespace has lo"),
+            directions: [Says::default(); 2].map(|says| DirectionState::new(says, 4_096)),
+        });
+        for port in both {
+            ports.push(Box::new(port));
+            directions.push((direction.clone(), 0, Arena::new(20_000, 1514, 0).unwrap()));
+        }
+    }
+    let shared = Arc::new(Shared::new(1, "test", clock.now(), shared).unwrap());
+    let (outbox, inbox) = channel();
+    (Spinner::new(clock, shared.clone(), ports, directions, inbox), shared, outbox)
+}
+
+/// Runs it until this time.
+fn run_until(clock: &Clock, spinner: Spinner, shared: &Arc<Shared>, end: Nanos) {
+    shared.changes_waiting.store(true, Release);
+    let thread = std::thread::spawn(move || spinner.run(Policy::Spin).len());
+    while clock.now() < end {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    shared.stop.store(true, Relaxed);
+    thread.join().expect("it ends");
+}
+
+fn all_lost() -> Change {
+    Change { loss: Some(Loss::Bernoulli { loss_ppb: 1_000_000_000 }), ..Change::default() }
+}
+
+/// The change is further away than the spinner looks ahead when it loses its CPU, and is over when it has it again.
+#[test]
+fn frames_from_after_a_change_meet_it_though_the_spinner_lost_its_cpu() {
+    let clock = Clock::new();
+    let from = clock.now() + 20 * MS;
+    let mut near = Stamped::new([from + MS / 2, from + 3 * MS / 2, from + 5 * MS / 2, from + 7 * MS / 2]);
+    near.stall = Some((from, 4 * MS));
+    let far = Stamped::default();
+    let sent = far.sent.clone();
+    let (spinner, shared, mut outbox) = spinner(clock, vec![(direction(1_000_000_000, 5 * MS), [near, far])]);
+    outbox.send(0, 0..1, from + 2 * MS, &all_lost()).expect("room for a change");
+    run_until(&clock, spinner, &shared, from + 20 * MS);
+    assert_eq!(sent.load(Relaxed), 2);
+    let made: Vec<_> = outbox.made().map(|made| (made.requested, made.actual)).collect();
+    assert_eq!(made, [(from + 2 * MS, from + 2 * MS)]);
+}
+
+/// It has more frames from before its change than a turn takes.
+#[test]
+fn a_link_whose_frames_wait_does_not_keep_others_from_their_changes() {
+    let clock = Clock::new();
+    let at = clock.now() + 10 * MS;
+    let busy = Stamped::new(std::iter::repeat_n(at - MS, 2_000));
+    let other = Stamped::new([at + 1]);
+    let ports = [Stamped::default(), Stamped::default()];
+    let sent = ports.each_ref().map(|port| port.sent.clone());
+    let [first, second] = ports;
+    let links =
+        vec![(direction(1_000_000_000, 5 * MS), [busy, first]), (direction(1_000_000_000, 5 * MS), [other, second])];
+    let (mut spinner, _, mut outbox) = spinner(clock, links);
+    for link in 0..2 {
+        outbox.send(link, 0..1, at, &all_lost()).expect("room for a change");
+    }
+    spinner.changes.look();
+    while clock.now() < at + MS {}
+    spinner.look(0, false);
+    spinner.turn(clock.now());
+    spinner.turn(clock.now());
+    let made: Vec<_> = outbox.made().map(|made| (made.link, made.actual)).collect();
+    assert_eq!(made, [(1, at)], "the first one has taken some of its frames");
+    while outbox.made().count() < 2 {
+        let now = spinner.look(0, false);
+        spinner.turn(now);
+    }
+    assert_eq!(outbox.made().map(|made| made.actual).collect::<Vec<_>>(), [at, at]);
+    while clock.now() < at + 40 * MS {
+        let now = spinner.look(0, false);
+        spinner.turn(now);
+    }
+    assert_eq!(sent.map(|sent| sent.load(Relaxed)), [2_000, 0]);
+}
+
+/// The packet is due, and waits for what lies in the other direction's ring, which then is not taken.
+#[test]
+fn a_frame_that_is_too_long_strands_no_packet_of_a_shared_medium() {
+    let clock = Clock::new();
+    let from = clock.now() + 5 * MS;
+    let half = Direction { half_duplex: true, ..direction(1_000_000_000, 5 * MS) };
+    let mut far = Stamped::new([from + 1_000]);
+    far.too_long = true;
+    let sent = far.sent.clone();
+    let (mut spinner, _, _outbox) = spinner(clock, vec![(half, [Stamped::new([from]), far])]);
+    let until = |time: Nanos| while clock.now() < time {};
+    until(from + MS);
+    spinner.look(0, false);
+    spinner.receive(0);
+    until(from + 8 * MS);
+    // As if the frame came after its ring was looked at.
+    spinner.look(0, false);
+    spinner.release(clock.now() + MS);
+    assert_eq!(sent.load(Relaxed), 0, "it waits for the frame");
+    spinner.receive(1);
+    spinner.release(clock.now() + MS);
+    assert_eq!(sent.load(Relaxed), 1);
+}
+
+#[test]
+fn a_sleep_that_ends_at_once_tells_nothing_of_waking_late() {
+    let clock = Clock::new();
+    let (mut spinner, shared, _outbox) =
+        spinner(clock, vec![(direction(1_000_000_000, 50 * MS), [Stamped::new([clock.now()]), Stamped::default()])]);
+    let before = spinner.sleeper.wake_up.ns();
+    for _ in 0..200 {
+        shared.waker.wake(); // as the frame does that lies in a ring already
+        spinner.seen = clock.now();
+        assert!(spinner.nap(Waiting::Sharing));
+    }
+    assert_eq!(spinner.sleeper.wake_up.ns(), before);
+}
+
+#[test]
+fn a_spinner_that_woke_too_late_to_sleep_tries_it_again_after_some_seconds() {
+    let clock = Clock::new();
+    let (mut spinner, shared, _outbox) =
+        spinner(clock, vec![(direction(1_000_000_000, 3 * MS), [Stamped::default(), Stamped::default()])]);
+    spinner.sleeper.woke_late(9 * MS);
+    let begun = clock.now();
+    shared.waker.wake();
+    let tries = (0..1_000).find(|n| {
+        spinner.seen = begun + n * 100 * MS;
+        spinner.nap(Waiting::Sharing)
+    });
+    assert!(tries.is_some_and(|tries| (10..100).contains(&tries)), "{tries:?}");
+}
+
 fn direction(rate_bps: u64, delay_ns: u64) -> Direction {
     Direction {
         store_packets: 200_000,
@@ -231,6 +433,8 @@ fn a_panic_ends_its_link_and_the_others_go_on() {
     let ended: Vec<_> = bench.shared.links.iter().map(|link| link.ended.get().map(String::as_str)).collect();
     assert_eq!(ended, [None, Some("frame 700 is one too many"), None]);
     assert_eq!(bench.told[1][0].received.load(Relaxed), 699, "nothing is taken from its ports any more");
+    let counted = bench.shared.links[1].directions[0].series.added_up(0, 4_000).1.expect("it did something");
+    assert_eq!(counted.in_packets, 699, "its last row is written");
     let faster = Change { rate_bps: Some(20_000_000_000), ..Change::default() };
     (0..3).for_each(|link| bench.change(link, &faster));
     bench.wait("changes of those that run", |bench| bench.outbox.made().count() == 4);
