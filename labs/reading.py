@@ -97,6 +97,19 @@ def _refused(number: int, reason: str, path: Path | str) -> OSError:
     return OSError(number, reason, str(path))
 
 
+def end_of(path: Path, most: int) -> tuple[str, bool]:
+    """The last `most` bytes of a file as text, and whether that is all of it."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - most, 0))
+        return file.read(most).decode(errors="replace"), size <= most
+
+
+def printable(line: str) -> str:
+    """A line that a terminal shows as it is, tabs too: control characters are ?."""
+    return "".join(letter if letter.isprintable() or letter == "\t" else "?" for letter in line)
+
+
 def one_line(text: str, most: int | None = None) -> str:
     """`text` in one line that a terminal shows as it is: white space is one space, other control characters are ?."""
     line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))

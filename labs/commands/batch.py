@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from labs import batch, clock, descriptions, rundir
+from labs import batch, clock, descriptions, reading, rundir
 from labs.commands.errors import Incomplete, Refused, guarded
 from labs.commands.live import host_facts, run_and_remove
 from labs.commands.options import description_options, json_option, machines_option, pass_context
@@ -26,6 +26,7 @@ from labs.runtime.program import Program
 from labs.sheet import grid
 
 SHORT_LINES = 25
+MOST_SHOWN_BYTES = 1 << 20
 
 
 @click.command("batch")
@@ -112,11 +113,13 @@ def show(reporter: Reporter, plan: Plan, document: dict[str, Any], directory: Pa
 
 
 def excerpt(reporter: Reporter, title: str, path: Path) -> None:
-    """What a command wrote; of much its end."""
-    lines = path.read_text(errors="replace").rstrip().splitlines()
+    """What a command wrote; of much its end. Control characters of it do nothing to the terminal."""
+    text, whole = reading.end_of(path, MOST_SHOWN_BYTES)
+    lines = [reading.printable(line) for line in text.rstrip().splitlines()]
     if not lines:
         return
     shown = lines if len(lines) <= SHORT_LINES else lines[-SHORT_LINES // 3 :]
-    left = f": the last {len(shown)} of {len(lines)} lines" if len(shown) < len(lines) else ""
+    of = f" of {len(lines)}" if whole else ""
+    left = f": the last {len(shown)}{of} lines" if len(shown) < len(lines) or not whole else ""
     reporter.console.print(f"\n[dim]{title}{left}[/]", soft_wrap=True)
     reporter.console.print("\n".join(shown), markup=False, soft_wrap=True)

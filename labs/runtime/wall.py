@@ -8,6 +8,7 @@ each with the libraries of its installation; nothing else of a home, and all of 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import pwd
@@ -99,9 +100,11 @@ def visible(plan: Plan, program: Program, folders: Sequence[Path]) -> list[Path]
 
 def of_folder(folder: Path) -> list[Path]:
     """A folder; of a home, of what is above one and of the machine's first directories only plain files, without hidden
-    ones: keys, mail and other work lie below them."""
+    ones: keys, mail and other work lie below them. Nothing of /etc."""
     folder = folder.resolve()
-    if len(folder.parts) > 2 and not any(home.is_relative_to(folder) for home in _homes()):
+    if folder.is_relative_to("/etc"):
+        return []
+    if len(folder.parts) > 2 and not any(home.is_relative_to(folder) for home in _homes(folder)):
         return [folder]
     try:
         entries = sorted(folder.iterdir())
@@ -110,8 +113,12 @@ def of_folder(folder: Path) -> list[Path]:
     return [each for each in entries if not each.name.startswith(".") and each.is_file() and not each.is_symlink()]
 
 
-def _homes() -> Iterator[Path]:
-    for uid in (os.geteuid(), os.environ.get("SUDO_UID", "")):
+def _homes(path: Path) -> Iterator[Path]:
+    """Of this user, of who called sudo, and of whose the path is."""
+    uids: list[int | str] = [os.geteuid(), os.environ.get("SUDO_UID", "")]
+    with contextlib.suppress(OSError):
+        uids.append(path.stat().st_uid)
+    for uid in uids:
         try:
             yield Path(pwd.getpwuid(int(uid)).pw_dir).resolve()
         except (KeyError, ValueError):
@@ -158,11 +165,16 @@ def _of_shell(text: str) -> Iterable[str]:
 
 
 def of_program(path: Path, more: int = _MOST_INTERPRETERS) -> list[Path]:
-    """A program, what belongs to its installation, and the interpreter of a script with what belongs to that one."""
+    """A program, what belongs to its installation, and the interpreter of a script with what belongs to that one.
+
+    A program is a file that may be executed: the first line of a script may name anything.
+    """
     path = Path(os.path.normpath(path))
     if any(path.is_relative_to(place) for place in SYSTEM):
         return []
     real = path.resolve()
+    if not (real.is_dir() or (real.is_file() and os.access(real, os.X_OK))):
+        return []
     found = [*_installed(path), *(_installed(real) if real != path else ())]
     if not real.is_dir() and more and (interpreter := _interpreter(real)) is not None:
         found += of_program(interpreter, more - 1)
@@ -173,9 +185,7 @@ def _installed(path: Path) -> list[Path]:
     place = path if path.is_dir() else path.parent
     if place.name in _PLACES:
         return [place, *(place.parent / name for name in BESIDE)]
-    if path.is_dir() or any(path.is_relative_to(home) for home in _homes()):
-        return [path] if path.is_file() else []
-    return of_folder(place)
+    return [path] if path.is_file() else []
 
 
 def _interpreter(script: Path) -> Path | None:
@@ -185,4 +195,7 @@ def _interpreter(script: Path) -> Path | None:
     except OSError:
         return None
     words = line[2:].split() if line.startswith(b"#!") else []
-    return Path(os.fsdecode(words[0])) if words and words[0].startswith(b"/") else None
+    if not words or not words[0].startswith(b"/"):
+        return None
+    interpreter = Path(os.fsdecode(words[0]))
+    return interpreter if interpreter.is_file() else None

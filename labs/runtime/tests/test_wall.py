@@ -212,6 +212,34 @@ def test_a_program_brings_its_installation_and_its_interpreter(tmp_path: Path, m
     assert not {tmp_path, tmp_path / ".cargo", tmp_path / ".cargo/credentials.toml"} & set(shown)
 
 
+def test_what_a_script_or_a_program_lies_beside_is_not_shown(tmp_path: Path) -> None:
+    """A script may name anything as its interpreter, and a program may lie beside anything."""
+    (tmp_path / ".ssh").mkdir()
+    secret = tmp_path / ".ssh/id"
+    secret.write_text("secret")
+    script = executable(tmp_path / "lab/script", f"#!{secret}\n")
+    missing = executable(tmp_path / "lab/missing", f"#!{tmp_path}/.ssh/none\n")
+    system = executable(tmp_path / "lab/system", "#!/etc/shadow\n")
+    link = tmp_path / "lab/link"
+    link.symlink_to(executable(tmp_path / "srv/keys/tool", "\x7fELF"))
+    words = " ".join(map(str, (script, missing, system, link)))
+    shown = set(wall.visible(lab(), doing("sh", "-c", words), [])) - set(wall.visible(lab(), doing("true"), []))
+    assert shown == {script, missing, system, link, link.resolve()}
+
+
+def test_somebody_elses_home_is_one_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mail").mkdir()
+    (tmp_path / "notes").touch()
+    homes = {tmp_path.stat().st_uid: str(tmp_path), 54321: "/home/me"}
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    monkeypatch.setattr(wall.pwd, "getpwuid", lambda uid: SimpleNamespace(pw_dir=homes[uid]))
+    assert wall.of_folder(tmp_path) == [tmp_path / "notes"]
+
+
+def test_nothing_of_etc_is_shown_as_a_folder() -> None:
+    assert wall.of_folder(Path("/etc")) == wall.of_folder(Path("/etc/ssl/private")) == []
+
+
 def test_a_description_s_own_path_is_a_place_of_programs(tmp_path: Path) -> None:
     plan = lab()
     node = replace(plan.nodes[0], own=Own(env={"PATH": f"{tmp_path}/bin:/usr/bin"}))

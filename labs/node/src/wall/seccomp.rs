@@ -34,8 +34,22 @@ const OFTEN: [i64; 8] = [
 ];
 
 /// Others' structures, which a filter cannot look into, hold the flags of these: programs take the older call.
-const OPAQUE: [i64; 4] = [libc::SYS_clone3, libc::SYS_openat2, SYS_OPEN_TREE_ATTR, libc::SYS_io_uring_setup];
+const OPAQUE: [i64; 8] = [
+    libc::SYS_clone3,
+    libc::SYS_openat2,
+    libc::SYS_io_uring_setup,
+    SYS_OPEN_TREE_ATTR,
+    // Attributes of files, by newer calls than those that are refused.
+    SYS_SETXATTRAT,
+    SYS_REMOVEXATTRAT,
+    SYS_FILE_SETATTR,
+    // Memory that no limit counts.
+    libc::SYS_memfd_create,
+];
+const SYS_SETXATTRAT: i64 = 463;
+const SYS_REMOVEXATTRAT: i64 = 466;
 const SYS_OPEN_TREE_ATTR: i64 = 467;
+const SYS_FILE_SETATTR: i64 = 469;
 
 const NEVER: &[i64] = &[
     // The network, also by sockets in the file system.
