@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from calibration.expectation import ENOUGH, LinkExpectation, PairExpectation, serialisation_ns
+from calibration.expectation import ENOUGH, LinkExpectation, PairExpectation, framed_bytes, serialisation_ns
 from calibration.probing import (
     MS,
     PROBE_BYTES,
@@ -77,6 +77,7 @@ BATCH_PACKETS = 16
 BURST_NS = 100_000
 """Of a token bucket."""
 BUSY_SAMPLES = 8
+MOST_BINS = 20_000
 """Of the part of a transfer over which its goodput is counted: two round trips."""
 SYN_AGAIN_NS = 3 * NS_PER_SECOND
 """A SYN or its answer that is lost is sent again after 1 s and then after 2 s (RFC 6298, sections 2.1 and 5.5)."""
@@ -109,7 +110,10 @@ def program(plan: Plan, probing: Probing) -> Program:
     probes = [probe for probe in probing.probes if "flows" not in probe]
     request = {"clock": "virtual", "cpus": list(plan.host_cpus), "probes": probes}
     longest = max((flow["stop_ns"] for flow in flows), default=0) + 1
-    traffic = traffic_request.request(plan, flows, "virtual", longest) if flows else None
+    traffic = None
+    if flows:
+        bins_ns = max(min(flow["sample_ns"] for flow in flows), longest // MOST_BINS)
+        traffic = {**traffic_request.request(plan, flows, "virtual", longest), "series_ns": bins_ns}
     watched = host_drops.NAMES
     return Program(request, longest_ns=longest, expected_ns=probing.duration_ns, traffic=traffic, drops=watched)
 
@@ -118,13 +122,20 @@ def answer(probing: Probing, run: Path) -> dict[str, Any]:
     """What the run of `program` found: a result for each of the probes, transfers among them."""
     found: dict[str, Any] = orjson.loads((run / "probe.json").read_bytes())
     results = iter(found["results"])
-    flows = iter(traffic_request.read(run) if any("flows" in probe for probe in probing.probes) else [])
-    together = [_transferred(probe, next(flows)) if "flows" in probe else next(results) for probe in probing.probes]
+    transfers = any("flows" in probe for probe in probing.probes)
+    flows = iter(traffic_request.read(run) if transfers else [])
+    arrived = traffic_request.arrived(run) if transfers else {}
+    together = [
+        _transferred(probe, next(flows), arrived) if "flows" in probe else next(results) for probe in probing.probes
+    ]
     return {**found, "results": together}
 
 
-def _transferred(probe: dict[str, Any], flow: dict[str, Any]) -> dict[str, Any]:
+def _transferred(
+    probe: dict[str, Any], flow: dict[str, Any], arrived: dict[int, list[tuple[int, int]]]
+) -> dict[str, Any]:
     (asked,) = probe["flows"]
+    flow = {**flow, "arrived": arrived.get(flow["flow"], []), "busy_ns": BUSY_SAMPLES * asked["sample_ns"]}
     elapsed_ns = asked["stop_ns"] - asked["start_ns"]
     return {"kind": probe["kind"], "name": probe["name"], "elapsed_ns": elapsed_ns, "flows": [flow]}
 
@@ -205,7 +216,9 @@ class VirtualProbes:
                     probing.skip(link.key, what, "its sender's own access rate is not above it")
                 continue
             limit = link.queue_packets(link.mtu_bytes)
-            fill = math.ceil(limit * above / (above - 1)) + 4 * BATCH_PACKETS
+            # A bucket that was full lets its burst pass before the queue begins to fill.
+            passes = math.ceil(link.direction.burst_bytes / framed_bytes(link.direction.framing, link.mtu_bytes))
+            fill = math.ceil((limit + passes) * above / (above - 1)) + 4 * BATCH_PACKETS
             if why := hidden_limit(link):
                 probing.skip(link.key, "queue limit", why)
             elif fill > min(budget.fill_packets, left):

@@ -225,15 +225,15 @@ def _pair(
     mtus = [interfaces[end.node, end.interface].mtu for link in links for end in (link.a, link.b)]
     mtu = min([*mtus, *(interfaces[end.node, end.interface].mtu for end in (first[pair.source], first[pair.sink]))])
     payload = mtu - ends.ip_header_bytes - TCP_HEADER_BYTES
-    acknowledgement = ends.ip_header_bytes + TCP_HEADER_BYTES
     ceilings = [way.rate_bps * payload / framed_bytes(way.framing, mtu) for way in there.directions]
     counted = _counted_bytes(pair, there.plain, mtu)
-    # One acknowledgement for two segments (RFC 9293, section 3.8.6.3) must find room on the way back.
-    ceilings += [
-        way.rate_bps * 2 * payload / framed_bytes(way.framing, acknowledgement)
-        for way in back.directions
-        if not way.ack_filter
-    ]
+    goodput = min([*ceilings, pair.bottleneck_bps * payload / counted])
+    # Where acknowledgements, one for two segments (RFC 9293, section 3.8.6.3), find no room on the way back some are
+    # dropped: TCP may reach the ceiling all the same, or stay below it.
+    acknowledgement = ends.ip_header_bytes + TCP_HEADER_BYTES
+    acknowledged = all(
+        goodput <= way.rate_bps * 2 * payload / framed_bytes(way.framing, acknowledgement) for way in back.directions
+    )
     lossless = all(losses(way, mtu).probability == 0 and way.corrupt_ppb == 0 for way in directions)
     # A switch's port that is faster than the bottleneck never fills.
     queues = [
@@ -245,6 +245,7 @@ def _pair(
     fair = (
         lossless
         and not unfair
+        and acknowledged
         and all(_holds_bdp(d, mtu, pair) for d in queues)
         and all(line.constant for line in lines)
     )
@@ -260,7 +261,7 @@ def _pair(
             (line.spread_ns for line, d in zip(lines, directions, strict=True) if not d.reorder), default=0.0
         ),
         bottleneck_bps=pair.bottleneck_bps,
-        goodput_bps=min([*ceilings, pair.bottleneck_bps * payload / counted]),
+        goodput_bps=goodput,
         goodput_fair=fair,
         directions=directions,
         lossless=lossless,

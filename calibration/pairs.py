@@ -6,11 +6,12 @@ In: a pair's expectation and the probes' results. Out: its rows.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 from calibration import budget, statistic
-from calibration.exact import BUSY_SAMPLES
 from calibration.expectation import BYTE_NS, PairExpectation, own_ns
 from calibration.hints import SMALLER
 from calibration.judge import Judge, Results, Stream, dither_note, exact, rate_text, rounding_ns, why_not
@@ -23,8 +24,6 @@ BUSY_RATIO = 0.05
 """Share of idle CPU time below which the hosts, and not the link, limit a transfer."""
 BY_CHANCE = 1e-6
 """What is less probable than that did not happen by chance."""
-HELD_NS = 1_100_000
-HELD_ACKS = 44
 
 
 def pair_rows(
@@ -155,29 +154,27 @@ def _goodput(
     elif name in results.transfers:
         transfer = results.transfers[name]
         if exact(bounds):
-            transfer = _busiest_part(transfer, pair)
+            transfer = _busiest_part(transfer)
         if "error" in transfer:
             yield judge.missing("TCP goodput", "bit/s", pair.goodput_bps, transfer["error"])
         else:
             yield _transfer(pair, judge, transfer, bounds)
 
 
-def _busiest_part(flow: dict[str, Any], pair: PairExpectation) -> dict[str, Any]:
-    """A bulk flow as a transfer: the goodput of those samples in a row between which most was delivered.
-
-    They are half of all samples where acknowledgements get lost, since the edges of a window are then less certain.
-    """
-    series = flow.get("series", [])  # none of a flow that never connected
-    if flow.get("error") or len(series) <= BUSY_SAMPLES:
+def _busiest_part(flow: dict[str, Any]) -> dict[str, Any]:
+    """A bulk flow as a transfer: the goodput of that part of it, as long as its probe says, in which most arrived."""
+    bins, series = flow.get("arrived", []), flow.get("series", [])  # none of a flow that never connected
+    width_ns = bins[1][0] - bins[0][0] if len(bins) > 1 else 0
+    count = math.ceil(flow["busy_ns"] / width_ns) if width_ns else 0
+    if flow.get("error") or not 0 < count < len(bins):
         return {"error": flow.get("error") or "it was too short to tell"}
-    samples = BUSY_SAMPLES if pair.lossless else max(BUSY_SAMPLES, len(series) // 2)
-    parts = [series[k : k + samples + 1] for k in range(len(series) - samples)]
-    part = max(parts, key=lambda part: part[-1]["delivered_segments"] - part[0]["delivered_segments"])
-    busy_ns = part[-1]["time_ns"] - part[0]["time_ns"]
-    segments = part[-1]["delivered_segments"] - part[0]["delivered_segments"]
-    goodput = segments * flow["segment_bytes"] * BYTE_NS / busy_ns
-    flow = {key: value for key, value in flow.items() if key != "error"}
-    return {**flow, "series": part, "goodput_bps": goodput, "steady_ns": busy_ns, "idle_ratio": 1.0}
+    came = list(accumulate((size for _, size in bins), initial=0))
+    last = max(range(count, len(came)), key=lambda last: came[last] - came[last - count])
+    end_ns, busy_ns = bins[last - 1][0], count * width_ns
+    seen = [sample for sample in series if end_ns - busy_ns <= sample["time_ns"] <= end_ns] or series
+    goodput = (came[last] - came[last - count]) * BYTE_NS / busy_ns
+    flow = {key: value for key, value in flow.items() if key not in ("error", "arrived")}
+    return {**flow, "series": seen, "goodput_bps": goodput, "steady_ns": busy_ns, "idle_ratio": 1.0}
 
 
 def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bounds: Tolerances) -> Row:
@@ -191,11 +188,10 @@ def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bou
     above, below = bounds.goodput_above * pair.goodput_bps, bounds.goodput_below * pair.goodput_bps
     allowed: Components = {}
     if exact(bounds):
-        # An acknowledgement covers two segments, and comes earlier or later by dither and jitter: what was delivered
-        # before the window may be acknowledged inside it.
+        # Counted are whole segments, which come earlier or later by dither and jitter, and what a bucket lets pass.
         one = transfer["segment_bytes"] * BYTE_NS / transfer["steady_ns"]
-        late = 4 + _late_segments(pair, transfer)
-        edges = late * one + pair.goodput_bps * pair.spread_ns / transfer["steady_ns"]
+        passes = max(direction.burst_bytes for direction in pair.directions) * BYTE_NS / transfer["steady_ns"]
+        edges = 2 * one + passes + pair.goodput_bps * pair.spread_ns / transfer["steady_ns"]
         allowed = {"window edges": rectangular(edges)}
         above += edges
         below += 2 * one
@@ -222,17 +218,3 @@ def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bou
         samples=samples,
         allowed=allowed,
     )
-
-
-def _late_segments(pair: PairExpectation, transfer: dict[str, Any]) -> float:
-    """How many segments more than two one acknowledgement may cover.
-
-    After a loss: Linux receivers delay and merge selective acknowledgements (tcp_comp_sack_delay_ns and its slack,
-    tcp_comp_sack_nr). Where acknowledgements get lost, the next one covers theirs: all that was in flight at most.
-    """
-    if not pair.lossless:
-        return float(transfer["series"][0]["in_flight_segments"])
-    if not transfer["series"][-1].get("retransmitted_segments", 0):
-        return 0.0
-    held = HELD_NS * pair.goodput_bps / (BYTE_NS * int(transfer["segment_bytes"]))
-    return min(float(HELD_ACKS), held)

@@ -105,6 +105,16 @@ def addresses_of(plan: Plan) -> dict[str, str]:
     return result
 
 
+def arrived(run: Path) -> dict[int, list[tuple[int, int]]]:
+    """Of each flow of one part in RUN/traffic, in bins that follow one another: the end of each (ns), and the bytes of
+    payload that came to the receiver in it, in order or not and copies too."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    with (run / "traffic/goodput.csv").open(newline="") as file:
+        for line in csv.DictReader(file):
+            found.setdefault(int(line["flow"]), []).append((int(line["time_ns"]), int(line["arrived_bytes"] or 0)))
+    return found
+
+
 def read(run: Path) -> list[dict[str, Any]]:
     """The records in RUN/traffic, in the order of the request; each with its `name`, and its samples as `series`.
 

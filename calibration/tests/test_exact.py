@@ -83,16 +83,15 @@ def answered(probing: Probing, lab: Plan, **changes: Any) -> dict[str, Any]:
 
 def flow(segments_a_ms: float = 81.274, window: int = 20_000) -> dict[str, Any]:
     """A bulk flow at 81.274 segments of 1448 bytes a ms: 941.48 Mbit/s."""
+    ends = [k * 25_000_000 for k in range(61)]
+    until = [int(k * 25 * segments_a_ms) for k in range(61)]
     series = [
-        {
-            "time_ns": k * 25_000_000,
-            "cwnd_segments": window,
-            "delivered_segments": int(k * 25 * segments_a_ms),
-            "in_flight_segments": 100,
-        }
-        for k in range(60)
+        {"time_ns": end, "cwnd_segments": window, "delivered_segments": segments}
+        for end, segments in zip(ends, until, strict=True)
     ]
-    return {"name": "f", "congestion": "reno", "retransmitted_segments": 0, "segment_bytes": 1448, "series": series}
+    arrived = [(end, 1448 * (later - earlier)) for end, earlier, later in zip(ends[1:], until, until[1:], strict=False)]
+    told = {"name": "f", "congestion": "reno", "retransmitted_segments": 0, "segment_bytes": 1448}
+    return {**told, "series": series, "arrived": arrived, "busy_ns": 200_000_000}
 
 
 def judged(lab: Plan, **changes: Any) -> dict[str, Row]:
@@ -213,25 +212,22 @@ def test_goodput_of_a_window_that_filled_the_pipe(pace: float, window: int, verd
     assert judged(virtual(), bulk=flow(pace, window))["TCP goodput"].verdict == verdict
 
 
-def test_acknowledgements_that_come_at_once_after_a_loss_are_no_error() -> None:
-    transfer = flow(81.5)
-    transfer["series"] = [{**sample, "retransmitted_segments": 7} for sample in transfer["series"]]
-    row = judged(virtual(), bulk=transfer)["TCP goodput"]
-    assert row.verdict == "ok"
-    assert row.error is not None and row.error > 0, "more than the link can carry"
-    assert row.uncertainty is not None and row.uncertainty.expanded >= row.error, "U covers the edges of the window"
-
-
-@pytest.mark.parametrize(
-    ("lost_ppb", "late", "verdict"), [(1000, 0, "ok"), (1000, 90, "ok"), (1000, 250, "outside"), (0, 90, "outside")]
-)
-def test_an_acknowledgement_covers_those_that_were_lost_before_it(lost_ppb: int, late: int, verdict: str) -> None:
-    """Delivered before the window, and acknowledged inside it: at most what was in flight when it began."""
+def test_goodput_counts_what_arrives_and_not_what_is_acknowledged() -> None:
+    """After acknowledgements that were lost or waited one tells of much at once."""
     transfer = flow()
     for sample in transfer["series"][15:]:
-        sample["delivered_segments"] += late
-    lab = virtual(loss=BernoulliLoss(lost_ppb)) if lost_ppb else virtual()
-    assert judged(lab, bulk=transfer)["TCP goodput"].verdict == verdict
+        sample["delivered_segments"] += 90
+    assert judged(virtual(), bulk=transfer)["TCP goodput"].verdict == "ok"
+
+
+@pytest.mark.parametrize(("more", "burst_bytes", "verdict"), [(2, 0, "ok"), (40, 0, "outside"), (40, 60_000, "ok")])
+def test_the_edges_of_a_window_and_a_burst_are_in_the_uncertainty(more: int, burst_bytes: int, verdict: str) -> None:
+    transfer = flow()
+    end_ns, size = transfer["arrived"][20]
+    transfer["arrived"][20] = end_ns, size + more * 1448
+    row = judged(virtual(burst_bytes=burst_bytes), bulk=transfer)["TCP goodput"]
+    assert row.verdict == verdict and row.error is not None and row.error > 0
+    assert row.uncertainty is not None and (row.uncertainty.expanded >= row.error) == (verdict == "ok")
 
 
 def test_a_transfer_that_failed_says_why() -> None:

@@ -5,6 +5,7 @@ user, with Landlock or namespaces alone and with both; what is shown; what a ste
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import socket
 import stat
@@ -232,7 +233,7 @@ def test_somebody_elses_home_is_one_too(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "notes").touch()
     homes = {tmp_path.stat().st_uid: str(tmp_path), 54321: "/home/me"}
     monkeypatch.setattr(os, "geteuid", lambda: 54321)
-    monkeypatch.setattr(wall.pwd, "getpwuid", lambda uid: SimpleNamespace(pw_dir=homes[uid]))
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: SimpleNamespace(pw_dir=homes[uid]))
     assert wall.of_folder(tmp_path) == [tmp_path / "notes"]
 
 
