@@ -32,13 +32,14 @@ _MOST_BYTES = 64 << 20
 class Kind:
     """Counters of IPv4 and of IPv6 that tell of the same. `beyond`: kinds whose drops these counters have too.
 
-    `unit`: of what, in the plural; `why`: what follows it.
+    `unit`: of what, in the plural; `why`: what follows it; `done`: what a node did with them.
     """
 
     counters: tuple[str, ...]
     unit: str
     why: str
     beyond: tuple[str, ...] = ()
+    done: str = "dropped"
 
 
 KINDS: dict[str, Kind] = {
@@ -55,10 +56,14 @@ KINDS: dict[str, Kind] = {
     ),
     "queue": Kind(("QdiscDropped",), "packets", "for want of room in the queue of an interface (qdisc)"),
     "send buffer": Kind(
-        ("UdpSndbufErrors", "Udp6SndbufErrors"), "datagrams", "for want of send buffer (SO_SNDBUF)", ("queue",)
+        ("UdpSndbufErrors", "Udp6SndbufErrors"),
+        "datagrams",
+        "for want of send buffer (SO_SNDBUF): their program was told",
+        ("queue",),
+        "did not send",
     ),
     "IP sent": Kind(
-        ("IpOutDiscards", "Ip6OutDiscards"), "packets", "as they were sent (IpOutDiscards)", ("queue", "send buffer")
+        ("IpOutDiscards", "Ip6OutDiscards"), "packets", "(IpOutDiscards)", ("queue", "send buffer"), "did not send"
     ),
     "IP received": Kind(("IpInDiscards", "Ip6InDiscards"), "packets", "on receipt (IpInDiscards)"),
     "reassembly time": Kind(
@@ -152,7 +157,7 @@ def lines(found: Counts) -> list[str]:
 
 def _line(count: int, node: str, name: str) -> str:
     kind = KINDS[name]
-    return f"{node} dropped {count:,} {kind.unit if count != 1 else kind.unit.removesuffix('s')} {kind.why}"
+    return f"{node} {kind.done} {count:,} {kind.unit if count != 1 else kind.unit.removesuffix('s')} {kind.why}"
 
 
 def of_summary(summary: Mapping[str, Any]) -> list[str]:
