@@ -18,7 +18,7 @@ from generator.engine.stopping import point_of
 from generator.scenario import captures
 from labs.cluster import needs as cluster_needs
 from labs.plan import Spinner
-from labs.runtime import cpu, memory
+from labs.runtime import cpu, memory, wall
 from labs.runtime.base import LabError
 from labs.runtime.cluster import ClusterRuntime
 from labs.runtime.guests import SHARED_MEMORY
@@ -64,6 +64,8 @@ class Needs:
     """Congestion controls."""
     programs: dict[str, str] = field(default_factory=dict)
     """Programs, each with what needs it."""
+    files: set[str] = field(default_factory=set)
+    """Files and folders that programs of the virtual clock read."""
     records_bytes: int = 0
     """About what all runs write."""
     spinners: dict[tuple[str, tuple[Spinner, ...]], None] = field(default_factory=dict)
@@ -96,6 +98,7 @@ class Needs:
             if self.over is None:  # other machines' CPUs are asked for when a lab is made
                 self.spinners.setdefault((job.plan.lab, job.plan.spinners))
             return
+        self.files.update(job.program.needs)
         wanted = memory.need(job.plan, job.program)
         if self.largest is None or wanted.bytes > self.largest[1].bytes:
             self.largest = (job.plan.lab, wanted)
@@ -137,6 +140,7 @@ def check(wanted: Needs, virtual: bool, directory: Path, executes: bool = True) 
         return 1
     check_path(directory / "runs/000")
     check_shared_memory()
+    wall.check(sorted(wanted.files))
     return workers(wanted)
 
 

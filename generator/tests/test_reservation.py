@@ -74,6 +74,12 @@ def test_a_missing_tool_is_refused_with_its_package(monkeypatch: pytest.MonkeyPa
         reservation.tools(reservation.needs([first], virtual=True))
 
 
+def test_what_commands_read_is_there_before_the_first_run(tmp_path: Path) -> None:
+    wanted = reservation.needs(jobs("needs: [/nonexistent]\n" + TEXT), virtual=True)
+    with pytest.raises(LabError, match=r"^needs: /nonexistent: is not on this machine: write a path that is there$"):
+        reservation.check(wanted, True, tmp_path, True)
+
+
 def test_a_trace_that_is_shorter_than_a_run_is_said() -> None:
     (first, *_) = jobs()
     link, lasts_ns = first.plan.links[0], first.program.expected_ns or first.program.longest_ns

@@ -144,7 +144,7 @@ class VirtualRuntime:
         """
         binary, image = node_binary(self._wanted), self.kernel()
         check_path(directory.resolve())
-        wall.check(program)
+        wall.check(program.needs)
         folders = [Path.cwd()] if self._folders is None else list(self._folders)
         own.check_namespaces(plan)
         services.check_programs(plan)

@@ -66,9 +66,9 @@ def found(binary: Path) -> dict[str, Any]:
     return dict(told)
 
 
-def check(program: Program) -> None:
-    """LabError for what a program needs and this machine has not."""
-    for path in program.needs:
+def check(needs: Iterable[str]) -> None:
+    """LabError for what programs need and this machine has not."""
+    for path in needs:
         if not Path(path).exists():
             raise LabError(f"needs: {path}: is not on this machine: write a path that is there")
 
