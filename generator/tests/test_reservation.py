@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,8 @@ def test_a_missing_tool_is_refused_with_its_package(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_commands_read_is_there_before_the_first_run(tmp_path: Path) -> None:
-    wanted = reservation.needs(jobs("needs: [/nonexistent]\n" + TEXT), virtual=True)
+    first, *_ = jobs()
+    wanted = reservation.needs([replace(first, program=replace(first.program, needs=("/nonexistent",)))], virtual=True)
     with pytest.raises(LabError, match=r"^needs: /nonexistent: is not on this machine: write a path that is there$"):
         reservation.check(wanted, True, tmp_path, True)
 
