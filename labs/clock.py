@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from labs import writing
 from labs.record import host_facts
 from labs.record.experiment import checksum_once
 from labs.runtime.progress import RunProgress
@@ -26,7 +27,7 @@ def write_wall(directory: Path, started: str, took: Mapping[str, Any]) -> None:
     """
     document = {"format": "ewan-wall/1", "started": started, "host": host_facts({}), **took}
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
-    (directory / "wall.json").write_bytes(orjson.dumps(document, option=options))
+    writing.write(directory / "wall.json", orjson.dumps(document, option=options))
 
 
 def cost_of(result: Run) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 OTHERS_WRITE = 0o002
 GROUP_WRITES = 0o020
+MOST_LINKS = 40
+"""That the system follows in one path."""
 
 
 def restrict_umask() -> None:
@@ -34,6 +36,12 @@ def give_back(paths: Iterable[Path], environment: Mapping[str, str]) -> None:
                 os.chown(path, *owner, follow_symlinks=False)
 
 
+def give_back_open(descriptor: int, environment: Mapping[str, str]) -> None:
+    """The same for a file that is open, whatever its path leads to by now."""
+    if (owner := _caller(environment)) is not None:
+        os.fchown(descriptor, *owner)
+
+
 def give_back_tree(directory: Path, environment: Mapping[str, str]) -> None:
     """The same for a directory with all that is in it. Directories are opened one below the other and never by their
     path, so that a link in place of one leads nowhere."""
@@ -44,6 +52,44 @@ def give_back_tree(directory: Path, environment: Mapping[str, str]) -> None:
             with contextlib.suppress(FileNotFoundError):
                 os.chown(name, *owner, dir_fd=descriptor, follow_symlinks=False)
     give_back([directory], environment)
+
+
+def check_alone(directory: Path, environment: Mapping[str, str]) -> None:
+    """For root, PermissionError where a user other than root and who called sudo can change what lies in a directory,
+    or where its path leads: what root writes there, that user could lead elsewhere. One that is not there is judged by
+    where it would be made."""
+    if os.geteuid() != 0:
+        return
+    user, group = _caller(environment) or (0, 0)
+    # In a user namespace the owner of / may have no number.
+    believed = {0, user, Path("/").stat().st_uid}
+    for place in _looked_into(directory):
+        found = place.stat()
+        writes = OTHERS_WRITE | (0 if found.st_gid in (0, group) else GROUP_WRITES)
+        keeps = found.st_mode & stat.S_ISVTX  # as /tmp does: nobody replaces what is another's there
+        if found.st_uid not in believed or (found.st_mode & writes and not keeps):
+            raise PermissionError(errno.EPERM, "other users can write there", str(place))
+
+
+def _looked_into(path: Path) -> list[Path]:
+    """The directories in which the system looks for the parts of a path, through links, and at last the one that it
+    leads to, or in which its first part that is not there would be made."""
+    found, rest, links = [Path("/")], list(reversed(path.absolute().parts[1:])), 0
+    while rest:
+        place = found[-1] / rest.pop()
+        if place.name == "..":
+            found.append(found[-1].parent)
+        elif place.is_symlink():
+            if (links := links + 1) > MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+            target = place.readlink()
+            rest += reversed(target.parts[target.is_absolute() :])
+            found.append(Path("/") if target.is_absolute() else found[-1])
+        elif not place.is_dir():
+            break
+        else:
+            found.append(place)
+    return found
 
 
 def private_directory(path: Path) -> Path:

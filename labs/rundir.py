@@ -14,6 +14,7 @@ import orjson
 
 from labs import ownership
 from labs.runtime.base import LabError
+from labs.writing import anew
 
 RESULTS = Path("results")
 _MADE = re.compile(r"\d{8}T\d{6}Z-(?P<lab>.+?)(-\d+)?")
@@ -36,12 +37,14 @@ def make(lab: str) -> Path:
 
     LabError where none can be made, before anything is started.
     """
+    check(RESULTS)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     number = 1
     while True:
         directory = RESULTS / (f"{stamp}-{lab}" if number == 1 else f"{stamp}-{lab}-{number}")
         try:
             directory.mkdir(parents=True)
+            check(directory)  # somebody else may have made the one above it meanwhile
             _try(directory)
             return directory
         except (FileExistsError, NotADirectoryError):
@@ -55,6 +58,19 @@ def make(lab: str) -> Path:
             raise LabError(f"{directory}: {error.strerror}: run it in a directory where you may write") from None
 
 
+def check(directory: Path) -> None:
+    """LabError where root would write where others than root and who called sudo can write too."""
+    try:
+        ownership.check_alone(directory, os.environ)
+    except PermissionError as error:
+        raise LabError(
+            f"{error.filename}: {error.strerror}, and root writes results only where nobody else does: run it as the "
+            "directory's owner, or elsewhere"
+        ) from None
+    except OSError as error:
+        raise LabError(f"{error.filename}: {error.strerror}") from None
+
+
 def lab_of(directory: Path) -> str | None:
     """The lab whose name `make` gave a directory; None for one that it did not make."""
     found = _MADE.fullmatch(directory.name)
@@ -65,7 +81,7 @@ def _try(directory: Path) -> None:
     """OSError where what a run leaves cannot be written."""
     path = directory / ROOM
     try:
-        with path.open("wb") as file:
+        with anew(path) as file:
             os.posix_fallocate(file.fileno(), 0, LEAST_BYTES)
     finally:
         path.unlink(missing_ok=True)
@@ -80,6 +96,7 @@ def drop(directory: Path) -> None:
 @contextlib.contextmanager
 def kept(directory: Path) -> Iterator[None]:
     """What cannot be written there, or was not written whole, as one line: DiskFullError, or another LabError."""
+    check(directory)
     try:
         yield
     except OSError as error:

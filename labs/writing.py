@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import IO
 
 
 def write(path: Path, content: bytes | str) -> None:
@@ -17,9 +18,17 @@ def write(path: Path, content: bytes | str) -> None:
     new = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}")
     try:
         try:
-            new.write_bytes(data)
+            with anew(new) as file:
+                file.write(data)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(path)) from None
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)
+
+
+def anew(path: Path) -> IO[bytes]:
+    """An empty file, open for writing, in place of what lies there. It is made, or FileExistsError: a link that another
+    user puts there leads nowhere."""
+    path.unlink(missing_ok=True)
+    return path.open("xb")

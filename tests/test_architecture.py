@@ -97,6 +97,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "labs.errors",
         "labs.documents",
         "labs.reading",
+        "labs.writing",
         "labs.stages",
         "labs.own",
         "labs.plan",
@@ -144,6 +145,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     **{
         f"labs.cluster.{name}": (
             "labs.units",
+            "labs.writing",
             "labs.plan",
             "labs.runtime.base",
             "labs.runtime.interrupt",
@@ -160,8 +162,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.cluster.probing": ("labs.units", "labs.runtime.base", "labs.runtime.probes", "labs.cluster"),
     "labs.context": ("labs.reporter", "labs.rundir", "labs.runtime", "labs.cluster.reading"),
     "labs.routes": ("labs.units", "labs.plan", "labs.runtime", "labs.change"),
-    "labs.rundir": ("labs.runtime", "labs.ownership"),
-    "labs.clock": ("labs.units", "labs.record", "labs.runtime"),
+    "labs.rundir": ("labs.runtime", "labs.ownership", "labs.writing"),
+    "labs.clock": ("labs.units", "labs.record", "labs.runtime", "labs.writing"),
     "labs.batch": ("labs.units", "labs.plan", "labs.shell", "labs.capture", "labs.runtime"),
     "labs.flows": ("labs.units", "labs.plan", "labs.sheet", "labs.runtime"),
     "labs.watch": ("labs.units", "labs.stages", "labs.plan", "labs.sheet", "labs.runtime"),

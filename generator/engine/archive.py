@@ -26,6 +26,7 @@ from labs.reading import open_regular
 from labs.record.disturbances import TABLES as DISTURBANCES
 from labs.record.experiment import DOCUMENT
 from labs.runtime.base import LabError
+from labs.writing import anew
 
 ENDING = ".tar.zst"
 LEVEL = 10
@@ -123,7 +124,7 @@ def pack(directory: Path, name: str) -> Path:
     archive, new = directory / f"{name}{ENDING}", directory / f".{name}{ENDING}"
     try:
         with (
-            new.open("wb") as file,
+            anew(new) as file,
             zstandard.ZstdCompressor(level=LEVEL).stream_writer(file) as squeezed,
             tarfile.open(fileobj=squeezed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
         ):
@@ -245,5 +246,5 @@ def _put(source: IO[bytes] | io.RawIOBase | None, target: Path) -> None:
         target.mkdir(parents=True, exist_ok=True)
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("wb") as file:
+    with anew(target) as file:
         shutil.copyfileobj(source, file)

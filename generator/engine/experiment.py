@@ -40,6 +40,7 @@ from labs.runtime.occupied import occupied
 from labs.runtime.program import Program
 from labs.spec.values import LONGEST_NAME, NAME
 from labs.typed import read_typed
+from labs.writing import anew
 
 AGAIN = "`ewan rerun` of its archive runs it once more"
 
@@ -90,7 +91,7 @@ class Experiment:
     def create(cls, directory: Path, origin: Origin, clock: Clock, *, unverified: bool = False) -> Experiment:
         """A new one without runs, in a directory that is there; its document is written with the first `save`."""
         experiment = cls(directory, records.begin(origin, clock, unverified, now()))
-        with contextlib.suppress(OSError), (directory / RESERVE).open("wb") as file:
+        with contextlib.suppress(OSError), anew(directory / RESERVE) as file:
             os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
         return experiment
 
@@ -138,7 +139,7 @@ class Experiment:
         with self._lock:
             text = records.to_json(self.document)
             new = self.directory / f".{DOCUMENT}"
-            self._with_reserve(lambda: new.write_bytes(text))
+            self._with_reserve(lambda: _put(new, text))
             new.replace(self.directory / DOCUMENT)
             self._journal.begin(text)
 
@@ -201,7 +202,7 @@ class Experiment:
         place = self.place(job.entry)
         place.mkdir(parents=True, exist_ok=True)
         for name, content in job.contents.items():
-            (place / name).write_bytes(content)
+            _put(place / name, content)
             self._vouch(f"{job.entry.directory}/{name}", hashlib.sha256(content).hexdigest())
 
     def _unwritten(self, entry: Entry) -> str:
@@ -312,6 +313,7 @@ class Experiment:
 @contextlib.contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """LabError where there is no such directory, or another engine is at work in it."""
+    rundir.check(directory)
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
@@ -321,6 +323,11 @@ def locked(directory: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _put(path: Path, content: bytes) -> None:
+    with anew(path) as file:
+        file.write(content)
 
 
 def family(plan: Plan) -> str:

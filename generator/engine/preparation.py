@@ -15,7 +15,7 @@ from generator.engine import reservation, source, stopping
 from generator.engine.experiment import Experiment, Job, Make, family
 from generator.engine.parts import Facts
 from generator.scenario import Runs, ScenarioRun, Schedule
-from labs import host, rundir
+from labs import host, rundir, writing
 from labs.compile import HostFacts
 from labs.compile import compile as compile_spec
 from labs.plan import Plan, digest
@@ -172,7 +172,7 @@ def prepare(
     try:
         with rundir.kept(directory):
             for name, content in facts.files.items():
-                (directory / name).write_bytes(content)
+                writing.write(directory / name, content)
             experiment = Experiment.create(directory, facts.origin, clock(virtual), unverified=unverified)
             for name in facts.files:
                 experiment.record(directory / name)

@@ -21,7 +21,7 @@ from generator.engine.ending import status_of
 from generator.engine.experiment import Experiment, Job
 from generator.engine.parts import Facts, Parts
 from generator.engine.source import SCENARIO, SETTINGS
-from labs import rundir
+from labs import rundir, writing
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, machines_option, pass_context
 from labs.commands.privileges import as_root
@@ -82,7 +82,7 @@ def rerun_command(context: Context, original: Path, runtime_name: str | None, tr
         "outcome": result,
         "findings": findings,
     }
-    (directory / COMPARISON).write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+    writing.write(directory / COMPARISON, orjson.dumps(document, option=orjson.OPT_INDENT_2))
     rundir.give_back(directory)
     if status:
         context.reporter.tell(f"the repetition is not complete: ewan run --resume {directory} goes on with it")

@@ -17,7 +17,7 @@ from generator.engine.experiment import Experiment
 from generator.engine.keeping import Keeping
 from generator.engine.parts import Parts
 from generator.engine.progress import Board
-from labs import record, routes
+from labs import record, routes, writing
 from labs.context import Context
 from labs.plan import Plan
 from labs.record import CERTIFICATES_FOLDER, Certificate, Row
@@ -145,7 +145,7 @@ def _stored(experiment: Experiment, entry: Entry, keeping: Keeping | None) -> Ve
     except ValueError:  # of another version of its format
         return None
     path = experiment.directory / name(entry)
-    path.write_bytes(text)
+    writing.write(path, text)
     experiment.record(path)
     return Verified(entry, certificate)
 
@@ -211,6 +211,6 @@ def _one(
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     path = experiment.directory / name(entry)
-    path.write_bytes(record.to_json(certificate))
+    writing.write(path, record.to_json(certificate))
     experiment.record(path)
     return Verified(entry, certificate)

@@ -23,6 +23,7 @@ import zstandard
 from generator.tars import Member
 from labs.record.experiment import checksum
 from labs.typed import read_typed
+from labs.writing import anew
 
 FORMAT: Literal["ewan-store/1"] = "ewan-store/1"
 ENDING = ".tar.zst"
@@ -124,7 +125,7 @@ def unpack(source: IO[bytes], key: str, place: Path) -> Manifest:
         for name, member, content in _members(tar, told):
             path = place / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("wb") as file:
+            with anew(path) as file:
                 _copy(content, file, member, told.files[name])
     return told
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import os
 import re
+import secrets
 import socket
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,7 +34,6 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 # Of files that are no entries, those of our making: the root may be anybody's directory.
 _NEW = re.compile(rf"\.{_KEY.pattern}\..+")
 _ASIDE = re.compile(rf"{_KEY.pattern}-.+{re.escape(entry.ENDING)}")
-_NUMBERS = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Store:
     def has(self, key: str) -> bool:
         """Whether there is an entry that this user may look at, and believes; it may be damaged."""
         try:
-            return os.access(self.path(key), os.R_OK) and self._believed(self.path(key).stat())
+            return os.access(self.path(key), os.R_OK) and self._believed(self.path(key).lstat())
         except OSError:
             return False
 
@@ -118,7 +118,8 @@ class Store:
         aside = self.root / DAMAGED / f"{key}-{_own()}{entry.ENDING}"
         try:
             aside.parent.mkdir(exist_ok=True)
-            path.rename(aside)
+            with _itself(path.parent) as folder, _itself(aside.parent) as other:
+                os.rename(path.name, aside.name, src_dir_fd=folder, dst_dir_fd=other)
         except OSError:
             return None
         return aside
@@ -135,13 +136,13 @@ class Store:
         return found
 
     def _believed(self, status: os.stat_result) -> bool:
-        """Whether an entry is this user's, root's or, under sudo, the caller's.
+        """Whether an entry is a file, not a link, of this user's, root's or, under sudo, the caller's.
 
         An entry says itself what its bytes must be: whoever wrote it can have written anything.
         """
         caller = self._environment.get("SUDO_UID", "")
         own = {0, os.geteuid(), *([int(caller)] if os.geteuid() == 0 and caller.isdecimal() else [])}
-        return status.st_uid in own
+        return status.st_uid in own and stat.S_ISREG(status.st_mode)
 
     def _folders(self) -> Iterator[Path]:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -151,18 +152,21 @@ class Store:
         path = self.path(key)
         made = [each for each in (self.root, path.parent) if not each.is_dir()]
         path.parent.mkdir(parents=True, exist_ok=True)
-        new = path.with_name(f".{key}.{_own()}")
-        try:
-            with new.open("wb") as file:
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                new.unlink(missing_ok=True)
-            raise
-        ownership.give_back([*made, path], self._environment)
+        new = f".{key}.{_own()}"
+        with _itself(path.parent) as folder:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            try:
+                with os.fdopen(os.open(new, flags, 0o666, dir_fd=folder), "wb") as file:
+                    write(file)
+                    file.flush()
+                    os.fsync(file.fileno())
+                    ownership.give_back_open(file.fileno(), self._environment)
+                os.replace(new, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(new, dir_fd=folder)
+                raise
+        ownership.give_back(made, self._environment)
 
     @contextlib.contextmanager
     def _reading(self, key: str) -> Iterator[IO[bytes] | None]:
@@ -185,6 +189,16 @@ class Store:
                 raise
 
 
+@contextlib.contextmanager
+def _itself(folder: Path) -> Iterator[int]:
+    """A folder's descriptor; OSError for a link. Another user's may be replaced while something is written into it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def _own() -> str:
     """A word that no other writer has at the same time, on this machine or another."""
-    return f"{socket.gethostname()}-{os.getpid()}-{next(_NUMBERS)}"
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(8)}"

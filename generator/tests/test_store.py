@@ -182,6 +182,31 @@ def test_a_damaged_entry_is_set_aside_and_found_no_more(store: Store, left: dict
     assert not store.has(KEY) and list(store.entries()) == []
 
 
+def test_links_in_a_folder_of_another_user_lead_nowhere(
+    store: Store, left: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, folder = tmp_path / "other", store.path(KEY).parent
+    other.mkdir()
+    (other / "file").write_bytes(b"root's")
+    folder.mkdir(parents=True)
+    store.path(KEY).symlink_to(other / "file")
+    assert not store.has(KEY), "a link is no entry"
+    with monkeypatch.context() as known:
+        known.setattr(store_module, "_own", lambda: "known")
+        (folder / f".{KEY}.known").symlink_to(other / "file")
+        with pytest.raises(FileExistsError):
+            store.put(KEY, ORIGIN, left)
+    store.put(KEY, ORIGIN, left)
+    assert store.has(KEY) and not store.path(KEY).is_symlink()
+    (store.root / "damaged").symlink_to(other)
+    assert store.set_aside(KEY) is None
+    folder.rename(store.root / "away")
+    folder.symlink_to(other)
+    with pytest.raises(NotADirectoryError):
+        store.put(KEY, ORIGIN, left)
+    assert [(path.name, path.read_bytes()) for path in other.iterdir()] == [("file", b"root's")]
+
+
 def test_what_another_user_keeps_to_himself_is_as_if_it_were_not_there(
     store: Store, left: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,3 +54,20 @@ def test_an_experiment_at_work_keeps_its_tags(place: Path) -> None:
         answer = tag(str(place), "+late")
     assert answer.exit_code == 2 and "another `ewan run` is at work" in answer.stderr
     assert Experiment.load(place).document.tags == []
+
+
+def test_a_link_in_place_of_the_new_record_leads_nowhere(place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("other") / "file"
+    other.write_text("root's")
+    (place / ".experiment.json").symlink_to(other)
+    assert tag(str(place), "+x").exit_code == 0
+    assert other.read_text() == "root's" and not (place / "experiment.json").is_symlink()
+
+
+def test_root_changes_no_record_where_another_user_can(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert os.geteuid() == 0, "this test gives a directory to another user: run it as root"
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    os.chown(place, 61002, 61002)
+    answer = tag(str(place), "+x")
+    assert answer.exit_code == 2 and "other users can write there" in answer.stderr and answer.stderr.count("\n") == 1
+    assert Experiment.load(place).document.tags == []

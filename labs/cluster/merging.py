@@ -22,6 +22,7 @@ from labs.cluster.programs import SINK, SOURCE, Split, Where
 from labs.runtime.base import LabError
 from labs.runtime.program import Program
 from labs.units import NS_PER_SECOND, about
+from labs.writing import anew, write
 
 CLOCKS_FORMAT = "ewan-clocks/1"
 LOST_FORMAT = "ewan-lost/1"
@@ -144,7 +145,7 @@ def unpack(packed: Path, place: Path) -> None:
                 continue
             target = place / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            with source, target.open("wb") as file:
+            with source, anew(target) as file:
                 shutil.copyfileobj(source, file)
 
 
@@ -191,7 +192,7 @@ def _table(places: Mapping[str, Path], name: str, target: Path, change: Change) 
             if not heading:
                 heading = own
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(own)
+                write(target, own)
             names = own.decode().strip().split(",")
             with target.open("ab") as file:
                 for line in source:
@@ -333,4 +334,4 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _write(path: Path, data: Mapping[str, Any]) -> None:
-    path.write_bytes(orjson.dumps(data, option=_OPTIONS))
+    write(path, orjson.dumps(data, option=_OPTIONS))

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from labs import writing
 from labs.cluster import making, merging, programs, tunnels
 from labs.cluster.following import Followed
 from labs.cluster.merging import Clocks, Lost
@@ -95,10 +96,10 @@ class Runs:
         where = self.where
         programs.check(program, where)
         self._check_events(program)
-        (directory / "program.json").write_bytes(program.to_json())
+        writing.write(directory / "program.json", program.to_json())
         if self.plan.routing != "static":
             routing = self.routes.settle(CONVERGES_S)
-            (directory / "routing.json").write_bytes(orjson.dumps(routing, option=orjson.OPT_INDENT_2))
+            writing.write(directory / "routing.json", orjson.dumps(routing, option=orjson.OPT_INDENT_2))
             if not routing["converged"]:
                 raise LabError(f"{routing['protocol']} did not find all routes in {CONVERGES_S:g} s")
         before = making.offsets(self.fleet, self.record)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from labs import writing
 from labs.commands.errors import Refused
 from labs.context import Context
 from labs.reporter import Tell
@@ -124,7 +125,7 @@ def run_and_remove(context: Context, plan: Plan, program: Program, directory: Pa
     """
     from labs.plan import to_json
 
-    (directory / "plan.json").write_bytes(to_json(plan))
+    writing.write(directory / "plan.json", to_json(plan))
     bring_up(context, plan)
     labs = context.live()
     try:
@@ -144,7 +145,7 @@ def run_and_remove(context: Context, plan: Plan, program: Program, directory: Pa
     # The program leaves the counters of all links; a spinner's last ones come when it ends.
     told = orjson.loads(path.read_bytes()) if path.exists() else {"format": "ewan-links/1", "links": []}
     told["spinners"] = removed.get("spinners", [])
-    path.write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    writing.write(path, orjson.dumps(told, option=orjson.OPT_INDENT_2))
     path = directory / "commands.json"
     document: dict[str, Any] | None = orjson.loads(path.read_bytes()) if path.exists() else None
     return document

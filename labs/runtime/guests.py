@@ -19,6 +19,7 @@ from resource import struct_rusage
 
 from labs.runtime import sessions
 from labs.runtime.base import LabError
+from labs.writing import anew
 
 SHARED_MEMORY = Path("/dev/shm")
 PREFIX = "ewan-memory-"
@@ -92,7 +93,7 @@ def guest(
         "HOME": str(directory),
         "TMPDIR": str(memory_in),
     }
-    with (directory / "console.log").open("wb") as console, _on_cpus(cpus):
+    with anew(directory / "console.log") as console, _on_cpus(cpus):
         guest = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from labs import plan as plans
+from labs import writing
 from labs.plan import Plan
 from labs.reading import one_line, read_bytes
 from labs.runtime import devices, machines, own, readouts, services, spinners
@@ -176,7 +177,7 @@ class NetnsRuntime:
             raise self._absent(name)
         self.start_machines(name)
         file = directory / "program.json"
-        file.write_bytes(program.to_json())
+        writing.write(file, program.to_json())
         binary = str(node_binary(self._wanted))
         # It ends when we are killed: nobody would read what it writes, and the next run may write there.
         command = [binary, "launch", "--", binary, "batch", "--state", str(self._state.directory(name))]

@@ -10,6 +10,7 @@ taken when the run begins. By how much it is another one at the end is added to 
 from __future__ import annotations
 
 import csv
+import io
 import time
 from array import array
 from collections.abc import Callable, Mapping
@@ -24,6 +25,7 @@ from labs.plan import Plan
 from labs.runtime import devices
 from labs.runtime.base import LabError
 from labs.units import NS_PER_SECOND
+from labs.writing import anew
 
 FILE = "device.csv"
 COLUMNS = ("link", "direction", "time_ns", "uncertainty_ns", "interval_ns", "out_bytes", "restarted")
@@ -93,7 +95,7 @@ class Readouts:
         if t0_unix_ns is None or not self.found:
             return
         t0_ns, stepped_ns = t0_unix_ns - self._apart_ns, abs(self.apart_ns() - self._apart_ns)
-        with (directory / FILE).open("w", newline="") as file:
+        with io.TextIOWrapper(anew(directory / FILE), newline="") as file:
             lines = csv.writer(file, lineterminator="\n")
             lines.writerow(COLUMNS)
             for link, stretches in self.found.items():

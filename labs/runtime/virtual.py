@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from labs import documents
+from labs import documents, writing
 from labs import plan as plans
 from labs.plan import Plan
-from labs.runtime import cpu, guests, kernel, memory, own, services, sessions, wall
+from labs.runtime import cpu, guests, kernel, left, memory, own, services, sessions, wall
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
 from labs.runtime.guests import SHARED_MEMORY
@@ -176,6 +176,9 @@ class VirtualRuntime:
                     last = watch.progress()
             finally:
                 page.close()
+                wrong = left.settle(directory)
+        if wrong is not None:
+            raise LabError(wrong)
         cost = Cost(time.monotonic_ns() - begun, last.virtual_ns, last.packets, wanted.bytes, *used)
         ended = _ended(directory, plan.lab, asked)
         return Run(directory, image, ended, cost)
@@ -326,7 +329,7 @@ def _tell(path: Path, content: bytes) -> None:
             return
     except FileNotFoundError:
         pass
-    path.write_bytes(content)
+    writing.write(path, content)
 
 
 def _put(binary: Path, place: Path) -> None:

@@ -1,0 +1,73 @@
+"""Another user leads nothing that root writes elsewhere. Needs root, which makes and gives away directories."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from labs import ownership, rundir, writing
+from labs.runtime.base import LabError
+
+ALICE = 61002
+UNDER_SUDO = {"SUDO_UID": str(ALICE), "SUDO_GID": str(ALICE)}
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory of alice's."""
+    assert os.geteuid() == 0, "these tests give files to another user: run them as root"
+    with tempfile.TemporaryDirectory(prefix="ewan-owner-") as directory:
+        os.chown(directory, ALICE, ALICE)
+        yield Path(directory)
+
+
+def test_a_file_that_is_written_leads_nowhere(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "root").write_text("root's")
+    for name in ("x", f".x.{os.uname().nodename}.{os.getpid()}"):
+        (place / name).symlink_to(tmp_path / "root")
+    writing.write(place / "x", "new")
+    with writing.anew(place / "y") as file:
+        file.write(b"new")
+    assert not (place / "x").is_symlink() and (place / "x").read_text() == "new"
+    (place / "y").unlink()
+    (place / "y").symlink_to(tmp_path / "root")
+    with writing.anew(place / "y") as file:
+        file.write(b"new")
+    assert (tmp_path / "root").read_text() == "root's"
+
+
+def test_root_writes_no_results_where_another_user_can(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    with pytest.raises(LabError) as refused:
+        rundir.make("dumbbell")
+    assert str(refused.value).startswith(f"{place}: other users can write there") and list(place.iterdir()) == []
+    for name, value in UNDER_SUDO.items():
+        monkeypatch.setenv(name, value)
+    assert rundir.make("dumbbell").is_dir()
+
+
+def test_a_directory_is_roots_alone_with_all_that_its_path_goes_through(place: Path, tmp_path: Path) -> None:
+    own = place / "own"
+    own.mkdir()
+    link, turn, loop = tmp_path / "link", tmp_path / "turn", tmp_path / "loop"
+    link.symlink_to(place)
+    turn.symlink_to(f"{place}/../{tmp_path.name}")
+    loop.symlink_to(loop)
+    shared, sticky = tmp_path / "shared", tmp_path / "sticky"
+    for path, mode in ((shared, 0o777), (sticky, 0o1777)):
+        path.mkdir()
+        path.chmod(mode)
+    for path in (own, own / "none" / "there", link, turn / "x", shared, shared / "x"):
+        with pytest.raises(PermissionError):
+            ownership.check_alone(path, {})
+    with pytest.raises(OSError, match="symbolic links"):
+        ownership.check_alone(loop, {})
+    for path in (tmp_path, tmp_path / "none" / "there", sticky / "x"):
+        ownership.check_alone(path, {})
+    for path in (own, link):
+        ownership.check_alone(path, UNDER_SUDO)
