@@ -7,7 +7,9 @@ they bound what a wrong link would show, not what a quiet machine can do (that i
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import socket
 import subprocess
 import time
@@ -21,6 +23,7 @@ from generator.scenario import parse as parse_scenario
 from labs.compile import HostFacts, compile
 from labs.spec import load
 from tests.conftest import ROOT, Ewan
+from tests.preloaded import Preloaded
 
 pytestmark = pytest.mark.live
 
@@ -198,3 +201,21 @@ def test_every_ready_lab_comes_up_and_its_first_pair_talks(ewan: Ewan, file: Pat
     finally:
         ewan("down", name)
     assert namespaces(name) == []
+
+
+def test_what_is_no_lab_keeps_no_other_up(preloaded: Preloaded, tmp_path: Path) -> None:
+    state = Path(f"/run/ewan-test-foreign-{os.getpid()}")
+    environment = {"EWAN_RUNTIME": "netns", **os.environ, "EWAN_STATE": str(state)}
+    (state / "foreign").mkdir(parents=True)
+    (state / "foreign/keep").touch()
+    try:
+        for name in ("tbefore", "tzafter"):
+            words = ["up", "dumbbell", "--rtt", "10ms", "--rate", "10Mbit/s", "--name", name]
+            up = preloaded.run(words, environment, tmp_path, 120)
+            assert up.returncode == 0, up.stderr
+        down = preloaded.run(["down", "--all"], environment, tmp_path, 120)
+        assert down.returncode == 2 and f"{state}/foreign holds files but no manifest" in down.stderr
+        assert [path.name for path in state.iterdir() if path.name != ".lock"] == ["foreign"]
+        assert namespaces("tbefore") == namespaces("tzafter") == []
+    finally:
+        shutil.rmtree(state)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from labs.commands.errors import guarded
@@ -9,6 +11,7 @@ from labs.commands.live import which
 from labs.commands.options import json_option, live_option, pass_context
 from labs.commands.privileges import as_root
 from labs.context import Context
+from labs.runtime.base import LabError
 
 
 @click.command("down")
@@ -37,9 +40,16 @@ def down_command(context: Context, name: str | None, every: bool, everyone: bool
     if not every or name is not None:
         names = [which(labs, name)]
     left = {lab: owner for lab, owner in owners.items() if lab not in names}
-    removed = {}
+    removed, failed = {}, False
     for lab in names:
-        removed[lab] = labs.down(lab)
+        try:
+            removed[lab] = labs.down(lab)
+        except LabError as error:
+            if len(names) == 1:
+                raise
+            context.reporter.warn(str(error))
+            failed = True
+            continue
         if not as_json:
             console.print(table.removed(lab, removed[lab]), soft_wrap=True)
             title, columns, rows = table.last_counters(removed[lab])
@@ -54,3 +64,5 @@ def down_command(context: Context, name: str | None, every: bool, everyone: bool
         context.reporter.emit(removed)
     elif not names:
         console.print("no lab of yours is up" if left else "no lab is up")
+    if failed:
+        sys.exit(2)

@@ -21,7 +21,7 @@ from labs import plan as plans
 from labs import writing
 from labs.plan import Plan
 from labs.reading import one_line, read_bytes
-from labs.runtime import devices, machines, own, readouts, services, spinners
+from labs.runtime import devices, left, machines, own, readouts, services, spinners
 from labs.runtime.base import Capture, Elsewhere, LabError, Loaded, Seen
 from labs.runtime.binary import node_binary
 from labs.runtime.capturing import LocalCapture
@@ -195,10 +195,13 @@ class NetnsRuntime:
                 except (KeyboardInterrupt, SystemExit):
                     # It ends its commands then, and writes what there is; we wait for it.
                     process.send_signal(signal.SIGINT)
+            wrong = left.settle(directory)
             told.write(directory)
         if process.returncode != 0:
             words = said.decode(errors="replace").strip().splitlines()
             raise LabError(words[-1] if words else f"the program ended with status {process.returncode}")
+        if wrong is not None:
+            raise LabError(wrong)
 
     def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
         """Waits for the routes; the node binary reads the routers' own tables."""

@@ -187,6 +187,17 @@ def test_nothing_but_results_is_left(runtime: VirtualRuntime, tmp_path: Path) ->
     assert kernels() == []
 
 
+def test_what_commands_leave_is_nobody_elses_and_has_no_holes(runtime: VirtualRuntime, tmp_path: Path) -> None:
+    opened = shell("left1", "echo x > $EWAN_OUT/x; chmod 666 $EWAN_OUT/x; chmod 777 $EWAN_RUN /run/lab $EWAN_OUT")
+    run = runtime.run(lab(), do(opened), tmp_path / "run")
+    modes = {path.name: path.stat().st_mode & 0o7777 for path in (run.directory, *run.directory.rglob("*"))}
+    assert modes["x"] == 0o644 and not any(mode & 0o002 for mode in modes.values()), modes
+    hollow = shell("left1", "truncate -s 10T $EWAN_OUT/x; truncate -s 10T /proc/self/fd/1")
+    with pytest.raises(LabError, match=r"/1-left1(/x|\.out): was removed: of its 11000GB nearly all are holes"):
+        runtime.run(lab(), do(hollow), tmp_path / "hollow")
+    assert max(path.stat().st_size for path in (tmp_path / "hollow").rglob("*")) < 10**6
+
+
 ORDINARY = """
 import os, sys
 from pathlib import Path
