@@ -56,6 +56,7 @@ def report_command(
     directory = run or ended_last()
     try:
         chosen = [wish(line, "--figure") for line in lines]
+        rundir.check(directory)
         checked(chosen, directory)
         summary.analyse(directory, [quantity for figure in chosen for quantity in figure.quantities])
         kinds = ["pdf"] * pdf + ["png"] * (look == "slide")
@@ -224,6 +225,8 @@ def plot_command(
     if kind not in FILE_KINDS:
         raise Refused(f'--out "{out}": write a file that ends in .svg, .pdf or .png')
     path = out or run / "figures" / f"{spec.file}.{kind}"
+    if out is None:
+        rundir.check(run)
     try:
         experiment, drawing = plotting.drawn(run, spec, STYLES[look], [kind], beside)
         path.parent.mkdir(parents=True, exist_ok=True)

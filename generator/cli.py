@@ -7,6 +7,7 @@ directory with the record of its flows (traffic/) and their TCP_INFO over time (
 from __future__ import annotations
 
 import csv
+import io
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +30,7 @@ from labs.runtime.program import Program
 from labs.runtime.sweep import sweep
 from labs.sheet import grid
 from labs.units import NS_PER_SECOND, Size, UnitError, about
+from labs.writing import anew
 
 MOST_FLOWS = 10_000
 LONGEST_LIVE_NS = 600 * NS_PER_SECOND
@@ -171,7 +173,7 @@ def flows_of(control: str, run: Path) -> list[dict[str, Any]]:
 
 def write_series(path: Path, flows: list[dict[str, Any]]) -> None:
     """One line for each sample of each flow; the units are in the names."""
-    with path.open("w", newline="") as file:
+    with io.TextIOWrapper(anew(path), newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         names = next((list(sample) for flow in flows for sample in flow["series"]), [])
         writer.writerow(["flow", *names])

@@ -54,6 +54,8 @@ def compare_command(
     except load.LoadError as error:
         raise Refused(str(error)) from None
     place = output or second / PAGE
+    if output is None:
+        rundir.check(second)
     try:
         writing.write(place, page.render(found))
     except OSError as error:

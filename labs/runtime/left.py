@@ -1,7 +1,8 @@
 """What the commands of a run left in its directory, when all of them have ended and before anybody reads it.
 
-In: the directory, in which everything may be as commands wanted it. Out: others may no longer write there, no program
-in it gives rights away, and files with holes are gone: they take no room, and to read them would take hours.
+In: the directory, in which everything may be as commands wanted it. Out: others may no longer write there, and no
+program in it gives rights away. Links are gone, which are no results and would lead readers and writers elsewhere; so
+are files with holes: they take no room, and to read them would take hours.
 """
 
 from __future__ import annotations
@@ -26,18 +27,21 @@ _RIGHTS = stat.S_ISUID | stat.S_ISGID
 
 
 def settle(directory: Path) -> str | None:
-    """Sets modes back and removes files with holes. Why the results are not whole, in one line; None: they are.
+    """Sets modes back, removes links and files with holes. Why the results are not whole, in one line; None: they are.
 
-    Links are not followed. What cannot be changed, since it is another user's, stays as it is.
+    What cannot be changed, since it is another user's, stays as it is.
     """
     root = os.geteuid() == 0
     wrong = None
-    for path, _, files, folder in os.fwalk(directory):
+    for path, folders, files, folder in os.fwalk(directory):
         with contextlib.suppress(OSError):
             _restrict(folder, os.fstat(folder), _OTHERS | (_GROUP if root else 0), root)
-        for name in files:  # the folder's entries are ours alone by now
+        for name in (*folders, *files):  # the folder's entries are ours alone by now
             with contextlib.suppress(OSError):
-                if not stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode):
+                mode = os.lstat(name, dir_fd=folder).st_mode
+                if stat.S_ISLNK(mode):
+                    os.unlink(name, dir_fd=folder)
+                if not stat.S_ISREG(mode):
                     continue
                 file = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
                 try:
