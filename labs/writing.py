@@ -32,3 +32,8 @@ def anew(path: Path) -> IO[bytes]:
     user puts there leads nowhere."""
     path.unlink(missing_ok=True)
     return path.open("xb")
+
+
+def append(path: Path) -> IO[bytes]:
+    """A file, open for writing at its end; OSError for a link."""
+    return open(path, "ab", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o666))

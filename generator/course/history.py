@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from generator.course.submission import MOST_CHECKS, Check
 from generator.engine.unit import now
 from labs.reading import read_bytes
+from labs.writing import append
 
 FILE = "checks.jsonl"
 MOST_BYTES = 16 << 20
@@ -25,7 +26,7 @@ def add(folder: Path, verdicts: Mapping[str, str]) -> None:
     """Adds a check that was made now: the verdict on each question, as a word. Where that cannot be written it is not:
     the student's own check goes on."""
     line = orjson.dumps({"at": now(), "verdicts": dict(verdicts)}, option=orjson.OPT_APPEND_NEWLINE)
-    with contextlib.suppress(OSError), (folder / FILE).open("ab") as file:
+    with contextlib.suppress(OSError), append(folder / FILE) as file:
         file.write(line)
 
 

@@ -44,7 +44,8 @@ class Ledger:
         LabError where it cannot be written, or another grader is at work with it.
         """
         try:
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._descriptor = os.open(self.path, flags, 0o600)
         except OSError as error:
             raise LabError(f"{self.path}: {error.strerror}: write --csv FILE where you may write") from None
         try:

@@ -18,7 +18,7 @@ import orjson
 from generator.engine.experiment import Experiment
 from generator.readers.captures import FILE
 from generator.scenario import ScenarioRun
-from labs import cache
+from labs import cache, writing
 from labs.context import ROOT, Context
 from labs.runtime.base import LabError
 from labs.runtime.services import OURSELVES
@@ -45,8 +45,12 @@ def is_from_elsewhere(context: Context, path: Path) -> bool:
         return True
     if not path.is_dir() and path.suffix not in SCENARIOS:
         return True
+    return _is_another(context, path.stat().st_uid)
+
+
+def _is_another(context: Context, user: int) -> bool:
     caller = context.environment.get("SUDO_UID", "")
-    return path.stat().st_uid not in {0, os.geteuid(), int(caller) if caller.isdigit() else 0}
+    return user not in {0, os.geteuid(), int(caller) if caller.isdigit() else 0}
 
 
 def of_experiment(experiment: Experiment) -> list[str]:
@@ -104,7 +108,7 @@ def ask(
         return
     digest = hashlib.sha256("\n".join((*sorted(lines), text)).encode()).hexdigest()
     known = cache.kept(context.environment, KIND, ROOT) / digest
-    if known.exists():
+    if known.exists() and not _is_another(context, known.lstat().st_uid):  # a cache may be shared
         return
     if not trusted:
         shown = [_printable(line) for line in lines]
@@ -118,7 +122,7 @@ def ask(
         listed = "\n".join(f"  {line}" for line in shown)
         if not confirm(f"{path} comes from elsewhere. It executes:\n{listed}\nExecute that?"):
             raise LabError(f"{path}: is not trusted: nothing was executed")
-    known.touch()
+    writing.write(known, b"")
 
 
 def _printable(line: str) -> str:

@@ -100,6 +100,20 @@ def test_archives_crates_and_files_of_others_are_from_elsewhere(context: Context
         assert trust.is_from_elsewhere(context, own)
 
 
+def test_what_another_user_has_agreed_to_is_not_agreed_to(
+    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a cache that several users share."""
+    assert os.geteuid() == 0, "this test gives a file to another user: run it as root"
+    monkeypatch.setattr("labs.cache.kept", lambda *of: tmp_path)
+    trust.ask(context, tmp_path, ["id"], True, None)
+    trust.ask(context, tmp_path, ["id"], False, None)
+    (known,) = tmp_path.iterdir()
+    os.chown(known, 61002, 61002)
+    with pytest.raises(LabError, match="comes from elsewhere"):
+        trust.ask(context, tmp_path, ["id"], False, None)
+
+
 def test_every_point_of_a_scenario_is_looked_at() -> None:
     text = (
         'parameters: {c: "true"}\nsweep: {c: ["true", "id"]}\nneeds: [/srv]\nsteps: [{name: a, on: left1, run: "${c}"}]'

@@ -26,6 +26,7 @@ from generator.store import Store
 from labs import ownership
 from labs.runtime.base import LabError
 from labs.units import NS_PER_SECOND
+from labs.writing import anew
 
 ENDS = "EWAN_WORKER_ENDS"
 """Of a job's environment: when its walltime is over, in seconds since 1970."""
@@ -97,7 +98,8 @@ def provide(contents: Sequence[bytes]) -> None:
         if path.is_file() and hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(content).digest():
             continue
         new = path.with_name(f".{path.name}.{os.getpid()}")
-        new.write_bytes(content)
+        with anew(new) as file:
+            file.write(content)
         new.chmod(0o700)
         new.replace(path)
 

@@ -10,7 +10,6 @@ whole says nothing.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from labs.record.experiment import (
     inside,
     to_plain,
 )
+from labs.writing import append
 
 JOURNAL = "experiment.journal"
 FORMAT = "ewan-journal/1"
@@ -89,14 +89,10 @@ class Journal:
         head = {"format": FORMAT, "document": self._document}
         lines = [change] if self._bytes else [head, change]
         text = b"".join(orjson.dumps(line, default=to_plain, option=_OPTIONS) for line in lines)
-        with open(self._path, "ab", opener=_itself) as file:
+        with append(self._path) as file:
             file.truncate(self._bytes)
             file.write(text)
         self._bytes += len(text)
-
-
-def _itself(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 _OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATACLASS

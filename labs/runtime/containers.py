@@ -27,6 +27,7 @@ from labs.runtime import spinners
 from labs.runtime.base import LabError
 from labs.runtime.container_engine import Container, ContainerEngine
 from labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
+from labs.writing import anew
 
 FORMAT = "ewan-containers/1"
 MANIFEST = "manifest.json"
@@ -78,7 +79,7 @@ def write(directory: Path, manifest: Manifest) -> None:
     """Makes the state directory, and in it the manifest: whole or not at all, whatever happens next. Raises OSError."""
     directory.mkdir(parents=True, exist_ok=True)
     unfinished = directory / UNFINISHED
-    with unfinished.open("wb") as file:
+    with anew(unfinished) as file:
         file.write(orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
         file.flush()
         os.fsync(file.fileno())

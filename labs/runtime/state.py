@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from labs import documents
+from labs import documents, writing
 from labs.runtime.base import LabError
 from labs.runtime.locks import lock
 
@@ -102,10 +102,8 @@ class State:
     def write(self, name: str, file: str, data: Mapping[str, Any]) -> None:
         """A JSON file of a lab, whole or as it was before."""
         path = self.directory(name) / file
-        unfinished = path.with_name(f".{path.name}.new")
         try:
-            unfinished.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2))
-            unfinished.replace(path)
+            writing.write(path, orjson.dumps(data, option=orjson.OPT_INDENT_2))
         except OSError as error:
             raise LabError(f"{path}: {error.strerror}") from None
 
@@ -117,7 +115,7 @@ class State:
         """A line of JSON at the end of a lab's file; several processes may add to it at once."""
         path = self.directory(name) / file
         try:
-            with path.open("ab", buffering=0) as lines:
+            with writing.append(path) as lines:
                 lines.write(orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE))
         except OSError as error:
             raise LabError(f"{path}: {error.strerror}") from None

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 from contextlib import suppress
 from pathlib import Path
 
+from labs import writing
 from labs.runtime.base import LabError
 
 ENDING = ".sum"
@@ -36,9 +36,7 @@ def check(path: Path, remedy: str, replaceable: bool = False) -> None:
     if sha256(path) != digest:
         raise LabError(f"{path} is damaged: its bytes are not those that were built: {remedy}")
     with suppress(OSError):  # a cache that is only read
-        new = note.with_name(f".{note.name}.{os.getpid()}")
-        new.write_text(line(path, digest))
-        new.replace(note)
+        writing.write(note, line(path, digest))
 
 
 def sha256(path: Path) -> str:

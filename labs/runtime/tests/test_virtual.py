@@ -187,6 +187,17 @@ def test_nothing_but_results_is_left(runtime: VirtualRuntime, tmp_path: Path) ->
     assert kernels() == []
 
 
+def test_links_in_the_directory_of_a_run_lead_nowhere(runtime: VirtualRuntime, tmp_path: Path) -> None:
+    place, other = tmp_path / "run", tmp_path / "other"
+    place.mkdir()
+    other.write_text("root's")
+    for name in ("console.log", "plan.json", "program.json"):
+        (place / name).symlink_to(other)
+    run = runtime.run(lab(), do(ping(1)), place)
+    assert not run.interrupted and other.read_text() == "root's"
+    assert not any(path.is_symlink() for path in place.rglob("*"))
+
+
 def test_what_commands_leave_is_nobody_elses_and_has_no_holes(runtime: VirtualRuntime, tmp_path: Path) -> None:
     opened = shell("left1", "echo x > $EWAN_OUT/x; chmod 666 $EWAN_OUT/x; chmod 777 $EWAN_RUN /run/lab $EWAN_OUT")
     run = runtime.run(lab(), do(opened), tmp_path / "run")
