@@ -20,7 +20,7 @@ WAIT_S = 10.0
 @contextmanager
 def occupied(directory: Path) -> Iterator[int]:
     """Gives the lock's descriptor, for children to hold it too. LabError where somebody else holds it for long."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         refusal = f"{directory}: another virtual lab is at work there: wait for its end"
         lock(descriptor, time.monotonic() + WAIT_S, refusal)
