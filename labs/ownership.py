@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import pwd
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -67,8 +68,18 @@ def check_alone(directory: Path, environment: Mapping[str, str]) -> None:
         found = place.stat()
         writes = OTHERS_WRITE | (0 if found.st_gid in (0, group) else GROUP_WRITES)
         keeps = found.st_mode & stat.S_ISVTX  # as /tmp does: nobody replaces what is another's there
-        if found.st_uid not in believed or (found.st_mode & writes and not keeps):
+        others = found.st_uid not in believed and _is_known(found.st_uid)
+        if others or (found.st_mode & writes and not keeps):
             raise PermissionError(errno.EPERM, "other users can write there", str(place))
+
+
+def _is_known(uid: int) -> bool:
+    """Whether there is such a user here: in a container, the owner of a directory of the host's mostly is none."""
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        return False
+    return True
 
 
 def _looked_into(path: Path) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,7 @@ def test_a_link_in_place_of_the_new_record_leads_nowhere(place: Path, tmp_path_f
 def test_root_changes_no_record_where_another_user_can(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.geteuid() == 0, "this test gives a directory to another user: run it as root"
     monkeypatch.delenv("SUDO_UID", raising=False)
-    os.chown(place, 61002, 61002)
+    os.chown(place, pwd.getpwnam("nobody").pw_uid, -1)
     answer = tag(str(place), "+x")
     assert answer.exit_code == 2 and "other users can write there" in answer.stderr and answer.stderr.count("\n") == 1
     assert Experiment.load(place).document.tags == []

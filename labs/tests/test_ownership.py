@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from labs import ownership, rundir, writing
 from labs.runtime.base import LabError
 
-ALICE = 61002
+ALICE = pwd.getpwnam("nobody").pw_uid
 UNDER_SUDO = {"SUDO_UID": str(ALICE), "SUDO_GID": str(ALICE)}
 
 
@@ -71,3 +72,13 @@ def test_a_directory_is_roots_alone_with_all_that_its_path_goes_through(place: P
         ownership.check_alone(path, {})
     for path in (own, link):
         ownership.check_alone(path, UNDER_SUDO)
+
+
+def test_an_owner_who_is_no_user_here_keeps_root_from_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container, a directory of the host belongs to a number of there."""
+    assert os.geteuid() == 0, "this test gives a directory to another user: run it as root"
+    os.chown(tmp_path, 61002, 61002)
+    ownership.check_alone(tmp_path, {})
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: None)
+    with pytest.raises(PermissionError):
+        ownership.check_alone(tmp_path, {})
