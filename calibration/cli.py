@@ -31,6 +31,7 @@ from labs.commands.options import (
     pass_context,
     policy_option,
     reference_option,
+    trust_option,
 )
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import Context
@@ -56,6 +57,7 @@ COLOURS = {
 @click.command("lab")
 @machines_option
 @description_options
+@trust_option
 @policy_option
 @json_option
 @guarded
@@ -74,7 +76,7 @@ def lab_command(context: Context, /, topology: str, policy: Policy, as_json: boo
     """
     in_virtual = is_virtual(context)
     facts = live.host_facts(context)
-    plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=in_virtual, facts=facts)
+    plan = descriptions.trusted_plan_of(context, topology, options, virtual=in_virtual, facts=facts)
     if in_virtual:
         lab_virtual(context, plan, as_json, policy)
         return

@@ -21,7 +21,7 @@ from labs.batch import LONGEST_NS
 from labs.batch import duration as time_of
 from labs.commands.errors import Incomplete, Refused, guarded
 from labs.commands.live import run_and_remove
-from labs.commands.options import description_options, json_option, pass_context
+from labs.commands.options import description_options, json_option, pass_context, trust_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import Context
 from labs.plan import Plan
@@ -39,6 +39,7 @@ SHORTEST_SAMPLE_NS = 100_000
 
 @click.command("transfer")
 @description_options
+@trust_option
 @click.option("--cc", default="cubic", show_default=True, help='congestion control, or several: "reno,cubic,bbr"')
 @click.option("--for", "duration", metavar="TIME", help="how long each flow sends (default: 10s)")
 @click.option("--volume", metavar="SIZE", help='how much each flow sends, "100MB"')
@@ -68,7 +69,7 @@ def transfer_command(
     ewan transfer dumbbell --rtt 20ms --rate 100M --pairs 2 --flows 2 --cc reno --volume 50MB
     """
     virtual = is_virtual(context)
-    plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=virtual)
+    plan = descriptions.trusted_plan_of(context, topology, options, virtual=virtual)
     if not plan.pairs:
         raise Refused(f"lab {plan.lab} has no pair of hosts: write them as pairs in its description")
     if duration is None and volume is None:

@@ -73,6 +73,8 @@ class Context:
     """Where results of the virtual clock are kept for all experiments (generator/store); None: nowhere."""
     machines: Path | None = None
     """What --machines says: the file of the machines over which a new lab stretches."""
+    trusted: bool = False
+    """What comes from elsewhere is executed without asking: --trust."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Context:
@@ -111,6 +113,11 @@ class Context:
         from labs.runtime.cluster import ClusterRuntime
 
         machines = None if self.machines is None else load(self.machines)
+        if self.machines is not None and machines is not None:
+            from labs import trust
+
+            for file in (self.machines, *([machines.ssh_config] if machines.ssh_config else [])):
+                trust.ask_for_file(self, file)
         scheduling = self.environment.get("EWAN_SCHED", "")
         return ClusterRuntime(self.binary, self.state, machines, scheduling=scheduling, show=show)
 

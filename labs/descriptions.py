@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from labs import host
+from labs import host, reading, trust
 from labs.compile import HostFacts
 from labs.compile import compile as compile_spec
+from labs.context import Context
 from labs.plan import Plan
 from labs.reporter import Tell
 from labs.spec import DescriptionError, Spec, from_template, load, names, override
@@ -47,3 +48,18 @@ def plan_of(
     """The plan for this machine, or for the virtual clock's, which is the same everywhere; `facts`: of others."""
     spec = describe(topology, overrides, note)
     return compile_spec(spec, host.virtual_facts() if virtual else facts())
+
+
+def trusted_plan_of(
+    context: Context,
+    topology: str,
+    overrides: Mapping[str, str | None],
+    *,
+    virtual: bool,
+    facts: Callable[[], HostFacts] = host.facts,
+) -> Plan:
+    """The same of a lab that is to be brought up; LabError where it is somebody else's and nobody vouches for it."""
+    with reading.noted() as files:
+        plan = plan_of(topology, overrides, context.reporter.note, virtual=virtual, facts=facts)
+    trust.ask_for_lab(context, files, plan, virtual=virtual)
+    return plan

@@ -11,6 +11,8 @@ import errno
 import functools
 import os
 import stat
+from collections.abc import Iterator
+from contextvars import ContextVar
 from io import BufferedReader
 from pathlib import Path
 
@@ -24,6 +26,19 @@ _PIECE = 1 << 20
 
 MOST_DIGITS = 40
 """Of a number: more than a whole number of 128 bits has. Python converts longer ones ever more slowly."""
+
+_noted: ContextVar[dict[Path, int] | None] = ContextVar("_noted", default=None)
+
+
+@contextlib.contextmanager
+def noted() -> Iterator[dict[Path, int]]:
+    """The files that are read meanwhile, each with the number of the user to whom it belongs."""
+    files: dict[Path, int] = {}
+    before = _noted.set(files)
+    try:
+        yield files
+    finally:
+        _noted.reset(before)
 
 
 def read_bytes(path: Path | str, most: int = MOST_RECORD) -> bytes:
@@ -62,6 +77,8 @@ def open_regular(path: Path | str, most: int | None = None) -> BufferedReader:
     try:
         _check(os.fstat(descriptor), path, most)
         _check_kernel_file(descriptor, path)
+        if (files := _noted.get()) is not None:
+            files[Path(path)] = os.fstat(descriptor).st_uid
     except BaseException:
         os.close(descriptor)
         raise

@@ -33,12 +33,13 @@ from generator.workers.file import Workers
 from labs import rundir
 from labs.commands.errors import Refused, guarded
 from labs.commands.group import composed
-from labs.commands.options import Function, json_option, machines_option, pass_context, runtime_option
+from labs.commands.options import Function, json_option, machines_option, pass_context, runtime_option, trust_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import ROOT, Context
 from labs.record import disturbances, figures, host_drops, host_facts, labels
 from labs.record import summary as summaries
 from labs.record.experiment import STAGES, Origin, StageName
+from labs.trust import ask_for_file
 from labs.units import about
 
 every_option = click.option("--all", "every", is_flag=True, help="print all metrics at all points, beyond one screen")
@@ -59,19 +60,6 @@ def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> dict[s
         return labels.labels(name, tags, note)
     except ValueError as error:
         raise Refused(str(error)) from None
-
-
-def trust_option(command: Function) -> Function:
-    """`trusted` of a command that executes what others wrote."""
-    help_text = "execute what comes from elsewhere without asking, and remember it (SECURITY.md)"
-    return click.option("--trust", "trusted", is_flag=True, help=help_text)(command)
-
-
-def confirm() -> trust.Confirm | None:
-    """Asks at the terminal; None where there is none."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return None
-    return lambda question: click.confirm(question, err=True)
 
 
 @click.command("run")
@@ -117,7 +105,6 @@ def run_command(
     only_shown: bool,
     resumed: Path | None,
     start: StageName | None,
-    trusted: bool,
     label: str | None,
     tags: tuple[str, ...],
     note: str | None,
@@ -143,11 +130,13 @@ def run_command(
             raise Refused(f"--cluster executes runs of the virtual clock: leave --runtime {context.runtime} out")
         starting.check()
         context, cluster = replace(context, runtime="virtual"), workers.load(cluster_file)
+        for file in (cluster_file, *([cluster.ssh_config] if cluster.ssh_config else [])):
+            ask_for_file(context, file)
     if resumed is not None:
         if name is not None or scale or settings or seeds or unverified or shard or only_shown or label or tags or note:
             raise Refused("--resume goes on with an experiment as it was begun: leave the other words out")
-        if resumed.exists() and trust.is_from_elsewhere(context, resumed):
-            trust.ask(context, resumed, trust.of_experiment(Experiment.load(resumed)), trusted, confirm())
+        if resumed.exists():
+            trust.ask_for_experiment(context, resumed, Experiment.load(resumed), resumed=True)
         sys.exit(go_on(context, resumed, start, parts, as_json, every, fresh, cluster))
     if start is not None:
         raise Refused("--from repeats a stage of an experiment: write --resume DIR too")
@@ -159,10 +148,7 @@ def run_command(
         _ = scenario.runs(words, scale, seeds)[0]
         click.echo(scenario.text, nl=False)
         return
-    file = Path(str(scenario.file))
-    if file.exists() and trust.is_from_elsewhere(context, file):
-        lines = trust.of_scenario(scenario.runs(words, scale, seeds), virtual=is_virtual(context))
-        trust.ask(context, file, lines, trusted, confirm(), scenario.text)
+    trust.ask_for_scenario(context, scenario, scenario.runs(words, scale, seeds), virtual=is_virtual(context))
     if shard is not None and (label or tags or note or every):
         raise Refused("--shard leaves results for ewan collect: give that --name, --tag, --note and --all")
     if shard is not None and cluster is not None:

@@ -16,14 +16,14 @@ import click
 import orjson
 
 from generator.engine import compare, engine, originals, preparation, trust
-from generator.engine.cli import circumstances, confirm, parts_of, trust_option
+from generator.engine.cli import circumstances, parts_of
 from generator.engine.ending import status_of
 from generator.engine.experiment import Experiment, Job
 from generator.engine.parts import Facts, Parts
 from generator.engine.source import SCENARIO, SETTINGS
 from labs import rundir, writing
 from labs.commands.errors import Refused, guarded
-from labs.commands.options import json_option, machines_option, pass_context
+from labs.commands.options import json_option, machines_option, pass_context, trust_option
 from labs.commands.privileges import as_root
 from labs.context import Context
 from labs.reading import one_line, read_bytes
@@ -50,7 +50,7 @@ COLOURS = {"same": "green", "within noise": "green", "different": "bold red", "s
 @json_option
 @guarded
 @pass_context
-def rerun_command(context: Context, original: Path, runtime_name: str | None, trusted: bool, as_json: bool) -> None:
+def rerun_command(context: Context, original: Path, runtime_name: str | None, as_json: bool) -> None:
     """Run an experiment once more, in the same clock, and say whether the two differ.
 
     Nothing is taken from the store. In the virtual clock nothing may differ; live, no metric by more than its expanded
@@ -64,8 +64,7 @@ def rerun_command(context: Context, original: Path, runtime_name: str | None, tr
     parts = parts_of(click.get_current_context())
     with originals.opened(original) as before:
         originals.intact(before, original)
-        if trust.is_from_elsewhere(context, original):
-            trust.ask(context, original, trust.of_experiment(before), trusted, confirm())
+        trust.ask_for_experiment(context, original, before)
         runtime = again_on(before, runtime_name, context.machines is not None)
         if not before.virtual:
             as_root(context)

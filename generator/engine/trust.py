@@ -1,130 +1,97 @@
-"""Whether what comes from elsewhere may execute its commands: they are shown, asked for once, and remembered by a hash.
+"""What a stored experiment or a scenario from elsewhere executes, and whether it may (`labs.trust`).
 
 In: an experiment or a scenario, and what the user says. Out: nothing, or LabError in one line. From elsewhere are
-archives, crates, and files of other users: whoever made them decides which commands run. One's own files do not ask.
+archives, crates, and what other users' files say: whoever made them decides which commands run.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from generator.engine import source
 from generator.engine.experiment import Experiment
-from generator.readers.captures import FILE
-from generator.scenario import ScenarioRun
-from labs import cache, writing
-from labs.context import ROOT, Context
-from labs.runtime.base import LabError
-from labs.runtime.services import OURSELVES
+from generator.engine.preparation import facts_of
+from generator.scenario import Runs, Scenario
+from labs import plan as plans
+from labs import reading, trust
+from labs.compile import compile as compile_spec
+from labs.context import Context
+from labs.record.experiment import DOCUMENT, INPUTS
+from labs.record.journal import JOURNAL
 
 CRATE = "ro-crate-metadata.json"
-SCENARIOS = (".yaml", ".yml", ".xml")
-KIND = "trusted"
-MOST_LETTERS = 200
-"""An error shows one line, cut off after so many letters. A question shows all lines whole."""
-OWN_PARTS = (("capture", FILE), ("packet-sockets", "--pid-file={run}/vswitchd.pid"))
-"""The project itself adds these commands of the node binary to runs: its subcommand and last word. They start no other
-program."""
-EXECUTED = ("binds", "cmd", "driver", "entrypoint", "exec", "image", "startup")
-"""The keys of a lab's description by which it has programs executed or files shown."""
-OF_LIVE = "a lab of namespaces, made as root on this machine"
-
-Confirm = Callable[[str], bool]
-"""Shows a text, and asks; None in its place: there is nobody to ask."""
 
 
-def is_from_elsewhere(context: Context, path: Path) -> bool:
-    """An archive, a crate, or what belongs to another user than the one who calls; root's files are the machine's."""
-    if path.is_dir() and (path / CRATE).exists():
-        return True
-    if not path.is_dir() and path.suffix not in SCENARIOS:
-        return True
-    return _is_another(context, path.stat().st_uid)
+def ask_for_experiment(context: Context, path: Path, experiment: Experiment, *, resumed: bool = False) -> None:
+    """LabError where it is from elsewhere and nobody vouches for what its runs execute; `resumed`: its scenario may
+    make further ones."""
+    places = [experiment.place(entry) for entry in experiment.runs]
+    read = [experiment.directory / name for name in ("", DOCUMENT, JOURNAL, source.SCENARIO, source.SETTINGS)]
+    read += [place / name for place in places for name in INPUTS]
+    owners = {file: file.stat().st_uid for file in read if file.exists()}
+    if is_from_elsewhere(path) or trust.first_of_another(context, owners) is not None:
+        lines, text = of_experiment(experiment, resumed=resumed)
+        trust.ask(context, path, lines, context.trusted, trust.confirm(), text)
 
 
-def _is_another(context: Context, user: int) -> bool:
-    caller = context.environment.get("SUDO_UID", "")
-    return user not in {0, os.geteuid(), int(caller) if caller.isdigit() else 0}
+def ask_for_scenario(context: Context, scenario: Scenario, runs: Runs, *, virtual: bool) -> None:
+    """The same of a scenario, whose labs lie in files of their own."""
+    file = Path(str(scenario.file))
+    with reading.noted() as files:
+        for number in runs.firsts if runs.alike else range(1, len(runs) + 1):
+            _ = runs[number - 1]
+    if file.exists():
+        files[file] = file.stat().st_uid
+    if (path := trust.first_of_another(context, files)) is not None:
+        lines, text = of_scenario(runs, virtual=virtual)
+        trust.ask(context, path, lines, context.trusted, trust.confirm(), scenario.text + text)
 
 
-def of_experiment(experiment: Experiment) -> list[str]:
-    """What its runs execute beside the project's own programs, each line once; of the live clock first of all a lab."""
-    lines = {} if experiment.virtual else {OF_LIVE: None}
+def is_from_elsewhere(path: Path) -> bool:
+    """Whether it is an archive or a crate, and no directory of results."""
+    return not path.is_dir() or (path / CRATE).exists()
+
+
+def of_experiment(experiment: Experiment, *, resumed: bool = False) -> tuple[list[str], str]:
+    """What its runs execute beside the project's own programs, each line once, of the live clock first of all a lab;
+    and the SHA-256 of all that decides it."""
+    lines, digest = {} if experiment.virtual else {trust.OF_LIVE: None}, hashlib.sha256()
     for entry in experiment.runs:
-        contents = experiment.contents(entry)
-        plan, program = orjson.loads(contents["plan.json"]), orjson.loads(contents["program.json"])
-        lines |= dict.fromkeys(_commands(plan, program))
-    return list(lines)
+        if resumed and not entry.written:
+            continue
+        contents = experiment.job(entry).contents
+        for name in sorted(contents):
+            digest.update(hashlib.sha256(contents[name]).digest())
+        lines |= dict.fromkeys(_of_program(orjson.loads(contents["program.json"])))
+        lines |= dict.fromkeys(trust.of_plan(orjson.loads(contents["plan.json"])))
+    if resumed and (kept := source.of(experiment.directory)) is not None and experiment.document.rerun_of is None:
+        runs = kept.scenario.runs(kept.settings, kept.scale, kept.seeds)
+        more, text = of_scenario(runs, virtual=experiment.virtual)
+        lines |= dict.fromkeys(more)
+        digest.update((kept.scenario.text + text).encode())
+    return list(lines), digest.hexdigest()
 
 
-def _commands(plan: dict[str, Any], program: dict[str, Any]) -> Iterator[str]:
+def _of_program(program: dict[str, Any]) -> Iterator[str]:
     for step in (*program.get("prepare", ()), *program.get("commands", ())):
-        if not _is_own(step["argv"]):
+        if not trust.is_own(step["argv"]):
             yield f"{step['node']}: {shlex.join(step['argv'])}"
     yield from (f"reads {path}" for path in program.get("needs", ()))
-    for node in plan["nodes"]:
-        own, name = node.get("own") or {}, node["name"]
-        yield from (f"{name}: {shlex.join(argv)}" for argv in own.get("exec", ()))
-        if own.get("image"):
-            yield f"{name}: the image {own['image']}"
-        services = (service["argv"] for service in node.get("services", ()))
-        yield from (f"{name}: {shlex.join(argv)}" for argv in services if not _is_own(argv))
 
 
-def _is_own(argv: Sequence[str]) -> bool:
-    return argv[0] == OURSELVES and len(argv) > 2 and (argv[1], argv[-1]) in OWN_PARTS
-
-
-def of_scenario(runs: Iterable[ScenarioRun], *, virtual: bool) -> list[str]:
+def of_scenario(runs: Runs, *, virtual: bool) -> tuple[list[str], str]:
     """The same of a scenario whose labs are not made yet: of its runs."""
-    lines = {} if virtual else {OF_LIVE: None}
+    lines, digest = {} if virtual else {trust.OF_LIVE: None}, hashlib.sha256()
+    facts = facts_of(virtual)
     for run in runs:
+        digest.update(orjson.dumps(run.spec.raw, default=str))
         lines |= {f"{','.join(step.on or ())}: {step.run}": None for step in run.document.steps if step.run}
         lines |= {f"reads {text}": None for text in run.document.needs}
-        lines |= dict.fromkeys(_of_lab(run.spec.raw))
-    return list(lines)
-
-
-def _of_lab(raw: Any) -> Iterator[str]:
-    for key, value in raw.items() if isinstance(raw, dict) else enumerate(raw if isinstance(raw, list) else ()):
-        if key in EXECUTED:
-            yield f"lab: {key}: {orjson.dumps(value, default=str).decode()}"
-        else:
-            yield from _of_lab(value)
-
-
-def ask(
-    context: Context, path: Path, lines: Sequence[str], trusted: bool, confirm: Confirm | None, text: str = ""
-) -> None:
-    """LabError where nobody vouches for what would be executed. `trusted`: the user has said so; `text`: what decides
-    beside the lines what is executed."""
-    if not lines:
-        return
-    digest = hashlib.sha256("\n".join((*sorted(lines), text)).encode()).hexdigest()
-    known = cache.kept(context.environment, KIND, ROOT) / digest
-    if known.exists() and not _is_another(context, known.lstat().st_uid):  # a cache may be shared
-        return
-    if not trusted:
-        shown = [_printable(line) for line in lines]
-        if confirm is None:
-            first = shown[0] if len(shown[0]) <= MOST_LETTERS else f"{shown[0][: MOST_LETTERS - 1]}…"
-            more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
-            raise LabError(
-                f"{path}: comes from elsewhere and executes {first}{more}: write --trust where you trust who made "
-                "it (SECURITY.md)"
-            )
-        listed = "\n".join(f"  {line}" for line in shown)
-        if not confirm(f"{path} comes from elsewhere. It executes:\n{listed}\nExecute that?"):
-            raise LabError(f"{path}: is not trusted: nothing was executed")
-    writing.write(known, b"")
-
-
-def _printable(line: str) -> str:
-    """A line of somebody else on this terminal, without control characters."""
-    return "".join(letter if letter.isprintable() else "?" for letter in line)
+        lines |= dict.fromkeys(trust.of_plan(orjson.loads(plans.to_json(compile_spec(run.spec, facts)))))
+    return list(lines), digest.hexdigest()

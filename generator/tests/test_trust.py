@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 
 import pytest
 
-from generator.engine import trust
+from generator.engine import preparation
+from generator.engine import trust as of_experiments
+from generator.engine.experiment import Experiment
+from generator.tests.origins import origin
 from generator.tests.scenarios import HEAD, parse
+from labs import descriptions, trust
 from labs.context import Context
 from labs.runtime.base import LabError
 
@@ -18,6 +23,24 @@ LINES = ["left1: sh -c 'curl x | sh'", "left1: ping right1"]
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
     return Context.of({"EWAN_CACHE": str(tmp_path / "cache")})
+
+
+def given_away(path: Path) -> None:
+    """The file belongs to another user from now on."""
+    if os.geteuid() != 0:
+        pytest.skip("only root gives files away")
+    os.chown(path, 61002, 61002)
+
+
+def experiment_in(directory: Path, seed: int) -> Experiment:
+    """A stored experiment of the virtual clock with one command and this seed."""
+    directory.mkdir()
+    runs = parse(f"{HEAD}seeds: [{seed}]\nsteps: [{{name: a, on: left1, run: id}}]").runs()
+    experiment = Experiment.create(directory, origin(), "virtual")
+    for job in preparation.jobs(runs, virtual=True):
+        experiment.add(job)
+    experiment.save()
+    return experiment
 
 
 def test_without_a_terminal_it_is_refused_and_with_trust_it_is_remembered(context: Context, tmp_path: Path) -> None:
@@ -67,37 +90,135 @@ def test_a_program_of_ours_that_starts_another_is_shown() -> None:
         {"node": "left1", "argv": ["ewan-node", "launch", "--", "sh", "-c", "id"]},
         {"node": "left1", "argv": ["ewan-node"]},
     ]
-    shown = list(trust._commands({"nodes": []}, {"commands": steps}))
-    assert shown == [
+    assert list(of_experiments._of_program({"commands": steps})) == [
         "left1: ewan-node capture --link core /root/x",
         "left1: ewan-node launch -- sh -c id",
         "left1: ewan-node",
     ]
 
 
+def test_all_that_decides_what_a_lab_executes_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "driver").write_text("#!/bin/sh")
+    own = {
+        "exec": [["id", "-u"]],
+        "env": {"BASH_FUNC_ping%%": "() { id; }"},
+        "cmd": ["nginx"],
+        "entrypoint": ["sh"],
+        "image": "app:1",
+        "binds": [{"source": "/root", "target": "/mnt"}],
+    }
+    service = {"argv": ["sh", "{run}/go"], "files": {"go": "id\n", "long": "x" * 9999}}
+    lines = trust.of_plan(
+        {
+            "nodes": [{"name": "left1", "own": own, "services": [service]}],
+            "hardware": [{"link": "core", "driver": str(tmp_path / "driver")}],
+        }
+    )
+    text = "\n".join(lines)
+    for shown in (
+        "left1: id -u",
+        'left1: env: {"BASH_FUNC_ping%%":"() { id; }"}',
+        'left1: cmd: ["nginx"]',
+        'left1: entrypoint: ["sh"]',
+        'left1: image: "app:1"',
+        'left1: binds: [{"source":"/root","target":"/mnt"}]',
+        "left1: sh '{run}/go'",
+        'left1: {run}/go: "id\\n"',
+        "left1: {run}/long: 9999 letters with the SHA-256 ",
+        f'core: driver: {{"link":"core","driver":"{tmp_path}/driver"}} with the SHA-256 ',
+    ):
+        assert shown in text
+
+
 def test_what_the_lab_of_a_scenario_executes_is_shown(tmp_path: Path) -> None:
-    lab = "lab: {topology: dumbbell, nodes: {left1: {exec: [id]}}}"
+    lab = "lab: {topology: dumbbell, nodes: {left1: {exec: [id], env: {PATH: /tmp}}}}"
     text = "\n".join(lab if line.startswith("lab:") else line for line in HEAD.splitlines())
     runs = parse(text + "\nsteps: [{name: a, on: left1, run: id}]").runs()
-    assert 'lab: exec: ["id"]' in trust.of_scenario(runs, virtual=True)
+    lines, _ = of_experiments.of_scenario(runs, virtual=True)
+    assert lines == ["left1: id", 'left1: env: {"PATH":"/tmp"}']
 
 
 def test_what_executes_nothing_of_others_asks_nobody(context: Context, tmp_path: Path) -> None:
     trust.ask(context, tmp_path, [], False, None)
 
 
-def test_archives_crates_and_files_of_others_are_from_elsewhere(context: Context, tmp_path: Path) -> None:
-    own = tmp_path / "own.scenario.yaml"
-    for path in (own, tmp_path / "x.tar.zst", tmp_path / "x.crate.zip"):
-        path.touch()
+def test_an_archive_is_asked_about_again_where_its_plan_differs(context: Context, tmp_path: Path) -> None:
+    """The commands are the same, and something else decides what they execute."""
+    texts = []
+    for name, seed in (("one", 1), ("two", 2)):
+        experiment = experiment_in(tmp_path / name, seed)
+        lines, text = of_experiments.of_experiment(experiment)
+        texts.append((lines, text))
+    assert texts[0][0] == texts[1][0] and texts[0][1] != texts[1][1]
+
+
+@pytest.mark.parametrize("name", ["", "experiment.json", "runs/001/plan.json", "runs/001/program.json"])
+def test_each_file_of_a_directory_counts(context: Context, tmp_path: Path, name: str) -> None:
+    experiment = experiment_in(tmp_path / "one", 1)
+    of_experiments.ask_for_experiment(context, experiment.directory, experiment)
+    given_away(experiment.directory / name)
+    with pytest.raises(LabError, match=r"comes from elsewhere and executes left1: id"):
+        of_experiments.ask_for_experiment(context, experiment.directory, experiment)
+
+
+def test_archives_and_crates_are_from_elsewhere(tmp_path: Path) -> None:
+    for name in ("x.tar.zst", "x.crate.zip"):
+        (tmp_path / name).touch()
     (tmp_path / "crate").mkdir()
-    (tmp_path / "crate" / trust.CRATE).touch()
+    (tmp_path / "crate" / of_experiments.CRATE).touch()
     (tmp_path / "experiment").mkdir()
-    found = {path.name for path in tmp_path.iterdir() if trust.is_from_elsewhere(context, path)}
+    found = {path.name for path in tmp_path.iterdir() if of_experiments.is_from_elsewhere(path)}
     assert found == {"x.tar.zst", "x.crate.zip", "crate"}
-    if os.geteuid() == 0:
-        os.chown(own, 61002, 61002)
-        assert trust.is_from_elsewhere(context, own)
+
+
+def test_the_lab_of_another_user_in_a_scenario_of_ones_own_is_asked_for(context: Context, tmp_path: Path) -> None:
+    lab = tmp_path / "x.lab.yaml"
+    lab.write_text("topology: dumbbell\nnodes: {left1: {exec: [id]}}\n")
+    text = "\n".join(f"lab: {lab}" if line.startswith("lab:") else line for line in HEAD.splitlines())
+    scenario = parse(text + "\nsteps: [{name: a, on: left1, run: pwd}]")
+    of_experiments.ask_for_scenario(context, scenario, scenario.runs(), virtual=True)
+    given_away(lab)
+    with pytest.raises(LabError, match=rf"{lab}: comes from elsewhere and executes left1: pwd and 1 more"):
+        of_experiments.ask_for_scenario(context, scenario, scenario.runs(), virtual=True)
+    trusting = dataclasses.replace(context, trusted=True)
+    of_experiments.ask_for_scenario(trusting, scenario, scenario.runs(), virtual=True)
+    of_experiments.ask_for_scenario(context, scenario, scenario.runs(), virtual=True)
+    lab.write_text("topology: dumbbell\nnodes: {left1: {exec: [id]}}\nseed: 7\n")
+    with pytest.raises(LabError, match="comes from elsewhere"):
+        of_experiments.ask_for_scenario(context, scenario, scenario.runs(), virtual=True)
+
+
+def test_a_lab_of_another_user_is_asked_for(context: Context, tmp_path: Path) -> None:
+    lab = tmp_path / "x.lab.yaml"
+    lab.write_text("topology: dumbbell\nnodes: {left1: {exec: [id]}}\n")
+    descriptions.trusted_plan_of(context, str(lab), {}, virtual=True)
+    given_away(lab)
+    with pytest.raises(LabError, match=rf"{lab}: comes from elsewhere and executes left1: id: write --trust"):
+        descriptions.trusted_plan_of(context, str(lab), {}, virtual=True)
+    with pytest.raises(LabError, match=f"executes {trust.OF_LIVE} and 1 more"):
+        descriptions.trusted_plan_of(context, str(lab), {}, virtual=False)
+
+
+def test_a_file_of_workers_or_machines_of_another_user_is_asked_for(context: Context, tmp_path: Path) -> None:
+    file = tmp_path / "workers.yaml"
+    file.write_text("engine: local\n\ncores: 1\n")
+    trust.ask_for_file(context, file)
+    given_away(file)
+    with pytest.raises(LabError, match=r"executes workers.yaml: engine: local and 1 more: write --trust"):
+        trust.ask_for_file(context, file)
+    machines = tmp_path / "machines.yaml"
+    machines.write_text("machines: {one: {ssh: root@node-1, interface: eth1}}\n")
+    given_away(machines)
+    with pytest.raises(LabError, match=r"executes machines.yaml: machines: .*: write --trust"):
+        dataclasses.replace(context, machines=machines).cluster()
+
+
+def test_an_answer_that_another_user_wrote_into_the_cache_counts_for_nothing(context: Context, tmp_path: Path) -> None:
+    trust.ask(context, tmp_path, LINES, True, None)
+    for answer in (tmp_path / "cache" / trust.KIND).iterdir():
+        given_away(answer)
+    with pytest.raises(LabError, match="comes from elsewhere"):
+        trust.ask(context, tmp_path, LINES, False, None)
 
 
 def test_what_another_user_has_agreed_to_is_not_agreed_to(
@@ -119,5 +240,5 @@ def test_every_point_of_a_scenario_is_looked_at() -> None:
         'parameters: {c: "true"}\nsweep: {c: ["true", "id"]}\nneeds: [/srv]\nsteps: [{name: a, on: left1, run: "${c}"}]'
     )
     runs = parse(HEAD + text).runs()
-    assert trust.of_scenario(runs, virtual=True) == ["left1: true", "reads /srv", "left1: id"]
-    assert trust.of_scenario(runs, virtual=False)[0] == trust.OF_LIVE
+    assert of_experiments.of_scenario(runs, virtual=True)[0] == ["left1: true", "reads /srv", "left1: id"]
+    assert of_experiments.of_scenario(runs, virtual=False)[0][0] == trust.OF_LIVE

@@ -15,7 +15,7 @@ import click
 from labs import batch, clock, descriptions, reading, rundir
 from labs.commands.errors import Incomplete, Refused, guarded
 from labs.commands.live import host_facts, run_and_remove
-from labs.commands.options import description_options, json_option, machines_option, pass_context
+from labs.commands.options import description_options, json_option, machines_option, pass_context, trust_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.commands.virtual import run
 from labs.context import Context
@@ -32,6 +32,7 @@ MOST_SHOWN_BYTES = 1 << 20
 @click.command("batch")
 @machines_option
 @description_options
+@trust_option
 @click.option("--do", "wanted", metavar="'NODE [at TIME]: COMMAND'", multiple=True, help="run this in a node")
 @click.option("--service", "services", metavar="'NODE: COMMAND'", multiple=True, help="run this until all others end")
 @click.option(
@@ -66,7 +67,7 @@ def batch_command(
     """
     virtual = is_virtual(context)
     facts = host_facts(context)
-    plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=virtual, facts=facts)
+    plan = descriptions.trusted_plan_of(context, topology, options, virtual=virtual, facts=facts)
     if not wanted:
         raise Refused("nothing to do: write --do 'NODE: COMMAND', for example --do 'left1: ping -c 5 right1'")
     commands = [batch.command(plan, text, "--do", False) for text in wanted]

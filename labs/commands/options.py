@@ -105,6 +105,21 @@ machines_option = click.option(
 )
 
 
+def _trust_into_the_context(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    told = context.find_object(Context)
+    if told is not None:
+        context.obj = dataclasses.replace(told, trusted=value)
+
+
+trust_option = click.option(
+    "--trust",
+    is_flag=True,
+    expose_value=False,
+    callback=_trust_into_the_context,
+    help="execute what comes from elsewhere without asking, and remember it (SECURITY.md)",
+)
+
+
 def description_options(command: Function) -> Function:
     """TOPOLOGY, the overrides, --runtime."""
     return _described(command, required=True)

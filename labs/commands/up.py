@@ -9,7 +9,7 @@ import click
 from labs import descriptions
 from labs.commands import live
 from labs.commands.errors import guarded
-from labs.commands.options import description_options, machines_option, only_live, pass_context
+from labs.commands.options import description_options, machines_option, only_live, pass_context, trust_option
 from labs.commands.privileges import as_root
 from labs.context import Context
 
@@ -17,6 +17,7 @@ from labs.context import Context
 @click.command("up")
 @machines_option
 @description_options
+@trust_option
 @guarded
 @pass_context
 def up_command(context: Context, /, topology: str, **options: Any) -> None:
@@ -28,7 +29,7 @@ def up_command(context: Context, /, topology: str, **options: Any) -> None:
     only_live(click.get_current_context(), None, context.runtime)
     as_root(context)
     reporter = context.reporter
-    plan = descriptions.plan_of(topology, options, reporter.note, virtual=False, facts=live.host_facts(context))
+    plan = descriptions.trusted_plan_of(context, topology, options, virtual=False, facts=live.host_facts(context))
     plan = live.bring_up(context, plan)
     try:
         with reporter.progress(f"{plan.lab} is up") as progress:

@@ -1,0 +1,148 @@
+"""Whether what comes from elsewhere may execute its commands: they are shown, asked for once, and remembered by a hash.
+
+In: a plan, or files, and what the user says. Out: nothing, or LabError in one line. From elsewhere is what belongs to
+another user, who decides which commands run. One's own files do not ask.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from labs import cache, plan, reading
+from labs.capture.words import FILE
+from labs.context import ROOT, Context
+from labs.hardware import catalogue
+from labs.runtime.base import LabError
+from labs.runtime.services import OURSELVES
+
+KIND = "trusted"
+MOST_LETTERS = 200
+"""An error shows one line, cut off after so many letters. A question shows all lines whole."""
+MOST_OF_A_FILE = 4000
+"""Letters of a service's file that are shown; of a longer one its size and SHA-256."""
+OWN_PARTS = (("capture", FILE), ("packet-sockets", "--pid-file={run}/vswitchd.pid"))
+"""The project itself adds these commands of the node binary to runs: its subcommand and last word. They start no other
+program."""
+OF_LIVE = "a lab of namespaces, made as root on this machine"
+
+Confirm = Callable[[str], bool]
+"""Shows a text, and asks; None in its place: there is nobody to ask."""
+
+
+def confirm() -> Confirm | None:
+    """Asks at the terminal; None where there is none."""
+    import click
+
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+    return lambda question: click.confirm(question, err=True)
+
+
+def is_of_another(context: Context, user: int) -> bool:
+    """Whether a file's owner is another user than the one who calls; root's files are the machine's."""
+    caller = context.environment.get("SUDO_UID", "")
+    return user not in {0, os.geteuid(), int(caller) if caller.isdigit() else 0}
+
+
+def first_of_another(context: Context, files: Mapping[Path, int]) -> Path | None:
+    """The first of files with their owners, as `reading.noted` finds them, that belongs to another user."""
+    return next((path for path, user in files.items() if is_of_another(context, user)), None)
+
+
+def of_plan(data: Mapping[str, Any]) -> Iterator[str]:
+    """What a lab executes, and what decides how, of its plan's JSON."""
+    for node in data["nodes"]:
+        name, own = node["name"], node.get("own") or {}
+        for key, value in own.items():
+            if key == "exec":
+                yield from (f"{name}: {shlex.join(argv)}" for argv in value)
+            else:
+                yield f"{name}: {key}: {_json(value)}"
+        for service in node.get("services", ()):
+            if not is_own(service["argv"]):
+                yield f"{name}: {shlex.join(service['argv'])}"
+            yield from (f"{name}: {{run}}/{file}: {_content(text)}" for file, text in service["files"].items())
+        if node.get("machine"):
+            yield f"{name}: the machine {node['machine']}"
+    for device in data.get("hardware", ()):
+        program = _sha256_of(device["driver"]) if catalogue.is_path(device["driver"]) else ""
+        yield f"{device['link']}: driver: {_json(device)}{program}"
+
+
+def is_own(argv: Sequence[str]) -> bool:
+    """Whether a command is one that the project itself adds to runs."""
+    return argv[0] == OURSELVES and len(argv) > 2 and (argv[1], argv[-1]) in OWN_PARTS
+
+
+def _content(text: str) -> str:
+    if len(text) <= MOST_OF_A_FILE:
+        return _json(text)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return f"{len(text)} letters with the SHA-256 {digest}: read them in the plan (`ewan compile`, or runs/*/plan.json)"
+
+
+def _sha256_of(driver: str) -> str:
+    try:
+        return f" with the SHA-256 {hashlib.sha256(reading.read_bytes(driver)).hexdigest()}"
+    except OSError:
+        return ""
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value, default=str).decode()
+
+
+def ask_for_lab(context: Context, files: Mapping[Path, int], lab: plan.Plan, *, virtual: bool) -> None:
+    """LabError where a lab was read from somebody else's files and nobody vouches for what it executes."""
+    if (path := first_of_another(context, files)) is not None:
+        lines = list(of_plan(orjson.loads(plan.to_json(lab))))
+        ask(context, path, lines if virtual else [OF_LIVE, *lines], context.trusted, confirm())
+
+
+def ask_for_file(context: Context, path: Path) -> None:
+    """The same of a file that says which programs run on which machines: all of its lines are shown."""
+    with reading.noted() as files:
+        lines = [f"{path.name}: {line}" for line in reading.read_text(path).splitlines() if line.strip()]
+    if first_of_another(context, files) is not None:
+        ask(context, path, lines, context.trusted, confirm())
+
+
+def ask(
+    context: Context, path: Path, lines: Sequence[str], trusted: bool, confirm: Confirm | None, text: str = ""
+) -> None:
+    """LabError where nobody vouches for what would be executed. `trusted`: the user has said so; `text`: what decides
+    beside the lines what is executed."""
+    if not lines:
+        return
+    digest = hashlib.sha256(_json([lines, text]).encode()).hexdigest()
+    known = cache.kept(context.environment, KIND, ROOT) / digest
+    if known.exists() and not is_of_another(context, known.stat().st_uid):
+        return
+    if not trusted:
+        shown = [_printable(line) for line in lines]
+        if confirm is None:
+            first = shown[0] if len(shown[0]) <= MOST_LETTERS else f"{shown[0][: MOST_LETTERS - 1]}…"
+            more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
+            raise LabError(
+                f"{path}: comes from elsewhere and executes {first}{more}: write --trust where you trust who made "
+                "it (SECURITY.md)"
+            )
+        listed = "\n".join(f"  {line}" for line in shown)
+        if not confirm(f"{path} comes from elsewhere. It executes:\n{listed}\nExecute that?"):
+            raise LabError(f"{path}: is not trusted: nothing was executed")
+    with suppress(OSError):
+        known.touch()
+
+
+def _printable(line: str) -> str:
+    """A line of somebody else on this terminal, without control characters."""
+    return "".join(letter if letter.isprintable() else "?" for letter in line)
