@@ -61,6 +61,16 @@ class Reporter:
     def __init__(self, wide: bool = False, plain: bool = False) -> None:
         self._wide, self._plain = wide, plain
 
+    def confirmation(self) -> Callable[[str], bool] | None:
+        """Asks at the terminal whether what a text says is to be done; None where there is none."""
+
+        def ask(question: str) -> bool:
+            sys.stderr.write(f"{question} [y/N]: ")
+            sys.stderr.flush()
+            return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+        return ask if sys.stdin.isatty() and sys.stderr.isatty() else None
+
     @cached_property
     def console(self) -> Console:
         """Standard output."""

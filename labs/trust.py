@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -36,15 +35,6 @@ OF_LIVE = "a lab of namespaces, made as root on this machine"
 
 Confirm = Callable[[str], bool]
 """Shows a text, and asks; None in its place: there is nobody to ask."""
-
-
-def confirm() -> Confirm | None:
-    """Asks at the terminal; None where there is none."""
-    import click
-
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return None
-    return lambda question: click.confirm(question, err=True)
 
 
 def is_of_another(context: Context, user: int) -> bool:
@@ -105,7 +95,7 @@ def ask_for_lab(context: Context, files: Mapping[Path, int], lab: plan.Plan, *, 
     """LabError where a lab was read from somebody else's files and nobody vouches for what it executes."""
     if (path := first_of_another(context, files)) is not None:
         lines = list(of_plan(orjson.loads(plan.to_json(lab))))
-        ask(context, path, lines if virtual else [OF_LIVE, *lines], context.trusted, confirm())
+        ask(context, path, lines if virtual else [OF_LIVE, *lines], context.trusted, context.reporter.confirmation())
 
 
 def ask_for_file(context: Context, path: Path) -> None:
@@ -113,7 +103,7 @@ def ask_for_file(context: Context, path: Path) -> None:
     with reading.noted() as files:
         lines = [f"{path.name}: {line}" for line in reading.read_text(path).splitlines() if line.strip()]
     if first_of_another(context, files) is not None:
-        ask(context, path, lines, context.trusted, confirm())
+        ask(context, path, lines, context.trusted, context.reporter.confirmation())
 
 
 def ask(

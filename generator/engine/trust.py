@@ -37,7 +37,7 @@ def ask_for_experiment(context: Context, path: Path, experiment: Experiment, *, 
     owners = {file: file.stat().st_uid for file in read if file.exists()}
     if is_from_elsewhere(path) or trust.first_of_another(context, owners) is not None:
         lines, text = of_experiment(experiment, resumed=resumed)
-        trust.ask(context, path, lines, context.trusted, trust.confirm(), text)
+        trust.ask(context, path, lines, context.trusted, context.reporter.confirmation(), text)
 
 
 def ask_for_scenario(context: Context, scenario: Scenario, runs: Runs, *, virtual: bool) -> None:
@@ -50,7 +50,7 @@ def ask_for_scenario(context: Context, scenario: Scenario, runs: Runs, *, virtua
         files[file] = file.stat().st_uid
     if (path := trust.first_of_another(context, files)) is not None:
         lines, text = of_scenario(runs, virtual=virtual)
-        trust.ask(context, path, lines, context.trusted, trust.confirm(), scenario.text + text)
+        trust.ask(context, path, lines, context.trusted, context.reporter.confirmation(), scenario.text + text)
 
 
 def is_from_elsewhere(path: Path) -> bool:
