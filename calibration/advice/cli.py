@@ -24,7 +24,7 @@ from generator import traffic_request
 from labs import descriptions, rundir
 from labs.commands import live, virtual
 from labs.commands.errors import Refused, guarded
-from labs.commands.options import json_option, optional_description, pass_context
+from labs.commands.options import json_option, optional_description, pass_context, trust_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import Context
 from labs.plan import Plan
@@ -49,6 +49,7 @@ NAMES = {
 
 @click.command("characterise")
 @optional_description
+@trust_option
 @click.option(
     "--path", "ends", nargs=2, metavar="A B", required=True, help="two hosts of a lab, or NETNS@ADDRESS twice"
 )
@@ -96,7 +97,7 @@ def characterise_command(
     if is_virtual(context) and (topology is not None or context.runtime == "virtual"):
         if topology is None:
             raise Refused("which lab? in the virtual clock it is made for the probes: write its TOPOLOGY or FILE")
-        plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=True)
+        plan = descriptions.trusted_plan_of(context, topology, options, virtual=True)
         directory, found = in_virtual(context, plan, ends, crossing)
     else:
         if crossing:

@@ -148,7 +148,7 @@ def run_command(
         _ = scenario.runs(words, scale, seeds)[0]
         click.echo(scenario.text, nl=False)
         return
-    trust.ask_for_scenario(context, scenario, scenario.runs(words, scale, seeds), virtual=is_virtual(context))
+    trust.ask_for_scenario(context, scenario.runs(words, scale, seeds), virtual=is_virtual(context))
     if shard is not None and (label or tags or note or every):
         raise Refused("--shard leaves results for ewan collect: give that --name, --tag, --note and --all")
     if shard is not None and cluster is not None:

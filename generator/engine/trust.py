@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import orjson
 from generator.engine import source
 from generator.engine.experiment import Experiment
 from generator.engine.preparation import facts_of
-from generator.scenario import Runs, Scenario
+from generator.scenario import Runs
 from labs import plan as plans
 from labs import reading, trust
 from labs.compile import compile as compile_spec
@@ -40,17 +40,19 @@ def ask_for_experiment(context: Context, path: Path, experiment: Experiment, *, 
         trust.ask(context, path, lines, context.trusted, context.reporter.confirmation(), text)
 
 
-def ask_for_scenario(context: Context, scenario: Scenario, runs: Runs, *, virtual: bool) -> None:
-    """The same of a scenario, whose labs lie in files of their own."""
-    file = Path(str(scenario.file))
+def ask_for_scenario(context: Context, runs: Runs, *, virtual: bool, read: Mapping[Path, int] | None = None) -> None:
+    """The same of a scenario's runs, whose labs may lie in files of their own; `read`: files of which the scenario was
+    made, with their owners."""
+    file = Path(str(runs[0].scenario.file))
     with reading.noted() as files:
+        files |= read or {}
         for number in runs.firsts if runs.alike else range(1, len(runs) + 1):
             _ = runs[number - 1]
     if file.exists():
         files[file] = file.stat().st_uid
     if (path := trust.first_of_another(context, files)) is not None:
         lines, text = of_scenario(runs, virtual=virtual)
-        trust.ask(context, path, lines, context.trusted, context.reporter.confirmation(), scenario.text + text)
+        trust.ask(context, path, lines, context.trusted, context.reporter.confirmation(), text)
 
 
 def is_from_elsewhere(path: Path) -> bool:
@@ -74,7 +76,7 @@ def of_experiment(experiment: Experiment, *, resumed: bool = False) -> tuple[lis
         runs = kept.scenario.runs(kept.settings, kept.scale, kept.seeds)
         more, text = of_scenario(runs, virtual=experiment.virtual)
         lines |= dict.fromkeys(more)
-        digest.update((kept.scenario.text + text).encode())
+        digest.update(text.encode())
     return list(lines), digest.hexdigest()
 
 
@@ -90,7 +92,7 @@ def of_scenario(runs: Runs, *, virtual: bool) -> tuple[list[str], str]:
     lines, digest = {} if virtual else {trust.OF_LIVE: None}, hashlib.sha256()
     facts = facts_of(virtual)
     for run in runs:
-        digest.update(orjson.dumps(run.spec.raw, default=str))
+        digest.update(orjson.dumps([run.scenario.text, run.spec.raw], default=str))
         lines |= {f"{','.join(step.on or ())}: {step.run}": None for step in run.document.steps if step.run}
         lines |= {f"reads {text}": None for text in run.document.needs}
         lines |= dict.fromkeys(trust.of_plan(orjson.loads(plans.to_json(compile_spec(run.spec, facts)))))

@@ -15,7 +15,7 @@ import click
 
 from generator import scenario as scenarios
 from generator.engine import cli as running
-from generator.engine import engine, several
+from generator.engine import engine, several, trust
 from generator.engine.experiment import Experiment
 from generator.engine.parts import Parts
 from generator.engine.preparation import Prepared
@@ -27,8 +27,9 @@ from generator.suites.hstts import Built, SuiteRequest
 from generator.suites.overview import Suite
 from generator.suites.parameters import RANGES
 from generator.suites.profiles import PROFILES
+from labs import reading
 from labs.commands.errors import Refused, guarded
-from labs.commands.options import Function, json_option, machines_option, pass_context, runtime_option
+from labs.commands.options import Function, json_option, machines_option, pass_context, runtime_option, trust_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import Context
 from labs.sheet import grid
@@ -70,6 +71,7 @@ def parameter_options(command: Function) -> Function:
 @machines_option
 @click.option("--unverified", is_flag=True, help="run even where the lab is outside its tolerances; records say so")
 @click.option("--show", is_flag=True, help="print the scenarios and run nothing")
+@trust_option
 @running.label_options
 @running.every_option
 @json_option
@@ -114,7 +116,8 @@ def hstts_command(
     wanted = SuiteRequest(
         hstts.names(app), topo, words, profile, controls, normalise, seeds, (), hstts.generators(generator)
     )
-    built = hstts.build(wanted, context.reporter.note)
+    with reading.noted() as read:
+        built = hstts.build(wanted, context.reporter.note)
     limit = _constraint(constraint)
     if show:
         click.echo("\n".join(each.text for each in built), nl=False)
@@ -130,6 +133,8 @@ def hstts_command(
     called = running.labels_of(label, tags, note)
     sizes, machines = running.values_set(settings), context.machines
     planned = [_planned(each, built, sizes, runtime, called, machines) for each in built]
+    for one in planned:
+        trust.ask_for_scenario(context, one.runs, virtual=virtual, read=read)
     if not virtual:
         as_root(context)
     over = None if machines is None else context.cluster()

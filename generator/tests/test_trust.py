@@ -176,16 +176,16 @@ def test_the_lab_of_another_user_in_a_scenario_of_ones_own_is_asked_for(context:
     lab.write_text("topology: dumbbell\nnodes: {left1: {exec: [id]}}\n")
     text = "\n".join(f"lab: {lab}" if line.startswith("lab:") else line for line in HEAD.splitlines())
     scenario = parse(text + "\nsteps: [{name: a, on: left1, run: pwd}]")
-    of_experiments.ask_for_scenario(context, scenario, scenario.runs(), virtual=True)
+    of_experiments.ask_for_scenario(context, scenario.runs(), virtual=True)
     given_away(lab)
     with pytest.raises(LabError, match=rf"{lab}: comes from elsewhere and executes left1: pwd and 1 more"):
-        of_experiments.ask_for_scenario(context, scenario, scenario.runs(), virtual=True)
+        of_experiments.ask_for_scenario(context, scenario.runs(), virtual=True)
     trusting = dataclasses.replace(context, trusted=True)
-    of_experiments.ask_for_scenario(trusting, scenario, scenario.runs(), virtual=True)
-    of_experiments.ask_for_scenario(context, scenario, scenario.runs(), virtual=True)
-    lab.write_text("topology: dumbbell\nnodes: {left1: {exec: [id]}}\nseed: 7\n")
+    of_experiments.ask_for_scenario(trusting, scenario.runs(), virtual=True)
+    of_experiments.ask_for_scenario(context, scenario.runs(), virtual=True)
+    lab.write_text("topology: dumbbell\nrtt: 7ms\nnodes: {left1: {exec: [id]}}\n")
     with pytest.raises(LabError, match="comes from elsewhere"):
-        of_experiments.ask_for_scenario(context, scenario, scenario.runs(), virtual=True)
+        of_experiments.ask_for_scenario(context, scenario.runs(), virtual=True)
 
 
 def test_a_lab_of_another_user_is_asked_for(context: Context, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import click
 
 from generator import scenario as scenarios
 from generator.engine import cli as running
-from generator.engine import several
+from generator.engine import several, trust
 from generator.engine.experiment import Experiment
 from generator.engine.several import Planned
 from generator.transfers import optimum, reading, seen, show, strategies, writing
@@ -25,9 +25,10 @@ from generator.transfers.reading import Asked
 from generator.transfers.strategies import STRATEGIES, Strategy
 from labs import host
 from labs.commands.errors import Refused, guarded
-from labs.commands.options import json_option, pass_context, runtime_option
+from labs.commands.options import json_option, pass_context, runtime_option, trust_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import Context
+from labs.reading import noted
 from labs.wording import nearest
 
 PACING = ("psp", "tbf", "fq", "none")
@@ -49,6 +50,7 @@ PACING = ("psp", "tbf", "fq", "none")
 )
 @runtime_option
 @click.option("--unverified", is_flag=True, help="run in a lab that is outside its tolerances; the records say so")
+@trust_option
 @running.label_options
 @json_option
 @guarded
@@ -80,7 +82,8 @@ def transfers_command(
     """
     wanted = _services(services)
     virtual = is_virtual(context)
-    asked = reading.load(file, host.virtual_facts() if virtual else host.facts())
+    with noted() as read:
+        asked = reading.load(file, host.virtual_facts() if virtual else host.facts())
     plans = {strategy: strategies.plan(asked.problem, strategy) for strategy in wanted}
     word = None if pacing == "none" else pacing
     if only_shown:
@@ -99,7 +102,7 @@ def transfers_command(
         called = running.labels_of(label, tags, note)
         if not virtual:
             as_root(context)
-        complete = _run(context, asked, plans, word, unverified, called, document, as_json)
+        complete = _run(context, asked, read, plans, word, unverified, called, document, as_json)
     if as_json:
         context.reporter.emit(document)
     sys.exit(0 if complete else 1)
@@ -116,6 +119,7 @@ def _services(text: str) -> list[Strategy]:
 def _run(
     context: Context,
     asked: Asked,
+    read: Mapping[Path, int],
     plans: Mapping[Strategy, TransferPlan],
     pacing: str | None,
     unverified: bool,
@@ -135,6 +139,7 @@ def _run(
         runtime = "virtual" if virtual else context.runtime
         facts = running.facts_of(scenario, None, None, {}, None, runtime, called)
         planned.append(Planned(strategy, scenario.name, scenario.runs(), facts))
+        trust.ask_for_scenario(context, planned[-1].runs, virtual=virtual, read=read)
 
     def ended(name: str, experiment: Experiment) -> None:
         strategy = cast(Strategy, name)
