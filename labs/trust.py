@@ -94,14 +94,18 @@ def _json(value: Any) -> str:
 def ask_for_lab(context: Context, files: Mapping[Path, int], lab: plan.Plan, *, virtual: bool) -> None:
     """LabError where a lab was read from somebody else's files and nobody vouches for what it executes."""
     if (path := first_of_another(context, files)) is not None:
-        lines = list(of_plan(orjson.loads(plan.to_json(lab))))
-        ask(context, path, lines if virtual else [OF_LIVE, *lines], context.trusted, context.reporter.confirmation())
+        text = plan.to_json(lab).decode()
+        lines = [*([] if virtual else [OF_LIVE]), *of_plan(orjson.loads(text))]
+        ask(context, path, lines, context.trusted, context.reporter.confirmation(), text)
 
 
 def ask_for_file(context: Context, path: Path) -> None:
     """The same of a file that says which programs run on which machines: all of its lines are shown."""
-    with reading.noted() as files:
-        lines = [f"{path.name}: {line}" for line in reading.read_text(path).splitlines() if line.strip()]
+    try:
+        with reading.noted() as files:
+            lines = [f"{path.name}: {line}" for line in reading.read_text(path).splitlines() if line.strip()]
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror}") from None
     if first_of_another(context, files) is not None:
         ask(context, path, lines, context.trusted, context.reporter.confirmation())
 
