@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from labs import plan as plans
 from labs import reading, trust
 from labs.compile import compile as compile_spec
 from labs.context import Context
+from labs.errors import UserError
 from labs.record.experiment import DOCUMENT, INPUTS
 from labs.record.journal import JOURNAL
 
@@ -35,6 +37,9 @@ def ask_for_experiment(context: Context, path: Path, experiment: Experiment, *, 
     read = [experiment.directory / name for name in ("", DOCUMENT, JOURNAL, source.SCENARIO, source.SETTINGS)]
     read += [place / name for place in places for name in INPUTS]
     owners = {file: file.stat().st_uid for file in read if file.exists()}
+    if resumed and (runs := _further(experiment)) is not None:
+        with suppress(UserError):  # what cannot be read makes no runs
+            owners |= _owners(runs)
     if is_from_elsewhere(path) or trust.first_of_another(context, owners) is not None:
         lines, text = of_experiment(experiment, resumed=resumed)
         trust.ask(context, path, lines, context.trusted, context.reporter.confirmation(), text)
@@ -44,15 +49,30 @@ def ask_for_scenario(context: Context, runs: Runs, *, virtual: bool, read: Mappi
     """The same of a scenario's runs, whose labs may lie in files of their own; `read`: files of which the scenario was
     made, with their owners."""
     file = Path(str(runs[0].scenario.file))
-    with reading.noted() as files:
-        files |= read or {}
-        for number in runs.firsts if runs.alike else range(1, len(runs) + 1):
-            _ = runs[number - 1]
+    files = {**(read or {}), **_owners(runs)}
     if file.exists():
         files[file] = file.stat().st_uid
     if (path := trust.first_of_another(context, files)) is not None:
         lines, text = of_scenario(runs, virtual=virtual)
         trust.ask(context, path, lines, context.trusted, context.reporter.confirmation(), text)
+
+
+def _owners(runs: Runs) -> dict[Path, int]:
+    """The files that the labs of runs are read from, with their owners."""
+    with reading.noted() as files:
+        for number in runs.firsts if runs.alike else range(1, len(runs) + 1):
+            _ = runs[number - 1]
+    return files
+
+
+def _further(experiment: Experiment) -> Runs | None:
+    """The scenario's runs, where going on with an experiment may make some of them."""
+    kept = source.of(experiment.directory)
+    if kept is None or experiment.document.rerun_of is not None:
+        return None
+    if kept.scenario.stop_at(kept.scale) is None and all(entry.written for entry in experiment.runs):
+        return None
+    return kept.scenario.runs(kept.settings, kept.scale, kept.seeds)
 
 
 def is_from_elsewhere(path: Path) -> bool:
@@ -72,8 +92,7 @@ def of_experiment(experiment: Experiment, *, resumed: bool = False) -> tuple[lis
             digest.update(hashlib.sha256(contents[name]).digest())
         lines |= dict.fromkeys(_of_program(orjson.loads(contents["program.json"])))
         lines |= dict.fromkeys(trust.of_plan(orjson.loads(contents["plan.json"])))
-    if resumed and (kept := source.of(experiment.directory)) is not None and experiment.document.rerun_of is None:
-        runs = kept.scenario.runs(kept.settings, kept.scale, kept.seeds)
+    if resumed and (runs := _further(experiment)) is not None:
         more, text = of_scenario(runs, virtual=experiment.virtual)
         lines |= dict.fromkeys(more)
         digest.update(text.encode())

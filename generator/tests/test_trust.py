@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import os
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 
-from generator.engine import preparation
+from generator.engine import preparation, source
 from generator.engine import trust as of_experiments
 from generator.engine.experiment import Experiment
 from generator.tests.origins import origin
@@ -159,6 +161,20 @@ def test_each_file_of_a_directory_counts(context: Context, tmp_path: Path, name:
     given_away(experiment.directory / name)
     with pytest.raises(LabError, match=r"comes from elsewhere and executes left1: id"):
         of_experiments.ask_for_experiment(context, experiment.directory, experiment)
+
+
+def test_the_lab_of_which_going_on_makes_further_runs_counts(context: Context, tmp_path: Path) -> None:
+    lab = tmp_path / "x.lab.yaml"
+    lab.write_text("topology: dumbbell\nnodes: {left1: {exec: [id]}}\n")
+    experiment = experiment_in(tmp_path / "one", 1)
+    stop = "stop: {metric: mean goodput, within: 5%}\nsteps: [{name: a, from: left1, to: right1, for: 1s, bulk: }]"
+    (experiment.directory / source.SCENARIO).write_text(f"lab: {lab}\n{stop}\n")
+    asked: dict[str, Any] = {"file": str(tmp_path / "x.scenario.yaml"), "scale": None, "settings": {}, "seeds": None}
+    (experiment.directory / source.SETTINGS).write_bytes(orjson.dumps(asked))
+    of_experiments.ask_for_experiment(context, experiment.directory, experiment, resumed=True)
+    given_away(lab)
+    with pytest.raises(LabError, match=r"comes from elsewhere and executes left1: id"):
+        of_experiments.ask_for_experiment(context, experiment.directory, experiment, resumed=True)
 
 
 def test_archives_and_crates_are_from_elsewhere(tmp_path: Path) -> None:
