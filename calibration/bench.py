@@ -30,7 +30,7 @@ from calibration.bench_compile import measure
 from calibration.timing import timed
 from labs import host
 from labs.commands.errors import Refused, guarded
-from labs.commands.options import machines_option, pass_context
+from labs.commands.options import machines_option, pass_context, trust_option
 from labs.commands.privileges import as_root
 from labs.compile import compile
 from labs.context import Context
@@ -66,6 +66,7 @@ RARE = ("sweep", "course", "containers", "simulators", "machines", "studio")
 @click.option("--quick", is_flag=True, help="shorter, and less exact")
 @click.option("--minutes", default=2.0, show_default=True, help="of studio: for how long memory is watched")
 @machines_option
+@trust_option
 @guarded
 @pass_context
 def bench_command(context: Context, parts: tuple[str, ...], quick: bool, minutes: float) -> None:

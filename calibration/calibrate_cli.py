@@ -32,6 +32,7 @@ from labs.commands.options import (
     pass_context,
     policy_option,
     reference_option,
+    trust_option,
 )
 from labs.commands.privileges import as_root
 from labs.context import Context
@@ -44,6 +45,7 @@ from labs.units.shown import ARROWS, written
 
 @click.command("calibrate")
 @machines_option
+@trust_option
 @optional_description
 @click.option("--profile", type=click.Choice(PROFILES), help="of this host  [default: default]")
 @click.option("--nic", "nics", multiple=True, metavar="NAME", help="a network card whose facts are told, too")

@@ -11,7 +11,7 @@ import click
 from labs import descriptions
 from labs.commands import live, tables
 from labs.commands.errors import Refused, guarded
-from labs.commands.options import description_options, json_option, machines_option, pass_context
+from labs.commands.options import description_options, json_option, machines_option, pass_context, trust_option
 from labs.context import Context
 from labs.images import TAG
 from labs.plan import digest
@@ -21,6 +21,7 @@ from labs.runtime.binary import node_binary
 
 @click.command("compile")
 @machines_option
+@trust_option
 @description_options
 @click.option(
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("out"), show_default=True
