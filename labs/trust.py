@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from labs import cache, plan, reading
+from labs import cache, plan, reading, writing
 from labs.capture.words import FILE
 from labs.context import ROOT, Context
 from labs.hardware import catalogue
@@ -119,7 +119,7 @@ def ask(
         return
     digest = hashlib.sha256(_json([lines, text]).encode()).hexdigest()
     known = cache.kept(context.environment, KIND, ROOT) / digest
-    if known.exists() and not is_of_another(context, known.stat().st_uid):
+    if known.exists() and not is_of_another(context, known.lstat().st_uid):
         return
     if not trusted:
         shown = [_printable(line) for line in lines]
@@ -134,7 +134,7 @@ def ask(
         if not confirm(f"{path} comes from elsewhere. It executes:\n{listed}\nExecute that?"):
             raise LabError(f"{path}: is not trusted: nothing was executed")
     with suppress(OSError):
-        known.touch()
+        writing.write(known, b"")
 
 
 def _printable(line: str) -> str:

@@ -106,6 +106,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "labs.plan",
         "labs.reading",
         "labs.runtime",
+        "labs.writing",
     ),
     "labs.change": ("labs.units", "labs.spec", "labs.stages", "labs.plan", "labs.compile", "labs.hardware"),
     "labs.doing": ("labs.plan", "labs.change", "labs.runtime"),
