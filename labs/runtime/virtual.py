@@ -279,7 +279,7 @@ def _parameters(plan: Plan, memory_bytes: int, directory: Path, root: Path, fold
         f"ewan_seed={plan.seed}",
         f"ewan_progress={directory / PROGRESS}",
         "con=null",
-        "con0=null,fd:1",
+        "con0=fd:0,fd:1",
         "ssl=null",
         "panic=-1",
         "quiet",

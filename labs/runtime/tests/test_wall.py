@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shlex
 import shutil
 import socket
 import stat
@@ -299,6 +300,25 @@ def test_a_step_that_mounts_the_machine_s_files_gets_what_is_shown_and_nothing_e
         assert not list(here.rglob("written")) and not root_of(run).exists()
         assert all(path.is_file() or path.is_dir() for path in run.rglob("*") if not path.is_symlink())
         assert not [path for path in run.rglob("*") if path.is_symlink()]
+
+
+@pytest.mark.virtual
+def test_the_guest_opens_no_device_of_the_machine(tmp_path: Path) -> None:
+    """Where /dev/null is a plain file, as in some containers, it is read-only behind the wall."""
+    (tmp_path / "null").touch()
+    command = [
+        sys.executable,
+        Path(__file__).parents[3] / "ewan.py",
+        "batch",
+        "dumbbell",
+        "--runtime",
+        "virtual",
+        "--do",
+        "left1: true",
+    ]
+    line = f"mount --bind {tmp_path}/null /dev/null && exec {shlex.join(map(str, command))}"
+    ran = subprocess.run(["unshare", "-m", "sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
 
 
 @pytest.mark.virtual
