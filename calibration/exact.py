@@ -286,6 +286,7 @@ def _transfer(pair: PairExpectation) -> tuple[float, int]:
     """How long slow start takes to fill the pipe and the queue, and what then is seen of a link that is never idle; and
     about how many packets all of that is."""
     segment, full = segment_ns(pair), full_round_trip_ns(pair)
-    busy = 2 * full + 400 * segment
+    # What is in flight when the sender stops has not arrived.
+    busy = 2 * full + pair.round_trip_ns(SEGMENT_BYTES) + 400 * segment
     # Slow start sends twice what fits in the end.
     return slow_start_ns(pair) + busy, math.ceil((2 * full + busy) / segment)

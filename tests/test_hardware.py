@@ -79,7 +79,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     yield box
     box.process.terminate()
     box.process.wait(20)
-    assert not any(Path(f"/sys/class/net/{port}").exists() for port in PORTS)
+    until(lambda: not any(Path(f"/sys/class/net/{port}").exists() for port in PORTS))
     assert not box.address.is_symlink()
 
 

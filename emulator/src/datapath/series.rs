@@ -154,7 +154,7 @@ impl Series {
     /// there to before `end`, the first `most` of them.
     pub fn since(&self, since: u64, end: u64, most: usize) -> (u64, Vec<Row>) {
         self.undisturbed(since, end, |kept, first| {
-            let mut previous = (kept..first).rev().find_map(|ms| self.read(ms)).unwrap_or_default();
+            let mut previous = (kept..first.min(end)).rev().find_map(|ms| self.read(ms)).unwrap_or_default();
             let rows = (first..end).take(most).map(|ms| {
                 previous = self.read(ms).unwrap_or_else(|| previous.idle());
                 previous
@@ -228,6 +228,7 @@ mod tests {
         let (first, rows) = series.since(0, 20, usize::MAX);
         assert_eq!((first, rows.len(), rows[0].in_packets), (13, 7, 13));
         assert_eq!(series.since(30, 20, usize::MAX), (30, vec![]), "who asks too early asks for the same again");
+        assert_eq!(series.since(1 << 60, 20, usize::MAX), (1 << 60, vec![]), "at once");
         assert_eq!(series.since(0, 15, usize::MAX).0, 13, "the writer is further than what is settled");
         assert_eq!(series.since(0, 15, usize::MAX).1.iter().map(|row| row.in_packets).collect::<Vec<_>>(), [13, 14]);
         assert_eq!(series.added_up(0, 15), (13, Some(Row { in_packets: 27, ..Row::default() })));
