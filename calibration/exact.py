@@ -77,8 +77,9 @@ BATCH_PACKETS = 16
 BURST_NS = 100_000
 """Of a token bucket."""
 BUSY_SAMPLES = 8
-MOST_BINS = 20_000
 """Of the part of a transfer over which its goodput is counted: two round trips."""
+MOST_BINS = 20_000
+"""Bins of what arrived of all transfers together; where they last long, each bin does."""
 SYN_AGAIN_NS = 3 * NS_PER_SECOND
 """A SYN or its answer that is lost is sent again after 1 s and then after 2 s (RFC 6298, sections 2.1 and 5.5)."""
 SERVED_PACKETS = 400

@@ -122,14 +122,14 @@ def end_of(path: Path, most: int) -> tuple[str, bool]:
         return file.read(most).decode(errors="replace"), size <= most
 
 
-def printable(line: str) -> str:
-    """A line that a terminal shows as it is, tabs too: control characters are ?."""
-    return "".join(letter if letter.isprintable() or letter == "\t" else "?" for letter in line)
+def printable(line: str, kept: str = "") -> str:
+    """A line that a terminal shows as it is: control characters are ?, except those of `kept`."""
+    return "".join(letter if letter.isprintable() or letter in kept else "?" for letter in line)
 
 
 def one_line(text: str, most: int | None = None) -> str:
     """`text` in one line that a terminal shows as it is: white space is one space, other control characters are ?."""
-    line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
+    line = printable(" ".join(text.split()))
     return line if most is None or len(line) <= most else line[: most - 3] + "..."
 
 

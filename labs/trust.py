@@ -122,7 +122,7 @@ def ask(
     if known.exists() and not is_of_another(context, known.lstat().st_uid):
         return
     if not trusted:
-        shown = [_printable(line) for line in lines]
+        shown = [reading.printable(line) for line in lines]
         if confirm is None:
             first = shown[0] if len(shown[0]) <= MOST_LETTERS else f"{shown[0][: MOST_LETTERS - 1]}…"
             more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
@@ -135,8 +135,3 @@ def ask(
             raise LabError(f"{path}: is not trusted: nothing was executed")
     with suppress(OSError):
         writing.write(known, b"")
-
-
-def _printable(line: str) -> str:
-    """A line of somebody else on this terminal, without control characters."""
-    return "".join(letter if letter.isprintable() else "?" for letter in line)

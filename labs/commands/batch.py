@@ -116,7 +116,7 @@ def show(reporter: Reporter, plan: Plan, document: dict[str, Any], directory: Pa
 def excerpt(reporter: Reporter, title: str, path: Path) -> None:
     """What a command wrote; of much its end. Control characters of it do nothing to the terminal."""
     text, whole = reading.end_of(path, MOST_SHOWN_BYTES)
-    lines = [reading.printable(line) for line in text.rstrip().splitlines()]
+    lines = [reading.printable(line, kept="\t") for line in text.rstrip().splitlines()]
     if not lines:
         return
     shown = lines if len(lines) <= SHORT_LINES else lines[-SHORT_LINES // 3 :]

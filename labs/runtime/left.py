@@ -22,7 +22,6 @@ MOST_HOLES = 16
 BLOCK = 512
 """Bytes, the unit of `st_blocks` whatever the file system."""
 MOST_SHOWN = 200
-_OTHERS, _GROUP = 0o002, 0o020
 _RIGHTS = stat.S_ISUID | stat.S_ISGID
 
 
@@ -35,7 +34,7 @@ def settle(directory: Path) -> str | None:
     wrong = None
     for path, folders, files, folder in os.fwalk(directory):
         with contextlib.suppress(OSError):
-            _restrict(folder, os.fstat(folder), _OTHERS | (_GROUP if root else 0), root)
+            _restrict(folder, os.fstat(folder), stat.S_IWOTH | (stat.S_IWGRP if root else 0), root)
         for name in (*folders, *files):  # the folder's entries are ours alone by now
             with contextlib.suppress(OSError):
                 mode = os.lstat(name, dir_fd=folder).st_mode
@@ -46,7 +45,12 @@ def settle(directory: Path) -> str | None:
                 file = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
                 try:
                     found = os.fstat(file)
-                    _restrict(file, found, _OTHERS | _RIGHTS | (_GROUP if root else 0), root and found.st_nlink == 1)
+                    _restrict(
+                        file,
+                        found,
+                        stat.S_IWOTH | _RIGHTS | (stat.S_IWGRP if root else 0),
+                        root and found.st_nlink == 1,
+                    )
                     hollow = _is_hollow(file, found)
                 finally:
                     os.close(file)
