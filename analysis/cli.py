@@ -321,7 +321,7 @@ def runs_command(
     except ValueError as error:
         raise Refused(str(error)) from None
     wanted = listing.Filter(tags, scenario, moment, status)
-    places = sorted(path for path in rundir.RESULTS.glob("*") if path.is_dir())
+    places = sorted(path for path in rundir.RESULTS.glob("[!.]*") if path.is_dir())
     every = [listing.describe(path) for path in places if (path / DOCUMENT).exists()]
     rows = [row for row in every if wanted.takes(row)]
     if as_json:

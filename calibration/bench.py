@@ -28,7 +28,7 @@ from calibration import bench_traffic as traffic
 from calibration import bench_virtual as virtual
 from calibration.bench_compile import measure
 from calibration.timing import timed
-from labs import host
+from labs import host, writing
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import machines_option, pass_context, trust_option
 from labs.commands.privileges import as_root
@@ -111,7 +111,7 @@ def bench_command(context: Context, parts: tuple[str, ...], quick: bool, minutes
                 draw(reporter, title, columns, rows)
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
-    path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    writing.write(path, orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     reporter.console.print(f"all measurements: {path}")
 
 

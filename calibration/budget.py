@@ -56,6 +56,17 @@ def delay_quantile(
     return components, Samples(len(delays_ns), BY_ROOT)
 
 
+def delay_least(least_ns: float, instrument: Instrument | None, clocks_ns: int = 0) -> Components:
+    """Of the least of many one-way delays; `clocks_ns` as for a quantile."""
+    if instrument is None:
+        return {}
+    return {
+        "clock": rectangular(instrument.clock_ppb / PPB * least_ns),
+        "clocks of two machines": rectangular(float(clocks_ns)),
+        "stack path": rectangular(instrument.stack_ns),
+    }
+
+
 def delay_mean(
     mean_ns: float, deviation_of_mean_ns: float, packets: float, instrument: Instrument | None, clocks_ns: int = 0
 ) -> tuple[Components, Samples]:

@@ -21,7 +21,7 @@ from calibration.host import kept, measurement
 from calibration.host.kept import PROFILES, Profile
 from calibration.uncertainty import Instrument
 from generator import traffic_request
-from labs import descriptions, rundir
+from labs import descriptions, rundir, writing
 from labs.commands import live
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import (
@@ -109,7 +109,7 @@ def calibrate_command(
         raise Refused(f"{error.filename}: {error.strerror}: name another place for the cache with EWAN_CACHE") from None
     directory = rundir.make("host")
     with rundir.kept(directory):
-        (directory / "host.json").write_bytes(kept.to_json(found))
+        writing.write(directory / "host.json", kept.to_json(found))
         made = page.write(directory, *page.of_host(found))
         rundir.give_back(directory)
     if as_json:

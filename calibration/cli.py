@@ -20,7 +20,7 @@ from calibration import BatchLab, LiveLab, devices, doctor, kept, report, so_far
 from calibration import reference as reference_readings
 from calibration.host import kept as host_kept
 from calibration.host.finding import Finding
-from labs import clock, descriptions, routes, rundir
+from labs import clock, descriptions, routes, rundir, writing
 from labs.commands import live, tables, virtual
 from labs.commands.errors import Incomplete, Refused, guarded
 from labs.commands.options import (
@@ -255,7 +255,7 @@ def drawn(context: Context, certificate: Certificate, path: Path | None, as_json
 def keep(certificate: Certificate, directory: Path, plan: Plan) -> None:
     """Writes the plan and its certificate into a directory, which its user gets back under sudo."""
     with rundir.kept(directory):
-        (directory / "plan.json").write_bytes(to_json(plan))
+        writing.write(directory / "plan.json", to_json(plan))
         report.write(certificate, directory / CERTIFICATE_FILE)
         so_far.forget(directory)
         rundir.give_back(directory)

@@ -33,6 +33,7 @@ from calibration.spinner import CHANGED, LinkFacts
 from calibration.tolerances import Tolerances
 from calibration.uncertainty import Components, Instrument, enough_for, expanded, recorded, rectangular
 from labs.record import Row
+from labs.units.shown import written
 
 NEARLY = 0.15
 """Of what the delay line holds: so far off may a queue's limit be that lacks it, where senders pause now and then."""
@@ -73,7 +74,7 @@ def compare(
         cause = "; ".join(cause for cause in (own.cause(), link.cause) if cause)
         judge = Judge(link.link, link.name, cause, machine, *shared)
         punctual = own.release_p50_ns is not None and own.release_p50_ns <= bounds.release_p50_ns
-        rows += _delay(link, other, judge, results, bounds, count, punctual)
+        rows += _delay(link, other, judge, results, bounds, count, punctual, own.wake_up_ns)
         # Only a link of our own says how late it was.
         if link.backend == "user" and (link.key in facts or not exact(bounds)):
             rows += _release(judge, own, bounds)
@@ -93,7 +94,10 @@ def compare(
             if f"{name} {way}" in facts
         ]
         judge = Judge(pair.key, "", next((cause for cause in causes if cause), ""), machine, *shared)
-        rows += pair_rows(pair, judge, probing, results, bounds)
+        waking = [
+            facts.get(f"{name} {way}", LinkFacts()).wake_up_ns for name in pair.links for way in ("forward", "backward")
+        ]
+        rows += pair_rows(pair, judge, probing, results, bounds, math.hypot(*map(rectangular, waking)))
     return tuple(rows)
 
 
@@ -105,6 +109,7 @@ def _delay(
     bounds: Tolerances,
     count: int,
     punctual: bool,
+    wake_up_ns: int,
 ) -> Iterator[Row]:
     stream = results.streams.get(("delay", link.key))
     size = PROBE_BYTES if stream is None else stream["packet_bytes"]
@@ -118,7 +123,7 @@ def _delay(
     if moved := link.untold("delay"):
         yield judge.missing(first, "ns", base, moved)
         if delay is not None:
-            yield judge.shown("delay min", "ns", None, delay["min_ns"], f"of {arrived} packets")
+            yield _least_delay(link, judge, stream, bounds)
         return
     if delay is None or arrived < 3:
         lost = f"{arrived} of {stream['sent_packets']} packets arrived"
@@ -136,6 +141,7 @@ def _delay(
         "dither": rectangular(float(link.dither_ns)),
         "copies": rectangular(copy),
         "resolution": rectangular(rounded) if exact(bounds) else 0.0,
+        "waking": rectangular(wake_up_ns),
     }
     above = max(near, rounded) + link.dither_ns + copy + link.wakeups * bounds.switch_ns
     if link.line.constant:
@@ -208,6 +214,16 @@ def _delay(
         statistic.kolmogorov_limit(telling, bounds.confidence, 2 * count) + bounds.delay_ns / link.line.deviation_ns / 5
     )
     yield judge.row("delay distribution", "ratio", 0, distance, limit, "Kolmogorov distance")
+
+
+def _least_delay(link: LinkExpectation, judge: Judge, stream: Stream, bounds: Tolerances) -> Row:
+    """The least delay of a direction whose delay moves: it lies where the trace and the slots allow it."""
+    least, greatest = link.least_delays_ns(stream["packet_bytes"])
+    near = max(bounds.delay_ns, bounds.delay_share * least)
+    above = greatest - least + near + rounding_ns((least,)) + link.dither_ns + link.wakeups * bounds.switch_ns
+    known = budget.delay_least(stream["delay"]["min_ns"], judge.instrument, stream.get("clocks_ns", 0))
+    note = f"of {stream['received_packets']} packets: at least this, and at most {written(greatest, 'ns')}"
+    return judge.row("delay min", "ns", least, stream["delay"]["min_ns"], (near, above), note, components=known)
 
 
 def _own_parts(link: LinkExpectation, packet_bytes: int) -> tuple[float, ...]:

@@ -225,7 +225,10 @@ def _pair(
     mtus = [interfaces[end.node, end.interface].mtu for link in links for end in (link.a, link.b)]
     mtu = min([*mtus, *(interfaces[end.node, end.interface].mtu for end in (first[pair.source], first[pair.sink]))])
     payload = mtu - ends.ip_header_bytes - TCP_HEADER_BYTES
-    ceilings = [way.rate_bps * payload / framed_bytes(way.framing, mtu) for way in there.directions]
+    ceilings = [
+        min(way.rate_bps, way.police_bps or way.rate_bps) * payload / framed_bytes(way.framing, mtu)
+        for way in there.directions
+    ]
     counted = _counted_bytes(pair, there.plain, mtu)
     goodput = min([*ceilings, pair.bottleneck_bps * payload / counted])
     # Where acknowledgements, one for two segments (RFC 9293, section 3.8.6.3), find no room on the way back some are

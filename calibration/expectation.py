@@ -10,13 +10,14 @@ delay before they queue, and user links after; an empty queue shows no differenc
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from calibration import lans
 from calibration.distribution import DelayLine, LossStatistics, loss
 from labs.stages import NO_AGGREGATE, BitErrorLoss, Direction, DropTail, Framing
 from labs.stages.queue import discipline_words
-from labs.stages.trace import Said, said
+from labs.stages.trace import Said, TraceOpportunities, TraceRows, said
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB, Duration
 
 CARD_SHARE = 0.95
@@ -192,6 +193,32 @@ class LinkExpectation:
         exits = sum(each.serialisation_ns(packet_bytes) for each in (self.source_exit, *self.after))
         return self.line.mean_ns + own + exits
 
+    def least_delays_ns(self, packet_bytes: int) -> tuple[float, float]:
+        """Between these the least of many one-way delays lies where a trace or slots move all of them, without dither.
+
+        The first is a bound of every delay. The second holds where at least one packet found neither a queue nor a
+        packet of the other direction before it.
+        """
+        direction = self.direction
+        delays, rates, waits = (self.line.least_ns, self.line.most_ns), (direction.rate_bps, direction.rate_bps), 0
+        match direction.trace:
+            case TraceRows(rows=rows, period_ns=period):
+                told = said(direction.trace)
+                if "delay" in told:
+                    delays = _between(rows, 2)
+                if "rate" in told:
+                    rates = _between(rows, 1)
+                    # During an outage a packet waits for a later row.
+                    waits = 0 if rates[0] else max(period, rows[-1][0] or 0)
+            case TraceOpportunities(period_ns=period):
+                rates, waits = (0, 0), period
+            case _:
+                pass
+        own = [own_ns(self.backend, replace(direction, rate_bps=rate), packet_bytes) if rate else 0.0 for rate in rates]
+        exits = sum(each.serialisation_ns(packet_bytes) for each in (self.source_exit, *self.after))
+        shared = direction.aggregate.time_ns if direction.half_duplex else 0
+        return delays[0] + own[1] + exits, delays[1] + own[0] + exits + waits + direction.slot_ns + shared
+
     def queue_packets(self, packet_bytes: int) -> int:
         """How many packets of this size may wait."""
         queue = self.direction.queue
@@ -243,6 +270,12 @@ class LinkExpectation:
     def lossless(self) -> bool:
         """Nothing is lost or corrupted on purpose."""
         return self.loss.probability == 0 and self.direction.corrupt_ppb == 0
+
+
+def _between(rows: Sequence[Sequence[int | None]], column: int) -> tuple[int, int]:
+    """The least and the greatest value of a trace's column."""
+    values = [value for row in rows if (value := row[column]) is not None]
+    return min(values), max(values)
 
 
 @dataclass(frozen=True, slots=True)

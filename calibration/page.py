@@ -20,6 +20,7 @@ from calibration.envelope import Demand, Frontier
 from calibration.host import figures, link_figures, words
 from calibration.host.kept import HostCalibration
 from calibration.host.refusal import least_mtu
+from labs import writing
 from labs.plan import Plan
 from labs.record import Certificate, Row
 from labs.units.shown import ARROWS, NONE, written
@@ -35,13 +36,13 @@ def write(directory: Path, page: dict[str, Any], drawings: Sequence[Drawing]) ->
     place = directory / "figures"
     place.mkdir(exist_ok=True)
     for drawing in drawings:
-        (place / f"{drawing.name}.svg").write_text(drawing.svg)
-        (place / f"{drawing.name}.csv").write_text(drawing.csv)
+        writing.write(place / f"{drawing.name}.svg", drawing.svg)
+        writing.write(place / f"{drawing.name}.csv", drawing.csv)
     loader = jinja2.FileSystemLoader([TEMPLATES, experiment_report.TEMPLATES])
     environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     drawn = [experiment_report.figure(number, each) for number, each in enumerate(drawings, 1)]
     path = directory / "report.html"
-    path.write_text(environment.get_template("calibration.html.j2").render(**page, figures=drawn))
+    writing.write(path, environment.get_template("calibration.html.j2").render(**page, figures=drawn))
     return path
 
 

@@ -27,9 +27,10 @@ BY_CHANCE = 1e-6
 
 
 def pair_rows(
-    pair: PairExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances
+    pair: PairExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances, waking_ns: float = 0.0
 ) -> Iterator[Row]:
-    """The base RTT of a pair and, where a transfer was planned for it, its TCP goodput."""
+    """The base RTT of a pair and, where a transfer was planned for it, its TCP goodput. `waking_ns`: the standard
+    uncertainty of a round trip because its links sleep."""
     stream = results.streams.get(("rtt", pair.key))
     base = pair.round_trip_ns(PROBE_BYTES)
     why = probing.skipped.get((pair.key, "base RTT")) or why_not(results, "rtt", pair.key)
@@ -58,6 +59,7 @@ def pair_rows(
         allowed: Components = {
             "dither": rectangular(float(pair.dither_ns)),
             "resolution": rectangular(rounding) if exact(bounds) else 0.0,
+            "waking": waking_ns,
         }
         yield _round_trips(pair, judge, stream, base, value, tolerance, note, allowed)
     yield from _path_mtu(pair, judge, results)
@@ -187,6 +189,8 @@ def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bou
     note = f"{transfer['congestion']}, {transfer['retransmitted_segments']} segments retransmitted"
     above, below = bounds.goodput_above * pair.goodput_bps, bounds.goodput_below * pair.goodput_bps
     allowed: Components = {}
+    # What a policer's bucket holds passes above its rate.
+    above += sum(direction.police_bytes for direction in pair.directions) * BYTE_NS / transfer["steady_ns"]
     if exact(bounds):
         # Counted are whole segments, which come earlier or later by dither and jitter, and what a bucket lets pass.
         one = transfer["segment_bytes"] * BYTE_NS / transfer["steady_ns"]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from calibration.hints import named
 from calibration.spinner import CHANGED
+from labs import writing
 from labs.documents import DocumentError
 from labs.reading import read_bytes
 from labs.record import Certificate, Emulating, MachineFacts, Row, Verdict, from_json, to_json
@@ -163,7 +164,7 @@ def advice(certificate: Certificate) -> list[str]:
 
 def write(certificate: Certificate, path: Path) -> None:
     """Writes a certificate as JSON."""
-    path.write_bytes(to_json(certificate))
+    writing.write(path, to_json(certificate))
 
 
 def read(path: Path) -> Certificate:

@@ -66,6 +66,8 @@ class LinkFacts:
     """Why the link carries nothing any more; empty while it runs."""
     changed: bool = False
     """Since the lab came up, by `ewan set`."""
+    wake_up_ns: int = 0
+    """Up to so much later than asked for its spinner wakes; 0 where it never sleeps."""
 
     def cause(self) -> str:
         """The likely cause of an error; empty when nothing is known."""
@@ -100,6 +102,7 @@ def facts(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]
             continue
         gaps, gaps_before = new["gaps"], old.get("gaps", {})
         lengths = Classes.between(gaps_before, gaps)
+        wake_up_ns = int(new["wake_up_ns"]) if new.get("naps", {}).get("count") else 0
         for name, link in new["links"].items():
             past = old.get("links", {}).get(name)
             for index, way in enumerate(("forward", "backward")):
@@ -119,6 +122,7 @@ def facts(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]
                     overrun_packets=_overruns(link, index) - (_overruns(past, index) if past else 0),
                     too_long_packets=_too_long(link, index) - (_too_long(past, index) if past else 0),
                     port=str(link["ports"][index]["kind"]),
+                    wake_up_ns=wake_up_ns,
                 )
     return found
 

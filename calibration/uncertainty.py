@@ -22,6 +22,7 @@ Source = Literal[
     "stack path",
     "probe load",
     "CPU stolen",
+    "waking",
     "finite sample",
     "capacity",
     "base delay",

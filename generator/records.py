@@ -11,7 +11,7 @@ and a last line that was not written whole is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -21,9 +21,11 @@ from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
 from generator import external, readers
+from generator.link_rates import with_mean_rates
 from generator.rows import Row, frame_of
 from labs import documents
 from labs.documents import DocumentError
+from labs.plan import Link
 from labs.record import disturbances, own_tables, tables
 from labs.record.disturbances import Disturbance
 from labs.units import NS_PER_SECOND
@@ -75,19 +77,24 @@ class _Traffic(TypedDict):
     flows: list[_OfFlow]
 
 
-def collect(directory: Path, schedule: Mapping[str, Any], request: Mapping[str, Any] | None) -> str | None:
-    """Writes the tables; gives the first error of a flow, None: there is none. `request`: the run's traffic request.
+def collect(
+    directory: Path, schedule: Mapping[str, Any], request: Mapping[str, Any] | None, links: Sequence[Link] = ()
+) -> str | None:
+    """Writes the tables; gives the first error of a flow, None: there is none. `request`: the run's traffic request;
+    `links`: those of its plan.
 
     A table whose source is not there is left as it is: cleaning takes the sources away. ValueError for records that
     are not whole, or not what their writers write.
     """
     try:
-        return _collect(directory, schedule, request)
+        return _collect(directory, schedule, request, links)
     except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"{directory}: a record is damaged ({type(error).__name__} {error})") from None
 
 
-def _collect(directory: Path, schedule: Mapping[str, Any], request: Mapping[str, Any] | None) -> str | None:
+def _collect(
+    directory: Path, schedule: Mapping[str, Any], request: Mapping[str, Any] | None, links: Sequence[Link]
+) -> str | None:
     result: dict[str, pl.DataFrame] = {}
     numbers = {flow["request"]: flow["number"] for flow in schedule["flows"] if flow.get("request") is not None}
     for name, (table, _) in SOURCES.items():
@@ -95,6 +102,8 @@ def _collect(directory: Path, schedule: Mapping[str, Any], request: Mapping[str,
         if path.exists():
             frame = csv(path, tables.TABLES[table])
             result[table] = renumbered(frame, numbers) if "flow" in frame.columns else frame
+    if "links" in result:
+        result["links"] = with_mean_rates(result["links"], links)
     records = traffic_records(directory / "traffic/traffic.json")
     result["flows"] = frame_of(flow_rows(schedule["flows"], records, request), "flows")
     if external.programs(dict(schedule)):

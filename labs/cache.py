@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from labs import writing
 from labs.errors import UserError
 from labs.ownership import give_back
 
@@ -58,7 +59,7 @@ def kept(environment: Mapping[str, str], kind: str, project: Path) -> Path:
                 with suppress(PermissionError):
                     cache.chmod(0o700)
             if not (cache / TAG).exists():
-                (cache / TAG).write_text(SIGNATURE)
+                writing.write(cache / TAG, SIGNATURE)
                 give_back([cache / TAG], environment)
             if os.access(cache / kind, os.W_OK):
                 return cache / kind

@@ -11,7 +11,7 @@ import errno
 import functools
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from io import BufferedReader
 from pathlib import Path
@@ -27,18 +27,34 @@ _PIECE = 1 << 20
 MOST_DIGITS = 40
 """Of a number: more than a whole number of 128 bits has. Python converts longer ones ever more slowly."""
 
-_noted: ContextVar[dict[Path, int] | None] = ContextVar("_noted", default=None)
+_noted: ContextVar[dict[Path, os.stat_result] | None] = ContextVar("_noted", default=None)
+_held: dict[Path, os.stat_result] = {}
 
 
 @contextlib.contextmanager
-def noted() -> Iterator[dict[Path, int]]:
-    """The files that are read meanwhile, each with the number of the user to whom it belongs."""
-    files: dict[Path, int] = {}
+def noted() -> Iterator[dict[Path, os.stat_result]]:
+    """The files that are read meanwhile, each with its status, which has the user to whom it belongs."""
+    files: dict[Path, os.stat_result] = {}
     before = _noted.set(files)
     try:
         yield files
     finally:
         _noted.reset(before)
+
+
+def hold(files: Mapping[Path, os.stat_result]) -> None:
+    """From now on this process refuses to read one of these files where it is no longer what it was: the user has
+    agreed to what was in it. A file's owner can set its times back, but not the time of the change of its status."""
+    _held.update(files)
+
+
+def _check_held(found: os.stat_result, path: Path) -> None:
+    then = _held.get(path)
+    if then is None:
+        return
+    of = ("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
+    if any(getattr(found, name) != getattr(then, name) for name in of):
+        raise _refused(errno.ESTALE, "was changed after you were asked about it", path)
 
 
 def read_bytes(path: Path | str, most: int = MOST_RECORD) -> bytes:
@@ -75,10 +91,12 @@ def open_regular(path: Path | str, most: int | None = None) -> BufferedReader:
     except ValueError:  # NUL, or characters that no file's name can have
         raise _refused(errno.EINVAL, "is no path", path) from None
     try:
-        _check(os.fstat(descriptor), path, most)
+        found = os.fstat(descriptor)
+        _check(found, path, most)
         _check_kernel_file(descriptor, path)
+        _check_held(found, Path(path))
         if (files := _noted.get()) is not None:
-            files[Path(path)] = os.fstat(descriptor).st_uid
+            files[Path(path)] = found
     except BaseException:
         os.close(descriptor)
         raise

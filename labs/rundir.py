@@ -14,6 +14,7 @@ import orjson
 
 from labs import ownership
 from labs.runtime.base import LabError
+from labs.runtime.occupied import remove_killed
 from labs.writing import anew
 
 RESULTS = Path("results")
@@ -35,9 +36,10 @@ class DiskFullError(LabError):
 def make(lab: str) -> Path:
     """A new directory that can be written; runs that start in the same second get -2, -3, …
 
-    LabError where none can be made, before anything is started.
+    LabError where none can be made, before anything is started. What killed commands left beside it is removed.
     """
     check(RESULTS)
+    remove_killed(RESULTS)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     number = 1
     while True:

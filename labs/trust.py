@@ -43,9 +43,9 @@ def is_of_another(context: Context, user: int) -> bool:
     return user not in {0, os.geteuid(), int(caller) if caller.isdigit() else 0}
 
 
-def first_of_another(context: Context, files: Mapping[Path, int]) -> Path | None:
-    """The first of files with their owners, as `reading.noted` finds them, that belongs to another user."""
-    return next((path for path, user in files.items() if is_of_another(context, user)), None)
+def first_of_another(context: Context, files: Mapping[Path, os.stat_result]) -> Path | None:
+    """The first of files with their status, as `reading.noted` finds them, that belongs to another user."""
+    return next((path for path, status in files.items() if is_of_another(context, status.st_uid)), None)
 
 
 def of_plan(data: Mapping[str, Any]) -> Iterator[str]:
@@ -91,12 +91,13 @@ def _json(value: Any) -> str:
     return orjson.dumps(value, default=str).decode()
 
 
-def ask_for_lab(context: Context, files: Mapping[Path, int], lab: plan.Plan, *, virtual: bool) -> None:
+def ask_for_lab(context: Context, files: Mapping[Path, os.stat_result], lab: plan.Plan, *, virtual: bool) -> None:
     """LabError where a lab was read from somebody else's files and nobody vouches for what it executes."""
     if (path := first_of_another(context, files)) is not None:
         text = plan.to_json(lab).decode()
         lines = [*([] if virtual else [OF_LIVE]), *of_plan(orjson.loads(text))]
         ask(context, path, lines, context.trusted, context.reporter.confirmation(), text)
+        reading.hold(files)
 
 
 def ask_for_file(context: Context, path: Path) -> None:
@@ -108,6 +109,7 @@ def ask_for_file(context: Context, path: Path) -> None:
         raise LabError(f"{path}: {error.strerror}") from None
     if first_of_another(context, files) is not None:
         ask(context, path, lines, context.trusted, context.reporter.confirmation())
+        reading.hold(files)
 
 
 def ask(

@@ -4,8 +4,10 @@ usage: python -m tests.run check|all|aarch64
 
 In: `check` (what needs no lab, within a minute and a half), `all`, or `aarch64` (of Rust what needs no lab, for arm64).
 Out: the tests' own output and a table of durations; exit status 1 where a test failed. What runs side by side on all
-CPUs, what one by one beside it, and what alone, is said in tests/tiers.py. What failed is tried once more, alone: on a
-shared machine a neighbour may have had the CPU. That a test needed its second try is said.
+CPUs, what in a few lanes and what one by one, is said in tests/tiers.py. Where the kernel can give a group of processes
+the CPU time that nobody else wants, the first of these run there beside the others; else what is timed waits for their
+end. What failed is tried once more, alone: on a shared machine a neighbour may have had the CPU. That a test needed its
+second try is said.
 """
 
 from __future__ import annotations
@@ -18,8 +20,11 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from pathlib import Path
 from typing import IO, NamedTuple
 
+from tests.idle_group import idle_group, inside
 from tests.tiers import ALONE, BESIDE, TIERS, files_with
 
 CARGO = ["cargo", "test", "--profile", "checked", "--locked", "--quiet"]
@@ -82,30 +87,38 @@ def nice(stage: TestingStage) -> TestingStage:
     return stage._replace(command=["nice", "-n", "5", *stage.command])
 
 
-def stages(what: str) -> list[list[TestingStage]]:
-    """One list after the other, the stages of a list at the same time. KeyError for another word."""
+Lane = list[TestingStage]
+"""Stages, one after the other."""
+
+
+def stages(what: str, idle: Path | None = None) -> list[list[Lane]]:
+    """One list after the other, the lanes of a list at the same time. KeyError for another word. `idle`: a group of
+    processes that have the CPU time that nobody else wants; beside those no timing is disturbed."""
     cpus = len(os.sched_getaffinity(0))
     side_by_side = ("-n", str(cpus), "--dist", "loadscope")
     # One more than CPUs: each of them waits for a disk or a process now and then.
     some_more = ("-n", str(cpus + 1), "--dist", "loadscope", "--no-loadscope-reorder")
-    # They wait for clocks and programs most of the time, so that two at once take hardly more of a CPU.
-    lanes = ("-n", "2", "--dist", "loadscope")
+    # They wait for clocks and programs most of the time, so that three at once take hardly more of a CPU.
+    lanes = ("-n", "3", "--dist", "loadscope")
     beside = " or ".join(BESIDE)
     alone = f"({' or '.join(ALONE)}) and not ({beside})"
+    untimed = pytest("side by side", f"not ({beside} or {alone})", *some_more)
+    timed = pytest("alone", alone, files=files_with(ALONE))
+    waiting = shared(pytest("beside", beside, *lanes, files=files_with(BESIDE)))
+    if idle is None:
+        all_of_it = [[[nice(untimed)], [waiting]], [[timed]]]
+    else:
+        all_of_it = [[[untimed._replace(command=inside(idle, untimed.command))], [timed, waiting]]]
     return {
         "check": [
-            [cargo("Rust without labs", *PURE_CRATES)],
-            [pytest("pure", f"not ({' or '.join(TIERS)})", *side_by_side)],
+            [[cargo("Rust without labs", *PURE_CRATES)]],
+            [[pytest("pure", f"not ({' or '.join(TIERS)})", *side_by_side)]],
         ],
         "all": [
-            [cargo("Rust"), COMPILING],
-            [
-                nice(pytest("side by side", f"not ({beside} or {alone})", *some_more)),
-                shared(pytest("beside", beside, *lanes, files=files_with(BESIDE))),
-            ],
-            [pytest("alone", alone, files=files_with(ALONE))],
+            [[cargo("Rust")], [COMPILING]],
+            *all_of_it,
         ],
-        "aarch64": [[emulated(cargo("Rust on arm64, emulated", "--workspace", "--target", ARM, *PURE_CRATES))]],
+        "aarch64": [[[emulated(cargo("Rust on arm64, emulated", "--workspace", "--target", ARM, *PURE_CRATES))]]],
     }[what]
 
 
@@ -130,31 +143,41 @@ def attempt(stage: TestingStage, run: Run, output: IO[str] | None = None) -> Att
     return Attempt(stage, run(stage.command, output), time.monotonic() - begin)
 
 
-def together(chosen: list[TestingStage], run: Run) -> list[Attempt]:
-    """The first one prints as it goes, the others when all have ended."""
-    shown, *kept = chosen
-    with contextlib.ExitStack() as files, ThreadPoolExecutor() as pool:
-        outputs = [files.enter_context(tempfile.TemporaryFile("w+")) for _ in kept]
-        others = [pool.submit(attempt, stage, run, output) for stage, output in zip(kept, outputs, strict=True)]
-        attempts = [attempt(shown, run), *(each.result() for each in others)]
-        for stage, output in zip(kept, outputs, strict=True):
-            output.seek(0)
-            print(f"tests: {stage.name}", output.read(), sep="\n", flush=True)
+def in_order(lane: Lane, run: Run, output: IO[str] | None = None) -> list[Attempt]:
+    """The attempts of a lane; none after an error of the runner itself, or Ctrl-C."""
+    attempts = []
+    for stage in lane:
+        attempts.append(attempt(stage, run, output))
+        if attempts[-1].status not in (0, stage.failed):
+            break
     return attempts
 
 
-def main(words: list[str], run: Run = call) -> int:
-    """The exit status; `run` gives that of a command."""
+def together(lanes: list[Lane], run: Run) -> list[Attempt]:
+    """The first one prints as it goes, the others when all have ended."""
+    shown, *kept = lanes
+    with contextlib.ExitStack() as files, ThreadPoolExecutor() as pool:
+        outputs = [files.enter_context(tempfile.TemporaryFile("w+")) for _ in kept]
+        others = [pool.submit(in_order, lane, run, output) for lane, output in zip(kept, outputs, strict=True)]
+        attempts = [*in_order(shown, run), *chain.from_iterable(each.result() for each in others)]
+        for lane, output in zip(kept, outputs, strict=True):
+            output.seek(0)
+            print(f"tests: {', then '.join(stage.name for stage in lane)}", output.read(), sep="\n", flush=True)
+    return attempts
+
+
+def main(words: list[str], run: Run = call, idle: Path | None = None) -> int:
+    """The exit status; `run` gives that of a command, `idle` as in `stages`."""
     try:
         (what,) = words
-        chosen = stages(what)
+        chosen = stages(what, idle)
     except (ValueError, KeyError):
         print("usage: python -m tests.run check|all|aarch64", file=sys.stderr)
         return 2
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a thousand processes import the same modules
     lines, failed, ended = [], [], False
     for each in chosen:
-        print(f"tests: {', and '.join(stage.name for stage in each)}", flush=True)
+        print(f"tests: {', and '.join(', then '.join(stage.name for stage in lane) for lane in each)}", flush=True)
         for stage, first, seconds in together(each, run):
             status, note, begin = first, "", time.monotonic()
             if status == stage.failed:
@@ -173,6 +196,7 @@ def main(words: list[str], run: Run = call) -> int:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1:]))
+        with idle_group() as group:
+            sys.exit(main(sys.argv[1:], idle=group))
     except KeyboardInterrupt:
         sys.exit(130)

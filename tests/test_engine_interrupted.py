@@ -21,7 +21,7 @@ pytestmark = pytest.mark.virtual
 
 def test_what_was_interrupted_goes_on_where_it_was(ewan: Ewan, tmp_path: Path) -> None:
     """Three times, in three ways, and then to its end: each run that was kept is not run again."""
-    first: tuple[str, ...] = (written(tmp_path, seeds=96), "--set", "length=20s", "--runtime", "virtual")
+    first: tuple[str, ...] = (written(tmp_path, seeds=24), "--set", "length=20s", "--runtime", "virtual")
     arguments, kept = first, dict[str, int]()
     for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         engine = RunProcess(tmp_path, *arguments)
@@ -38,12 +38,12 @@ def test_what_was_interrupted_goes_on_where_it_was(ewan: Ewan, tmp_path: Path) -
             )
         assert_kept(directory, kept)
         complete = {run["directory"] for run in document(directory)["runs"] if run["status"] == "complete"}
-        assert len(kept) < len(complete) < 96
+        assert len(kept) < len(complete) < 24
         kept = {name: (directory / name / "wall.json").stat().st_mtime_ns for name in complete}
         arguments = ("--resume", where)
     result = ewan("run", *arguments, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert statuses(directory) == ["complete"] * 96
+    assert statuses(directory) == ["complete"] * 24
     assert_kept(directory, kept)
 
 

@@ -31,9 +31,9 @@ from labs.units import NS_PER_SECOND
 
 pytestmark = pytest.mark.virtual
 
-PACKETS = 10_000
+PACKETS = int(os.environ.get("PACKETS", "4000"))
 EXAMPLES = int(os.environ.get("EXAMPLES", "4"))
-"""Of settings that are drawn at random; by hand: `EXAMPLES=200 pytest …`."""
+"""Of settings that are drawn at random. By hand: `EXAMPLES=200 PACKETS=10000 pytest …`."""
 HEAD_BYTES = 66
 """Ethernet, IPv4, TCP with 12 bytes of options."""
 LONGEST_S = 20

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import chain, combinations
+import os
+import subprocess
+from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO
@@ -10,6 +12,12 @@ from typing import IO
 import pytest
 
 from tests import run, tiers
+from tests.idle_group import idle_group, inside
+
+
+def every(what: str, idle: Path | None = None) -> list[run.TestingStage]:
+    """The stages, in the order in which their durations are printed."""
+    return [stage for lanes in run.stages(what, idle) for lane in lanes for stage in lane]
 
 
 def test_a_test_belongs_to_the_first_of_its_tiers() -> None:
@@ -17,8 +25,12 @@ def test_a_test_belongs_to_the_first_of_its_tiers() -> None:
     assert tiers.tier_of(["test_x", "timeout"]) == tiers.PURE
 
 
+GROUPS = (None, Path("/sys/fs/cgroup/cpu/idle"))
+
+
+@pytest.mark.parametrize("idle", GROUPS)
 @pytest.mark.parametrize("what", ["check", "all"])
-def test_every_stage_is_run(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_stage_is_run(what: str, idle: Path | None, capsys: pytest.CaptureFixture[str]) -> None:
     commands: list[list[str]] = []
 
     def passes(command: list[str], output: IO[str] | None) -> int:
@@ -27,15 +39,15 @@ def test_every_stage_is_run(what: str, capsys: pytest.CaptureFixture[str]) -> No
             output.write("what it printed")
         return 0
 
-    assert run.main([what], passes) == 0
-    assert sorted(commands) == sorted(stage.command for stage in chain(*run.stages(what)))
+    assert run.main([what], passes, idle) == 0
+    assert sorted(commands) == sorted(stage.command for stage in every(what, idle))
     told = capsys.readouterr().out
     assert "second try" not in told
-    assert told.count("what it printed") == (2 if what == "all" else 0)
+    assert told.count("what it printed") == (0 if what == "check" else 2 if idle is None else 3)
 
 
 def test_what_fails_twice_fails_and_the_other_stages_are_run(capsys: pytest.CaptureFixture[str]) -> None:
-    first, compiling, second, beside, third = chain(*run.stages("all"))
+    first, compiling, second, beside, third = every("all")
     outcomes = {
         tuple(first.command): 101,
         tuple(first.again): 0,
@@ -54,7 +66,7 @@ def test_what_fails_twice_fails_and_the_other_stages_are_run(capsys: pytest.Capt
 
     assert run.main(["all"], outcome) == 1
     assert sorted(asked) == sorted(outcomes)
-    assert asked.index(tuple(second.again)) > asked.index(tuple(beside.command)), "alone, when the others have ended"
+    assert asked.index(tuple(second.again)) > asked.index(tuple(beside.command)), "when the others have ended"
     told = capsys.readouterr().out.splitlines()[-5:]
     assert [line.split(" s  ", 1)[1] for line in told] == [
         "passed; at the second try",
@@ -65,21 +77,22 @@ def test_what_fails_twice_fails_and_the_other_stages_are_run(capsys: pytest.Capt
     ]
 
 
-def test_an_error_of_pytest_itself_ends_the_run() -> None:
+@pytest.mark.parametrize("idle", GROUPS)
+def test_an_error_of_pytest_itself_ends_the_run(idle: Path | None) -> None:
     asked: list[list[str]] = []
 
     def interrupted(command: list[str], output: IO[str] | None) -> int:
         asked.append(command)
         return 2 if "pytest" in command else 0
 
-    assert run.main(["all"], interrupted) == 1
-    assert len(asked) == 4
+    assert run.main(["all"], interrupted, idle) == 1
+    assert len(asked) == 4, "what comes after it, in its lane or later, is not run"
 
 
-@pytest.mark.parametrize("what", ["check", "all"])
+@pytest.mark.parametrize("what, idle", [("check", None), *(("all", idle) for idle in GROUPS)])
 @pytest.mark.parametrize("marks", [(), *combinations(tiers.TIERS, 1), *combinations(tiers.TIERS, 2)], ids=str)
-def test_every_test_is_in_one_stage_whatever_its_marks(what: str, marks: tuple[str, ...]) -> None:
-    stages = [stage for stage in chain(*run.stages(what)) if "pytest" in stage.command]
+def test_every_test_is_in_one_stage_whatever_its_marks(what: str, idle: Path | None, marks: tuple[str, ...]) -> None:
+    stages = [stage for stage in every(what, idle) if "pytest" in stage.command]
     chosen = [stage.command[stage.command.index("pytest") + 2] for stage in stages]
     held = dict.fromkeys(tiers.TIERS, False) | dict.fromkeys(marks, True)
     assert sum(eval(expression, {}, held) for expression in chosen) == (1 if what == "all" or not marks else 0)
@@ -90,11 +103,29 @@ def test_a_stage_imports_the_files_that_have_its_tests(tmp_path: Path) -> None:
     (tmp_path / "labs/tests/test_one.py").write_text("pytestmark = pytest.mark.live")
     (tmp_path / "labs/tests/test_other.py").write_text("pytestmark = pytest.mark.virtual")
     assert tiers.files_with(["live", "containers"], tmp_path) == ["labs/tests/test_one.py"]
-    for stage in chain(*run.stages("all")):
+    for stage in every("all"):
         assert [word for word in stage.command if "tests/" in word] == {
             "beside": tiers.files_with(tiers.BESIDE),
             "alone": tiers.files_with(tiers.ALONE),
         }.get(stage.name, [])
+
+
+def test_a_command_and_what_it_starts_have_the_time_that_nobody_else_wants(tmp_path: Path) -> None:
+    with idle_group() as group:
+        if group is None:
+            assert os.geteuid() != 0 or not os.access("/sys/fs/cgroup/cpu/cpu.idle", os.W_OK)
+            return
+        assert (group / "cpu.idle").read_text() == "1\n"
+        started = subprocess.run(inside(group, ["sh", "-c", "cat /proc/self/cgroup"]), capture_output=True, text=True)
+        assert group.name in started.stdout
+    assert not group.exists()
+
+
+def test_where_there_are_no_groups_nothing_is_made(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.subtree_control").write_text("memory pids\n")
+    with idle_group(tmp_path) as group:
+        assert group is None
+    assert [path.name for path in tmp_path.iterdir()] == ["cgroup.subtree_control"]
 
 
 def test_a_mark_that_no_stage_would_find_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import random
 from typing import Any
 
@@ -50,6 +52,28 @@ def test_an_honest_link_passes() -> None:
         "TCP goodput": "ok",
     }
     assert rows["delay p50"].error == 5_000
+
+
+def test_how_late_a_link_that_sleeps_may_wake_is_in_the_uncertainty_of_its_delays() -> None:
+    awake, asleep = judged({}), judged({}, dataclasses.replace(GOOD, wake_up_ns=60_000))
+    assert {name: row.verdict for name, row in asleep.items()} == {name: row.verdict for name, row in awake.items()}
+    one = 60_000 / math.sqrt(3)
+    for quantity, waking in (("delay p50", one), ("delay p99", one), ("base RTT", math.hypot(one, one))):
+        before, now = awake[quantity].uncertainty, asleep[quantity].uncertainty
+        assert before is not None and now is not None and "waking" not in before.components
+        assert now.components["waking"] == pytest.approx(waking)
+        assert now.expanded == pytest.approx(math.hypot(before.expanded, 2 * waking))
+
+
+def test_a_spinner_tells_how_late_it_wakes_where_it_has_slept() -> None:
+    told: dict[str, Any] = {"ok": True, "gaps": {"classes": (), "lost_ns": 0}, "shared": False, "wake_up_ns": 60_000}
+    way = {"lateness_ns": {"classes": ()}, "drops": {"store_full": 0}}
+    port = {"kind": "veth", "ring_overruns": 0, "refused": 0}
+    drops = {"receive": 0, "ring_full": 0, "transmit": 0}
+    link = {"forward": way, "backward": way, "ports": [{**port, "veth_drops": drops}] * 2}
+    for naps, wake_up_ns in ((0, 0), (1, 60_000)):
+        now = {**told, "links": {"core": link}, "naps": {"count": naps}}
+        assert spinner.facts([now], [now])["core forward"].wake_up_ns == wake_up_ns
 
 
 @pytest.mark.parametrize("rate, verdict", [(0.98e9, "outside"), (1.02e9, "outside"), (0.9995e9, "ok")])

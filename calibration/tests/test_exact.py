@@ -16,6 +16,7 @@ from calibration.tests.plans import DROP_TAIL, delays, direction, plan
 from labs.plan import Plan
 from labs.record import Row
 from labs.stages import BernoulliLoss, ConstantDelay, Psp, Queue
+from labs.stages.trace import TraceOpportunities, TraceRows
 
 CARD = Psp(rate_bps=0, overhead_bytes=24, minimum_bytes=84, limit_bytes=10**7, limit_packets=None, dither_ns=0, seed=1)
 
@@ -132,6 +133,31 @@ def test_an_exact_link_passes_and_says_that_it_is_exact() -> None:
 def test_one_nanosecond_is_outside(key: str, ns: int) -> None:
     rows = judged(virtual(), delay={"delay": off(key, ns)})
     assert rows[f"delay {key.removesuffix('_ns')}"].verdict == "outside"
+
+
+MOVED = TraceRows(
+    period_ns=SECOND, rows=((0, 10**9, 20_000_000, None, None), (SECOND // 2, 10**8, 80_000_000, None, None))
+)
+
+
+@pytest.mark.parametrize(
+    "changes, least_ns, greatest_ns",
+    [
+        ({"trace": MOVED}, 20_001_104, 80_011_040),
+        ({"slot_ns": 500_000}, 50_001_104, 50_501_104),
+        ({"trace": TraceOpportunities(opportunities=((1_000, 1),), period_ns=2_000)}, 50_000_000, 50_002_000),
+    ],
+)
+def test_the_least_delay_of_a_direction_that_a_trace_or_slots_move_lies_where_they_allow_it(
+    changes: dict[str, Any], least_ns: int, greatest_ns: int
+) -> None:
+    lab = virtual(**changes)
+
+    def verdict(min_ns: float) -> str:
+        return judged(lab, delay={"delay": lambda stream: {**stream["delay"], "min_ns": min_ns}})["delay min"].verdict
+
+    cases = (least_ns - 1, least_ns, greatest_ns, greatest_ns + 1)
+    assert [verdict(each) for each in cases] == ["outside", "ok", "ok", "outside"]
 
 
 def test_where_a_packet_takes_a_fraction_it_is_rounded_up() -> None:

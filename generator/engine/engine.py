@@ -371,7 +371,7 @@ class Engine:
         """Whether there was enough for tables; the run's entry says what is wrong with it."""
         job, made = self._experiment.job(entry), True
         try:
-            why = records.collect(self._experiment.place(entry), job.schedule, job.program.traffic)
+            why = records.collect(self._experiment.place(entry), job.schedule, job.program.traffic, job.plan.links)
             if why is not None and entry.status == "complete":
                 entry.status, entry.error = "incomplete", why
         except ValueError as error:

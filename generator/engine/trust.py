@@ -7,6 +7,7 @@ archives, crates, and what other users' files say: whoever made them decides whi
 from __future__ import annotations
 
 import hashlib
+import os
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -36,29 +37,33 @@ def ask_for_experiment(context: Context, path: Path, experiment: Experiment, *, 
     places = [experiment.place(entry) for entry in experiment.runs]
     read = [experiment.directory / name for name in ("", DOCUMENT, JOURNAL, source.SCENARIO, source.SETTINGS)]
     read += [place / name for place in places for name in INPUTS]
-    owners = {file: file.stat().st_uid for file in read if file.exists()}
+    files = {file: file.stat() for file in read if file.exists()}
     if resumed and (runs := _further(experiment)) is not None:
         with suppress(UserError):  # what cannot be read makes no runs
-            owners |= _owners(runs)
-    if is_from_elsewhere(path) or trust.first_of_another(context, owners) is not None:
+            files |= _files_of(runs)
+    if is_from_elsewhere(path) or trust.first_of_another(context, files) is not None:
         lines, text = of_experiment(experiment, resumed=resumed)
         trust.ask(context, path, lines, context.trusted, context.reporter.confirmation(), text)
 
 
-def ask_for_scenario(context: Context, runs: Runs, *, virtual: bool, read: Mapping[Path, int] | None = None) -> None:
+def ask_for_scenario(
+    context: Context, runs: Runs, *, virtual: bool, read: Mapping[Path, os.stat_result] | None = None
+) -> None:
     """The same of a scenario's runs, whose labs may lie in files of their own; `read`: files of which the scenario was
-    made, with their owners."""
+    made, with their status."""
     file = Path(str(runs[0].scenario.file))
-    files = {**(read or {}), **_owners(runs)}
+    labs = _files_of(runs)
+    files = {**(read or {}), **labs}
     if file.exists():
-        files[file] = file.stat().st_uid
+        files[file] = file.stat()
     if (path := trust.first_of_another(context, files)) is not None:
         lines, text = of_scenario(runs, virtual=virtual)
         trust.ask(context, path, lines, context.trusted, context.reporter.confirmation(), text)
+        reading.hold(labs)
 
 
-def _owners(runs: Runs) -> dict[Path, int]:
-    """The files that the labs of runs are read from, with their owners."""
+def _files_of(runs: Runs) -> dict[Path, os.stat_result]:
+    """The files that the labs of runs are read from, with their status."""
     with reading.noted() as files:
         for number in runs.firsts if runs.alike else range(1, len(runs) + 1):
             _ = runs[number - 1]

@@ -196,7 +196,7 @@ def run(
         return Ended("incomplete", outcome.INTERRUPTED, started, result.cost)
     error = outcome.judge(place, program)
     try:
-        why = records.collect(place, schedule, program.traffic)
+        why = records.collect(place, schedule, program.traffic, plan.links)
     except ValueError as wrong:
         why = f"its records are not whole: {wrong}"
     error = error or why

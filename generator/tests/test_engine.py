@@ -19,9 +19,9 @@ from generator.tests.origins import origin
 from labs.record import disturbances, tables
 from labs.runtime import occupied as occupied_module
 from labs.runtime.base import LabError
-from labs.runtime.occupied import occupied
+from labs.runtime.occupied import occupied, root_of
 from labs.runtime.program import Command, DisturbanceWatch, Event, Preparation, Program
-from labs.runtime.virtual import VirtualRuntime, root_of
+from labs.runtime.virtual import VirtualRuntime
 from labs.stages import Change
 
 

@@ -47,6 +47,7 @@ REFUSED = [
     ("steps: [{name: a, on: left1, for: 2s, run: ping}]", "steps[0].for \"2s\": a step of kind run has none"),
     (f"steps: [{STEP}, {STEP}]", "two steps are called a: write another name"),
     ("steps: []", "has no steps: write at least one"),
+    ('steps: [{name: a, on: left1, run: ""}]', "is empty: write some text"),
     ('steps: [{name: a, from: "left[1-0]", to: "right[1-0]", bulk: 1MB}]', "nothing is sent"),
     (f"longest: 10s\nsteps: [{STEP[:-1]}, at: 10s}}]", '3: steps[0].at "10s": its last member starts at 10s, and all'),
     # other generators

@@ -15,8 +15,9 @@ from generator.engine import trust as of_experiments
 from generator.engine.experiment import Experiment
 from generator.tests.origins import origin
 from generator.tests.scenarios import HEAD, parse
-from labs import descriptions, trust
+from labs import descriptions, reading, trust
 from labs.context import Context
+from labs.errors import UserError
 from labs.runtime.base import LabError
 
 LINES = ["left1: sh -c 'curl x | sh'", "left1: ping right1"]
@@ -186,7 +187,9 @@ def test_archives_and_crates_are_from_elsewhere(tmp_path: Path) -> None:
     assert found == {"x.tar.zst", "x.crate.zip", "crate"}
 
 
-def test_the_lab_of_another_user_in_a_scenario_of_ones_own_is_asked_for(context: Context, tmp_path: Path) -> None:
+def test_the_lab_of_another_user_in_a_scenario_of_ones_own_is_asked_for(
+    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lab = tmp_path / "x.lab.yaml"
     lab.write_text("topology: dumbbell\nnodes: {left1: {exec: [id]}}\n")
     text = "\n".join(f"lab: {lab}" if line.startswith("lab:") else line for line in HEAD.splitlines())
@@ -199,6 +202,9 @@ def test_the_lab_of_another_user_in_a_scenario_of_ones_own_is_asked_for(context:
     of_experiments.ask_for_scenario(trusting, scenario.runs(), virtual=True)
     of_experiments.ask_for_scenario(context, scenario.runs(), virtual=True)
     lab.write_text("topology: dumbbell\nrtt: 7ms\nnodes: {left1: {exec: [id]}}\n")
+    with pytest.raises(UserError, match="was changed after you were asked about it"):
+        _ = scenario.runs()[0]
+    monkeypatch.setattr(reading, "_held", {})  # as in another process
     with pytest.raises(LabError, match="comes from elsewhere"):
         of_experiments.ask_for_scenario(context, scenario.runs(), virtual=True)
 

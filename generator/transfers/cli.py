@@ -7,6 +7,7 @@ when a run did not complete, 2 for what the user can put right. Requests that ar
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -119,7 +120,7 @@ def _services(text: str) -> list[Strategy]:
 def _run(
     context: Context,
     asked: Asked,
-    read: Mapping[Path, int],
+    read: Mapping[Path, os.stat_result],
     plans: Mapping[Strategy, TransferPlan],
     pacing: str | None,
     unverified: bool,

@@ -285,7 +285,9 @@ COLUMNS: dict[str, Table] = {
             "link": Column(_WORD, "the link's name"),
             "direction": Column(_WORD, "forward or backward"),
             "time_ns": Column(_WHOLE, "when they were read"),
-            "rate_bps": Column(_WHOLE, "the configured rate"),
+            "rate_bps": Column(
+                _WHOLE, "the configured rate; of a link whose rate a trace says, its mean since the row before"
+            ),
             "sent_packets": Column(_WHOLE, "packets sent so far"),
             "sent_bytes": Column(_WHOLE, "bytes sent so far"),
             "dropped_packets": Column(_WHOLE, "dropped so far: the queue was full, or its discipline dropped"),

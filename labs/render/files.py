@@ -17,7 +17,7 @@ from pathlib import Path
 
 import orjson
 
-from labs import cards
+from labs import cards, writing
 from labs.plan import Node, Plan, to_json
 from labs.render import containerlab, dashboards, svg
 
@@ -98,9 +98,9 @@ def _described(plan: Plan, output: Path, sheet: str, machine_of: Mapping[str, st
         "picture": output / f"{plan.lab}.svg",
         "table": output / f"{plan.lab}.txt",
     }
-    files["plan"].write_bytes(to_json(plan))
-    files["picture"].write_text(svg.picture(plan, machine_of))
-    files["table"].write_text(sheet)
+    writing.write(files["plan"], to_json(plan))
+    writing.write(files["picture"], svg.picture(plan, machine_of))
+    writing.write(files["table"], sheet)
     return files
 
 
@@ -114,7 +114,9 @@ def _for_containerlab(
     if binary is not None and beside:
         shutil.copyfile(binary, output / beside)
         (output / beside).chmod(0o755)
-    files["clab"].write_text(containerlab.render(plan, directory=plan.lab, version=version, ports=ports, binary=beside))
+    writing.write(
+        files["clab"], containerlab.render(plan, directory=plan.lab, version=version, ports=ports, binary=beside)
+    )
     return files
 
 
@@ -128,8 +130,8 @@ def lay_out(plan: Plan, directory: Path, names: str | None = None) -> None:
     for name, text in (of_lab(plan) | ({} if names is None else {"hosts": names})).items():
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    (directory / "plan.json").write_bytes(to_json(plan))
+        writing.write(path, text)
+    writing.write(directory / "plan.json", to_json(plan))
 
 
 def of_lab(plan: Plan) -> dict[str, str]:

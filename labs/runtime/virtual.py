@@ -28,7 +28,7 @@ from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
 from labs.runtime.guests import SHARED_MEMORY
 from labs.runtime.interrupt import deferred
-from labs.runtime.occupied import occupied
+from labs.runtime.occupied import kernel_files_of, occupied, root_of
 from labs.runtime.program import Program
 from labs.runtime.progress import Page, Reading, RunProgress, Watch
 from labs.runtime.standstill import NOT_BEGUN, Standstill
@@ -266,7 +266,7 @@ def _parameters(plan: Plan, memory_bytes: int, directory: Path, root: Path, fold
     carried = [f"{name}={path}" for name, path in named.items() if _is_carried(path)]
     return [
         f"mem={memory_bytes // memory.MIB}M",
-        f"uml_dir={directory}/uml/",
+        f"uml_dir={kernel_files_of(directory)}/",
         "umid=guest",
         "root=98:0",
         "rootfstype=hostfs",
@@ -297,7 +297,7 @@ def _prepared(directory: Path, binary: Path) -> Iterator[tuple[Path, int]]:
 
     The root lies beside the directory, in which the guest may write: the node binary in it is this machine's own.
     """
-    root, uml = root_of(directory), directory / "uml"
+    root, uml = root_of(directory), kernel_files_of(directory)
     with contextlib.ExitStack() as stack:
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -313,12 +313,6 @@ def _prepared(directory: Path, binary: Path) -> Iterator[tuple[Path, int]]:
             remedy = "make room there" if error.errno == errno.ENOSPC else "run it where you may write"
             raise LabError(f"{directory}: {error.strerror}: {remedy}") from None
         yield root, lock
-
-
-def root_of(directory: Path) -> Path:
-    """Where the guest's root is, for a run in `directory`."""
-    real = directory.resolve()
-    return real.with_name(f".{real.name}.root")
 
 
 def _tell(path: Path, content: bytes) -> None:

@@ -201,6 +201,8 @@ def translate(error: ValidationError, places: Places, root: type[Model], page: s
             )
         case "too_long":
             return places.error(path, f"has too many in its list: write {context['max_length']} at most")
+        case "string_too_short":
+            return places.error(path, "is empty: write some text, or leave the key out", value)
         case "string_type":
             return places.error(path, "is a word: write text", value)
         case _:

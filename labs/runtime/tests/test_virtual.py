@@ -21,6 +21,7 @@ from labs.compile import compile
 from labs.plan import Plan
 from labs.runtime import guests, kernel, virtual
 from labs.runtime.base import LabError
+from labs.runtime.occupied import kernel_files_of, occupied, remove_killed, root_of
 from labs.runtime.program import Command, Preparation, Program
 from labs.runtime.sharing import Share
 from labs.runtime.sweep import sweep
@@ -183,7 +184,7 @@ def test_nothing_but_results_is_left(runtime: VirtualRuntime, tmp_path: Path) ->
     results = {"plan.json", "program.json", "commands.json", "links.json", "ended.json", "console.log", "commands"}
     assert {path.name for path in run.directory.iterdir()} == results
     assert list(guests.SHARED_MEMORY.glob(places)) == [] and home.exists() == was
-    assert not virtual.root_of(run.directory).exists()
+    assert not root_of(run.directory).exists()
     assert kernels() == []
 
 
@@ -214,6 +215,7 @@ import os, sys
 from pathlib import Path
 from types import SimpleNamespace
 from labs import plan as plans
+from labs.runtime.occupied import kernel_files_of, occupied, remove_killed, root_of
 from labs.runtime.program import Command, Preparation, Program
 from labs.runtime.virtual import VirtualRuntime
 binary, image, plan, directory = map(Path, sys.argv[1:])
@@ -356,3 +358,15 @@ def test_the_first_error_of_a_sweep_stops_the_rest(runtime: VirtualRuntime, tmp_
         sweep([job(0, endless), job(1, wrong), job(2, endless)], workers=2)
     assert time.monotonic() - begun < 20
     assert kernels() == []
+
+
+def test_what_a_killed_command_left_is_removed_by_the_next_one_and_what_is_at_work_stays(tmp_path: Path) -> None:
+    left = [tmp_path / name for name in ("killed", "removed", "at-work")]
+    for directory in left:
+        kernel_files_of(directory).mkdir(parents=True)
+        (root_of(directory) / "proc").mkdir(parents=True)
+    shutil.rmtree(left[1])
+    with occupied(left[2]):
+        remove_killed(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".at-work.root", "at-work", "killed"]
+    assert [kernel_files_of(directory).exists() for directory in left] == [False, False, True]

@@ -28,11 +28,12 @@ from labs.own import Own
 from labs.plan import Plan
 from labs.runtime import kernel, wall
 from labs.runtime.base import LabError
+from labs.runtime.occupied import root_of
 from labs.runtime.program import Command, Program
 from labs.runtime.progress import Watch
 from labs.runtime.standstill import Standstill
 from labs.runtime.tests.lab import BINARY
-from labs.runtime.virtual import VirtualRuntime, root_of
+from labs.runtime.virtual import VirtualRuntime
 from labs.spec import from_template
 from labs.units import NS_PER_SECOND
 

@@ -1,0 +1,58 @@
+"""The rate of a traced link between two samples is what its trace lets pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from calibration.tests.plans import plan
+from generator.link_rates import with_mean_rates
+from labs.record import tables
+from labs.stages.trace import TraceOpportunities, TraceRows
+from labs.units import NS_PER_MS, NS_PER_SECOND
+
+ROWS = ((0, 8_000_000, None, None, None), (3 * NS_PER_MS, 80_000_000, None, None, None))
+
+
+def table(*times_ms: int, rate_bps: int = 1) -> pl.DataFrame:
+    rows = [
+        {"link": "core", "direction": way, "time_ns": time * NS_PER_MS, "rate_bps": rate_bps}
+        for time in times_ms
+        for way in ("forward", "backward")
+    ]
+    return pl.DataFrame(rows, schema_overrides=tables.TABLES["links"])
+
+
+def rates(trace: Any, *times_ms: int) -> list[int]:
+    found = with_mean_rates(table(*times_ms), plan(trace=trace).links)
+    return found.filter(pl.col("direction") == "backward")["rate_bps"].to_list()
+
+
+@pytest.mark.parametrize(
+    "period_ms, expected",
+    [
+        (0, [8_000_000, 44_000_000, 80_000_000]),  # the last row holds
+        (4, [8_000_000, 44_000_000, 26_000_000]),  # at 4 ms it begins anew
+    ],
+)
+def test_rows_are_integrated(period_ms: int, expected: list[int]) -> None:
+    trace = TraceRows(period_ns=period_ms * NS_PER_MS, rows=ROWS)
+    assert rates(trace, 2, 4, 8) == expected
+
+
+def test_rows_that_leave_the_rate_as_it_is_and_outages() -> None:
+    rows = (ROWS[0], (NS_PER_MS, None, 5, None, None), (2 * NS_PER_MS, 0, None, None, None))
+    trace = TraceRows(period_ns=0, rows=((0, 8_000_000, 1, None, None), *rows[1:]))
+    assert rates(trace, 1, 3, 5) == [8_000_000, 4_000_000, 0]
+
+
+def test_opportunities_are_counted() -> None:
+    trace = TraceOpportunities(opportunities=((NS_PER_MS, 1), (3 * NS_PER_MS, 2)), period_ns=4 * NS_PER_MS)
+    one = 1504 * 8 * NS_PER_SECOND // (2 * NS_PER_MS)
+    assert rates(trace, 2, 4, 6) == [one, 2 * one, one]
+
+
+def test_other_links_keep_their_rate() -> None:
+    assert with_mean_rates(table(1, 2), plan().links)["rate_bps"].unique().to_list() == [1]
