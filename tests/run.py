@@ -48,7 +48,15 @@ class TestingStage(NamedTuple):
 
 
 COMPILING = TestingStage(
-    "compiling tests", ["sh", "-c", f"nice {sys.executable} -m pytest --collect-only -qqq >/dev/null"], [], -1
+    "compiling tests",
+    [
+        "sh",
+        "-c",
+        'found=$(nice "$0" -m pytest --collect-only -qqq) || { echo "$found" | sed -n "/ ERRORS /,\\$p"; exit 1; }',
+        sys.executable,
+    ],
+    [],
+    -1,
 )
 """Every process that runs tests imports all of their files: one does so first, and leaves them compiled."""
 

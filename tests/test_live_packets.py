@@ -40,7 +40,7 @@ pytestmark = pytest.mark.live
 LINKS = {name: words for name, words in test_one_model.LINKS.items() if "slot" not in words}
 """Slots begin at multiples of their length on the link's own clock, which a capture does not tell."""
 PACKETS, LONGEST_S = 1500, 10
-SEND_FEWER = SEND.replace("range(10000)", f"range({PACKETS})")
+SEND_FEWER = SEND.replace(f"range({test_one_model.PACKETS})", f"range({PACKETS})")
 assert SEND_FEWER != SEND
 ALIKE, TIMES = 0.9, 3
 """The share of packets that must be treated alike, and how often all is sent for that. A link that was kept from its
