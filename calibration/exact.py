@@ -82,8 +82,10 @@ MOST_BINS = 20_000
 """Bins of what arrived of all transfers together; where they last long, each bin does."""
 SYN_AGAIN_NS = 3 * NS_PER_SECOND
 """A SYN or its answer that is lost is sent again after 1 s and then after 2 s (RFC 6298, sections 2.1 and 5.5)."""
-BUCKETS = 25
-"""A transfer through a policer is counted for so many times as its bucket takes to fill."""
+TIMES = 25
+"""A transfer is counted for so many times as a policer's bucket takes to fill, or as jitter moves packets."""
+MOST_SEGMENTS = 20_000
+"""Of the time for which a transfer is counted because of jitter."""
 SERVED_PACKETS = 400
 """Packets that a link sends while it is measured, at least."""
 
@@ -268,7 +270,7 @@ class VirtualProbes:
             if packets + more <= min(self.budget.transfer_packets, left):
                 duration, packets = duration + again, packets + more
             left -= packets
-            part = max(2 * pair.round_trip_ns(SEGMENT_BYTES), 200 * segment_ns(pair), _policed_ns(pair))
+            part = max(2 * pair.round_trip_ns(SEGMENT_BYTES), 200 * segment_ns(pair), _steadied_ns(pair))
             flow = {
                 "name": pair.key,
                 "from": end(lab, pair.ends.source, pair.ends.source_address),
@@ -290,12 +292,13 @@ def _transfer(pair: PairExpectation) -> tuple[float, int]:
     about how many packets all of that is."""
     segment, full = segment_ns(pair), full_round_trip_ns(pair)
     # What is in flight when the sender stops has not arrived.
-    busy = 2 * full + pair.round_trip_ns(SEGMENT_BYTES) + 400 * segment + _policed_ns(pair)
+    busy = 2 * full + pair.round_trip_ns(SEGMENT_BYTES) + 400 * segment + _steadied_ns(pair)
     # Slow start sends twice what fits in the end.
     return slow_start_ns(pair) + busy, math.ceil((2 * full + busy) / segment)
 
 
-def _policed_ns(pair: PairExpectation) -> float:
-    """In this time what a policer's bucket holds is a small part of what its rate lets pass; 0 without one."""
+def _steadied_ns(pair: PairExpectation) -> float:
+    """In this time what a policer's bucket holds, and what jitter moves over an edge of the window, are small parts of
+    what arrives; 0 where there is neither."""
     depths = (each.police_bytes * BYTE_NS / each.police_bps for each in pair.directions if each.police_bps)
-    return BUCKETS * max(depths, default=0.0)
+    return TIMES * max(*depths, min(pair.spread_ns, MOST_SEGMENTS / TIMES * segment_ns(pair)), 0.0)

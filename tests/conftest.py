@@ -48,7 +48,7 @@ def ewan(state: Path, preloaded: Preloaded, tmp_path_factory: pytest.TempPathFac
     """Runs `ewan …` and gives its result; all labs are down at the end."""
     home = tmp_path_factory.mktemp("home")
 
-    def run(*arguments: str, timeout: float = 120, cwd: Path = home) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str, timeout: float = 300, cwd: Path = home) -> subprocess.CompletedProcess[str]:
         # Labs of containers are made by those tests that say so, also where an engine is there.
         environment = {"EWAN_RUNTIME": "netns", **os.environ}
         environment |= {"EWAN_STATE": str(state), "NO_COLOR": "1", "COLUMNS": "200"}

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from tests.idle_group import idle_group, inside
-from tests.tiers import ALONE, BESIDE, TIERS, files_with
+from tests.tiers import BESIDE, TIERS, TIMED, files_with
 
 CARGO = ["cargo", "test", "--profile", "checked", "--locked", "--quiet"]
 """Optimised as the product is, with checks of overflows and debug assertions."""
@@ -34,7 +34,7 @@ ARM = "aarch64-unknown-linux-gnu"
 ARM_ENVIRONMENT = {"LINKER": "aarch64-linux-gnu-gcc", "RUNNER": "qemu-aarch64-static"}
 """For Cargo: what links for arm64, and what runs it on another architecture without the kernel's help (binfmt)."""
 
-TIMED = "report::tests::is_one_json_object_within_its_time"
+OF_TIME = "report::tests::is_one_json_object_within_its_time"
 """Asserts how long it takes, of which an emulator says nothing."""
 
 
@@ -86,7 +86,7 @@ def emulated(stage: TestingStage) -> TestingStage:
     ]
     words = ["env", "PROPTEST_CASES=32", *variables]
     return stage._replace(
-        command=[*words, *stage.command, "--", "--skip", TIMED], again=[*words, *stage.again, "--skip", TIMED]
+        command=[*words, *stage.command, "--", "--skip", OF_TIME], again=[*words, *stage.again, "--skip", OF_TIME]
     )
 
 
@@ -108,15 +108,19 @@ def stages(what: str, idle: Path | None = None) -> list[list[Lane]]:
     some_more = ("-n", str(cpus + 1), "--dist", "loadscope", "--no-loadscope-reorder")
     # They wait for clocks and programs most of the time, so that three at once take hardly more of a CPU.
     lanes = ("-n", "3", "--dist", "loadscope")
-    beside = " or ".join(BESIDE)
-    alone = f"({' or '.join(ALONE)}) and not ({beside})"
-    untimed = pytest("side by side", f"not ({beside} or {alone})", *some_more)
-    timed = pytest("alone", alone, files=files_with(ALONE))
+    beside = f"({' or '.join(BESIDE)}) and not alone"
+    timed = f"({' or '.join(TIMED)}) and not ({' or '.join(BESIDE)} or alone)"
+    others = f"not ({' or '.join([*BESIDE, *TIMED])} or alone)"
+    side = pytest("side by side", others, *some_more)
+    one_by_one = pytest("one by one", timed, files=files_with(TIMED))
     waiting = shared(pytest("beside", beside, *lanes, files=files_with(BESIDE)))
+    alone = pytest("alone", "alone", files=files_with(["alone"]))
     if idle is None:
-        all_of_it = [[[nice(untimed)], [waiting]], [[timed]]]
+        all_of_it = [[[nice(side)], [waiting]], [[one_by_one]]]
     else:
-        all_of_it = [[[untimed._replace(command=inside(idle, untimed.command))], [timed, waiting]]]
+        # It may have to wait for the others for minutes.
+        patient = [*side.command, "--timeout", "1200"]
+        all_of_it = [[[side._replace(command=inside(idle, patient))], [one_by_one, waiting]]]
     return {
         "check": [
             [[cargo("Rust without labs", *PURE_CRATES)]],
@@ -125,6 +129,7 @@ def stages(what: str, idle: Path | None = None) -> list[list[Lane]]:
         "all": [
             [[cargo("Rust")], [COMPILING]],
             *all_of_it,
+            [[alone]],
         ],
         "aarch64": [[[emulated(cargo("Rust on arm64, emulated", "--workspace", "--target", ARM, *PURE_CRATES))]]],
     }[what]

@@ -47,7 +47,7 @@ def test_every_stage_is_run(what: str, idle: Path | None, capsys: pytest.Capture
 
 
 def test_what_fails_twice_fails_and_the_other_stages_are_run(capsys: pytest.CaptureFixture[str]) -> None:
-    first, compiling, second, beside, third = every("all")
+    first, compiling, second, beside, third, alone = every("all")
     outcomes = {
         tuple(first.command): 101,
         tuple(first.again): 0,
@@ -57,6 +57,7 @@ def test_what_fails_twice_fails_and_the_other_stages_are_run(capsys: pytest.Capt
         tuple(beside.command): 1,
         tuple(beside.again): 0,
         tuple(third.command): 0,
+        tuple(alone.command): 0,
     }
     asked: list[tuple[str, ...]] = []
 
@@ -67,12 +68,13 @@ def test_what_fails_twice_fails_and_the_other_stages_are_run(capsys: pytest.Capt
     assert run.main(["all"], outcome) == 1
     assert sorted(asked) == sorted(outcomes)
     assert asked.index(tuple(second.again)) > asked.index(tuple(beside.command)), "when the others have ended"
-    told = capsys.readouterr().out.splitlines()[-5:]
+    told = capsys.readouterr().out.splitlines()[-6:]
     assert [line.split(" s  ", 1)[1] for line in told] == [
         "passed; at the second try",
         "passed",
         "failed; at the second try",
         "passed; at the second try",
+        "passed",
         "passed",
     ]
 
@@ -106,7 +108,8 @@ def test_a_stage_imports_the_files_that_have_its_tests(tmp_path: Path) -> None:
     for stage in every("all"):
         assert [word for word in stage.command if "tests/" in word] == {
             "beside": tiers.files_with(tiers.BESIDE),
-            "alone": tiers.files_with(tiers.ALONE),
+            "one by one": tiers.files_with(tiers.TIMED),
+            "alone": tiers.files_with(["alone"]),
         }.get(stage.name, [])
 
 

@@ -21,6 +21,7 @@ MOST = 3.0
 """How many times as long a virtual lab may take beside a live one."""
 
 
+@pytest.mark.alone
 def test_a_virtual_lab_is_not_starved_by_a_live_one(ewan: Ewan, tmp_path: Path, name: str) -> None:
     """Other virtual labs hold the CPUs without spinners: it shares one with them."""
 

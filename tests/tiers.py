@@ -18,7 +18,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parent.parent
-TIERS = ("untimed", "containers", "live", "machines", "virtual", "torture")
+TIERS = ("alone", "untimed", "containers", "live", "machines", "virtual", "torture")
 """The marks. A test with several belongs to the first one; a test without any is pure: no lab, and quick."""
 PURE = "pure"
 TIER = "tier"
@@ -26,8 +26,8 @@ TIER = "tier"
 BESIDE = ("untimed", "machines")
 """Live labs and containers of which nothing is timed, and machines that are emulated in real time: two at once, beside
 tests that wait for no clock, and before them when it comes to CPU time."""
-ALONE = ("containers", "live")
-"""Their timing is this machine's: such tests run one after the other, with nothing beside them."""
+TIMED = ("containers", "live")
+"""Their timing is this machine's: such tests run one after the other, beside what has the CPU time that they leave."""
 
 
 def has_mark(file: Path, mark: str) -> bool:
@@ -58,7 +58,7 @@ class Durations:
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
         tier = tier_of(mark.name for mark in item.iter_markers())
-        if tier in (*ALONE, *BESIDE) and not self.mark_is_written(item.path, tier):
+        if tier in ("alone", *TIMED, *BESIDE) and not self.mark_is_written(item.path, tier):
             raise pytest.UsageError(f"{item.nodeid}: write mark.{tier} in its own file, by which its stage finds it")
         item.user_properties.append((TIER, tier))
 
@@ -92,10 +92,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 TOGETHER = {
-    "a container engine": ("tests/containers/", "tests/container_engine/", "labs/runtime/tests/test_containerlab.py"),
-    "interfaces of the host": ("tests/test_hardware.py", "tests/vm/test_box_vm.py", "labs/runtime/tests/test_cards.py"),
+    "a container engine and interfaces of the host": (
+        *("tests/containers/", "tests/container_engine/", "labs/runtime/tests/test_containerlab.py"),
+        *("tests/test_hardware.py", "tests/vm/test_box_vm.py", "labs/runtime/tests/test_cards.py"),
+    ),
 }
-"""What there is once on a machine, and the tests that use it: one after the other."""
+"""What there is once on a machine, and the tests that use it or look whether it is as before: one after the other."""
 
 
 def scope_of(test: str) -> str:

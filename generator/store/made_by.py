@@ -15,6 +15,7 @@ import polars as pl
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = (
     "generator/commands.py",
+    "generator/link_rates.py",
     "generator/records.py",
     "generator/rows.py",
     "generator/external",

@@ -20,7 +20,7 @@ from labs.spec import parse
 from tests.paths import PACKET_BYTES, Ends, measured
 
 TIER = "virtual"
-QUICK = 30
+QUICK = 20
 LONG = 3000
 
 FRAME_BYTES = 38

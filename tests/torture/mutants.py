@@ -34,7 +34,7 @@ from tests.forked import ROOT, Call, Done, Server
 from tests.torture import mutations, readers
 
 TIER = "torture"
-QUICK = 600
+QUICK = 400
 LONG = 60_000
 
 LIBRARY, GOLDEN = ROOT / "labs/library", ROOT / "tests/golden"

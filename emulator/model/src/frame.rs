@@ -227,11 +227,16 @@ fn set_ecn(frame: &mut [u8], ecn: u8) {
     }
 }
 
+/// Of the IPv4 header at `at`; no such header is shorter than 20 bytes, whatever it says of itself (RFC 791, section 3.1).
+fn header_bytes(frame: &[u8], at: usize) -> usize {
+    usize::from(frame[at] & 15).max(5) * 4
+}
+
 /// Flips one bit behind the IP header (behind the Ethernet header, tags and labels if it is no IP packet), which bit is
 /// `random`'s. The headers stay whole, so that the packet arrives and a checksum above has to find the damage.
 pub fn flip_bit(frame: &mut [u8], random: u32) {
     let start = match payload(frame) {
-        (at, Protocol::V4) => at + usize::from(frame[at] & 15) * 4,
+        (at, Protocol::V4) => at + header_bytes(frame, at),
         (at, Protocol::V6) => at + 40,
         (at, Protocol::Other) => at,
     };
@@ -245,7 +250,7 @@ pub fn flip_bit(frame: &mut [u8], random: u32) {
 pub fn complete_checksum(frame: &mut [u8]) -> bool {
     let (transport, end, next, addresses): (usize, usize, u8, Range<usize>) = match payload(frame) {
         (at, Protocol::V4) => {
-            let header = usize::from(frame[at] & 15) * 4;
+            let header = header_bytes(frame, at);
             let total = usize::from(u16::from_be_bytes([frame[at + 2], frame[at + 3]]));
             // More fragments, or not the first: the checksum is of the whole packet, and the kernel made it.
             if frame[at + 6] & 0x3f != 0 || frame[at + 7] != 0 {

@@ -45,6 +45,18 @@ fn changed(before: &[u8], after: &[u8]) -> Vec<usize> {
     (0..before.len()).filter(|&at| before[at] != after[at]).collect()
 }
 
+/// Its header says that it is 0 bytes long: a bit of that length would change where the next bit is flipped.
+#[test]
+fn a_flip_leaves_a_header_whole_that_says_it_is_shorter_than_any() {
+    let mut frame = [vec![2; ADDRESSES], vec![0x08, 0x00, 0x40], vec![0; 40]].concat();
+    let before = frame.clone();
+    for random in 0..1000 {
+        flip_bit(&mut frame, random);
+        assert!(changed(&before, &frame).iter().all(|&place| place >= ETHERNET + 20));
+        frame.clone_from(&before);
+    }
+}
+
 proptest! {
     #[test]
     fn a_frame_counts_at_most_its_bytes(frame in frames(), overhead_bytes in prop_oneof![Just(0), Just(18), Just(38)]) {
