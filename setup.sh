@@ -87,27 +87,39 @@ exec 9>.setup.lock
 if command -v flock >/dev/null; then flock 9; fi
 
 # The packages come while the binary is built; who ends this ends both.
-lock_hash=$(sha256sum requirements.lock | cut -d' ' -f1)
-# installed LOCK...: so that a TERM ends pip too.
-installed() {
-    files=
-    for file in "$@"; do files="$files -r $file"; done
-    .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes $files & pip=$!
-    trap 'kill "$pip" 2>/dev/null || true; exit 2' TERM
-    wait "$pip" || fail "pip could not install $* (see above); run make setup again when the network is back"
-}
+case ${1-} in
+    tests) extras="cluster studio browser" ;;
+    check | lint) extras="studio browser" ;;
+    cluster | notebook | studio) extras=$1 ;;
+    *) extras= ;;
+esac
+# What the environment has of a lock file is told by the hash of that file, and of requirements.lock, on which it stands.
+hash_of() { cat "$@" | sha256sum | cut -d' ' -f1; }
+is_installed() { [ "$(cat ".venv/.$1-hash" 2>/dev/null || true)" = "$2" ]; }
+lock_hash=$(hash_of requirements.lock)
+files= marks=
+is_installed lock "$lock_hash" || marks=lock:$lock_hash
+for extra in $extras; do
+    extra_hash=$(hash_of requirements.lock "requirements-$extra.lock")
+    is_installed "$extra" "$extra_hash" || files="$files requirements-$extra.lock" marks="$marks $extra:$extra_hash"
+done
+# All of them at once, so that a TERM ends pip too.
 python_environment() {
-    say "Python packages into .venv (versions from requirements.lock)"
-    python3 -m venv .venv || fail "python3 -m venv failed (Debian: apt install python3-venv)"
-    installed requirements.lock
+    say "Python packages into .venv (versions from requirements.lock$files)"
+    if ! is_installed lock "$lock_hash"; then python3 -m venv .venv || fail "python3 -m venv failed (Debian: apt install python3-venv)"; fi
+    options=
+    for file in requirements.lock $files; do options="$options -r $file"; done
+    .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes $options & pip=$!
+    trap 'kill "$pip" 2>/dev/null || true; exit 2' TERM
+    wait "$pip" || fail "pip could not install requirements.lock$files (see above); run make setup again when the network is back"
     printf '#!/bin/sh\nexec "%s/.venv/bin/python" "%s/ewan.py" "$@"\n' "$root" "$root" >.venv/bin/ewan
     chmod +x .venv/bin/ewan
     # `import ewan`, wherever a notebook stands.
     echo "$root" >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/ewan.pth"
-    echo "$lock_hash" >.venv/.lock-hash
+    for mark in $marks; do echo "${mark#*:}" >".venv/.${mark%%:*}-hash"; done
 }
 packages=
-if [ "$(cat .venv/.lock-hash 2>/dev/null || true)" != "$lock_hash" ]; then
+if [ -n "$marks" ]; then
     python_environment & packages=$!
     trap 'status=$?; kill "$packages" 2>/dev/null || true; exit "$status"' EXIT
     trap 'exit 130' INT TERM
@@ -141,19 +153,6 @@ if [ -n "$packages" ]; then
     wait "$packages" || exit 2
 fi
 
-# further NAME: the packages of requirements-NAME.lock too.
-further() {
-    further_hash=$(cat requirements.lock "requirements-$1.lock" | sha256sum | cut -d' ' -f1)
-    [ "$(cat ".venv/.$1-hash" 2>/dev/null || true)" != "$further_hash" ] || return 0
-    say "Python packages into .venv (versions from requirements-$1.lock)"
-    (installed requirements.lock "requirements-$1.lock") || exit 2
-    echo "$further_hash" >".venv/.$1-hash"
-}
-case ${1-} in
-    tests) for extra in cluster studio browser; do further "$extra"; done ;;
-    check | lint) for extra in studio browser; do further "$extra"; done ;;
-    cluster | notebook | studio) further "$1" ;;
-esac
 case ${1-} in tests | studio) studio/page/build.sh >/dev/null ;; esac
 
 if [ -n "$told" ] && ! command -v ewan >/dev/null; then

@@ -116,11 +116,11 @@ def stages(what: str, idle: Path | None = None) -> list[list[Lane]]:
     waiting = shared(pytest("beside", beside, *lanes, files=files_with(BESIDE)))
     alone = pytest("alone", "alone", files=files_with(["alone"]))
     if idle is None:
-        all_of_it = [[[nice(side)], [waiting]], [[one_by_one]]]
+        with_labs = [[[nice(side)], [waiting]], [[one_by_one]]]
     else:
         # It may have to wait for the others for minutes.
         patient = [*side.command, "--timeout", "1200"]
-        all_of_it = [[[side._replace(command=inside(idle, patient))], [one_by_one, waiting]]]
+        with_labs = [[[side._replace(command=inside(idle, patient))], [one_by_one, waiting]]]
     return {
         "check": [
             [[cargo("Rust without labs", *PURE_CRATES)]],
@@ -128,7 +128,7 @@ def stages(what: str, idle: Path | None = None) -> list[list[Lane]]:
         ],
         "all": [
             [[cargo("Rust")], [COMPILING]],
-            *all_of_it,
+            *with_labs,
             [[alone]],
         ],
         "aarch64": [[[emulated(cargo("Rust on arm64, emulated", "--workspace", "--target", ARM, *PURE_CRATES))]]],

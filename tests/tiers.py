@@ -10,7 +10,7 @@ import functools
 import signal
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -57,7 +57,7 @@ class Durations:
         self.mark_is_written = functools.cache(has_mark)
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
-        tier = tier_of(mark.name for mark in item.iter_markers())
+        tier = tier_of(_marks(item))
         if tier in ("alone", *TIMED, *BESIDE) and not self.mark_is_written(item.path, tier):
             raise pytest.UsageError(f"{item.nodeid}: write mark.{tier} in its own file, by which its stage finds it")
         item.user_properties.append((TIER, tier))
@@ -79,9 +79,13 @@ class Durations:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    # A long module that came last would have one worker alone: what takes long goes first. The others keep their order.
+    # What takes long and came last would have one worker alone, so it goes first. The others keep their order.
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: tier_of(mark.name for mark in item.iter_markers()) == PURE)
+        items.sort(key=lambda item: (not item.nodeid.startswith(LONGEST), tier_of(_marks(item)) == PURE))
+
+
+def _marks(item: pytest.Item) -> Iterator[str]:
+    return (mark.name for mark in item.iter_markers())
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -100,12 +104,26 @@ TOGETHER = {
 """What there is once on a machine, and the tests that use it or look whether it is as before: one after the other."""
 
 
+APART = (
+    *("tests/torture/test_torture.py", "tests/test_engine_interrupted.py", "tests/test_own_nodes.py"),
+    *("tests/test_one_model.py", "tests/test_paths.py", "tests/test_queueing.py", "tests/test_routing.py"),
+)
+"""Modules whose tests share nothing, and that take long one after the other."""
+OF_PARAMETER = ("tests/course/test_labs.py",)
+"""Modules that share what a fixture makes for each of its parameters."""
+LONGEST = (*OF_PARAMETER, "tests/vm/test_modules_vm.py", *APART[:2], "tests/test_openmpi.py", "tests/test_study.py")
+"""These have a scope that takes a minute and more."""
+
+
 def scope_of(test: str) -> str:
     """The tests with the same scope run one after the other, in the same process: those of a module, or of TOGETHER."""
+    if test.startswith(APART):
+        return test
     for scope, places in TOGETHER.items():
         if test.startswith(places):
             return scope
-    return test.rsplit("::", 1)[0]
+    module, name = test.rsplit("::", 1)
+    return f"{module}[{name.partition('[')[2]}" if module in OF_PARAMETER else module
 
 
 class ScopeScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types

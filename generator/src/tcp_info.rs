@@ -104,9 +104,15 @@ impl Info {
         self.long(120)
     }
 
-    /// In order, whether or not the application has taken them.
+    /// In order, whether or not the application has taken them. The kernel counts the peer's FIN as a byte (it has a
+    /// sequence number, RFC 9293, section 3.4); it is none of payload.
     pub fn received_bytes(&self) -> u64 {
-        self.long(128)
+        const TIME_WAIT: u8 = 6;
+        const CLOSE_WAIT: u8 = 8;
+        const LAST_ACK: u8 = 9;
+        const CLOSING: u8 = 11;
+        let fin = matches!(self.bytes[0], TIME_WAIT | CLOSE_WAIT | LAST_ACK | CLOSING);
+        self.long(128).saturating_sub(fin.into())
     }
 
     /// Segments with payload that came, those too that came out of order or more than once.
@@ -154,5 +160,25 @@ impl Info {
 
     fn microseconds(&self, at: usize) -> u64 {
         u64::from(self.word(at)) * 1000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{Shutdown, TcpListener, TcpStream};
+
+    #[test]
+    fn a_fin_is_no_payload() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut sender = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+        let (mut receiver, _) = listener.accept().expect("a connection");
+        sender.write_all(&[0; 100]).expect("room");
+        receiver.read_exact(&mut [0; 100]).expect("100 bytes");
+        assert_eq!(Info::of(&receiver).expect("information").received_bytes(), 100);
+        sender.shutdown(Shutdown::Write).expect("an end");
+        assert_eq!(receiver.read(&mut [0]).expect("the end"), 0, "the FIN has come");
+        assert_eq!(Info::of(&receiver).expect("information").received_bytes(), 100);
     }
 }
