@@ -122,7 +122,7 @@ def scope_of(test: str) -> str:
     for scope, places in TOGETHER.items():
         if test.startswith(places):
             return scope
-    module, name = test.rsplit("::", 1)
+    module, _, name = test.partition("::")
     return f"{module}[{name.partition('[')[2]}" if module in OF_PARAMETER else module
 
 
