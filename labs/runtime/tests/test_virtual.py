@@ -356,7 +356,7 @@ def test_the_first_error_of_a_sweep_stops_the_rest(runtime: VirtualRuntime, tmp_
     begun = time.monotonic()
     with pytest.raises(LabError, match="no node nowhere"):
         sweep([job(0, endless), job(1, wrong), job(2, endless)], workers=2)
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 120
     assert kernels() == []
 
 
