@@ -155,7 +155,7 @@ def _use(at: Link, samples: Watched, times: Sequence[tuple[int, int]]) -> LinkUs
         link=at[0],
         direction=at[1],
         rate_bps=int(samples.rates_bps[-1]),
-        utilisation=size / capacity,
+        utilisation=size / capacity if capacity else 0.0,
         queueing_ns=waited / served if served else None,
         queue_loss=dropped / (served + dropped) if served + dropped else None,
         link_loss=lost / (lost + served + dropped) if lost + served + dropped else None,

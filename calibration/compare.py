@@ -122,8 +122,10 @@ def _delay(
     delay, arrived = stream["delay"], stream["received_packets"]
     if moved := link.untold("delay"):
         yield judge.missing(first, "ns", base, moved)
-        if delay is not None:
+        if delay is not None and link.moves_all:
             yield _least_delay(link, judge, stream, bounds)
+        elif delay is not None:
+            yield judge.shown("delay min", "ns", None, delay["min_ns"], f"of {arrived} packets")
         return
     if delay is None or arrived < 3:
         lost = f"{arrived} of {stream['sent_packets']} packets arrived"

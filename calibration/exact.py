@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from calibration.expectation import BYTE_NS, ENOUGH, LinkExpectation, PairExpectation, framed_bytes, serialisation_ns
+from calibration.expectation import ENOUGH, LinkExpectation, PairExpectation, framed_bytes, serialisation_ns
 from calibration.probing import (
     MS,
     PROBE_BYTES,
@@ -300,5 +300,4 @@ def _transfer(pair: PairExpectation) -> tuple[float, int]:
 def _steadied_ns(pair: PairExpectation) -> float:
     """In this time what a policer's bucket holds, and what jitter moves over an edge of the window, are small parts of
     what arrives; 0 where there is neither."""
-    depths = (each.police_bytes * BYTE_NS / each.police_bps for each in pair.directions if each.police_bps)
-    return TIMES * max(*depths, min(pair.spread_ns, MOST_SEGMENTS / TIMES * segment_ns(pair)), 0.0)
+    return TIMES * max(pair.bucket_ns, min(pair.spread_ns, MOST_SEGMENTS / TIMES * segment_ns(pair)))

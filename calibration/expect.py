@@ -231,6 +231,8 @@ def _pair(
     ]
     counted = _counted_bytes(pair, there.plain, mtu)
     goodput = min([*ceilings, pair.bottleneck_bps * payload / counted])
+    limits = zip(there.directions, ceilings, strict=True)
+    policers = [way for way, ceiling in limits if way.police_bps and ceiling <= goodput]
     # Where acknowledgements, one for two segments (RFC 9293, section 3.8.6.3), find no room on the way back some are
     # dropped: TCP may reach the ceiling all the same, or stay below it.
     acknowledgement = ends.ip_header_bytes + TCP_HEADER_BYTES
@@ -272,6 +274,8 @@ def _pair(
         exits=tuple(_exit(interface) for interface in (*there.plain, *back.plain)),
         passing_bytes=min((passing_bytes(way) for way in directions), default=MOST_IP_BYTES),
         mtu_bytes=mtu,
+        bucket_bytes=sum(way.police_bytes for way in policers),
+        bucket_ns=max((way.police_bytes * BYTE_NS / way.police_bps for way in policers), default=0.0),
     )
 
 

@@ -193,6 +193,11 @@ class LinkExpectation:
         exits = sum(each.serialisation_ns(packet_bytes) for each in (self.source_exit, *self.after))
         return self.line.mean_ns + own + exits
 
+    @property
+    def moves_all(self) -> bool:
+        """Whether a trace or slots move the delay of all packets; displacement moves that of some."""
+        return bool(self.direction.slot_ns or _moved(self.direction, "delay")) and not self.direction.displace_ppb
+
     def least_delays_ns(self, packet_bytes: int) -> tuple[float, float]:
         """Between these the least of many one-way delays lies where a trace or slots move all of them, without dither.
 
@@ -207,17 +212,20 @@ class LinkExpectation:
                 if "delay" in told:
                     delays = _between(rows, 2)
                 if "rate" in told:
-                    rates = _between(rows, 1)
+                    rates = _between([row for row in rows if row[1]] or rows, 1)
                     # During an outage a packet waits for a later row.
-                    waits = 0 if rates[0] else max(period, rows[-1][0] or 0)
+                    waits = max(period, rows[-1][0] or 0) if any(row[1] == 0 for row in rows) else 0
             case TraceOpportunities(period_ns=period):
                 rates, waits = (0, 0), period
             case _:
                 pass
-        own = [own_ns(self.backend, replace(direction, rate_bps=rate), packet_bytes) if rate else 0.0 for rate in rates]
+        at_rates = [replace(direction, rate_bps=rate) for rate in rates if rate]
+        own = [own_ns(self.backend, each, packet_bytes) for each in at_rates] or [0.0]
+        # Over outages it takes as long as at the mean rate, which the direction has.
+        slowest = max(*own, own_ns(self.backend, direction, packet_bytes))
         exits = sum(each.serialisation_ns(packet_bytes) for each in (self.source_exit, *self.after))
         shared = direction.aggregate.time_ns if direction.half_duplex else 0
-        return delays[0] + own[1] + exits, delays[1] + own[0] + exits + waits + direction.slot_ns + shared
+        return delays[0] + min(own) + exits, delays[1] + slowest + exits + waits + direction.slot_ns + shared
 
     def queue_packets(self, packet_bytes: int) -> int:
         """How many packets of this size may wait."""
@@ -311,6 +319,10 @@ class PairExpectation:
     """Longer packets vanish in a black hole, there or back."""
     mtu_bytes: int = 0
     """Of the path: full segments are so long."""
+    bucket_bytes: int = 0
+    """What policers that limit the goodput let pass above their rates."""
+    bucket_ns: float = 0.0
+    """How long it takes until the largest of these buckets is full again."""
 
     @property
     def key(self) -> str:

@@ -190,7 +190,7 @@ def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bou
     above, below = bounds.goodput_above * pair.goodput_bps, bounds.goodput_below * pair.goodput_bps
     allowed: Components = {}
     # What a policer's bucket holds passes above its rate.
-    above += sum(direction.police_bytes for direction in pair.directions) * BYTE_NS / transfer["steady_ns"]
+    above += pair.bucket_bytes * BYTE_NS / transfer["steady_ns"]
     if exact(bounds):
         # Counted are whole segments, which come earlier or later by dither and jitter, and what a bucket lets pass.
         one = transfer["segment_bytes"] * BYTE_NS / transfer["steady_ns"]

@@ -43,7 +43,9 @@ def _with_means(own: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     times = own["time_ns"].to_numpy()
     bits = _carried(trace)(times)
     lengths, grown = np.diff(times, prepend=0), np.diff(bits, prepend=0.0)
-    means = np.where(lengths > 0, grown * NS_PER_SECOND / np.maximum(lengths, 1), own["rate_bps"].to_numpy())
+    # A mean over a small part of the usual time, as at T0 and at the end, says nothing.
+    whole = 2 * lengths >= np.median(lengths)
+    means = np.where(whole & (lengths > 0), grown * NS_PER_SECOND / np.maximum(lengths, 1), own["rate_bps"].to_numpy())
     return own.with_columns(rate_bps=pl.Series(np.rint(means).astype(np.int64)))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -29,6 +30,8 @@ MOST_DIGITS = 40
 
 _noted: ContextVar[dict[Path, os.stat_result] | None] = ContextVar("_noted", default=None)
 _held: dict[Path, os.stat_result] = {}
+_digests: dict[Path, bytes] = {}
+"""SHA-256 of what was read of the files that were noted."""
 
 
 @contextlib.contextmanager
@@ -44,7 +47,7 @@ def noted() -> Iterator[dict[Path, os.stat_result]]:
 
 def hold(files: Mapping[Path, os.stat_result]) -> None:
     """From now on this process refuses to read one of these files where it is no longer what it was: the user has
-    agreed to what was in it. A file's owner can set its times back, but not the time of the change of its status."""
+    agreed to what was in it. Contents are compared, and where a file is not read at once, its status."""
     _held.update(files)
 
 
@@ -54,7 +57,11 @@ def _check_held(found: os.stat_result, path: Path) -> None:
         return
     of = ("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
     if any(getattr(found, name) != getattr(then, name) for name in of):
-        raise _refused(errno.ESTALE, "was changed after you were asked about it", path)
+        raise _changed(path)
+
+
+def _changed(path: Path | str) -> OSError:
+    return _refused(errno.ESTALE, "was changed after you were asked about it", path)
 
 
 def read_bytes(path: Path | str, most: int = MOST_RECORD) -> bytes:
@@ -66,6 +73,13 @@ def read_bytes(path: Path | str, most: int = MOST_RECORD) -> bytes:
             content += piece
     if len(content) > most:  # it grew, or is one of those whose size the system does not know
         raise too_large(path, most)
+    noted_now, place = _noted.get() is not None, Path(path)
+    if noted_now or place in _held:
+        digest = hashlib.sha256(content).digest()
+        if place in _held and _digests.get(place, digest) != digest:
+            raise _changed(path)
+        if noted_now:
+            _digests[place] = digest
     return bytes(content)
 
 

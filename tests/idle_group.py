@@ -52,7 +52,8 @@ def _hierarchy(root: Path) -> Path | None:
 
 def _made(place: Path) -> Path | None:
     for old in place.glob(f"{NAME}-*"):
-        _removed(old)
+        if not Path("/proc", old.name.rpartition("-")[2]).exists():
+            _removed(old)
     group = place / f"{NAME}-{os.getpid()}"
     try:
         group.mkdir()

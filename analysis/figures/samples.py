@@ -115,4 +115,5 @@ def _queueing(run: RunData, link: str) -> pl.Series:
     times = rows["time_ns"].to_numpy()
     for start, end in run.active:
         busy |= (times > start) & (times <= end)
-    return rows.filter(pl.Series(busy)).select(pl.col("queue_bytes") * BYTE_NS / pl.col("rate_bps")).to_series()
+    rows = rows.filter(pl.Series(busy), pl.col("rate_bps") > 0)
+    return rows.select(pl.col("queue_bytes") * BYTE_NS / pl.col("rate_bps")).to_series()

@@ -110,7 +110,8 @@ def queueing(rows: pl.DataFrame, most: int = MOST_WINDOWS) -> tuple[Line, Floats
     """Of one direction of a link: queueing delay (ns) as mean per window, its largest, and packets dropped."""
     end, count = int(rows.select(pl.col("time_ns").max()).item()), rows.height
     length = window_ns(end, max(end // max(count, 1), 1), most)
-    delay = pl.col("queue_bytes") * BYTE_NS / pl.col("rate_bps")
+    # During an outage nobody knows how long the queue waits.
+    delay = pl.when(pl.col("rate_bps") > 0).then(pl.col("queue_bytes") * BYTE_NS / pl.col("rate_bps"))
     grid = (
         rows.sort("time_ns")
         .with_columns(

@@ -34,6 +34,10 @@ def test_utilisation_is_of_what_the_rate_carries_while_load_is_active() -> None:
     assert used(*samples, start=1, end=3).utilisation == pytest.approx(0.5)
 
 
+def test_a_link_that_carries_nothing_while_load_is_active_is_not_used() -> None:
+    assert used(link(1, 0, rate_bps=0), link(2, 0, rate_bps=0)).utilisation == 0
+
+
 def test_a_rate_that_changes_is_taken_as_it_was() -> None:
     assert used(link(1, 1_000_000), link(2, 1_250_000, rate_bps=2_000_000)).utilisation == pytest.approx(1)
 

@@ -140,12 +140,16 @@ MOVED = TraceRows(
 )
 
 
+OUTAGE = TraceRows(period_ns=SECOND, rows=((0, 0, None, None, None), (SECOND // 2, 10**9, None, None, None)))
+
+
 @pytest.mark.parametrize(
     "changes, least_ns, greatest_ns",
     [
         ({"trace": MOVED}, 20_001_104, 80_011_040),
         ({"slot_ns": 500_000}, 50_001_104, 50_501_104),
-        ({"trace": TraceOpportunities(opportunities=((1_000, 1),), period_ns=2_000)}, 50_000_000, 50_002_000),
+        ({"trace": OUTAGE}, 50_001_104, 50_001_104 + SECOND),
+        ({"trace": TraceOpportunities(opportunities=((1_000, 1),), period_ns=2_000)}, 50_000_000, 50_003_104),
     ],
 )
 def test_the_least_delay_of_a_direction_that_a_trace_or_slots_move_lies_where_they_allow_it(
@@ -158,6 +162,27 @@ def test_the_least_delay_of_a_direction_that_a_trace_or_slots_move_lies_where_th
 
     cases = (least_ns - 1, least_ns, greatest_ns, greatest_ns + 1)
     assert [verdict(each) for each in cases] == ["outside", "ok", "ok", "outside"]
+
+
+def test_where_packets_are_displaced_the_least_delay_is_shown() -> None:
+    lab = virtual(displace_ppb=10**9, displace_packets=3, displace_within_ns=50_000_000)
+    row = judged(lab, delay={"delay": off("min_ns", 50_000_000)})["delay min"]
+    assert row.verdict == "shown"
+
+
+def test_a_policer_that_does_not_limit_the_goodput_widens_nothing() -> None:
+    """Only that of the way there lowers what is expected, and adds what its bucket lets pass."""
+    slow = direction(police_bps=10_000_000, police_bytes=10**6)
+    (link,) = virtual().links
+    links = {
+        "there": dataclasses.replace(link, forward=slow),
+        "back": dataclasses.replace(link, backward=slow),
+        "none": link,
+    }
+    found = {name: expectations(dataclasses.replace(virtual(), links=(each,))).pairs[0] for name, each in links.items()}
+    assert found["there"].goodput_bps == pytest.approx(found["none"].goodput_bps / 100)
+    assert (found["there"].bucket_bytes, found["there"].bucket_ns) == (10**6, 8 * 10**8)
+    assert (found["back"].bucket_bytes, found["back"].goodput_bps) == (0, found["none"].goodput_bps)
 
 
 def test_where_a_packet_takes_a_fraction_it_is_rounded_up() -> None:

@@ -105,13 +105,13 @@ impl Info {
     }
 
     /// In order, whether or not the application has taken them. The kernel counts the peer's FIN as a byte (it has a
-    /// sequence number, RFC 9293, section 3.4); it is none of payload.
+    /// sequence number, RFC 9293, section 3.4); it is none of payload. Of a
+    /// socket that is closed the kernel does not tell whether one came.
     pub fn received_bytes(&self) -> u64 {
-        const TIME_WAIT: u8 = 6;
         const CLOSE_WAIT: u8 = 8;
         const LAST_ACK: u8 = 9;
         const CLOSING: u8 = 11;
-        let fin = matches!(self.bytes[0], TIME_WAIT | CLOSE_WAIT | LAST_ACK | CLOSING);
+        let fin = matches!(self.bytes[0], CLOSE_WAIT | LAST_ACK | CLOSING);
         self.long(128).saturating_sub(fin.into())
     }
 

@@ -56,3 +56,12 @@ def test_opportunities_are_counted() -> None:
 
 def test_other_links_keep_their_rate() -> None:
     assert with_mean_rates(table(1, 2), plan().links)["rate_bps"].unique().to_list() == [1]
+
+
+def test_a_row_after_a_small_part_of_the_usual_time_keeps_the_rate_of_its_instant() -> None:
+    trace = TraceRows(period_ns=0, rows=ROWS)
+    table_ = table(2, 4, 6)
+    last = table_.tail(2).with_columns(time_ns=pl.lit(6 * NS_PER_MS + 20_000, pl.Int64), rate_bps=pl.lit(7, pl.Int64))
+    found = with_mean_rates(pl.concat([table_, last]), plan(trace=trace).links)
+    rates_ = found.filter(pl.col("direction") == "forward")["rate_bps"].to_list()
+    assert rates_ == [8_000_000, 44_000_000, 80_000_000, 7]

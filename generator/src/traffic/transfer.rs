@@ -282,7 +282,11 @@ impl Transfer {
                 continue;
             }
             if state.ways[way].ended_ns.is_none() {
-                see(part, state.received(way));
+                let mut received = state.received(way);
+                // The kernel counts the end of a connection that is closed.
+                let most = self.load.bytes.unwrap_or(u64::MAX);
+                received.delivered_bytes = received.delivered_bytes.min(most);
+                see(part, received);
             } else if !state.ways[way].told {
                 state.ways[way].told = true;
                 see(part, state.ways[way].received);
