@@ -57,7 +57,7 @@ def delay_quantile(
 
 
 def delay_least(least_ns: float, instrument: Instrument | None, clocks_ns: int = 0) -> Components:
-    """Of the least of many one-way delays; `clocks_ns` as for a quantile."""
+    """The sources that make the least of many one-way delays uncertain; `clocks_ns` is that of `delay_quantile`."""
     if instrument is None:
         return {}
     return {

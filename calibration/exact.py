@@ -85,7 +85,7 @@ SYN_AGAIN_NS = 3 * NS_PER_SECOND
 TIMES = 25
 """A transfer is counted for so many times as a policer's bucket takes to fill, or as jitter moves packets."""
 MOST_SEGMENTS = 20_000
-"""Of the time for which a transfer is counted because of jitter."""
+"""A transfer is counted for at most so many segments longer because of jitter."""
 SERVED_PACKETS = 400
 """Packets that a link sends while it is measured, at least."""
 

@@ -195,7 +195,7 @@ class LinkExpectation:
 
     @property
     def moves_all(self) -> bool:
-        """Whether a trace or slots move the delay of all packets; displacement moves that of some."""
+        """Whether a trace or slots move the delay of all packets; displacement moves the delay of some."""
         return bool(self.direction.slot_ns or _moved(self.direction, "delay")) and not self.direction.displace_ppb
 
     def least_delays_ns(self, packet_bytes: int) -> tuple[float, float]:
@@ -320,9 +320,9 @@ class PairExpectation:
     mtu_bytes: int = 0
     """Of the path: full segments are so long."""
     bucket_bytes: int = 0
-    """What policers that limit the goodput let pass above their rates."""
+    """The policers that limit the goodput let so much pass above their rates."""
     bucket_ns: float = 0.0
-    """How long it takes until the largest of these buckets is full again."""
+    """The slowest of these buckets takes so long to fill."""
 
     @property
     def key(self) -> str:

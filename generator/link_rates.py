@@ -1,4 +1,4 @@
-"""What links that follow a trace could carry between two samples of their counters. Pure.
+"""The mean rate of each link that follows a trace between two samples of its counters. Pure.
 
 In: the table of links' counters, in whose rows `rate_bps` is the rate of that instant, and the plan's links. Out: the
 same table, in which the rate of a direction that a trace moves is the mean since the row before, or since T0. Where a
@@ -50,7 +50,7 @@ def _with_means(own: pl.DataFrame, trace: Trace) -> pl.DataFrame:
 
 
 def _carried(trace: Trace) -> Callable[[Times], Amounts]:
-    """How many bits a trace lets pass from its beginning until each of some times."""
+    """A function that gives the number of bits that a trace lets pass from its beginning until each of some times."""
     match trace:
         case TraceOpportunities(opportunities=opportunities, period_ns=period):
             at, counts = (np.array(column, dtype=np.int64) for column in zip(*opportunities, strict=True))
