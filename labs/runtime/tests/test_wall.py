@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import venv
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Any, cast
 import orjson
 import pytest
 
-from labs import host
+from labs import cache, host
 from labs.compile import compile
 from labs.own import Own
 from labs.plan import Plan
@@ -42,6 +43,8 @@ ORDINARY = 61001
 MEMORY = 1 << 26
 MIB = 1 << 20
 PROCESSES = 420
+NO_TERMINAL = b"[    0.000000] check_one_sigio failed, errno = 13\n"
+"""User-Mode Linux looks for a terminal of the machine as it starts, which Landlock refuses. It needs none."""
 
 
 @dataclass
@@ -301,6 +304,51 @@ def test_a_step_that_mounts_the_machine_s_files_gets_what_is_shown_and_nothing_e
         assert not list(here.rglob("written")) and not root_of(run).exists()
         assert all(path.is_file() or path.is_dir() for path in run.rglob("*") if not path.is_symlink())
         assert not [path for path in run.rglob("*") if path.is_symlink()]
+
+
+def without_namespaces(*words: str | Path) -> list[str]:
+    """The command on a machine where nobody can make a namespace: there Landlock is the only wall."""
+    refuse = 'for kind in user mnt; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done; exec "$@"'
+    return ["unshare", "--user", "--map-root-user", "sh", "-c", refuse, "sh", *map(str, words)]
+
+
+@pytest.mark.virtual
+def test_results_are_the_same_behind_each_wall_and_without_one() -> None:
+    """The programs are of a virtual environment and of a hidden directory of a home; a file beside them is hidden."""
+    walls = orjson.loads(subprocess.check_output(without_namespaces(BINARY, "walls")))
+    assert walls["landlock"] > 0 and walls["namespaces"] is not True
+    with tempfile.TemporaryDirectory(prefix="ewan-wall-", dir="/var/tmp") as directory:
+        here = Path(directory)
+        (here / "secret").write_text("secret")
+        (here / "folder").mkdir()
+        venv.create(here / "folder/venv", symlinks=True)
+        (packages,) = (here / "folder/venv/lib").glob("python3*/site-packages")
+        (packages / "installed.py").write_text(
+            f"try: print(open('{here}/secret').read())\nexcept OSError: print('hidden')\n"
+        )
+        tool = here / "home/.cargo/bin/tool"
+        tool.parent.mkdir(parents=True)
+        shutil.copy("/bin/echo", tool)
+        steps = [f"right1: {tool} of cargo", "right1: iperf3 -s -1", "left1 at 100ms: iperf3 -c right1 -t 1 -J"]
+        steps += ["left1: venv/bin/python -c 'import installed'"]
+        command = [sys.executable, str(Path(__file__).parents[3] / "ewan.py"), "batch", "dumbbell"]
+        command += ["--runtime", "virtual", *(word for step in steps for word in ("--do", step))]
+        home = {"HOME": str(here / "home"), "EWAN_CACHE": str(cache.root(os.environ) or "off")}
+        found: list[dict[str, bytes]] = []
+        for words, chosen in ((command, {}), (without_namespaces(*command), {}), (command, {"EWAN_WALL": "off"})):
+            ran = subprocess.run(
+                words, cwd=here / "folder", env=os.environ | home | chosen, capture_output=True, text=True, check=False
+            )
+            assert ran.returncode == 0, ran.stdout + ran.stderr
+            (run,) = (here / "folder/results").iterdir()
+            files = (path for path in run.rglob("*") if path.is_file() and path.name != "wall.json")
+            found.append({str(path.relative_to(run)): path.read_bytes() for path in files})
+            found[-1]["console.log"] = found[-1]["console.log"].replace(NO_TERMINAL, b"")
+            shutil.rmtree(run)
+        sees = "commands/4-left1.out"
+        assert [results.pop(sees) for results in found] == [b"hidden\n", b"hidden\n", b"secret\n"]
+        assert found[0]["commands/1-right1.out"] == b"of cargo\n" and len(found[0]) > 8
+        assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.virtual
