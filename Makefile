@@ -108,7 +108,7 @@ up: setup ## as lab, without the verification
 down: setup ## remove the lab (NAME=, or all of yours)
 	@$(EWAN) down $(or $(NAMED),--all)
 adopt: setup ## FILE=out/NAME.clab.yml, deployed by containerlab: ps, verify, set, watch, down know it
-	@$(EWAN) adopt '$(FILE)'
+	@$(EWAN) adopt $(if $(call given,FILE),'$(FILE)') $(OPTS)
 ps: setup ## labs, nodes, addresses, links
 	@$(EWAN) ps $(NAMED)
 exec: setup ## NODE= CMD="…"
