@@ -78,7 +78,7 @@ CALLS = (
     TargetCall("tag", f'{NEWEST} TAG="+kept"', needs=("run",)),
     TargetCall("archive", f'{NEWEST} LICENCE=CC-BY-4.0 AUTHOR="Doe, Jane"', needs=("run",)),
     TargetCall(
-        "rerun", 'ARCHIVE="$(ls results/*.tar.zst | head -n 1)" OPTS=--trust', needs=("archive",), longest_s=1200
+        "rerun", 'ARCHIVE="$(ls results/*/*.tar.zst | head -n 1)" OPTS=--trust', needs=("archive",), longest_s=1200
     ),
     TargetCall("collect", "OPTS=--help"),
     TargetCall("store", "OPTS=verify"),
