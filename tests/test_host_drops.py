@@ -76,3 +76,46 @@ def test_a_certificate_has_what_hosts_dropped_while_it_was_measured(
     (certificate,) = (orjson.loads(path.read_bytes()) for path in tmp_path.glob("results/*/certificate.json"))
     assert nodes <= certificate.get("dropped", {}).keys()
     assert ("dropped" in certificate) == bool(nodes) == ("while the lab was measured" in result.stdout)
+
+
+SENT_ON = """name: sent-on
+lab: {topology: {dumbbell: {pairs: 1}}, rtt: RTT, dither: 0, ip: 4, wan: {rate: 10Mbit/s, buffer: 1000pkt}}
+steps: [{name: call, from: left1, to: right1, for: 1s, udp: {interval: 4ms, size: 1000B}}]
+events: [EVENTS]
+metrics: [udp loss]
+"""
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize(
+    "rtt, events, lost",
+    [
+        ("12s", "", "0.0000"),
+        ("20ms", "{at: 900ms, link: core, delay: 800ms}", "0.0000"),
+        ("20ms", "{at: 300ms, link: core, down: true}, {at: 700ms, link: core, up: true}", "40.80"),
+    ],
+)
+def test_packets_on_their_way_are_no_losses_and_what_routers_drop_is_told(
+    ewan: Ewan, tmp_path: Path, rtt: str, events: str, lost: str
+) -> None:
+    """A link that goes down loses what is on it, here two packets, and a router has no use for what comes then."""
+    (tmp_path / "on.scenario.yaml").write_text(SENT_ON.replace("RTT", rtt).replace("EVENTS", events))
+    result = ewan("run", "on.scenario.yaml", "--runtime", "virtual", cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert re.search(rf"udp loss \(%\)\s+{lost}", result.stdout), result.stdout
+    told = re.findall(r"^(\S+) dropped (.*) packets at an interface that was down", result.stdout, re.M)
+    assert told == ([("r1", "100")] if "down" in events else [])
+
+
+@pytest.mark.virtual
+def test_what_ip_and_udp_refuse_is_told(ewan: Ewan, tmp_path: Path) -> None:
+    lab = tmp_path / "damaged.lab.yaml"
+    lab.write_text("topology: {dumbbell: {pairs: 1}}\nrtt: 2ms\nip: 4\nwan: {rate: 100Mbit/s, corrupt: 50%}\n")
+    pings = "ping -q -c 40 -i 0.01 "
+    steps = [f"left1: sh -c '{pings} -s 1400 right1; {pings} 10.99.0.9; true'", f"left1: python3 -c '{SENDS}' r1"]
+    words = [word for step in steps for word in ("--do", step)]
+    result = ewan("batch", str(lab), "--runtime", "virtual", *words, cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "r1 dropped 40 packets to where they had no route (InNoRoutes)" in result.stdout
+    assert "r1 dropped 50 datagrams for a port that no program had open (UdpNoPorts)" in result.stdout
+    assert re.search(r"right1 dropped \d+ ICMP messages that had been damaged on their way", result.stdout)

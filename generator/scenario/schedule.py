@@ -25,21 +25,25 @@ from generator.scenario.order import Turn
 from generator.scenario.pacing import Classes
 from generator.scenario.participants import Member, participants
 from generator.scenario.runs import ScenarioRun
+from generator.scenario.transit import longest_transit_ns
 from labs.compile.pacing import PacingError
 from labs.forwarding import Forwarding
 from labs.plan import Plan
 from labs.record import disturbances, host_drops, paths
 from labs.record.bounds import RELEASE_P99_NS
 from labs.record.demand import Demand
-from labs.runtime.program import Command, DisturbanceWatch, Program
+from labs.runtime.program import Command, DisturbanceWatch, Event, Program
 from labs.shell import argv
 from labs.spec.patterns import PatternError, members
 from labs.spec.source import Path
-from labs.units import Duration
+from labs.units import NS_PER_DAY, NS_PER_SECOND, Duration
 
 FORMAT = "ewan-schedule/2"
 WATCHED = DisturbanceWatch(disturbances.EVERY_NS, RELEASE_P99_NS)
 """In the live clock."""
+
+MOST_LIVE_TRANSIT_NS = 60 * NS_PER_SECOND
+"""For longer no live run waits for packets that may have been lost."""
 
 Clock = Literal["live", "virtual"]
 
@@ -140,6 +144,10 @@ class _Scheduler:
             raise self._run.places.error(("steps",), "nothing is sent: write a step with at least one member")
         expected_ns = estimate.expected_ns(self._forwarding, parts.loads)
         longest_ns = self._longest(expected_ns, begin_ns)
+        changes = events(self._run, self._plan, begin_ns, longest_ns)
+        transit_ns = self._let_arrive(changes)
+        if self._document.longest is None:
+            longest_ns += max(0, transit_ns - estimate.AFTER_STOP_NS // 2)
         for command in captures.commands(self._run, self._plan, self._nodes, begin_ns, longest_ns):
             self._tell(captures.STEP, command, None, captures.STEP)
         self._check_ends(turns, starts, begin_ns, longest_ns)
@@ -148,7 +156,7 @@ class _Scheduler:
             longest_ns=longest_ns,
             expected_ns=min(expected_ns, longest_ns),
             traffic=self._request(longest_ns) if parts.requests else None,
-            events=events(self._run, self._plan, begin_ns, longest_ns),
+            events=changes,
             watch_ns=self._document.watch.ns,
             disturbances=WATCHED if self._clock == "live" else None,
             drops=host_drops.NAMES,
@@ -206,6 +214,21 @@ class _Scheduler:
             "sample_ns": self._document.sample.ns,
             "series_ns": self._document.series.ns,
         }
+
+    def _let_arrive(self, changes: Sequence[Event]) -> int:
+        """Tells each flow of UDP how long its last packets may be on their way; returns the longest of these times."""
+        links = {link.name: link for link in self._plan.links}
+        mtu = max(interface.mtu for node in self._plan.nodes for interface in node.interfaces)
+        most_ns = MOST_LIVE_TRANSIT_NS if self._clock == "live" else NS_PER_DAY
+        longest_ns = 0
+        for flow in self._parts.described:
+            request = self._parts.requests[flow["request"]]
+            if request["work"]["kind"] == "udp":
+                hops = self._forwarding.path(flow["source"], flow["sink"]).hops
+                transit_ns = min(longest_transit_ns(links, hops, changes, mtu), most_ns)
+                request["work"]["transit_ns"] = transit_ns
+                longest_ns = max(longest_ns, transit_ns)
+        return longest_ns
 
     # When and who
 

@@ -274,7 +274,8 @@ COLUMNS: dict[str, Table] = {
         {
             "node": Column(_WORD, "the node"),
             "counter": Column(
-                _WORD, "its name, as nstat(8) has it; QdiscDropped and DeviceRxDropped are of all interfaces"
+                _WORD,
+                "its name, as nstat(8) has it; QdiscDropped, DeviceRxDropped and DeviceTxDropped are of all interfaces",
             ),
             "count": Column(_WHOLE, "by how much it grew: datagrams, packets, fragments, segments or connections"),
         },

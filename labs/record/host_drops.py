@@ -1,7 +1,7 @@
 """What the kernels of hosts and routers dropped beside the links: which counters tell, in which units and words.
 
 In: a run's table `drops` (labs/record/columns.py), or two looks at the counters of a lab's nodes. Out: counts, and
-lines for people. Both clocks, runs and verifications, count by this one list. Names are those of nstat(8), and two of
+lines for people. Both clocks, runs and verifications, count by this one list. Names are those of nstat(8), and three of
 our own (labs/system/src/counters.rs). What all CPUs of a machine drop together (/proc/net/softnet_stat) is not here: it
 belongs to no node, and the interfaces count it too.
 """
@@ -66,6 +66,28 @@ KINDS: dict[str, Kind] = {
         ("IpOutDiscards", "Ip6OutDiscards"), "packets", "(IpOutDiscards)", ("queue", "send buffer"), "did not send"
     ),
     "IP received": Kind(("IpInDiscards", "Ip6InDiscards"), "packets", "on receipt (IpInDiscards)"),
+    "IP header": Kind(
+        ("IpInHdrErrors", "Ip6InHdrErrors"),
+        "packets",
+        "for their IP header: damaged on their way, or their hop limit (TTL) was used up (IpInHdrErrors)",
+    ),
+    "IP address": Kind(
+        ("IpInAddrErrors", "Ip6InAddrErrors"), "packets", "with an address that they may not have here (IpInAddrErrors)"
+    ),
+    "no route": Kind(("IpExtInNoRoutes", "Ip6InNoRoutes"), "packets", "to where they had no route (InNoRoutes)"),
+    "no route out": Kind(
+        ("IpOutNoRoutes", "Ip6OutNoRoutes"),
+        "packets",
+        "for want of a route (OutNoRoutes): their program was told",
+        done="did not send",
+    ),
+    "too large": Kind(
+        ("IpFragFails", "Ip6InTooBigErrors"), "packets", "larger than the MTU of the next link (IpFragFails)"
+    ),
+    "ICMP checksum": Kind(
+        ("IcmpInCsumErrors", "Icmp6InCsumErrors"), "ICMP messages", "that had been damaged on their way"
+    ),
+    "no port": Kind(("UdpNoPorts", "Udp6NoPorts"), "datagrams", "for a port that no program had open (UdpNoPorts)"),
     "reassembly time": Kind(
         ("IpReasmTimeout", "Ip6ReasmTimeout"), "datagrams", "of which a fragment did not come in time (ipfrag_time)"
     ),
@@ -88,6 +110,7 @@ KINDS: dict[str, Kind] = {
     "interface": Kind(
         ("DeviceRxDropped",), "packets", "as they came to an interface (its backlog, or of no known protocol)"
     ),
+    "interface out": Kind(("DeviceTxDropped",), "packets", "at an interface that was down or could not send them"),
 }
 
 NAMES: tuple[str, ...] = tuple(counter for kind in KINDS.values() for counter in kind.counters)

@@ -42,11 +42,15 @@ const LOOK_NS: u64 = 5_000_000;
 const LONGEST_LOOK_NS: u64 = 8 * LOOK_NS;
 /// A machine that is later than that at the flow's stop was too slow for it: what is still due stays unsent.
 const LATE_NS: u64 = 100_000_000;
-/// No packet for so long after the last one, or for twice the longest delay, if that is longer: no more will come.
+/// No packet for so long after the last one, for twice the longest delay or for the longest transit, whichever is longest:
+/// no more will come.
 const QUIET_NS: i64 = 200_000_000;
 /// The same where none ever came.
 const SILENCE_NS: i64 = 2_000_000_000;
+/// For longer after the last packet left, or for longer than the longest transit, nobody waits.
 const LONGEST_LINGER_NS: i64 = 10_000_000_000;
+/// Who has waited for a while looks again after this part of it.
+const LOOKS: i64 = 16;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,6 +65,9 @@ pub struct Udp {
     pub on_ns: Option<Law>,
     #[serde(default)]
     pub off_ns: Option<Law>,
+    /// The longest time that a packet may be on its way, as far as is known; 0: it is not known.
+    #[serde(default)]
+    pub transit_ns: u64,
 }
 
 impl Udp {
@@ -305,7 +312,7 @@ impl UdpFlow {
         let mut now = over;
         loop {
             // In a statement of its own: what a loop asks for lasts through the loop, and others ask for the lock too.
-            let next = self.lock().look_again(over, now);
+            let next = self.lock().look_again(over, now, self.work.transit_ns as i64);
             let Some(next) = next else { break };
             if !self.gate.sleep_until(world, next) {
                 return;
@@ -362,13 +369,15 @@ impl State {
 
     /// When to look next for packets on their way, at `now_ns`, where the last one went at `over_ns`; none: all came, or
     /// no more will.
-    fn look_again(&mut self, over_ns: i64, now_ns: i64) -> Option<u64> {
+    fn look_again(&mut self, over_ns: i64, now_ns: i64, transit_ns: i64) -> Option<u64> {
         self.listen();
         let last = self.heard.last_ns.map_or(over_ns, |ns| ns - self.real_begin_ns).max(over_ns);
-        let quiet = self.heard.delays.largest().map_or(SILENCE_NS, |delay| QUIET_NS.max(2 * delay));
+        let usual = self.heard.delays.largest().map_or(SILENCE_NS, |delay| QUIET_NS.max(2 * delay));
         let done = self.ended_ns.is_some() || self.socket.is_none() || self.heard.packets >= self.sent_packets;
-        let more = !done && now_ns < (last + quiet).min(over_ns + LONGEST_LINGER_NS);
-        more.then(|| now_ns.max(0) as u64 + LOOK_NS)
+        let longest = over_ns + LONGEST_LINGER_NS.max(transit_ns + LOOK_NS as i64);
+        let more = !done && now_ns < (last + usual.max(transit_ns)).min(longest);
+        let next = now_ns + (LOOK_NS as i64).max((now_ns - last) / LOOKS);
+        more.then_some(next.max(0) as u64)
     }
 
     fn record(&self, common: &Common) -> Record {

@@ -1,6 +1,7 @@
 //! The kernel's own counters of a network namespace, by the names that nstat(8) gives them: `UdpRcvbufErrors`,
-//! `TcpExtListenDrops`, `Ip6InDiscards`. A counter that this kernel lacks is not among them. Two are ours: `DeviceRxDropped`, of all
-//! interfaces but lo, which has what found no room in the backlog of a CPU too, and `QdiscDropped`, of all queueing disciplines.
+//! `TcpExtListenDrops`, `Ip6InDiscards`. A counter that this kernel lacks is not among them. Three are ours: `DeviceRxDropped` and
+//! `DeviceTxDropped`, of all interfaces but lo (the first has what found no room in the backlog of a CPU too), and
+//! `QdiscDropped`, of all queueing disciplines.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -8,7 +9,8 @@ use std::io::{self, Read};
 
 use crate::netlink::{self, attributes, u32_at};
 
-const DEVICES: &str = "DeviceRxDropped";
+/// What is counted of devices, and its place among the numbers after an interface's name in /proc/net/dev.
+const DEVICES: [(&str, usize); 2] = [("DeviceRxDropped", 3), ("DeviceTxDropped", 11)];
 const QDISCS: &str = "QdiscDropped";
 /// Of one file: more than the longest is, so that it is read at once. In the virtual clock each call has its price.
 const ROOM: usize = 32 << 10;
@@ -45,7 +47,7 @@ impl Reading<'_> {
         let of = |kinds: [&'static str; 2]| move |name: &str| kinds.iter().any(|kind| name.starts_with(kind));
         let extended = of(["TcpExt", "IpExt"]);
         let six = |name: &str| ["Ip6", "Icmp6", "Udp6", "UdpLite6"].iter().any(|kind| name.starts_with(kind));
-        let own = of([DEVICES, QDISCS]);
+        let own = of(["Device", QDISCS]);
         if self.wants(|name| !extended(name) && !six(name) && !own(name)) {
             self.load("snmp")?;
             self.tables();
@@ -58,9 +60,12 @@ impl Reading<'_> {
         if self.wants(six) && self.load("snmp6").is_ok() {
             self.lines();
         }
-        if self.wants(|name| name == DEVICES) {
+        if self.wants(|name| DEVICES.iter().any(|(device, _)| name == *device)) {
             self.load("dev")?;
-            self.found.insert(DEVICES.into(), received_dropped(&String::from_utf8_lossy(&self.text)));
+            let text = String::from_utf8_lossy(&self.text);
+            let wanted = DEVICES.iter().filter(|(name, _)| self.wants(|each| each == *name));
+            let counts: Vec<_> = wanted.map(|&(name, place)| (name.to_owned(), of_devices(&text, place))).collect();
+            self.found.extend(counts);
         }
         if self.wants(|name| name == QDISCS) {
             if let Ok(dropped) = qdiscs_dropped() {
@@ -112,10 +117,10 @@ impl Reading<'_> {
     }
 }
 
-/// The fourth number after each interface's name.
-fn received_dropped(text: &str) -> u64 {
+/// The sum of the numbers at this place of all interfaces but lo.
+fn of_devices(text: &str, place: usize) -> u64 {
     let interfaces = text.lines().filter_map(|line| line.split_once(':')).filter(|(name, _)| name.trim() != "lo");
-    interfaces.filter_map(|(_, counts)| counts.split_whitespace().nth(3)?.parse::<u64>().ok()).sum()
+    interfaces.filter_map(|(_, counts)| counts.split_whitespace().nth(place)?.parse::<u64>().ok()).sum()
 }
 
 /// At the roots: what a queueing discipline within another one dropped is counted there too. Formats: linux/rtnetlink.h,
@@ -163,14 +168,14 @@ mod tests {
 
     #[test]
     fn what_interfaces_dropped_is_counted_without_lo() {
-        let text =
-            "Inter-| Receive\n face |bytes packets errs drop fifo\n  lo: 1 2 0 9 0\neth0: 5 6 0 4 0\n eth1:7 8 0 1 0\n";
-        assert_eq!(received_dropped(text), 5);
+        let text = "Inter-|   Receive                 |  Transmit\n face |bytes packets errs drop fifo frame compressed multicast|\
+                    bytes packets errs drop\n  lo: 1 2 0 9 0 0 0 0 1 2 0 9\neth0: 5 6 0 4 0 0 0 0 5 6 0 20\n eth1:7 8 0 1 0 0 0 0 1 1 0 1\n";
+        assert_eq!(DEVICES.map(|(_, place)| of_devices(text, place)), [5, 21]);
     }
 
     #[test]
     fn this_kernel_has_those_of_udp() {
-        let names = ["UdpRcvbufErrors", "TcpExtListenDrops", "DeviceRxDropped", "QdiscDropped"];
+        let names = ["UdpRcvbufErrors", "TcpExtListenDrops", "DeviceRxDropped", "DeviceTxDropped", "QdiscDropped"];
         let found = read(&names).expect("/proc/net");
         assert!(names.iter().all(|name| found.contains_key(*name)) && found.len() == names.len(), "{found:?}");
         assert!(read_all().expect("/proc/net").contains_key("IpInReceives"));

@@ -1,0 +1,124 @@
+"""The longest time that a packet may be on its way: for how long a receiver of UDP listens after the last one left.
+
+In: links of a plan, a path over them, the events that change links during a run. Out: nanoseconds. A full queue drains
+at the rate that the plan and the events give, then comes the longest delay. Delays without an end (normal, Pareto) are
+bounded where less than one packet in ten thousand takes longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import assert_never
+
+from labs.plan import Hop, Link
+from labs.runtime.program import Event
+from labs.stages import Direction
+from labs.stages.delay import ConstantDelay, Delay, DelayTable, GaussMarkovDelay, NormalDelay, ParetoDelay, UniformDelay
+from labs.stages.queue import Queue, queue_limits
+from labs.stages.trace import NoTrace, TraceRows
+from labs.units import BITS_PER_BYTE, NS_PER_SECOND, time_for
+
+_NORMAL_DEVIATIONS, _PARETO_DEVIATIONS = 4, 24
+_FRAMING_BYTES = 64
+"""More than any link adds to an IP packet."""
+
+
+def longest_transit_ns(links: Mapping[str, Link], hops: Iterable[Hop], events: Sequence[Event], mtu: int) -> int:
+    """Of a path from end to end, in ns; hops over plain links, which hold little, count nothing. `mtu`: bytes."""
+    return sum(_of_hop(links[hop.link], hop, events, mtu) for hop in hops if hop.link in links)
+
+
+def _of_hop(link: Link, hop: Hop, events: Sequence[Event], mtu: int) -> int:
+    states = [(0, link.forward if hop.direction == "forward" else link.backward)]
+    for event in events:
+        if (event.link, event.direction) == (hop.link, hop.direction) and event.down is None:
+            states.append((event.at_ns, event.change.applied(states[-1][1])))
+    directions = [direction for _, direction in states]
+    waiting_bytes = max(_queue_bytes(direction.queue, mtu) for direction in directions)
+    drain_ns = longest_drain_ns([(at_ns, direction.rate_bps) for at_ns, direction in states], waiting_bytes)
+    shared = 2 if any(direction.half_duplex for direction in directions) else 1
+    gaps_ns = max(_gaps_ns(direction, waiting_bytes // mtu) for direction in directions)
+    return shared * (drain_ns + gaps_ns) + max(map(_beyond_queue_ns, directions))
+
+
+def _queue_bytes(queue: Queue, mtu: int) -> int:
+    """What waits at most, and the packet in service."""
+    limits = [
+        min(
+            each.limit_bytes if each.limit_bytes is not None else (each.limit_packets or 0) * (mtu + _FRAMING_BYTES),
+            each.limit_packets * (mtu + _FRAMING_BYTES) if each.limit_packets is not None else 1 << 62,
+        )
+        for each in queue_limits(queue)
+    ]
+    return sum(limits) + mtu + _FRAMING_BYTES
+
+
+def longest_drain_ns(rates: Sequence[tuple[int, int]], waiting_bytes: int) -> int:
+    """How long so many bytes take at most to leave, whenever they begin. `rates`: (from when on, in ns; bit/s).
+
+    As a function of the time at which the bytes begin to leave, this time is longest where it begins or ends with a
+    change of the rate: between those it only grows or only falls.
+    """
+    backwards = [(-end_ns, bps) for (_, bps), (end_ns, _) in pairwise(rates)][::-1]
+    longest = 0
+    for index, (at_ns, _) in enumerate(rates):
+        longest = max(longest, _drained_ns(rates[index:], at_ns, waiting_bytes))
+        if index:
+            longest = max(longest, _drained_ns(backwards[len(backwards) - index :], -at_ns, waiting_bytes))
+    return longest
+
+
+def _drained_ns(rates: Sequence[tuple[int, int]], from_ns: int, waiting_bytes: int) -> int:
+    """How long so many bytes take from `from_ns` on, where the first rate begins; the last rate goes on for ever."""
+    left = waiting_bytes
+    for (at_ns, bps), (next_ns, _) in pairwise(rates):
+        carried = bps * (next_ns - at_ns) // (BITS_PER_BYTE * NS_PER_SECOND)
+        if carried >= left:
+            return at_ns - from_ns + time_for(left, bps)
+        left -= carried
+    at_ns, bps = rates[-1]
+    return at_ns - from_ns + time_for(left, bps)
+
+
+def _gaps_ns(direction: Direction, packets: int) -> int:
+    """What aggregation adds to the time that so many packets take, one of them alone."""
+    aggregate = direction.aggregate
+    return aggregate.gap_ns * (packets // aggregate.packets + 2) + aggregate.time_ns if aggregate.packets else 0
+
+
+def _beyond_queue_ns(direction: Direction) -> int:
+    harq = direction.harq.round_ns * direction.harq.rounds
+    return max(_longest_delay_ns(direction.delay), _of_trace_ns(direction)) + (
+        harq + direction.slot_ns + direction.displace_within_ns
+    )
+
+
+def _of_trace_ns(direction: Direction) -> int:
+    """The longest delay that a trace says, and the time in which it comes round to the rate that is its mean."""
+    match direction.trace:
+        case NoTrace():
+            return 0
+        case TraceRows(rows=rows, period_ns=period_ns):
+            return max(row[2] or 0 for row in rows) + (period_ns or int(rows[-1][0] or 0))
+        case opportunities:
+            return opportunities.period_ns
+
+
+def _longest_delay_ns(delay: Delay) -> int:
+    match delay:
+        case ConstantDelay(delay_ns):
+            return delay_ns
+        case UniformDelay(delay_ns, jitter_ns):
+            return delay_ns + jitter_ns
+        case (
+            NormalDelay(delay_ns=delay_ns, jitter_ns=jitter_ns)
+            | GaussMarkovDelay(delay_ns=delay_ns, jitter_ns=jitter_ns)
+        ):
+            return delay_ns + _NORMAL_DEVIATIONS * jitter_ns
+        case ParetoDelay(delay_ns, jitter_ns):
+            return delay_ns + _PARETO_DEVIATIONS * jitter_ns
+        case DelayTable(delays_ns):
+            return max(delays_ns)
+        case _:
+            assert_never(delay)
