@@ -154,8 +154,15 @@ def _aggregate_goodput(run: RunData) -> float | None:
 
 @computes("deficiency")
 def _deficiency(run: RunData) -> float | None:
-    carried = flows.aggregate_goodput(run.load)
-    return None if carried is None or not run.bottleneck_bps else 1 - carried / run.bottleneck_bps
+    if run.bottleneck is None:
+        return None
+    over = run.crossing(run.bottleneck)
+    own = run.load.filter(pl.Series([key in over for key in run.load[FLOW].iter_rows()], dtype=pl.Boolean))
+    # Ranks send in all directions; how much of it goes over the bottleneck nobody counts.
+    if (own["kind"] == "messages").any():
+        return None
+    carried, rate_bps = flows.aggregate_goodput(own), run.mean_bps(run.bottleneck, flows.active(own))
+    return None if carried is None or not rate_bps else 1 - carried / rate_bps
 
 
 @computes("steady goodput")

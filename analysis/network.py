@@ -52,7 +52,7 @@ class LinkUse(NamedTuple):
 
     link: str
     direction: str
-    rate_bps: int
+    rate_bps: int  # the mean
     utilisation: float
     queueing_ns: float | None  # None: no packet left its queue
     queue_loss: float | None  # None: no packet came
@@ -72,6 +72,7 @@ class LinkUse(NamedTuple):
 class Watched:
     """The samples of one direction of a link, in order, as arrays of one length. Each ends an interval of `lengths_ns`.
 
+    `rates_bps`: what it was configured to carry, of each interval the mean where a trace or an event moved it.
     `grown`: by how much a counter grew in each interval, by its name; it began at T0 with zero. `told`: the counters of
     which every sample has a value; where one has none it counts as 0.
     """
@@ -138,15 +139,15 @@ def link_use(links: Mapping[Link, Watched], times: Sequence[tuple[int, int]]) ->
 
 
 def _use(at: Link, samples: Watched, times: Sequence[tuple[int, int]]) -> LinkUse | None:
-    inside, lengths = samples.inside(times), samples.lengths_ns
-    if not inside.any():
+    rate_bps = mean_rate_bps(samples, times)
+    if rate_bps is None:
         return None
+    inside = samples.inside(times)
 
     def grown(name: str) -> int:
         return int(samples.grown[name][inside].sum())
 
-    # Of an interval the rate is known at its end.
-    capacity = float((samples.rates_bps[inside] * lengths[inside].astype(np.float64)).sum()) / BYTE_NS
+    capacity = rate_bps * int(samples.lengths_ns[inside].sum()) / BYTE_NS
     served, dropped, lost = grown("served_packets"), grown("dropped_packets"), grown("lost_packets")
     # A link that does not count waiting is known by its queue at each sample: packets × time, by the trapezoid rule.
     waited = float(grown("waited_ns")) if "waited_ns" in samples.told else _sampled_waiting(samples, inside)
@@ -154,7 +155,7 @@ def _use(at: Link, samples: Watched, times: Sequence[tuple[int, int]]) -> LinkUs
     return LinkUse(
         link=at[0],
         direction=at[1],
-        rate_bps=int(samples.rates_bps[-1]),
+        rate_bps=round(rate_bps),
         utilisation=size / capacity if capacity else 0.0,
         queueing_ns=waited / served if served else None,
         queue_loss=dropped / (served + dropped) if served + dropped else None,

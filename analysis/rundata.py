@@ -224,11 +224,13 @@ class RunData:
     @property
     def bottleneck_bps(self) -> float | None:
         """The rate of that, mean over the time in which these flows were active."""
-        if self.plain_bottleneck is not None:
-            return self.rates_bps[self.plain_bottleneck]
-        if self.slowest is None:
-            return None
-        return network.mean_rate_bps(self.watched[self.slowest.link, self.slowest.direction], self.active)
+        return None if self.bottleneck is None else self.mean_bps(self.bottleneck, self.active)
+
+    def mean_bps(self, link: Link, times: Sequence[tuple[int, int]]) -> float | None:
+        """The rate of a direction of a link, mean over some times; of a plain one as it is. None: it is not known."""
+        if link in self.watched:
+            return network.mean_rate_bps(self.watched[link], times)
+        return self.rates_bps.get(link)
 
     @cached_property
     def slowest_bps(self) -> dict[Ends, tuple[Link, int]] | None:

@@ -1,19 +1,22 @@
-"""The mean rate of each link that follows a trace between two samples of its counters. Pure.
+"""The mean rate between two samples of its counters of each link whose rate a trace or an event moves. Pure.
 
-In: the table of links' counters, in whose rows `rate_bps` is the rate of that instant, and the plan's links. Out: the
-same table, in which the rate of a direction that a trace moves is the mean since the row before, or since T0. Where a
-trace's rows are shorter than the time between two samples, the rate at each sample says nothing of the time between.
+In: the table of links' counters, in whose rows `rate_bps` is the rate of that instant, the plan's links, and the
+events of events.json. Out: the same table, in which the rate of a direction that a trace or an event moves is the mean
+since the row before, or since T0: where a rate moves between two samples, that at a sample says nothing of the time
+between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from labs.plan import Link
+from labs.stages.direction import Direction
 from labs.stages.trace import Trace, TraceOpportunities, TraceRows, said
 from labs.traces import OPPORTUNITY_BYTES
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND
@@ -22,31 +25,69 @@ Times = NDArray[np.int64]
 Amounts = NDArray[np.float64]
 
 
-def with_mean_rates(table: pl.DataFrame, links: Sequence[Link]) -> pl.DataFrame:
-    """`table`: of "links" (labs/record/columns.py), its times counted from T0, at which all traces begin."""
-    traced = {
-        (link.name, name): direction.trace
+def with_mean_rates(
+    table: pl.DataFrame, links: Sequence[Link], events: Iterable[Mapping[str, Any]] = ()
+) -> pl.DataFrame:
+    """`table`: of "links" (labs/record/columns.py), its times counted from T0, at which all traces begin. `events`: as
+    events.json has them, in the order in which they were made."""
+    if table.is_empty():
+        return table
+    made: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for event in events:
+        if event["applied_ns"] is not None:
+            made.setdefault((event["link"], event["direction"]), []).append(event)
+    moved = {
+        (link.name, name): parts
         for link in links
         for name, direction in (("forward", link.forward), ("backward", link.backward))
-        if "rate" in said(direction.trace)
+        if (parts := _parts(direction, made.get((link.name, name), [])))
     }
-    if not traced or table.is_empty():
+    if not moved:
         return table
-    parts = [
-        _with_means(own, traced[link, way]) if (link, way) in traced else own
+    frames = [
+        _with_means(own, moved[link, way]) if (link, way) in moved else own
         for (link, way), own in table.sort("time_ns", maintain_order=True).group_by("link", "direction")
     ]
-    return pl.concat(parts)
+    return pl.concat(frames)
 
 
-def _with_means(own: pl.DataFrame, trace: Trace) -> pl.DataFrame:
-    times = own["time_ns"].to_numpy()
-    bits = _carried(trace)(times)
-    lengths, grown = np.diff(times, prepend=0), np.diff(bits, prepend=0.0)
-    # A mean over a small part of the usual time, as at T0 and at the end, says nothing.
-    whole = 2 * lengths >= np.median(lengths)
-    means = np.where(whole & (lengths > 0), grown * NS_PER_SECOND / np.maximum(lengths, 1), own["rate_bps"].to_numpy())
+class _Part(NamedTuple):
+    """What says the rate of a direction from `begin_ns` on; `carried`: the bits that it lets pass in so many ns."""
+
+    begin_ns: int
+    carried: Callable[[Times], Amounts]
+    traced: bool
+
+
+def _parts(direction: Direction, events: Iterable[Mapping[str, Any]]) -> list[_Part]:
+    """One after the other; none where the rate stays as it is."""
+    trace = _carried(direction.trace) if "rate" in said(direction.trace) else None
+    found = [_Part(0, _constant(direction.rate_bps) if trace is None else trace, trace is not None)]
+    for event in events:
+        change = event["change"]
+        if change.get("restart_trace") and trace is not None:
+            found.append(_Part(event["applied_ns"], trace, True))
+        elif change.get("rate_bps") is not None:
+            found.append(_Part(event["applied_ns"], _constant(change["rate_bps"]), False))
+    return found if len(found) > 1 or trace is not None else []
+
+
+def _with_means(own: pl.DataFrame, parts: Sequence[_Part]) -> pl.DataFrame:
+    times, rates_bps = (own[name].to_numpy() for name in ("time_ns", "rate_bps"))
+    lengths, bits = np.diff(times, prepend=0), np.zeros(len(times))
+    for number, part in enumerate(parts):
+        end_ns = parts[number + 1].begin_ns if number + 1 < len(parts) else max(times[-1], part.begin_ns)
+        bits += part.carried(np.clip(times, part.begin_ns, end_ns) - part.begin_ns)
+    known = lengths > 0
+    if any(part.traced for part in parts):
+        # A trace's mean over a small part of the usual time, as at T0 and at the end, says nothing.
+        known &= 2 * lengths >= np.median(lengths)
+    means = np.where(known, np.diff(bits, prepend=0.0) * NS_PER_SECOND / np.maximum(lengths, 1), rates_bps)
     return own.with_columns(rate_bps=pl.Series(np.rint(means).astype(np.int64)))
+
+
+def _constant(rate_bps: int) -> Callable[[Times], Amounts]:
+    return lambda times: np.asarray(times * (rate_bps / NS_PER_SECOND), dtype=np.float64)
 
 
 def _carried(trace: Trace) -> Callable[[Times], Amounts]:

@@ -1,12 +1,12 @@
 """From what a run left to its tables: traffic results, the external generators' outputs and link counters → Parquet.
 
-In: a run's directory (traffic/traffic.json and CSVs, commands/, links.csv and others) and its schedule, which says
-which flow of the scenario each record belongs to. Out: DIR/{flows,series,goodput,exchanges,links,classes}.parquet, of a
-live run {releases,spinners,machine}.parquet, where a link is a device outside device.parquet, where nodes dropped
-something drops.parquet, and what readers
-find in the outputs of commands, with the columns of labs/record/tables.py; DIR/own/ with tables of the commands' own
-files. What a run that was cut short has left is kept: flows without a record say so in their row,
-and a last line that was not written whole is left out.
+In: a run's directory (traffic/traffic.json and CSVs, commands/, links.csv, events.json and others) and its schedule,
+which says which flow of the scenario each record belongs to. Out:
+DIR/{flows,series,goodput,exchanges,links,classes}.parquet, of a live run {releases,spinners,machine}.parquet, where a
+link is a device outside device.parquet, where nodes dropped something drops.parquet, and what readers find in the
+outputs of commands, with the columns of labs/record/tables.py; DIR/own/ with tables of the commands' own files. What a
+run that was cut short has left is kept: flows without a record say so in their row, and a last line that was not
+written whole is left out.
 """
 
 from __future__ import annotations
@@ -77,6 +77,21 @@ class _Traffic(TypedDict):
     flows: list[_OfFlow]
 
 
+class _Event(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="allow", strict=True)  # type: ignore[misc]
+
+    link: str
+    direction: str
+    applied_ns: int | None
+    change: dict[str, Any]
+
+
+class _Events(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="allow", strict=True)  # type: ignore[misc]
+
+    events: list[_Event]
+
+
 def collect(
     directory: Path, schedule: Mapping[str, Any], request: Mapping[str, Any] | None, links: Sequence[Link] = ()
 ) -> str | None:
@@ -103,7 +118,7 @@ def _collect(
             frame = csv(path, tables.TABLES[table])
             result[table] = renumbered(frame, numbers) if "flow" in frame.columns else frame
     if "links" in result:
-        result["links"] = with_mean_rates(result["links"], links)
+        result["links"] = with_mean_rates(result["links"], links, _events(directory / "events.json"))
     records = traffic_records(directory / "traffic/traffic.json")
     result["flows"] = frame_of(flow_rows(schedule["flows"], records, request), "flows")
     if external.programs(dict(schedule)):
@@ -139,6 +154,14 @@ def lost_seconds(directory: Path) -> list[int]:
 def _latest(directory: Path, table: str) -> pl.DataFrame:
     source = directory / f"{table}.csv"
     return csv(source, tables.TABLES[table]) if source.exists() else tables.read(directory, table)
+
+
+def _events(path: Path) -> list[_Event]:
+    """The events of a run as they were made; none where it had none, or did not come to that."""
+    try:
+        return documents.read(_Events, path)["events"]
+    except FileNotFoundError:
+        return []
 
 
 def traffic_records(path: Path) -> list[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -137,6 +137,37 @@ def test_deficiency_is_what_the_aggregate_lacks_of_the_bottlenecks_rate() -> Non
     links = watched("core", 10_000_000, 20_000_000, 10_000_000, size=1_250_000)
     found = metrics.of_run(RunData(run(load, links=links).table, over("core", 10_000_000)))
     assert found["deficiency"] == pytest.approx(1 - 12 / 15)
+
+
+def test_deficiency_is_of_the_flows_that_cross_the_bottleneck() -> None:
+    # Two directions of a link of 10 Mbit/s, 8 and 9 Mbit/s of payload: the second one is the bottleneck.
+    ends: tuple[tuple[str, str, Literal["forward", "backward"], int], ...]
+    ends = (("a", "b", "forward", 1_000_000), ("b", "a", "backward", 1_125_000))
+    load = [
+        done(0, 1, part=part, source=source, sink=sink, received_bytes=size)
+        for part, (source, sink, _, size) in enumerate(ends)
+    ]
+    links = [
+        {**row, "direction": way} for _, _, way, size in ends for row in watched("core", 10_000_000, size=size + 50_000)
+    ]
+    paths = [
+        CrossedPath(source, sink, "load", (CrossedLink("core", way, 10_000_000),)) for source, sink, way, _ in ends
+    ]
+    assert metrics.of_run(RunData(run(load, links=links).table, paths))["deficiency"] == pytest.approx(0.1)
+    # One flow over two links, and one that takes the link that is less busy alone, and longer.
+    load = [done(0, 1, source="a", sink="b"), done(1, 2, source="c", sink="d", received_bytes=1_000_000)]
+    links = [*watched("one", 10_000_000, 20_000_000, size=1_200_000), *watched("two", 100_000_000, 100_000_000)]
+    hops = {name: CrossedLink(name, "forward", None) for name in ("one", "two")}
+    paths = [CrossedPath("a", "b", "load", tuple(hops.values())), CrossedPath("c", "d", "load", (hops["two"],))]
+    found = metrics.of_run(RunData(run(load, links=links).table, paths))
+    assert found["deficiency"] == pytest.approx(0.2), "of the first second"
+
+
+def test_ranks_have_no_deficiency() -> None:
+    load = [done(0, 1, kind="messages", part=part, source=source, sink=None) for part, source in enumerate("ab")]
+    path = CrossedPath(None, None, "load", (CrossedLink("core", "forward", 10_000_000),))
+    found = metrics.of_run(RunData(run(load, links=watched("core", 10_000_000, size=10)).table, [path]))
+    assert "utilisation" in found and "deficiency" not in found
 
 
 def test_deficiency_knows_the_rate_of_a_bottleneck_that_counts_nothing() -> None:

@@ -42,6 +42,10 @@ def test_a_rate_that_changes_is_taken_as_it_was() -> None:
     assert used(link(1, 1_000_000), link(2, 1_250_000, rate_bps=2_000_000)).utilisation == pytest.approx(1)
 
 
+def test_the_rate_of_a_link_is_its_mean_while_load_is_active() -> None:
+    assert used(link(1, 0), link(4, 0, rate_bps=2_000_000), end=4).rate_bps == 3_500_000
+
+
 def test_queueing_delay_is_the_mean_wait_of_packets() -> None:
     # In the first second 500 packets waited 20 ms each, in the next one 100 packets 80 ms each.
     samples = [link(1, 500_000, waited_ns=500 * 20 * MS), link(2, 600_000, waited_ns=(500 * 20 + 100 * 80) * MS)]

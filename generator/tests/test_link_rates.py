@@ -1,4 +1,4 @@
-"""The rate of a traced link between two samples is what its trace lets pass."""
+"""The rate of a link between two samples is what its trace, or the events of the run, let pass."""
 
 from __future__ import annotations
 
@@ -65,3 +65,39 @@ def test_a_row_after_a_small_part_of_the_usual_time_keeps_the_rate_of_its_instan
     found = with_mean_rates(pl.concat([table_, last]), plan(trace=trace).links)
     rates_ = found.filter(pl.col("direction") == "forward")["rate_bps"].to_list()
     assert rates_ == [8_000_000, 44_000_000, 80_000_000, 7]
+
+
+def event(at_ms: int, link: str = "core", way: str = "backward", **change: Any) -> dict[str, Any]:
+    return {"link": link, "direction": way, "applied_ns": at_ms * NS_PER_MS, "change": change}
+
+
+def changed(*events: dict[str, Any], trace: Any = None, times_ms: tuple[int, ...] = (0, 5, 10)) -> list[int]:
+    links = plan(**({} if trace is None else {"trace": trace})).links
+    found = with_mean_rates(table(*times_ms), links, events)
+    return found.filter(pl.col("direction") == "backward")["rate_bps"].to_list()
+
+
+def test_an_event_changes_the_rate_at_its_instant_and_not_at_the_row_before() -> None:
+    rate = plan().links[0].backward.rate_bps
+    assert changed(event(4, rate_bps=5_000_000))[1:] == [(4 * rate + 5_000_000) // 5, 5_000_000]
+    twice = changed(event(1, rate_bps=5_000_000), event(6, rate_bps=10_000_000))
+    assert twice[1:] == [(rate + 4 * 5_000_000) // 5, 9_000_000]
+
+
+def test_events_that_leave_this_rate_as_it_is_change_nothing() -> None:
+    unmade = event(4, rate_bps=5) | {"applied_ns": None}
+    others = [event(4, ecn_bleach=True), event(4, way="forward", rate_bps=5), event(4, link="other", rate_bps=5)]
+    down = {"link": "core", "direction": "", "applied_ns": 4 * NS_PER_MS, "change": {}, "down": True}
+    assert changed(unmade, *others, down) == [1, 1, 1]
+
+
+def test_an_event_shortly_before_the_last_row_counts_for_its_time() -> None:
+    rate = plan().links[0].backward.rate_bps
+    assert changed(event(21, rate_bps=0), times_ms=(0, 10, 20, 22))[-1] == rate // 2
+
+
+def test_a_trace_that_an_event_begins_anew() -> None:
+    assert (
+        changed(event(5, restart_trace=True), trace=TraceRows(period_ns=0, rows=ROWS))[1:]
+        == [(3 * 8_000_000 + 2 * 80_000_000) // 5] * 2
+    )

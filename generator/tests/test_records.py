@@ -7,6 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from calibration.tests.plans import plan
 from generator import records
 from labs.record import disturbances, tables
 
@@ -58,6 +59,21 @@ def test_a_rank_is_a_source(tmp_path: Path) -> None:
     (tmp_path / "traffic/traffic.json").write_bytes(orjson.dumps({"flows": each}))
     records.collect(tmp_path, {"flows": [flow]}, {"flows": [{"work": {"kind": "messages"}}]})
     assert tables.read(tmp_path, "flows")["source"].to_list() == ["left1", "left2"]
+
+
+def test_the_rate_of_a_link_that_events_change_is_its_mean(tmp_path: Path) -> None:
+    links = plan().links
+    zeros = ",".join(["0"] * (len(tables.TABLES["links"]) - 4))
+    rows = "".join(f"core,forward,{time},5,{zeros}\n" for time in (0, 1000))
+    (tmp_path / "links.csv").write_text(f"{','.join(tables.TABLES['links'])}\n{rows}")
+    made = {"link": "core", "direction": "forward", "at_ns": 900, "applied_ns": 900, "change": {"rate_bps": 5}}
+    (tmp_path / "events.json").write_bytes(orjson.dumps({"events": [made]}))
+    records.collect(tmp_path, {"flows": []}, None, links)
+    mean = (links[0].forward.rate_bps * 900 + 5 * 100) / 1000
+    assert tables.read(tmp_path, "links")["rate_bps"].to_list() == [5, round(mean)]
+    (tmp_path / "events.json").write_bytes(orjson.dumps({"events": [{"link": 1}]}))
+    with pytest.raises(ValueError, match="events"):
+        records.collect(tmp_path, {"flows": []}, None, links)
 
 
 def test_columns_that_are_not_the_tables_are_refused(tmp_path: Path) -> None:

@@ -287,7 +287,8 @@ COLUMNS: dict[str, Table] = {
             "direction": Column(_WORD, "forward or backward"),
             "time_ns": Column(_WHOLE, "when they were read"),
             "rate_bps": Column(
-                _WHOLE, "the configured rate; of a link whose rate a trace says, its mean since the row before"
+                _WHOLE,
+                "the configured rate; of a link whose rate a trace or an event moves, its mean since the row before",
             ),
             "sent_packets": Column(_WHOLE, "packets sent so far"),
             "sent_bytes": Column(_WHOLE, "bytes sent so far"),

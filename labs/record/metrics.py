@@ -132,8 +132,8 @@ _ALL = (
     Metric(
         "deficiency",
         "share",
-        "of the bottleneck's rate, what the aggregate goodput lacks: framing, headers and retransmissions count as "
-        "lacking too (NXE, section 4.1)",
+        "of the bottleneck's rate, what the aggregate goodput of the load flows over it lacks: framing, headers and "
+        "retransmissions count as lacking too (NXE, section 4.1); messages have none",
         Group.GOODPUT,
         normalised=False,
         comparable=True,
