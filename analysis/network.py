@@ -40,7 +40,8 @@ def crossed(ways: Ways) -> set[Link]:
 
 
 class Losses(NamedTuple):
-    """Shares of packets: dropped by queues of those that came to one, lost on purpose by links, and both together."""
+    """Shares of packets: dropped by queues, or cut with a link, of those that came to a queue, copies too; lost on
+    purpose of those that came to a link, without its copies; and how likely either is."""
 
     queue: float
     link: float
@@ -91,7 +92,10 @@ class Watched:
         return (self.lengths_ns > 0) & within(self.moments_ns - self.lengths_ns // 2, times)
 
 
-COUNTERS = ("sent_bytes", "served_packets", "waited_ns", "dropped_packets", "lost_packets", "marked_packets")
+COUNTERS = (
+    "sent_bytes", "served_packets", "waited_ns", "dropped_packets", "lost_packets", "marked_packets", "in_packets",
+    "duplicated_packets",
+)  # fmt: skip
 
 
 _IS_TOLD = "told "
@@ -149,6 +153,16 @@ def _use(at: Link, samples: Watched, times: Sequence[tuple[int, int]]) -> LinkUs
 
     capacity = rate_bps * int(samples.lengths_ns[inside].sum()) / BYTE_NS
     served, dropped, lost = grown("served_packets"), grown("dropped_packets"), grown("lost_packets")
+    if {"in_packets", "duplicated_packets"} <= samples.told:
+        came = grown("in_packets")
+        # What waited before these times may be dropped in them.
+        queued = max(came + grown("duplicated_packets") - lost, dropped)
+    else:
+        # Of a link that counts no arrivals, what left its queue; copies are taken for packets that came.
+        queued = served + dropped
+        came = lost + queued
+    queue_loss = dropped / queued if queued else None
+    link_loss = lost / came if came else None
     # A link that does not count waiting is known by its queue at each sample: packets × time, by the trapezoid rule.
     waited = float(grown("waited_ns")) if "waited_ns" in samples.told else _sampled_waiting(samples, inside)
     size = grown("sent_bytes")
@@ -158,9 +172,9 @@ def _use(at: Link, samples: Watched, times: Sequence[tuple[int, int]]) -> LinkUs
         rate_bps=round(rate_bps),
         utilisation=size / capacity if capacity else 0.0,
         queueing_ns=waited / served if served else None,
-        queue_loss=dropped / (served + dropped) if served + dropped else None,
-        link_loss=lost / (lost + served + dropped) if lost + served + dropped else None,
-        total_loss=(lost + dropped) / (lost + served + dropped) if lost + served + dropped else None,
+        queue_loss=queue_loss,
+        link_loss=link_loss,
+        total_loss=None if link_loss is None else _either((link_loss, queue_loss or 0.0)),
         sent_bytes=size,
         dropped_packets=dropped,
         lost_packets=lost,

@@ -70,6 +70,20 @@ def test_queue_loss_link_loss_and_both() -> None:
     assert use.losses == pytest.approx(Losses(99 / 990, 10 / 1000, 109 / 1000))
 
 
+def test_copies_and_what_is_cut_do_not_dilute_losses() -> None:
+    # 1000 packets came: 100 were lost on purpose, 450 copied; of the 1350 in the queue 27 were dropped, 135 cut later.
+    counts = {"lost_packets": 100, "dropped_packets": 27 + 135, "in_packets": 1000, "duplicated_packets": 450}
+    use = used(link(1, 0, in_packets=0, duplicated_packets=0), link(2, 0, served_packets=1323, **counts))
+    assert use.losses == pytest.approx(Losses(162 / 1350, 0.1, 1 - 0.9 * (1 - 162 / 1350)))
+    # Without copies, all that was lost of all that came, those that still wait among them.
+    counts = {"lost_packets": 100, "dropped_packets": 90, "in_packets": 1000, "duplicated_packets": 0}
+    use = used(link(2, 0, served_packets=750, queue_packets=60, **counts))
+    assert use.losses == pytest.approx(Losses(0.1, 0.1, 0.19))
+    # All that is dropped had come before.
+    use = used(link(1, 0, in_packets=5, duplicated_packets=0), link(2, 0, **counts | {"in_packets": 5}), start=1)
+    assert use.queue_loss == 1
+
+
 def test_the_bottleneck_is_the_busiest_direction_that_the_load_crosses() -> None:
     samples = [
         link(1, 400_000, link="access"),

@@ -300,6 +300,12 @@ COLUMNS: dict[str, Table] = {
                 "time that packets waited in the queue so far, summed over packets; null: the link does not count it",
             ),
             "marked_packets": Column(_WHOLE, "marked so far (ECN) by the queue; null: the link does not count it"),
+            "in_packets": Column(
+                _WHOLE, "came to the link so far, before it loses or copies any; null: the link does not count them"
+            ),
+            "duplicated_packets": Column(
+                _WHOLE, "copies that the link made so far (`duplicate`); null: the link does not count them"
+            ),
             "queue_packets": Column(_WHOLE, "waiting now, without the packet in service"),
             "queue_bytes": Column(_WHOLE, "bytes of those"),
         },

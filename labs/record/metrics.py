@@ -274,7 +274,8 @@ _ALL = (
     Metric(
         "queue loss",
         "share",
-        "packets dropped by queues (full, or their discipline) on the load's ways",
+        "of the packets that came to queues on the load's ways, those that were dropped there (full, or by their "
+        "discipline) or cut with a link that went down",
         Group.NETWORK,
         usual=True,
         rank=12,
@@ -284,7 +285,8 @@ _ALL = (
     Metric(
         "link loss",
         "share",
-        "packets lost on purpose by links (loss in the description) on the load's ways",
+        "of the packets that came to links on the load's ways, those that were lost on purpose (loss in the "
+        "description); copies that a link makes (duplicate) are not among them",
         Group.NETWORK,
         usual=True,
         rank=13,
@@ -293,7 +295,7 @@ _ALL = (
     Metric(
         "total loss",
         "share",
-        "packets lost to queues or links on the load's ways",
+        "how likely a packet was to be lost to queues or links on the load's ways",
         Group.NETWORK,
         usual=True,
         rank=14,

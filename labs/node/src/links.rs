@@ -39,6 +39,9 @@ pub struct Counts {
     pub waited_ns: Option<u64>,
     /// Marked with Congestion Experienced by the queue; none: the link does not count it.
     pub marked_packets: Option<u64>,
+    /// Came to the link, and copies that it made of those; none: the link does not count them.
+    pub in_packets: Option<u64>,
+    pub duplicated_packets: Option<u64>,
     /// Waiting now; without the packet in service.
     pub queue_packets: u64,
     pub queue_bytes: u64,
@@ -278,6 +281,8 @@ impl From<&DirectionReport> for Counts {
             served_packets: way.served_packets,
             waited_ns: Some(way.waited_ns),
             marked_packets: Some(way.ce_packets),
+            in_packets: Some(way.in_packets),
+            duplicated_packets: Some(way.duplicated_packets),
             queue_packets: way.queue_packets,
             queue_bytes: way.queue_bytes,
             classes: way.classes.clone(),
@@ -304,6 +309,8 @@ impl From<qdisc::LinkStatistics> for Counts {
             served_packets: way.served_packets,
             waited_ns: way.waited_ns,
             marked_packets: way.marked_packets,
+            in_packets: None,
+            duplicated_packets: None,
             queue_packets: way.queue_packets,
             queue_bytes: way.queue_bytes,
             classes: Vec::new(),

@@ -23,14 +23,15 @@ struct Look {
 
 impl Row for Look {
     const COLUMNS: &'static str = "link,direction,time_ns,rate_bps,sent_packets,sent_bytes,\
-        dropped_packets,lost_packets,served_packets,waited_ns,marked_packets,queue_packets,queue_bytes";
+        dropped_packets,lost_packets,served_packets,waited_ns,marked_packets,in_packets,duplicated_packets,\
+        queue_packets,queue_bytes";
 
     fn line(&self, line: &mut String) {
         let Self { link, heading, time_ns, rate_bps, counts } = self;
         let Counts { sent_packets, sent_bytes, dropped_packets, lost_packets, served_packets, .. } = counts;
         add(line, format_args!("{link},{heading},{time_ns},{rate_bps},{sent_packets},{sent_bytes}"));
         add(line, format_args!(",{dropped_packets},{lost_packets},{served_packets},"));
-        for known in [counts.waited_ns, counts.marked_packets] {
+        for known in [counts.waited_ns, counts.marked_packets, counts.in_packets, counts.duplicated_packets] {
             if let Some(count) = known {
                 add(line, format_args!("{count}"));
             }
