@@ -374,6 +374,11 @@ for _name, _part in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
         return flows.percentile(delays, part) if delays else None
 
 
+@computes("matched packets")
+def _matched_packets(run: RunData) -> float | None:
+    return None if run.wire is None else run.wire.matched
+
+
 @computes("reordering")
 def _reordering(run: RunData) -> float | None:
     return None if run.wire is None else run.wire.reordering

@@ -16,6 +16,7 @@ from analysis.bursts import largest_burst_bytes
 
 FLOW = ("source", "source_port", "destination", "destination_port", "protocol")
 POINT = ("node", "interface", "direction")
+_TELL_APART = ("ip_id", "tcp_seq", "payload_digest")
 _RUN = "run"
 _HALF = 1 << 31
 _AROUND = 1 << 32
@@ -120,25 +121,49 @@ def bursts(packets: pl.DataFrame, rate_bps: int) -> pl.DataFrame:
     )
 
 
+@dataclass(frozen=True)
+class Matches:
+    """`delays`: see `one_way_delays`. `came`: how many packets came to the receiver, without further copies of one."""
+
+    delays: pl.DataFrame
+    came: int
+
+
 def one_way_delays(packets: pl.DataFrame, sender: str, receiver: str) -> pl.DataFrame:
     """Of each packet that left one node and came to another: flow, `sent_ns`, `delay_ns`; one clock stamped both.
 
-    A packet is known again by its flow, IPv4's identification, TCP's sequence number, flags and length. Linux gives a
-    retransmission another identification, so that a packet is not taken for the one that it repeats. Packets that these
-    do not tell apart are left out: over IPv6 those that were sent more than once.
+    A packet is known again by its flow, IPv4's identification, TCP's numbers and flags, its payload's digest and its
+    sizes. Linux gives a retransmission another identification, so that a packet is not taken for the one that it
+    repeats. Of copies that a link made the first counts (RFC 7679, section 3.8). Packets that these do not tell apart
+    are left out, and those of which none of them says which it is: over IPv6 segments that were sent more than once.
     """
+    return matches(packets, sender, receiver).delays
+
+
+def matches(packets: pl.DataFrame, sender: str, receiver: str) -> Matches:
+    """The same, with how many packets came."""
     run = [_RUN] if _RUN in packets.columns else []
-    known_by = [*run, *FLOW, "ip_id", "tcp_seq", "tcp_flags", "payload_bytes", "size_bytes"]
-    there = packets.filter(pl.col("source").is_not_null())
+    known_by = [*run, *FLOW, *_TELL_APART, "tcp_ack", "tcp_flags", "payload_bytes", "size_bytes"]
+    # Tables of an earlier version have no digests. Linux gives identification 0 to packets that may not be fragmented.
+    digest = pl.col("payload_digest") if "payload_digest" in packets.columns else pl.lit(None, pl.Int64)
+    there = packets.filter(pl.col("source").is_not_null()).with_columns(
+        digest.alias("payload_digest"), pl.when(pl.col("ip_id") != 0).then("ip_id").alias("ip_id")
+    )
     sent, came = (
-        there.filter((pl.col("node") == node) & (pl.col("direction") == direction))
-        .filter(pl.len().over(known_by) == 1)
-        .select(*known_by, "time_ns")
+        there.filter((pl.col("node") == node) & (pl.col("direction") == direction)).select(*known_by, "time_ns")
         for node, direction in ((sender, "out"), (receiver, "in"))
     )
-    both = sent.join(came, on=known_by, how="inner", suffix="_came", nulls_equal=True).sort(*run, "time_ns")
+    # An identification comes again after 65536 packets; with one of the others, what has both once more is a copy.
+    copied = pl.col("ip_id").is_not_null() & pl.any_horizontal(pl.col("tcp_seq", "payload_digest").is_not_null())
+    first = pl.col("time_ns").rank("ordinal").over(known_by) == 1
+    came = came.filter(~copied | first)
+    told = pl.any_horizontal(pl.col(_TELL_APART).is_not_null())
+    one, other = (each.filter(told & (pl.len().over(known_by) == 1)) for each in (sent, came))
+    both = one.join(other, on=known_by, how="inner", suffix="_came", nulls_equal=True).sort(*run, "time_ns")
     delay = pl.col("time_ns_came") - pl.col("time_ns")
-    return both.select(*run, *FLOW, "size_bytes", sent_ns="time_ns", delay_ns=delay)
+    # What came before it left is another one of which the other end was not captured.
+    delays = both.select(*run, *FLOW, "size_bytes", sent_ns="time_ns", delay_ns=delay).filter(pl.col("delay_ns") >= 0)
+    return Matches(delays, came.height)
 
 
 def _keys(packets: pl.DataFrame) -> list[str]:

@@ -25,6 +25,9 @@ from labs.record import Certificate, host_drops, quantities
 from labs.record.figures import FigureSpec
 from labs.units.shown import NONE, interval_in, percent, typographic, with_interval, written
 
+ALL_MATCHED = 0.999
+"""Where so many of the captured packets are known again, nothing is said of the others."""
+
 TEMPLATES = Path(__file__).parent / "templates"
 STATES = {
     "complete": "",
@@ -104,6 +107,7 @@ def render(
                 *warnings(experiment),
                 *(f"A figure of the scenario is not drawn: {why}." for why in refused),
                 *filter(None, [disturbed.warning(found.get("disturbed"))]),
+                *unmatched(found),
             ],
             so_far=experiment.so_far,
             facts=circumstances.facts(experiment),
@@ -145,6 +149,23 @@ def render(
             text=scenario.read_text(errors="replace") if scenario.exists() else "",
         )
     )
+
+
+def unmatched(found: Mapping[str, Any]) -> list[str]:
+    """What a reader of delays of captured packets must know: where they are of a part of the packets alone."""
+    shares = {
+        run["number"]: run["metrics"]["matched packets"]["value"]
+        for run in found["runs"]
+        if "matched packets" in run["metrics"]
+    }
+    number = min(shares, key=lambda each: (shares[each], each), default=None)
+    if number is None or shares[number] >= ALL_MATCHED:
+        return []
+    return [
+        "One-way delays and reordering are of the captured packets that are known again at both ends: "
+        f"{written(shares[number], 'share', 3)} of those that came in run {number}, which has the least. Others left "
+        "before the capture, or nothing tells them apart."
+    ]
 
 
 def certificates(experiment: load.ExperimentResults) -> dict[str, Certificate]:

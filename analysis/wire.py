@@ -27,10 +27,21 @@ class Wire:
     ends: tuple[tuple[str, str], ...]
 
     @cached_property
+    def _matches(self) -> list[packets.Matches]:
+        both = pl.concat([self.sent, self.came])
+        return [packets.matches(both, *ends) for ends in self.ends]
+
+    @cached_property
     def delays(self) -> pl.DataFrame:
         """See `packets.one_way_delays`, of all pairs."""
-        both = pl.concat([self.sent, self.came])
-        return pl.concat([packets.one_way_delays(both, *ends) for ends in self.ends])
+        return pl.concat([each.delays for each in self._matches])
+
+    @property
+    def matched(self) -> float | None:
+        """The share of the packets that came which are known again as packets that were captured as they left; None
+        where nothing was captured at one of the ends."""
+        came = sum(each.came for each in self._matches)
+        return self.delays.height / came if came and self.sent.height else None
 
     @property
     def reordering(self) -> float | None:

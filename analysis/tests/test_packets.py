@@ -71,6 +71,55 @@ def test_packets_that_nothing_tells_apart_have_no_delay() -> None:
     assert packets.one_way_delays(alike, "left1", "right1").is_empty()
 
 
+def datagrams(node: str, *rows: tuple[int, int | None, int | None, int]) -> pl.DataFrame:
+    """Time (ms), identification, digest and size of each, as it left left1 or came to right1."""
+    direction = "out" if node == "left1" else "in"
+    told = FLOW | {"protocol": "udp", "node": node, "interface": "eth0", "direction": direction}
+    names = ("time_ns", "ip_id", "payload_digest", "payload_bytes", "size_bytes")
+    values = [(time * MS, identification, digest, size - 42, size) for time, identification, digest, size in rows]
+    return pl.DataFrame(
+        [told | dict(zip(names, each, strict=True)) for each in values], schema=tables.TABLES["packets"]
+    )
+
+
+def delays_ms(sent: pl.DataFrame, came: pl.DataFrame) -> tuple[list[int], int]:
+    found = packets.matches(pl.concat([sent, came]), "left1", "right1")
+    return [delay // MS for delay in found.delays["delay_ns"]], found.came
+
+
+def test_a_size_alone_says_not_which_packet_it_is() -> None:
+    # Of two packets of one size, one left before the capture began at the sender, and one came after it ended.
+    assert delays_ms(datagrams("left1", (1900, None, None, 700)), datagrams("right1", (1100, None, None, 700))) == (
+        [],
+        1,
+    )
+    assert delays_ms(datagrams("left1", (100, 0, None, 700)), datagrams("right1", (300, 0, None, 700))) == ([], 1)
+
+
+def test_a_packet_does_not_come_before_it_left() -> None:
+    assert delays_ms(datagrams("left1", (1900, 7, None, 700)), datagrams("right1", (1100, 7, None, 700))) == ([], 1)
+
+
+def test_payloads_tell_apart_what_has_the_same_identification_after_65536_packets() -> None:
+    sent, came = [(0, 7, 1, 142), (3000, 7, 2, 142)], [(10, 7, 1, 142), (3050, 7, 2, 142)]
+    assert delays_ms(datagrams("left1", *sent), datagrams("right1", *came)) == ([10, 50], 2)
+    unkept = [[(time, number, None, size) for time, number, _, size in each] for each in (sent, came)]
+    assert delays_ms(datagrams("left1", *unkept[0]), datagrams("right1", *unkept[1])) == ([], 2)
+
+
+def test_the_first_of_a_link_s_copies_counts() -> None:
+    came = [(10, 7, 1, 142), (12, 7, 1, 142), (13, 8, 2, 142)]
+    assert delays_ms(datagrams("left1", (0, 7, 1, 142)), datagrams("right1", *came)) == ([10], 2)
+    # Over IPv6 a program may have sent the same twice.
+    unnumbered = [(time, None, digest, size) for time, _, digest, size in came]
+    assert delays_ms(datagrams("left1", (0, None, 1, 142)), datagrams("right1", *unnumbered)) == ([], 3)
+
+
+def test_tables_of_a_version_without_digests_are_read() -> None:
+    sent, came = datagrams("left1", (0, 7, 1, 142)), datagrams("right1", (9, 7, 1, 142))
+    assert delays_ms(sent.drop("payload_digest"), came.drop("payload_digest")) == ([9], 1)
+
+
 def test_runs_are_apart() -> None:
     one, two = (frame((0, 1, 1)).select(pl.lit(run).alias("run"), pl.all()) for run in (1, 2))
     there = frame((7, 1, 1), node="right1", direction="in").select(pl.lit(2).alias("run"), pl.all())

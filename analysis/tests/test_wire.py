@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from analysis import load, metrics, summary, wire
+from analysis import load, metrics, report, summary, wire
 from analysis.figures import asked, samples, series
 from analysis.rundata import RunData
 from analysis.tests import synthetic
@@ -69,6 +69,7 @@ def run(packets: list[dict[str, object]]) -> RunData:
         ("one-way delay p95", 13 * MS),
         # The third overtook the second; the retransmission left after those that came before it.
         ("reordering", 1 / 6),
+        ("matched packets", 1),
         ("wire retransmissions", 1 / 7),
         # Between 10, 13, 14, 15, 40, 41 ms.
         ("packet gap p99", 25 * MS),
@@ -76,6 +77,16 @@ def run(packets: list[dict[str, object]]) -> RunData:
 )
 def test_of_the_load(metric: str, value: float) -> None:
     assert metrics.of_run(run(rows()))[metric] == pytest.approx(value)
+
+
+def test_how_many_packets_are_known_again_is_told() -> None:
+    late = [each for each in rows() if each["direction"] == "in" or each["time_ns"] != 0]
+    values = metrics.of_run(run(late))
+    assert values["matched packets"] == pytest.approx(5 / 6)
+    (told,) = report.unmatched({"runs": [{"number": 3, "metrics": {"matched packets": {"value": 5 / 6}}}]})
+    assert "83.3 %" in told and "run 3" in told
+    assert report.unmatched({"runs": [{"number": 3, "metrics": {"matched packets": {"value": 1.0}}}]}) == []
+    assert report.unmatched({"runs": [{"number": 3, "metrics": {}}]}) == []
 
 
 def test_of_another_step_and_over_time() -> None:

@@ -24,6 +24,9 @@ _ETHERNET, _TAG = 14, 4
 _TAGS = (0x8100, 0x88A8)
 _IPV4, _IPV6, _IPV6_HEADER = 0x0800, 0x86DD, 40
 _TCP, _UDP, _UDP_HEADER = 6, 17, 8
+_TOLD_APART = 16
+"""Bytes of a payload that make its digest: those in which generators number their packets."""
+_ODD = np.uint64(0x9E37_79B9_7F4A_7C15)
 _PROTOCOLS = {1: "icmp", _TCP: "tcp", _UDP: "udp", 58: "icmpv6"}
 
 
@@ -78,7 +81,18 @@ class _Headers:
             "tcp_ack": _where(tcp, self._number(transport + 8, 4)),
             "tcp_flags": _where(tcp, self._number(transport + 13, 1)),
             "payload_bytes": _where(ports, total - head - above),
+            "payload_digest": self._digests((four | six) & ~tcp, transport + np.where(udp, above, 0), network + total),
         }
+
+    def _digests(self, those: Truth, begins: Whole, ends: Whole) -> pl.Series:
+        """Of the first bytes of what lies between two places of each frame, where all of them were kept."""
+        words = np.zeros((2, len(self._rows)), dtype=np.uint64)
+        for index in range(_TOLD_APART):
+            # Behind the packet may be padding.
+            byte = np.where(begins + index < ends, self._number(begins + index, 1), 0).astype(np.uint64)
+            words[index // 8] = words[index // 8] << np.uint64(8) | byte
+        kept = self._kept >= np.minimum(begins + _TOLD_APART, ends)
+        return _where(those & kept & (begins < ends), (words[0] * _ODD ^ words[1]).view(np.int64))
 
     def _addresses(self, four: Truth, six: Truth, at_four: Whole, at_six: Whole) -> pl.Series:
         """As text; each address is written once, however many packets have it."""

@@ -135,13 +135,34 @@ def row(frame: bytes) -> dict[str, Any]:
 def test_fields_are_read_behind_options_tags_and_ipv6() -> None:
     expected = {"source": "10.0.0.1", "source_port": 1000, "destination": "10.0.0.2", "destination_port": 2000}
     expected |= {"protocol": "tcp", "ip_id": 7, "ecn": 3, "tcp_seq": 0xFFFF_FFFE, "tcp_ack": 5, "tcp_flags": 0x18}
-    expected |= {"payload_bytes": 7}
+    expected |= {"payload_bytes": 7, "payload_digest": None}
     assert row(ethernet(0x0800, ipv4(6, TCP))) == expected
     assert row(ethernet(0x0800, ipv4(6, TCP), struct.pack("!HHHH", 0x88A8, 1, 0x8100, 2))) == expected
     six = struct.pack("!IHBB", 6 << 28, len(UDP) + 100, 17, 64) + bytes(15) + b"\1" + bytes(15) + b"\2" + UDP
     found = row(ethernet(0x86DD, six))
     assert (found["source"], found["destination"], found["protocol"]) == ("::1", "::2", "udp")
     assert (found["source_port"], found["payload_bytes"], found["ip_id"], found["tcp_seq"]) == (53, 100, None, None)
+
+
+def datagram(payload: bytes, checksum: int = 0, behind: bytes = b"") -> bytes:
+    return ethernet(0x0800, ipv4(17, struct.pack("!HHHH", 53, 5353, 8 + len(payload), checksum) + payload)) + behind
+
+
+def test_a_digest_tells_payloads_apart_that_begin_differently() -> None:
+    def digest(frame: bytes) -> Any:
+        return row(frame)["payload_digest"]
+
+    numbered = [struct.pack("!QQ", run, number) + bytes(84) for run in (1, 2) for number in range(3)]
+    assert len({digest(datagram(each)) for each in numbered}) == 6
+    # What changes on the way: the checksum may be filled in later, short frames are padded.
+    assert digest(datagram(b"seven by", 1)) == digest(datagram(b"seven by", 2, bytes(range(10))))
+    assert digest(datagram(b"seven by")) != digest(datagram(b"seven bx"))
+    echo = ethernet(0x0800, ipv4(1, struct.pack("!BBHHH", 8, 0, 0, 5, 1)))
+    assert digest(echo) != digest(echo[:-1] + b"\2")
+    # 16 bytes are enough, and all of them are needed.
+    whole = datagram(numbered[0])
+    assert digest(whole[: 14 + 20 + 8 + 16]) == digest(whole)
+    assert digest(whole[: 14 + 20 + 8 + 15]) is None and digest(datagram(b"")) is None
 
 
 def test_what_is_not_there_is_null() -> None:

@@ -248,6 +248,11 @@ COLUMNS: dict[str, Table] = {
             "tcp_ack": Column(_WHOLE, "TCP: its acknowledgment number"),
             "tcp_flags": Column(_WHOLE, "TCP: its flags, FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128"),
             "payload_bytes": Column(_WHOLE, "what it carries of TCP or UDP"),
+            "payload_digest": Column(
+                _WHOLE,
+                "tells packets apart: a number that is made of the first 16 bytes behind UDP's header, or behind IP's "
+                "of other protocols; null: of TCP, and where these bytes are not in what was kept",
+            ),
             "size_bytes": Column(_WHOLE, "the frame from its Ethernet header on, without checksum"),
         },
     ),

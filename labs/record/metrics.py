@@ -452,6 +452,15 @@ _ALL = (
         for rank, share in (("p50", "half"), ("p95", "95 %"), ("p99", "99 %"))
     ),
     Metric(
+        "matched packets",
+        "share",
+        "of the packets with payload captured at the sink, those that are known again as one captured at the source: "
+        "one-way delays and reordering are of these; others left before the capture, or nothing tells them apart",
+        Group.PACKETS,
+        captured=True,
+        better="more",
+    ),
+    Metric(
         "reordering",
         "share",
         "of the packets captured at source and sink, those that came after one of their connection that was sent "
