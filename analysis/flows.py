@@ -23,6 +23,15 @@ def loaded(flows: pl.DataFrame) -> pl.DataFrame:
     return flows.filter(pl.col("role") == "load")
 
 
+UNTOLD = pl.col("sent_packets").is_not_null() & pl.col("received_bytes").is_null()
+"""Of a row: its datagrams were sent, and its generator does not tell what came of them."""
+
+
+def untold(flows: pl.DataFrame) -> bool:
+    """Whether there is such a row: what these flows got together is not known then."""
+    return not flows.filter(UNTOLD).is_empty()
+
+
 def jain(values: Sequence[float]) -> float:
     """(Σx)²/(n·Σx²): 1 when all are equal, 1/n when one has everything (Jain, Chiu and Hawe 1984)."""
     squares = sum(value * value for value in values)
@@ -121,7 +130,9 @@ def _merged(times: Times) -> list[tuple[int, int]]:
 
 
 def aggregate_goodput(flows: pl.DataFrame) -> float | None:
-    """bit/s while any flow was active."""
+    """bit/s while any flow was active; None where the payload of one is not known."""
+    if untold(flows):
+        return None
     return _goodput(zip(flows["started_ns"], flows["ended_ns"], strict=True), int(flows["received_bytes"].sum()))
 
 
@@ -131,7 +142,10 @@ def _goodput(times: Times, size: int) -> float | None:
 
 
 def source_fairness(load: pl.DataFrame) -> float | None:
-    """Jain's index over sending nodes, whatever number of flows each has; None for less than two of them."""
+    """Jain's index over sending nodes, whatever number of flows each has; None for less than two of them, and where the
+    payload of a flow is not known."""
+    if untold(load):
+        return None
     rows: dict[str, list[tuple[int | None, int | None, int]]] = {}
     for source, start, end, size in load[["source", "started_ns", "ended_ns", "received_bytes"]].iter_rows():
         if source is not None and size is not None:

@@ -184,6 +184,8 @@ def _share(run: RunData) -> float | None:
     if run.bottleneck is None:
         return None
     own, over = set(run.load[FLOW].iter_rows()), run.crossing(run.bottleneck)
+    if over & set(run.all_flows.filter(flows.UNTOLD)[FLOW].iter_rows()):
+        return None
     ours, others = ([run.came[key] for key in run.came if key in over & each] for each in (own, over - own))
     return payload.share(ours, others, run.active)
 
@@ -305,6 +307,8 @@ def _start_lateness(run: RunData) -> float | None:
 
 @computes("udp loss")
 def _udp_loss(run: RunData) -> float | None:
+    if flows.untold(run.datagrams):
+        return None
     sent, lost = int(run.datagrams["sent_packets"].sum()), int(run.datagrams["lost_packets"].sum())
     return lost / sent if sent else None
 

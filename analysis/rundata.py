@@ -287,7 +287,7 @@ class RunData:
     @cached_property
     def together(self) -> Together | None:
         """The time in which all of these flows that last were active."""
-        return payload.together(self.load, self.bins, self.came)
+        return None if flows.untold(self.load) else payload.together(self.load, self.bins, self.came)
 
     def crossing(self, link: Link) -> set[Key]:
         """Those of all flows whose payload goes over a direction of a link."""

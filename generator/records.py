@@ -117,12 +117,14 @@ def _collect(
         if path.exists():
             frame = csv(path, tables.TABLES[table])
             result[table] = renumbered(frame, numbers) if "flow" in frame.columns else frame
+    events = _events(directory / "events.json")
     if "links" in result:
-        result["links"] = with_mean_rates(result["links"], links, _events(directory / "events.json"))
+        result["links"] = with_mean_rates(result["links"], links, events)
     records = traffic_records(directory / "traffic/traffic.json")
     result["flows"] = frame_of(flow_rows(schedule["flows"], records, request), "flows")
     if external.programs(dict(schedule)):
-        for table, frame in external.rows(dict(schedule), directory).items():
+        copied, overtaken = _treatment(links, events)
+        for table, frame in external.rows(dict(schedule), directory, copied, overtaken).items():
             result[table] = pl.concat([result[table], frame]) if table in result else frame
     measured = readers.results(schedule, directory)
     for table, frame in (result | measured.tables).items():
@@ -162,6 +164,17 @@ def _events(path: Path) -> list[_Event]:
         return documents.read(_Events, path)["events"]
     except FileNotFoundError:
         return []
+
+
+def _treatment(links: Iterable[Link], events: Iterable[_Event]) -> tuple[bool, bool]:
+    """Whether any link may copy packets, and let one overtake another."""
+    ways = [
+        {name: getattr(way, name) for name in ("duplicate_ppb", "reorder", "displace_ppb")}
+        for link in links
+        for way in (link.forward, link.backward)
+    ] + [event["change"] for event in events]
+    overtaken = any(way.get("reorder") or way.get("displace_ppb") for way in ways)
+    return any(way.get("duplicate_ppb") for way in ways), overtaken
 
 
 def traffic_records(path: Path) -> list[Row]:

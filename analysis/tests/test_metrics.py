@@ -243,6 +243,17 @@ def test_udp() -> None:
     assert "mean completion time" not in found
 
 
+def test_datagrams_of_which_nobody_knows_what_came_are_not_taken_for_none() -> None:
+    sent: dict[str, Any] = {"kind": "udp", "completion_ns": None, "volume_bytes": None, "sent_packets": 100}
+    known = done(0, 2, **sent, lost_packets=1, source="a")
+    untold = done(1, 2, **sent, lost_packets=None, received_bytes=None, source="b")
+    found = metrics.of_run(run([known, untold]))
+    assert not {"udp loss", "aggregate goodput", "fairness per source", "steady goodput", "deficiency"} & found.keys()
+    assert {"udp loss", "aggregate goodput"} <= metrics.of_run(run([known])).keys()
+    failed = done(1, 0, kind="udp", volume_bytes=None, received_bytes=None, error="refused")
+    assert metrics.of_run(run([known, failed]))["udp loss"] == 0.01
+
+
 def test_a_run_without_rows_has_no_metrics() -> None:
     assert metrics.of_run(run([])) == {}
 

@@ -7,7 +7,8 @@ a tool cannot do, and rows of FLOWS, SERIES and GOODPUT (labs/record/tables.py),
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,18 +109,26 @@ def check_between(document: Mapping[str, Any], machine_of: Mapping[str, str]) ->
             )
 
 
-def rows(document: dict[str, Any], directory: Path) -> dict[str, pl.DataFrame]:
+def rows(
+    document: dict[str, Any], directory: Path, copied: bool = False, overtaken: bool = False
+) -> dict[str, pl.DataFrame]:
     """The rows of all external generators' flows of a run; what did not run, or said nothing, has an `error`.
 
-    `document` is schedule.json, `directory` has commands.json and commands/. ValueError for a tool that gives a row of
-    another table, or one with a key that is no column of its table: the tool's module is wrong then.
+    `document` is schedule.json, `directory` has commands.json and commands/; `copied`, `overtaken`: see `Output`.
+    ValueError for a tool that gives a row of another table, or one with a key that is no column of its table: the
+    tool's module is wrong then.
     """
     result: dict[str, list[pl.DataFrame]] = {table: [frame_of((), table)] for table in TABLES}
     flows = [flow for flow in document["flows"] if flow["generator"] != _OWN]
     found = commands_of.read(directory) if flows else None
     entries = found["commands"] if found is not None else []
+
+    def read(flow: dict[str, Any], row: Row) -> Rows:
+        output = _output(flow, row, entries, directory, document["series_ns"])
+        return TOOLS[flow["generator"]].rows(replace(output, copied=copied, overtaken=overtaken))
+
     for flow in flows:
-        for table, those in _rows(flow, entries, directory, document["series_ns"]).items():
+        for table, those in _rows(flow, entries, read).items():
             for row in those:
                 if row.get("error") is not None:
                     row["error"] = one_line(str(row["error"]), MOST_ERROR)
@@ -132,7 +141,7 @@ def rows(document: dict[str, Any], directory: Path) -> dict[str, pl.DataFrame]:
     return {table: pl.concat(frames) for table, frames in result.items()}
 
 
-def _rows(flow: dict[str, Any], entries: list[Any], directory: Path, series_ns: int) -> Rows:
+def _rows(flow: dict[str, Any], entries: list[Any], read: Callable[[dict[str, Any], Row], Rows]) -> Rows:
     row: Row = {key: flow[key] for key in _SAID}
     row |= {"flow": flow["number"], "part": 0}
     row |= {"scheduled_ns": flow["scheduled_ns"], "volume_bytes": flow["volume_bytes"]}
@@ -146,7 +155,7 @@ def _rows(flow: dict[str, Any], entries: list[Any], directory: Path, series_ns: 
         return {"flows": [{**row, "error": entry["error"] or f"{tool.name}: was not started"}]}
     wrong: Rows = {"flows": [{**row, "error": f"{tool.name}: its output has numbers that no measurement gives"}]}
     try:
-        found = _of_tool(tool, flow, row, entries, directory, series_ns)
+        found = read(flow, row)
         return (
             found if all(bounded(those, table)[1] == 0 for table, those in found.items() if table in TABLES) else wrong
         )
@@ -155,18 +164,16 @@ def _rows(flow: dict[str, Any], entries: list[Any], directory: Path, series_ns: 
         return {"flows": [{**row, "error": f"{tool.name}: its output is none of {tool.name}'s{why}"}]}
 
 
-def _of_tool(tool: Tool, flow: dict[str, Any], row: Row, entries: list[Any], directory: Path, series_ns: int) -> Rows:
+def _output(flow: dict[str, Any], row: Row, entries: list[Any], directory: Path, series_ns: int) -> Output:
     entry, server = entries[flow["command"]], flow["tool"].get("server")
-    return tool.rows(
-        Output(
-            flow=flow,
-            row=row,
-            stdout=read_bytes(directory / entry["out"]),
-            stderr=read_bytes(directory / entry["err"]).decode(errors="replace"),
-            directory=directory / entry["files"],
-            started_ns=entry["started_ns"],
-            series_ns=series_ns,
-            server=None if server is None else directory / entries[server]["out"],
-            ahead_ns=0 if server is None else entries[server].get("t0_unix_ns", 0) - entry.get("t0_unix_ns", 0),
-        )
+    return Output(
+        flow=flow,
+        row=row,
+        stdout=read_bytes(directory / entry["out"]),
+        stderr=read_bytes(directory / entry["err"]).decode(errors="replace"),
+        directory=directory / entry["files"],
+        started_ns=entry["started_ns"],
+        series_ns=series_ns,
+        server=None if server is None else directory / entries[server]["out"],
+        ahead_ns=0 if server is None else entries[server].get("t0_unix_ns", 0) - entry.get("t0_unix_ns", 0),
     )

@@ -237,7 +237,13 @@ def _rows(row: Row, printed: str, decoded: str, started_ns: int, series_ns: int,
         after = (_of_day(*clock) - zone_ns - begun_ns + NS_PER_SECOND) % (DAY_S * NS_PER_SECOND)
         return started_ns + after - NS_PER_SECOND
 
-    sent = [(each[0], since(*each[1:5]), since(*each[5:9]) - ahead_ns, each[9]) for each in packets]
+    came = [(each[0], since(*each[1:5]), since(*each[5:9]) - ahead_ns, each[9]) for each in packets]
+    # Of copies the first counts.
+    datagrams = row["kind"] == "udp"
+    firsts: dict[int, tuple[int, int, int, int]] = {}
+    for each in came:
+        firsts.setdefault(each[0], each)
+    sent = list(firsts.values()) if datagrams else came
     delays = sorted(got_ns - sent_ns for _, sent_ns, got_ns, _ in sent)
     numbers = {number for number, *_ in sent}
     received = sum(size for *_, size in sent)
@@ -249,7 +255,6 @@ def _rows(row: Row, printed: str, decoded: str, started_ns: int, series_ns: int,
         "received_bytes": received,
         "goodput_bps": received * BITS_PER_BYTE * NS_PER_SECOND / (last_ns - first_ns) if last_ns > first_ns else None,
     }
-    datagrams = row["kind"] == "udp"
     if not datagrams:
         return {"flows": [flow], "goodput": _goodput(row["flow"], datagrams, sent, series_ns)}
     flow |= {
@@ -257,7 +262,7 @@ def _rows(row: Row, printed: str, decoded: str, started_ns: int, series_ns: int,
         "received_packets": len(numbers),
         "lost_packets": max(numbers) - len(numbers),
         "reordered_packets": _reordered([number for number, *_ in sent]),
-        "duplicate_packets": len(sent) - len(numbers),
+        "duplicate_packets": len(came) - len(sent),
         "delay_min_ns": delays[0],
         "delay_p50_ns": _percentile(delays, 0.50),
         "delay_p95_ns": _percentile(delays, 0.95),

@@ -10,7 +10,7 @@ A transfer in both directions is two connections of iperf3's, not one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -102,7 +102,7 @@ def rows(output: Output) -> Rows:
     if report.get("error") or not streams:
         return {"flows": [{**row, "error": f"iperf3: {report.get('error', 'no result')}"}]}
     if "udp" in streams[0]:
-        return _udp(row, report, started_ns)
+        return _udp(output, report)
     result: Rows = {"flows": [], "series": [], "goodput": []}
     for part, forward in enumerate((True, False) if flow.get("bidirectional") else (True,)):
         of_direction = [index for index, stream in enumerate(streams) if stream["sender"]["sender"] is forward]
@@ -197,27 +197,66 @@ def _goodput(
     ]
 
 
-def _udp(row: dict[str, Any], report: dict[str, Any], started_ns: int) -> Rows:
-    """Loss and order as the server counts them; iperf3 measures no one-way delay."""
+class _Arrived(NamedTuple):
+    """Datagrams that came at all, copies that came, and those that came after a later one. None: not known."""
+
+    packets: int | None
+    copies: int | None
+    late: int | None
+
+
+def _arrived(came: int, highest: int, unordered: int | None, copied: bool, overtaken: bool) -> _Arrived:
+    """Of a server that counts what came, the highest number, and as out of order what has no higher number than before.
+
+    A copy is such a one, and iperf3 takes it for a lost datagram that came late: where links copy, its losses are too
+    small. Where none overtakes another, those out of order are the copies; else nobody knows which of them are.
+    """
+    if not copied or unordered == 0:
+        return _Arrived(came, None, unordered) if came <= highest else _Arrived(None, None, None)
+    if unordered is None or overtaken:
+        return _Arrived(None, None, None)
+    return _Arrived(came - unordered, unordered, 0)
+
+
+def _udp(output: Output, report: dict[str, Any]) -> Rows:
+    """Loss and order by what the server counts; iperf3 measures no one-way delay."""
+    row, started_ns = output.row, output.started_ns
+    servers = report.get("server_output_json", {})
     udp = report["end"]["streams"][0]["udp"]
-    got_packets = udp["packets"] - udp["lost_packets"]
+    sums = report["end"].get("sum_received", udp)
+    order = [stream["udp"].get("out_of_order") for stream in servers.get("end", {}).get("streams", [])]
     size = report["start"]["test_start"]["blksize"]
-    lasted_ns = ns(report["end"].get("sum_received", udp).get("end", udp["end"]))
-    received = got_packets * size
+    # The server's test ends with a word over TCP, which may be late: after the bin of the last datagram nothing came.
+    ends = [entry["end"] for entry in _of_stream(servers, 0, False) if entry["bytes"]]
+    lasted_ns = ns(min([sums.get("end", udp["end"]), *ends[-1:]]))
+    # Of its sums alone an older version gives what was sent.
+    came = sums["bytes"] // size if sums.get("sender") is False else udp["packets"] - udp["lost_packets"]
+    highest = sums.get("packets", udp["packets"])
+    arrived = _arrived(came, highest, order[0] if order else None, output.copied, output.overtaken)
+    received = None if arrived.packets is None else arrived.packets * size
     flow = {
         **row,
         "started_ns": started_ns,
         "ended_ns": started_ns + lasted_ns,
         "received_bytes": received,
-        "goodput_bps": received * BITS_PER_BYTE * NS_PER_SECOND / lasted_ns if lasted_ns else None,
+        "goodput_bps": received * BITS_PER_BYTE * NS_PER_SECOND / lasted_ns
+        if received is not None and lasted_ns
+        else None,
         "sent_packets": udp["packets"],
-        "received_packets": got_packets,
-        "lost_packets": udp["lost_packets"],
-        "reordered_packets": udp.get("out_of_order"),
+        "received_packets": arrived.packets,
+        "lost_packets": None if arrived.packets is None else highest - arrived.packets,
+        "reordered_packets": arrived.late,
+        "duplicate_packets": arrived.copies,
         "jitter_ns": udp["jitter_ms"] * NS_PER_MS,
     }
-    key = {"flow": row["flow"], "part": 0}
-    return {"flows": [flow], "goodput": _goodput(key, report.get("server_output_json", {}), 0, started_ns, True)}
+    if arrived.packets is None:
+        return {"flows": [flow]}
+    bins = _goodput({"flow": row["flow"], "part": 0}, servers, 0, started_ns, True)
+    if arrived.copies:
+        # When the copies came iperf3 does not tell: as if they were spread evenly.
+        for each in bins:
+            each["delivered_bytes"] = each["arrived_bytes"] = round(each["delivered_bytes"] * arrived.packets / came)
+    return {"flows": [flow], "goodput": bins}
 
 
 TOOL = Tool(
@@ -225,7 +264,8 @@ TOOL = Tool(
     programs={"iperf3": "iperf3"},
     about="`bulk`, `bidirectional` (over two connections) and `udp` of one size and rate; whole seconds only. It has "
     "no completion times (its test of a volume ends when all is written, not when all has arrived) and no one-way "
-    "delays.",
+    "delays. It takes copies of datagrams for such as were lost and came late: where links copy (`duplicate`), losses "
+    "and goodput are corrected by what it counts out of order; they are empty where packets may overtake others too.",
     obstacle=obstacle,
     commands=commands,
     rows=rows,

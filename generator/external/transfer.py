@@ -60,6 +60,7 @@ class Made:
 @dataclass(frozen=True, slots=True)
 class Output:
     """What a client left of one stream. `row`: what the scenario says of it, as a row of the table of flows;
+    `copied`, `overtaken`: whether links of its lab may copy packets, and let one overtake another;
     `directory`: where its command wrote files; `series_ns`: width of the bins of goodput, 0 for none; `server`: the
     output of the command that `tool["server"]` numbers; `ahead_ns`: how far the clock
     there is ahead of the client's."""
@@ -73,6 +74,8 @@ class Output:
     series_ns: int
     server: Path | None = None
     ahead_ns: int = 0
+    copied: bool = False
+    overtaken: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ import polars as pl
 import pytest
 
 from generator import external, scenario
+from generator.external import ditg
+from generator.external.transfer import Output
 from generator.rows import Rows
 from generator.scenario import Schedule
 from generator.scenario.fields import GENERATOR, Step
@@ -177,6 +179,61 @@ def test_what_iperf3_does_not_tell_of_its_segments_is_null(schedule: Schedule, t
     series = found["series"].filter(pl.col("flow") == row["flow"])
     assert series.height > 1 and series["cwnd_segments"].is_null().all()
     assert series["srtt_ns"].min() > 0  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("server", "treatment", "told"),
+    [
+        # 2250 sent: 45 lost, 1008 late.
+        ((2204, 2249, 1008), {}, (2204, 45, 1008, None)),
+        ((2204, 2249, 1008), {"overtaken": True}, (2204, 45, 1008, None)),
+        # 223 lost, 1030 copies: iperf3 says that none was lost.
+        ((3057, 2250, 1030), {"copied": True}, (2027, 223, 0, 1030)),
+        ((3057, 2250, 1030), {"copied": True, "overtaken": True}, (None, None, None, None)),
+        ((3057, 2250, 1030), {}, (None, None, None, None)),  # copied by what is no link
+        ((2027, 2250, 0), {"copied": True, "overtaken": True}, (2027, 223, 0, None)),
+    ],
+)
+def test_datagrams_of_iperf3_are_those_that_its_server_counts(
+    server: tuple[int, int, int], treatment: dict[str, bool], told: tuple[int | None, ...]
+) -> None:
+    came, highest, unordered = server
+    reported = max(0, highest - came)
+    udp = {"end": 6, "jitter_ms": 0.1, "lost_packets": reported}
+    entry = {"end": 6, "seconds": 6, "bytes": came * 1000, "sender": False}
+    report = {
+        "start": {"test_start": {"blksize": 1000}},
+        "end": {
+            "streams": [{"udp": udp | {"packets": 2250, "out_of_order": 0, "sender": True}}],
+            "sum_received": {"end": 6.5, "bytes": came * 1000, "packets": highest, "sender": False},
+        },
+        "server_output_json": {
+            "end": {"streams": [{"udp": udp | {"packets": highest, "out_of_order": unordered, "sender": False}}]},
+            "intervals": [{"streams": [entry]}, {"streams": [entry | {"end": 6.5, "seconds": 0.5, "bytes": 0}]}],
+        },
+    }
+    output = Output({"flow": 0}, {"flow": 0}, orjson.dumps(report), "", Path(), 0, 10**8)
+    found = external.TOOLS["iperf3"].rows(dataclasses.replace(output, **treatment))  # type: ignore[arg-type]
+    (row,) = found["flows"]
+    names = ("received_packets", "lost_packets", "reordered_packets", "duplicate_packets")
+    assert tuple(row[name] for name in names) == told
+    size = None if told[0] is None else told[0] * 1000
+    assert row["received_bytes"] == size and row["sent_packets"] == 2250
+    assert row["ended_ns"] == 6 * 10**9, "the word that ends the test came later"
+    assert [each["arrived_bytes"] for each in found.get("goodput", [])] == ([] if size is None else [size, 0])
+
+
+def test_copies_of_ditg_s_packets_are_no_payload() -> None:
+    def line(number: int, sent_us: int, got_us: int) -> str:
+        return f"Flow>1 Seq>{number} txTime>0:0:1.{sent_us:06} rxTime>0:0:1.{got_us:06} Size>1000\n"
+
+    # The first one twice, the third lost, the second behind the fourth.
+    log = line(1, 0, 10) + line(1, 0, 12) + line(4, 30, 40) + line(2, 10, 50) + line(4, 30, 60)
+    found = ditg._rows({"flow": 0, "kind": "udp"}, "1.000000000\n", log, 0, 10**6)
+    (row,) = found["flows"]
+    assert (row["received_bytes"], row["received_packets"], row["lost_packets"]) == (3000, 3, 1)
+    assert (row["duplicate_packets"], row["reordered_packets"], row["delay_max_ns"]) == (2, 1, 40_000)
+    assert sum(each["arrived_bytes"] for each in found["goodput"]) == 3000
 
 
 def test_the_words_of_a_scenario_are_those_of_the_tools() -> None:

@@ -76,6 +76,16 @@ def test_the_rate_of_a_link_that_events_change_is_its_mean(tmp_path: Path) -> No
         records.collect(tmp_path, {"flows": []}, None, links)
 
 
+def test_what_links_and_events_may_do_to_packets() -> None:
+    plain, copying = plan().links, plan(duplicate_ppb=5).links
+    assert records._treatment(plain, []) == (False, False)
+    assert records._treatment(copying, []) == (True, False)
+    assert records._treatment(plan(reorder=True).links, []) == (False, True)
+    changes = [{"duplicate_ppb": 1}, {"reorder": True}]
+    made = [{"link": "core", "direction": "forward", "applied_ns": 1, "change": each} for each in changes]
+    assert records._treatment(plain, made) == (True, True)  # type: ignore[arg-type]
+
+
 def test_columns_that_are_not_the_tables_are_refused(tmp_path: Path) -> None:
     (tmp_path / "links.csv").write_text("link,rate\ncore,1\n")
     with pytest.raises(ValueError, match="columns are link, rate, expected link, direction"):
