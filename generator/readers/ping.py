@@ -3,8 +3,8 @@
 In: what a command printed, with the options of its calls of ping. Out: rows of `pings`; totals as ping counts them.
 ping prints a reply when it comes, and nothing for a request without one: that is known from the numbers. When a request
 was sent is the stamp of `-D`, which is put on the reply, less the RTT; without stamps it is the start of the command
-and one interval for each request before. Replies are shown rounded: iputils prints 3 digits up to 1 ms, 10 us steps up
-to 10 ms, 0.1 ms steps up to 100 ms, and whole ms above.
+and one interval for each request before: the mean one, where iputils says how long it sent. Replies are shown rounded:
+iputils prints 3 digits up to 1 ms, 10 us steps up to 10 ms, 0.1 ms steps up to 100 ms, and whole ms above.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ _REPLY = re.compile(
 )
 _NO_REPLY = re.compile(r"(?:\[\d+\.\d+\] )?(?:no answer yet for |From .* )icmp_seq=(\d{1,10})\b")
 _COUNT = r"(\d{1,12})"
-_TOTALS = re.compile(rf"{_COUNT} packets transmitted, {_COUNT} (?:packets )?received(?:, \+?{_COUNT} duplicates)?")
+_TOTALS = re.compile(
+    rf"{_COUNT} packets transmitted, {_COUNT} (?:packets )?received(?:, \+?{_COUNT} duplicates)?"
+    rf"(?:.*, time {_COUNT}ms)?"
+)
 _TIMES = re.compile(rf"(?:rtt|round-trip) min/avg/max(?:/(?:mdev|stddev))? = ({NUMBER})/({NUMBER})/({NUMBER})")
 
 
@@ -52,6 +55,7 @@ class _Section:
         self.last = first - 1
         self.totals: tuple[int, int, int] | None = None
         self.mean_ns: int | None = None
+        self.lasted_ns: int | None = None
 
     def whole(self, number: int) -> int:
         """A sequence number of 16 bits in full: the nearest to the last one."""
@@ -68,6 +72,7 @@ class _Section:
             self.whole(int(match[1]))
         elif match := _TOTALS.match(line):
             self.totals = int(match[1]), int(match[2]), int(match[3] or 0)
+            self.lasted_ns = None if match[4] is None else int(match[4]) * NS_PER_MS
         elif match := _TIMES.match(line):
             self.mean_ns = _ns(match[2])
 
@@ -90,6 +95,13 @@ class _Section:
     def sent(self) -> int:
         """How many requests were sent; where it was ended before its statistics, those that it tells of."""
         return self.totals[0] if self.totals is not None else self.last - self.first + 1
+
+    def interval_ns(self, asked_ns: int) -> int:
+        """The mean from one request to the next. Ping waits a little longer than it is asked to; iputils says at its
+        end how long after the first request it sent the last one."""
+        if self.lasted_ns is None or self.sent < 2:
+            return asked_ns
+        return max(asked_ns, self.lasted_ns // (self.sent - 1))
 
     @property
     def received(self) -> int:
@@ -135,6 +147,8 @@ def _timed(section: _Section, call: Call | None, printed: Printed) -> Iterator[R
     if printed.t0_unix_ns is not None:
         stamps = {number: time_ns - printed.t0_unix_ns for number, time_ns in section.stamps.items()}
     known = dict(stamps)
+    if not known and interval_ns is not None:
+        interval_ns = section.interval_ns(interval_ns)
     if not known and call is not None and call.at_once:
         known = {section.first: printed.started_ns}
     order = sorted(known)

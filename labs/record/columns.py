@@ -154,7 +154,8 @@ COLUMNS: dict[str, Table] = {
             "timed": Column(
                 _WORD,
                 "how that is known: stamp (`ping -D`: the reply's time of day less the RTT) or count (one interval for "
-                "each request since the last one with a stamp, or since the command's start)",
+                "each request since the last one with a stamp, or since the command's start; without stamps the mean "
+                "interval, where ping says how long it sent)",
             ),
             "rtt_ns": Column(
                 _WHOLE,
