@@ -28,8 +28,8 @@ TABLES: dict[str, Schema] = {
 
 UNITS = {"ns": "ns", "bytes": "B", "bps": "bit/s", "segments": "segments", "packets": "packets"}
 
-UNITLESS = ("port", "id", "seq", "ack", "flags")
-"""Last parts of names of columns that are numbers of a header's fields."""
+UNITLESS = ("port", "id", "seq", "ack", "flags", "digest")
+"""Last parts of names of columns that are numbers of a packet's fields, or made of its bytes."""
 
 
 def unit(column: str) -> str:
