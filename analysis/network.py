@@ -174,7 +174,7 @@ def _use(at: Link, samples: Watched, times: Sequence[tuple[int, int]]) -> LinkUs
         queueing_ns=waited / served if served else None,
         queue_loss=queue_loss,
         link_loss=link_loss,
-        total_loss=None if link_loss is None else _either((link_loss, queue_loss or 0.0)),
+        total_loss=None if link_loss is None else link_loss + (1 - link_loss) * (queue_loss or 0.0),
         sent_bytes=size,
         dropped_packets=dropped,
         lost_packets=lost,
