@@ -7,6 +7,7 @@ function of a delay; probability and correlation of losses.
 from __future__ import annotations
 
 import bisect
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -180,9 +181,27 @@ def loss(model: stages.Loss, counted_bytes: int) -> LossStatistics:
             return LossStatistics(1 / n, 0.0, 1)
         case stages.LossPattern(pattern):
             return LossStatistics(pattern.count("1") / len(pattern), 0.0, pattern.count("1"))
+        case stages.GilbertElliottLoss() | stages.Markov4Loss():
+            return _markov(*_chain(model))
+        case _:
+            assert_never(model)
+
+
+Matrix = list[list[float]]
+RandomLoss = stages.NoLoss | stages.BernoulliLoss | stages.GilbertElliottLoss | stages.Markov4Loss
+"""Losses that netem has too."""
+
+
+def _chain(model: RandomLoss) -> tuple[Matrix, list[float]]:
+    """The Markov chain that drives a loss, a step a packet, and the probability of a loss in each of its states."""
+    match model:
+        case stages.NoLoss():
+            return [[1.0]], [0.0]
+        case stages.BernoulliLoss(loss_ppb):
+            return [[1.0]], [loss_ppb / PPB]
         case stages.GilbertElliottLoss():
             bad, good = model.to_bad_ppb / PPB, model.to_good_ppb / PPB
-            return _markov([[1 - bad, bad], [good, 1 - good]], [model.loss_good_ppb / PPB, model.loss_bad_ppb / PPB])
+            return [[1 - bad, bad], [good, 1 - good]], [model.loss_good_ppb / PPB, model.loss_bad_ppb / PPB]
         case stages.Markov4Loss():
             chain = (model.p13_ppb, model.p31_ppb, model.p32_ppb, model.p23_ppb, model.p14_ppb)
             p13, p31, p32, p23, p14 = (ppb / PPB for ppb in chain)
@@ -192,38 +211,94 @@ def loss(model: stages.Loss, counted_bytes: int) -> LossStatistics:
                 [p31, p32, 1 - p31 - p32, 0.0],
                 [1.0, 0.0, 0.0, 0.0],
             ]
-            return _markov(matrix, [0, 0, 1, 1])
+            return matrix, [0, 0, 1, 1]
         case _:
             assert_never(model)
 
 
-def _markov(matrix: list[list[float]], lost: list[float]) -> LossStatistics:
-    """Losses driven by a hidden Markov chain that starts in its first state.
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of packets on a link, its queue apart. `losses`: of those of which nothing arrives that is intact;
+    `twice`: the share of those that arrive twice. `carried`: packets that the link carries for each one that is sent;
+    `damaged`: the share of these that is damaged."""
 
-    Dispersion = 1 + 2 Σ_k cov(h_0, h_k) / (p (1 − p)) with h the loss probability of the state (the asymptotic
-    variance of a function of a Markov chain).
-    """
+    losses: LossStatistics
+    twice: float
+    carried: float
+    damaged: float
+
+
+def own_fate(lost: LossStatistics, duplicate: float, corrupt: float) -> Fate:
+    """On a link of our own: what is not lost may be sent twice, and the copy of a damaged packet is intact."""
+    kept = 1 - lost.probability
+    damaged = kept * corrupt * (1 - duplicate)
+    if damaged > 0:
+        lost = LossStatistics(lost.probability + damaged, max(lost.dispersion, 1.0), lost.slack_packets)
+    return Fate(lost, kept * duplicate * (1 - corrupt), kept * (1 + duplicate), corrupt / (1 + duplicate))
+
+
+@functools.cache
+def netem_fate(model: RandomLoss, duplicate: float, corrupt: float) -> Fate:
+    """On a link of netem (net/sched/sch_netem.c, netem_enqueue), which draws a loss whether or not it draws a
+    duplicate: both together leave one packet. A copy enters netem anew, where it may be lost and damaged."""
+    matrix, lost = _chain(model)
+    states = range(len(lost))
+    kept = [1 - each for each in lost]
+    copy_kept = [math.fsum(matrix[i][j] * kept[j] for j in states) for i in states]
+    copied = [duplicate * each for each in kept]
+    # From a packet to the next one: a step, or two where the copy is drawn in between.
+    steps = [
+        [
+            (1 - copied[i]) * matrix[i][j] + copied[i] * math.fsum(matrix[i][k] * matrix[k][j] for k in states)
+            for j in states
+        ]
+        for i in states
+    ]
+    share = _stationary(steps)
+    nothing = [
+        (1 - duplicate) * lost[i]
+        + ((1 - duplicate) * kept[i] + duplicate * lost[i]) * corrupt
+        + copied[i] * corrupt * (1 - copy_kept[i] * (1 - corrupt))
+        for i in states
+    ]
+    copies = math.fsum(share[i] * copied[i] * copy_kept[i] for i in states)
+    first = math.fsum(share[i] * (kept[i] + duplicate * lost[i]) for i in states)
+    return Fate(_markov(steps, nothing), copies * (1 - corrupt) ** 2, first + copies, corrupt)
+
+
+def _step(row: list[float], matrix: Matrix) -> list[float]:
     size = range(len(matrix))
+    return [math.fsum(row[i] * matrix[i][j] for i in size) for j in size]
 
-    def step(row: list[float]) -> list[float]:
-        return [math.fsum(row[i] * matrix[i][j] for i in size) for j in size]
 
+def _stationary(matrix: Matrix) -> list[float]:
+    """The shares of the states of a Markov chain that starts in its first one."""
     state = [1.0] + [0.0] * (len(matrix) - 1)
     # Twice: a chain of period 2 has no limit, its average has.
     for _ in range(200_000):
-        following = step(state)
+        following = _step(state, matrix)
         following = [(a + b) / 2 for a, b in zip(state, following, strict=True)]
         moved = max(abs(a - b) for a, b in zip(state, following, strict=True))
         state = following
         if moved < 1e-15:
             break
+    return state
+
+
+def _markov(matrix: Matrix, lost: list[float]) -> LossStatistics:
+    """Losses driven by a hidden Markov chain that starts in its first state.
+
+    Dispersion = 1 + 2 Σ_k cov(h_0, h_k) / (p (1 − p)) with h the loss probability of the state (the asymptotic
+    variance of a function of a Markov chain).
+    """
+    state = _stationary(matrix)
     probability = math.fsum(share * p for share, p in zip(state, lost, strict=True))
     if not 0 < probability < 1:
         return LossStatistics(probability)
     covariance = 0.0
     weighted = [share * (p - probability) for share, p in zip(state, lost, strict=True)]
     for _ in range(200_000):
-        weighted = step(weighted)
+        weighted = _step(weighted, matrix)
         covariance += math.fsum(w * p for w, p in zip(weighted, lost, strict=True))
         if max(abs(w) for w in weighted) < 1e-15:
             break

@@ -119,7 +119,7 @@ class _Behind:
             mtu_bytes=card.mtu,
             direction=direction,
             line=delay_line(direction.delay, not direction.reorder),
-            loss=losses(direction, PROBE_BYTES),
+            loss=losses(link.backend, direction, PROBE_BYTES),
             duplicates=0.0,
             backend=link.backend,
             source_exit=_exit(card),
@@ -169,7 +169,7 @@ def _link(
         mtu_bytes=min(passing_bytes(direction), *(interfaces[_key(end)].mtu for end in (a, b))),
         direction=direction,
         line=delay_line(direction.delay, not direction.reorder, direction.harq),
-        loss=losses(direction, PROBE_BYTES),
+        loss=losses(link.backend, direction, PROBE_BYTES),
         duplicates=direction.duplicate_ppb / PPB,
         backend=link.backend,
         source_exit=source,
@@ -239,7 +239,9 @@ def _pair(
     acknowledged = all(
         goodput <= way.rate_bps * 2 * payload / framed_bytes(way.framing, acknowledgement) for way in back.directions
     )
-    lossless = all(losses(way, mtu).probability == 0 and way.corrupt_ppb == 0 for way in directions)
+    backends = tuple(link.backend for link in links)
+    ways = zip(backends, directions, strict=True)
+    lossless = all(losses(*way, mtu).probability == 0 and way[1].corrupt_ppb == 0 for way in ways)
     # A switch's port that is faster than the bottleneck never fills.
     queues = [
         way
@@ -270,7 +272,7 @@ def _pair(
         goodput_fair=fair,
         directions=directions,
         lossless=lossless,
-        backends=tuple(link.backend for link in links),
+        backends=backends,
         exits=tuple(_exit(interface) for interface in (*there.plain, *back.plain)),
         passing_bytes=min((passing_bytes(way) for way in directions), default=MOST_IP_BYTES),
         mtu_bytes=mtu,

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from calibration import lans
-from calibration.distribution import DelayLine, LossStatistics, loss
-from labs.stages import NO_AGGREGATE, BitErrorLoss, Direction, DropTail, Framing
+from calibration.distribution import DelayLine, Fate, LossStatistics, loss, netem_fate, own_fate
+from labs.stages import NO_AGGREGATE, BitErrorLoss, Direction, DropTail, EveryNthLoss, Framing, LossPattern
 from labs.stages.queue import discipline_words
 from labs.stages.trace import Said, TraceOpportunities, TraceRows, said
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB, Duration
@@ -32,6 +32,8 @@ MOVED_BY: dict[str, frozenset[Said]] = {
 }
 """A quantity that is measured, and what moves it when a trace says it."""
 MOST_IP_BYTES = 65535
+NETEM = ("kernel", "tbf")
+"""Back ends whose losses, duplicates and damage are netem's."""
 BYTE_NS = BITS_PER_BYTE * NS_PER_SECOND
 """bytes × this / (bit/s) is ns; bit/s × ns / this is bytes."""
 
@@ -56,19 +58,18 @@ def own_ns(backend: str, direction: Direction, packet_bytes: int) -> float:
     return max(missing, peak) + direction.aggregate.gap_ns
 
 
-def damaged_share(direction: Direction) -> float:
-    """Of the packets that the link's loss lets through: damaged, so that a checksum fails and nothing arrives. The copy
-    of a duplicated packet is intact."""
-    return direction.corrupt_ppb / PPB * (1 - direction.duplicate_ppb / PPB)
+def fate(backend: str, direction: Direction, packet_bytes: int) -> Fate:
+    """What becomes of IP packets of this size on a link of this back end, its queue apart."""
+    duplicate, corrupt = direction.duplicate_ppb / PPB, direction.corrupt_ppb / PPB
+    model = direction.loss
+    if backend in NETEM and not isinstance(model, BitErrorLoss | EveryNthLoss | LossPattern):
+        return netem_fate(model, duplicate, corrupt)
+    return own_fate(loss(model, framed_bytes(direction.framing, packet_bytes)), duplicate, corrupt)
 
 
-def losses(direction: Direction, packet_bytes: int) -> LossStatistics:
-    """What becomes of IP packets of this size: lost, or corrupt, which fails their checksum."""
-    model = loss(direction.loss, framed_bytes(direction.framing, packet_bytes))
-    damaged = (1 - model.probability) * damaged_share(direction)
-    if damaged > 0:
-        return LossStatistics(model.probability + damaged, max(model.dispersion, 1.0), model.slack_packets)
-    return model
+def losses(backend: str, direction: Direction, packet_bytes: int) -> LossStatistics:
+    """Of IP packets of this size, those of which nothing arrives: lost, or damaged, so that a checksum fails."""
+    return fate(backend, direction, packet_bytes).losses
 
 
 def passing_bytes(direction: Direction) -> int:
@@ -259,20 +260,19 @@ class LinkExpectation:
 
     def through(self, packet_bytes: int) -> float:
         """How many packets arrive for each one of this size that is sent: losses and copies, without the queue's."""
-        by_size = isinstance(self.direction.loss, BitErrorLoss)
-        lost = losses(self.direction, packet_bytes).probability if by_size else self.loss.probability
-        return (1 - lost) * (1 + self.duplicates)
+        known = fate(self.backend, self.direction, packet_bytes)
+        return known.carried * (1 - known.damaged)
 
     @property
     def damaged(self) -> float:
-        """The share of what it carries that takes its time and does not arrive: of what is sent twice, the first one is
-        damaged and the copy arrives."""
-        return self.direction.corrupt_ppb / PPB / (1 + self.duplicates)
+        """The share of what it carries that takes its time and does not arrive."""
+        return fate(self.backend, self.direction, self.mtu_bytes).damaged
 
     @property
     def duplicates_of_arrived(self) -> float:
-        """Of those that arrive, the share that does so twice: a copy of a damaged one is the only one to arrive."""
-        return self.duplicates * (1 - self.direction.corrupt_ppb / PPB) / (1 - damaged_share(self.direction))
+        """Of those that arrive, the share that does so twice."""
+        known = fate(self.backend, self.direction, self.mtu_bytes)
+        return known.twice / (1 - known.losses.probability)
 
     @property
     def lossless(self) -> bool:
@@ -336,9 +336,14 @@ class PairExpectation:
         why = next((why for each in self.directions if (why := untold(each, quantity))), "")
         return why.replace("it", "a link on its path", 1)
 
+    @property
+    def ways(self) -> list[tuple[str, Direction]]:
+        """Of each direction its back end and itself."""
+        return list(zip(self.backends, self.directions, strict=True))
+
     def answered(self, packet_bytes: int) -> float:
         """The share of packets that arrive and are answered, with what is lost and damaged on purpose."""
-        return math.prod(1 - losses(each, packet_bytes).probability for each in self.directions)
+        return math.prod(1 - losses(*way, packet_bytes).probability for way in self.ways)
 
     def wander_ns(self, trips: int) -> float:
         """The deviation of the mean of so many round trips, at most."""
@@ -351,9 +356,8 @@ class PairExpectation:
 
     def round_trip_ns(self, packet_bytes: int) -> float:
         """Of a packet and an answer of the same size, without dither."""
-        ways = zip(self.backends, self.directions, strict=True)
         exits = sum(exit_.serialisation_ns(packet_bytes) for exit_ in self.exits)
-        return self.rtt_ns + sum(own_ns(*way, packet_bytes) for way in ways) + exits
+        return self.rtt_ns + sum(own_ns(*way, packet_bytes) for way in self.ways) + exits
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,7 @@ def pair_rows(
         else:
             yield judge.dead("base RTT", "ns", base, lost)
     else:
-        ways = zip(pair.backends, pair.directions, strict=True)
-        parts = [own_ns(*each, PROBE_BYTES) for each in ways]
+        parts = [own_ns(*each, PROBE_BYTES) for each in pair.ways]
         parts += [exit_.serialisation_ns(PROBE_BYTES) for exit_ in pair.exits]
         near = len(pair.links) * max(bounds.rtt_ns, bounds.delay_share * base)
         z = statistic.quantile(bounds.confidence, 10)

@@ -51,15 +51,15 @@ def beside(found: Characterisation, plan: Plan, pair: Pair, loads: Sequence[Load
 
 def _way(way: Way, plan: Plan, path: NetworkPath, loads: Sequence[Load] | None, mtu: int) -> Way:
     """`loads`: all that was sent beside the probes; None: nobody knows."""
-    directions = _directions(plan, path)
-    slowest = directions.get(path.slowest.link)
+    ways = _ways(plan, path)
+    slowest = next((way for link, (_, way) in ways.items() if link == path.slowest.link), None)
     capacity = size = wait = None
     if slowest is not None and not untold(slowest, "rate"):
         capacity = slowest.rate_bps * mtu / framed_bytes(slowest.framing, mtu)
         if isinstance(slowest.queue.discipline, DropTail) and not untold(slowest, "queue limit"):
             size = float(_queue_packets(slowest, mtu) * mtu)
             wait = size * BYTE_NS / capacity
-    through = math.prod(1 - losses(each, PROBE_BYTES).probability for each in directions.values())
+    through = math.prod(1 - losses(*each, PROBE_BYTES).probability for each in ways.values())
     others = None
     if loads is not None:
         others = float(sum(load.rate_bps for load in loads if _crosses(plan, load, path)))
@@ -72,10 +72,11 @@ def _way(way: Way, plan: Plan, path: NetworkPath, loads: Sequence[Load] | None, 
     )
 
 
-def _directions(plan: Plan, path: NetworkPath) -> Mapping[str, Direction]:
-    """Of the emulated links on a path."""
+def _ways(plan: Plan, path: NetworkPath) -> Mapping[str, tuple[str, Direction]]:
+    """Of the emulated links on a path the back ends and directions, by the link's name."""
     links = {link.name: link for link in plan.links}
-    return {hop.link: getattr(links[hop.link], hop.direction) for hop in path.hops if hop.link in links}
+    known = [(links[hop.link], hop) for hop in path.hops if hop.link in links]
+    return {link.name: (link.backend, getattr(link, hop.direction)) for link, hop in known}
 
 
 def _queue_packets(direction: Direction, packet_bytes: int) -> int:

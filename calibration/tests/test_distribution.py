@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from calibration.distribution import delay_line, loss, ordered
+from calibration.distribution import delay_line, loss, netem_fate, ordered
 from labs.stages import (
     BernoulliLoss,
     BitErrorLoss,
@@ -137,6 +137,33 @@ def test_bursts_make_counts_wander() -> None:
     assert found.probability == pytest.approx(0.1)
     # (1 + λ) / (1 − λ) with λ = 1 − 0.01 − 0.09.
     assert found.dispersion == pytest.approx(1.9 / 0.1, rel=1e-6)
+
+
+def test_copies_in_netem_take_steps_of_the_bursts() -> None:
+    """Against netem_enqueue, step by step: a copy is drawn between two packets, and only where one was not lost."""
+    model = GilbertElliottLoss(
+        to_bad_ppb=100_000_000, to_good_ppb=300_000_000, loss_good_ppb=50_000_000, loss_bad_ppb=800_000_000
+    )
+    found = netem_fate(model, 0.5, 0.1)
+    drawn = iter(np.random.default_rng(1).random(2_000_000).tolist())
+    bad = False
+
+    def event() -> bool:
+        nonlocal bad
+        lost: bool = next(drawn) < (0.8 if bad else 0.05)
+        bad = bad != (next(drawn) < (0.3 if bad else 0.1))
+        return lost
+
+    nothing = twice = carried = 0
+    packets = 200_000
+    for _ in range(packets):
+        copy, lost = next(drawn) < 0.5, event()
+        came = [] if lost and not copy else [next(drawn) >= 0.1]
+        if copy and not lost and not event():
+            came.append(next(drawn) >= 0.1)
+        nothing, twice, carried = nothing + (not any(came)), twice + (sum(came) == 2), carried + len(came)
+    assert nothing / packets == pytest.approx(found.losses.probability, abs=0.006)
+    assert (twice / packets, carried / packets) == pytest.approx((found.twice, found.carried), abs=0.006)
 
 
 def test_four_states() -> None:

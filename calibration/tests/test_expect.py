@@ -13,7 +13,7 @@ from calibration.expect import expectations
 from calibration.probe import LiveProbes
 from calibration.probing import plan_probes
 from calibration.tests.plans import DROP_TAIL, plan
-from labs.plan import Plan
+from labs.plan import Link, Plan
 from labs.stages import BernoulliLoss, BitErrorLoss, Framing, NormalDelay, Psp, Queue
 
 
@@ -218,3 +218,28 @@ def test_a_token_bucket_lets_a_lone_packet_pass_at_once() -> None:
     assert by_backend["kernel"].links[0].delay_ns(100) == by_backend["user"].links[0].delay_ns(100)
     assert by_backend["tbf"].links[0].delay_ns(100) == 50_000_000
     assert by_backend["tbf"].pairs[0].round_trip_ns(100) == 100_000_000
+
+
+def test_netem_draws_losses_and_duplicates_whatever_the_other_draws() -> None:
+    """Both together leave one packet, and a copy enters netem anew: sch_netem.c, netem_enqueue."""
+    lossy = plan(loss=BernoulliLoss(100_000_000), duplicate_ppb=200_000_000, corrupt_ppb=20_000_000)
+    lab = dataclasses.replace(lossy, links=tuple(dataclasses.replace(link, backend="kernel") for link in lossy.links))
+    forward = expectations(lab).links[0]
+    clean = expectations(dataclasses.replace(lab, links=tuple(_intact(link) for link in lab.links))).links[0]
+    assert clean.loss.probability == pytest.approx(0.1 * 0.8)
+    assert clean.duplicates_of_arrived == pytest.approx(0.2 * 0.9 * 0.9 / 0.92)
+    assert clean.through(1500) == pytest.approx(0.9 + 0.2 * 0.1 + 0.2 * 0.9 * 0.9)
+    # Alone is 0.9 · 0.8 + 0.1 · 0.2; of two copies, 0.2 · 0.9, one is lost and may be damaged, or both are damaged.
+    nothing = 0.08 + 0.74 * 0.02 + 0.18 * 0.02 * (1 - 0.9 * 0.98)
+    assert forward.loss.probability == pytest.approx(nothing)
+    assert forward.duplicates_of_arrived == pytest.approx(0.2 * 0.9 * 0.9 * 0.98**2 / (1 - nothing))
+    assert forward.damaged == pytest.approx(0.02)
+    assert expectations(lab).pairs[0].answered(1500) == pytest.approx((1 - nothing) ** 2)
+
+
+def _intact(link: Link) -> Link:
+    return dataclasses.replace(
+        link,
+        forward=dataclasses.replace(link.forward, corrupt_ppb=0),
+        backward=dataclasses.replace(link.backward, corrupt_ppb=0),
+    )
