@@ -22,9 +22,11 @@ from calibration.probing import (
     Probing,
     Stream,
     hidden_limit,
+    link_stream,
     packet_stream,
     probe_bytes,
     shared_streams,
+    turns,
 )
 from calibration.slow_start import SEGMENT_BYTES, full_round_trip_ns, segment_ns, slow_start_ns
 from calibration.tolerances import REASONS as REASONS_LIVE
@@ -153,8 +155,7 @@ def _alone_ns(link: LinkExpectation, packet_bytes: int) -> float:
 
 def _stay_ns(link: LinkExpectation, packet_bytes: int) -> float:
     """By then a packet has come through, or never will."""
-    line = link.line.mean_ns + 12 * link.line.deviation_ns + link.direction.displace_within_ns + link.direction.slot_ns
-    return line + 2 * _alone_ns(link, packet_bytes) + link.dither_ns + MS
+    return link.latest_ns(packet_bytes) + 2 * _alone_ns(link, packet_bytes) + MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,29 +174,39 @@ class VirtualProbes:
         """Bottlenecks over which TCP is measured."""
         return self.budget.transfers
 
+    @property
+    def longest_wait_ns(self) -> float:
+        """Virtual time is free."""
+        return math.inf
+
     def delays(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[Stream], float]:
         """A stream through each link, and the time for its last packets (ns)."""
         streams = []
         share = self.budget.all_delay_packets // max(len(links), 1)
-        for link in links:
+        least = [
+            max(
+                MS,
+                _alone_ns(link, probe_bytes(link)),
+                2 * link.dither_ns,
+                0 if link.direction.reorder else link.line.spread_ns,
+            )
+            for link in links
+        ]
+        for link, turn in zip(links, turns(links, least), strict=True):
             constant = link.line.constant
-            interval = max(MS, _alone_ns(link, probe_bytes(link)), 2 * link.dither_ns)
-            if not link.direction.reorder:
-                interval = max(interval, link.line.spread_ns)
             enough = self.budget.delay_packets if constant else self.budget.spread_packets * link.line.dispersion
             packets = max(min(round(enough), share), 3)
-            stream = packet_stream(link.key, link.ends, lab, probe_bytes(link), interval, packets)
-            streams.append({**stream, "raw": not constant})
-        return streams, max((_stay_ns(link, probe_bytes(link)) for link in links), default=0)
+            streams.append({**link_stream(link, turn, lab, packets), "raw": not constant})
+        stay = max((_stay_ns(link, probe_bytes(link)) for link in links), default=0)
+        return streams, stay
 
     def losses(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[Stream], float]:
         """A stream through each link, and the time for its last packets (ns)."""
         packets = max(min(self.budget.loss_packets, self.budget.all_loss_packets // max(len(links), 1)), 3)
-        streams = []
-        for link in links:
-            interval = max(10_000, _alone_ns(link, probe_bytes(link)))
-            streams.append(packet_stream(link.key, link.ends, lab, probe_bytes(link), interval, packets))
-        return streams, max((_stay_ns(link, probe_bytes(link)) for link in links), default=0)
+        least = [max(10_000, _alone_ns(link, probe_bytes(link))) for link in links]
+        streams = [link_stream(link, turn, lab, packets) for link, turn in zip(links, turns(links, least), strict=True)]
+        stay = max((_stay_ns(link, probe_bytes(link)) for link in links), default=0)
+        return streams, stay
 
     def round_trips(self, pairs: Sequence[PairExpectation], lab: str) -> tuple[list[Stream], float]:
         """A stream between each pair, and the time for its last answers (ns)."""

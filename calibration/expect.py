@@ -176,6 +176,7 @@ def _link(
         card_bps=slowest,
         after=after,
         wakeups=behind.wakeups(way) if way is not None else 0,
+        other=(link.backward if name == "forward" else link.forward) if direction.half_duplex else None,
     )
 
 

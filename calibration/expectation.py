@@ -58,6 +58,12 @@ def own_ns(backend: str, direction: Direction, packet_bytes: int) -> float:
     return max(missing, peak) + direction.aggregate.gap_ns
 
 
+def occupied_ns(direction: Direction, packet_bytes: int) -> float:
+    """For so long a packet of this size that is sent alone takes the link, or what its policer lets pass meanwhile."""
+    slowest = min(direction.rate_bps, direction.police_bps or direction.rate_bps)
+    return framed_bytes(direction.framing, packet_bytes) * BYTE_NS / slowest + direction.aggregate.gap_ns
+
+
 def fate(backend: str, direction: Direction, packet_bytes: int) -> Fate:
     """What becomes of IP packets of this size on a link of this back end, its queue apart."""
     duplicate, corrupt = direction.duplicate_ppb / PPB, direction.corrupt_ppb / PPB
@@ -151,6 +157,8 @@ class LinkExpectation:
     """The other ports of switches on the way to where the packets are measured."""
     wakeups: int = 0
     """Switches in user space on the way."""
+    other: Direction | None = None
+    """Of a half-duplex link: the direction that sends on the same medium."""
     own_queue: bool = False
     """It is a device that has a queue of its own, of which nobody knows how much it holds."""
 
@@ -205,28 +213,9 @@ class LinkExpectation:
         The first is a bound of every delay. The second holds where at least one packet found neither a queue nor a
         packet of the other direction before it.
         """
-        direction = self.direction
-        delays, rates, waits = (self.line.least_ns, self.line.most_ns), (direction.rate_bps, direction.rate_bps), 0
-        match direction.trace:
-            case TraceRows(rows=rows, period_ns=period):
-                told = said(direction.trace)
-                if "delay" in told:
-                    delays = _between(rows, 2)
-                if "rate" in told:
-                    rates = _between([row for row in rows if row[1]] or rows, 1)
-                    # During an outage a packet waits for a later row.
-                    waits = max(period, rows[-1][0] or 0) if any(row[1] == 0 for row in rows) else 0
-            case TraceOpportunities(period_ns=period):
-                rates, waits = (0, 0), period
-            case _:
-                pass
-        at_rates = [replace(direction, rate_bps=rate) for rate in rates if rate]
-        own = [own_ns(self.backend, each, packet_bytes) for each in at_rates] or [0.0]
-        # Over outages it takes as long as at the mean rate, which the direction has.
-        slowest = max(*own, own_ns(self.backend, direction, packet_bytes))
+        least, greatest = delay_bounds_ns(self.backend, self.direction, self.line, packet_bytes)
         exits = sum(each.serialisation_ns(packet_bytes) for each in (self.source_exit, *self.after))
-        shared = direction.aggregate.time_ns if direction.half_duplex else 0
-        return delays[0] + min(own) + exits, delays[1] + slowest + exits + waits + direction.slot_ns + shared
+        return least + exits, greatest + exits
 
     def queue_packets(self, packet_bytes: int) -> int:
         """How many packets of this size may wait."""
@@ -243,10 +232,25 @@ class LinkExpectation:
         """Whether the rate is a token bucket's, which lets a burst pass."""
         return self.backend == "tbf" or self.direction.burst_bytes > 0
 
+    @property
+    def switched(self) -> bool:
+        """Whether its packets pass ports of switches, which other links' packets pass too."""
+        return bool(self.card_bps or self.after or self.senders)
+
+    def busy_ns(self, packet_bytes: int) -> float:
+        """For so long a packet of this size takes what packets of other streams use too."""
+        senders = (self.direction,) if self.other is None else (self.direction, self.other)
+        port = framed_bytes(self.direction.framing, packet_bytes) * BYTE_NS / self.card_bps if self.card_bps else 0.0
+        return max(port, *(occupied_ns(each, packet_bytes) for each in senders))
+
     def apart_ns(self, packet_bytes: int) -> float:
         """Packets this far apart do not wait for each other at the rate, and a policer lets them pass."""
-        slowest = min(self.direction.rate_bps, self.direction.police_bps or self.direction.rate_bps)
-        return 4 * framed_bytes(self.direction.framing, packet_bytes) * BYTE_NS / slowest
+        return 4 * occupied_ns(self.direction, packet_bytes)
+
+    def latest_ns(self, packet_bytes: int) -> float:
+        """So long after it was sent, a packet that found no queue has come through, or never will."""
+        _, greatest = self.least_delays_ns(packet_bytes)
+        return greatest + self.direction.displace_within_ns + self.dither_ns
 
     def emptied_ns(self, above: float) -> float:
         """When the bucket is empty where so many times the rate comes."""
@@ -284,6 +288,30 @@ def _between(rows: Sequence[Sequence[int | None]], column: int) -> tuple[int, in
     """The least and the greatest value of a trace's column."""
     values = [value for row in rows if (value := row[column]) is not None]
     return min(values), max(values)
+
+
+def delay_bounds_ns(backend: str, direction: Direction, line: DelayLine, packet_bytes: int) -> tuple[float, float]:
+    """Between these the delay of a packet lies that finds no queue, whatever a trace says and slots wait for."""
+    delays, rates, waits = (line.least_ns, line.most_ns), (direction.rate_bps, direction.rate_bps), 0
+    match direction.trace:
+        case TraceRows(rows=rows, period_ns=period):
+            told = said(direction.trace)
+            if "delay" in told:
+                delays = _between(rows, 2)
+            if "rate" in told:
+                rates = _between([row for row in rows if row[1]] or rows, 1)
+                # During an outage a packet waits for a later row.
+                waits = max(period, rows[-1][0] or 0) if any(row[1] == 0 for row in rows) else 0
+        case TraceOpportunities(period_ns=period):
+            rates, waits = (0, 0), period
+        case _:
+            pass
+    at_rates = [replace(direction, rate_bps=rate) for rate in rates if rate]
+    own = [own_ns(backend, each, packet_bytes) for each in at_rates] or [0.0]
+    # Over outages it takes as long as at the mean rate, which the direction has.
+    slowest = max(*own, own_ns(backend, direction, packet_bytes))
+    shared = direction.aggregate.time_ns if direction.half_duplex else 0
+    return delays[0] + min(own), delays[1] + slowest + waits + direction.slot_ns + shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +372,17 @@ class PairExpectation:
     def answered(self, packet_bytes: int) -> float:
         """The share of packets that arrive and are answered, with what is lost and damaged on purpose."""
         return math.prod(1 - losses(*way, packet_bytes).probability for way in self.ways)
+
+    def slowest_ns(self, packet_bytes: int) -> float:
+        """For so long a packet of this size takes the slowest link of a round trip."""
+        plain = packet_bytes * BYTE_NS / max(self.bottleneck_bps, 1)
+        return max((occupied_ns(each, packet_bytes) for each in self.directions), default=plain)
+
+    def latest_ns(self, packet_bytes: int) -> float:
+        """So long after it was sent, a packet of this size that found no queue has been answered, or never will be."""
+        ways = zip(self.backends, self.directions, self.lines, strict=True)
+        bounds = sum(delay_bounds_ns(*way, packet_bytes)[1] + way[1].displace_within_ns for way in ways)
+        return bounds + sum(exit_.serialisation_ns(packet_bytes) for exit_ in self.exits) + self.dither_ns
 
     def wander_ns(self, trips: int) -> float:
         """The deviation of the mean of so many round trips, at most."""

@@ -20,9 +20,11 @@ from calibration.probing import (
     Probing,
     Stream,
     hidden_limit,
+    link_stream,
     packet_stream,
     probe_bytes,
     shared_streams,
+    turns,
 )
 from calibration.slow_start import full_round_trip_ns, slow_start_ns
 from generator.traffic_request import end
@@ -79,40 +81,52 @@ class LiveProbes:
         """Bottlenecks over which TCP is measured."""
         return self.budget.transfers
 
+    @property
+    def longest_wait_ns(self) -> float:
+        """As long as delays are measured."""
+        return self.budget.delay_longest_ns
+
     def delays(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[Stream], float]:
         """A stream through each link, and the time for its last packets (ns)."""
         streams = []
-        for link in links:
-            interval = max(MS, self.budget.delay_gap_ns * len(links), link.apart_ns(probe_bytes(link)))
-            if not link.line.constant and not link.direction.reorder:
-                # Closer together, packets would wait for each other in the delay line.
-                interval = max(interval, link.line.spread_ns)
-            telling = 20 * link.line.dispersion * interval
+        gap = max(MS, self.budget.delay_gap_ns * len(links))
+        least = [
+            # Closer together, packets would wait for each other in the delay line.
+            max(gap, link.apart_ns(probe_bytes(link)), 0 if link.direction.reorder else link.line.spread_ns)
+            for link in links
+        ]
+        for link, turn in zip(links, turns(links, least), strict=True):
+            telling = 20 * link.line.dispersion * turn.interval_ns
             duration = min(max(self.budget.delay_ns, telling), self.budget.delay_longest_ns)
-            packets = max(int(duration / interval), 3)
-            stream = packet_stream(link.key, link.ends, lab, probe_bytes(link), interval, packets)
-            streams.append({**stream, "raw": True})
-        return streams, _stay_ns(links)
+            packets = max(int(duration / turn.interval_ns), 3)
+            streams.append({**link_stream(link, turn, lab, packets), "raw": True})
+        return streams, self._stay_ns(links)
 
     def losses(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[Stream], float]:
         """A stream through each link, and the time for its last packets (ns)."""
         streams = []
-        for link in links:
-            interval = max(self.budget.loss_gap_ns * len(links), link.apart_ns(probe_bytes(link)))
+        gap = self.budget.loss_gap_ns * len(links)
+        least = [max(gap, link.apart_ns(probe_bytes(link))) for link in links]
+        for link, turn in zip(links, turns(links, least), strict=True):
             duration = self.budget.loss_ns
             if link.loss.probability:
-                telling = TELLING * max(link.loss.dispersion, 1.0) / link.loss.probability * interval
+                telling = TELLING * max(link.loss.dispersion, 1.0) / link.loss.probability * turn.interval_ns
                 duration = max(duration, math.ceil(telling)) if telling < self.budget.loss_longest_ns else duration
-            packets = max(int(duration / interval), 3)
-            streams.append(packet_stream(link.key, link.ends, lab, probe_bytes(link), interval, packets))
-        return streams, _stay_ns(links)
+            packets = max(int(duration / turn.interval_ns), 3)
+            streams.append(link_stream(link, turn, lab, packets))
+        return streams, self._stay_ns(links)
+
+    def _stay_ns(self, links: Sequence[LinkExpectation]) -> float:
+        """How long to wait for the last packet: the longest delay of any, and some time to be late."""
+        latest = max((link.latest_ns(probe_bytes(link)) for link in links), default=0)
+        return min(latest, self.longest_wait_ns) + 100 * MS
 
     def round_trips(self, pairs: Sequence[PairExpectation], lab: str) -> tuple[list[Stream], float]:
         """A stream between each pair, and the time for its last answers (ns)."""
         streams = []
         longest = 0.0
         for pair in pairs:
-            own = max((serialisation_ns(direction, PROBE_BYTES) for direction in pair.directions), default=0.0)
+            own = pair.slowest_ns(PROBE_BYTES)
             # As for delays: packets of pairs that share a link should not wait for each other.
             interval = max(10 * MS, max(4 * own, pair.spread_ns) * len(pairs))
             duration = min(max(self.budget.rtt_ns, 20 * interval), self.budget.delay_longest_ns)
@@ -193,14 +207,6 @@ class LiveProbes:
 
 def _in_line_ns(link: LinkExpectation) -> float:
     return link.line.mean_ns + 5 * link.line.deviation_ns + link.direction.displace_within_ns
-
-
-def _stay_ns(links: Sequence[LinkExpectation]) -> float:
-    """How long to wait for the last packet: the longest delay of any, its time at the slowest rate, and some time to be
-    late."""
-    delay = max((_in_line_ns(link) for link in links), default=0)
-    own = max((serialisation_ns(link.direction, probe_bytes(link)) for link in links), default=0)
-    return delay + 100 * MS + own
 
 
 def _saturation(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from calibration.expectation import BYTE_NS, Expectations, LinkExpectation, PairExpectation, ProbeEnds
+from calibration.expectation import Expectations, LinkExpectation, PairExpectation, ProbeEnds
 from generator.traffic_request import end
 from labs.units import NS_PER_MS, NS_PER_SECOND
 
@@ -75,6 +75,10 @@ class Method(Protocol):
     def most_transfers(self) -> int:
         """Bottlenecks over which TCP is measured."""
 
+    @property
+    def longest_wait_ns(self) -> float:
+        """How long a probe waits for its last packets, at most."""
+
     def delays(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[Stream], float]:
         """A stream through each link, whose packets do not wait for each other."""
 
@@ -104,7 +108,7 @@ def plan_probes(expected: Expectations, lab: str, method: Method) -> Probing:
     told = [pair for pair in told if _passes(probing, pair, "base RTT", PROBE_BYTES)]
     probing.add("rtt", "rtt", *method.round_trips(told, lab))
     _skip_untold(probing, expected)
-    probing.add("rtt", "path MTU", *_of_sizes(pairs, lab, method.most_transfers))
+    probing.add("rtt", "path MTU", *_of_sizes(pairs, lab, method))
     method.rates(probing, [link for link in links if not link.untold("rate")], lab)
     steady = [pair for pair in pairs if not pair.untold("queue limit")]
     steady = [pair for pair in steady if _passes(probing, pair, "TCP goodput", pair.mtu_bytes)]
@@ -123,21 +127,20 @@ def mtu_sizes(pair: PairExpectation) -> list[int]:
     return [most, *(size for size in (most - 8, most - 50, most - 100, 1280, 576, 296, 128) if 100 < size < most)]
 
 
-def _of_sizes(pairs: Sequence[PairExpectation], lab: str, most: int) -> tuple[list[Stream], float]:
+def _of_sizes(pairs: Sequence[PairExpectation], lab: str, method: Method) -> tuple[list[Stream], float]:
     """Of the first pairs whose paths differ, as many as transfers: a few packets of each size (RFC 4821, 7.6), and how
     long after the last one was sent all answers have arrived (ns)."""
-    first = list({pair.links: pair for pair in reversed(pairs)}.values())[::-1][:most]
+    first = list({pair.links: pair for pair in reversed(pairs)}.values())[::-1][: method.most_transfers]
     streams = []
     longest = 0.0
     for pair in first:
-        slowest = min((each.rate_bps for each in pair.directions), default=pair.bottleneck_bps) or pair.bottleneck_bps
-        own = pair.mtu_bytes * BYTE_NS / max(slowest, 1)
+        own = pair.slowest_ns(pair.mtu_bytes)
         sizes = mtu_sizes(pair)
         interval = max(10 * MS, 4 * own * len(sizes))
         streams += [packet_stream(mtu_stream(pair, s), pair.ends, lab, s, interval, MTU_PACKETS) for s in sizes]
-        spread = 5 * pair.deviation_ns + len(sizes) * MTU_PACKETS * own
-        longest = max(longest, pair.round_trip_ns(pair.mtu_bytes) + spread + 20 * MS)
-    return streams, longest
+        together = len(sizes) * MTU_PACKETS * own
+        longest = max(longest, pair.latest_ns(pair.mtu_bytes) + together + 20 * MS)
+    return streams, min(longest, method.longest_wait_ns)
 
 
 def _skip_untold(probing: Probing, expected: Expectations) -> None:
@@ -186,6 +189,38 @@ def packet_stream(
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """When the packets of a link's stream are sent: so far apart (ns), and the first one so much later than the probe
+    itself begins the stream."""
+
+    interval_ns: float
+    start_ns: int = 0
+
+
+def turns(links: Sequence[LinkExpectation], least_ns: Sequence[float]) -> list[Turn]:
+    """Of each link's stream of a probe, which is to have at least these intervals.
+
+    Streams whose packets meet, in a half-duplex link or in the ports of switches, have equal intervals and come one
+    after the other, so that no packet waits for another one and the probe is never more than the ports carry.
+    """
+    found = [Turn(interval) for interval in least_ns]
+    together: dict[str, list[int]] = {}
+    for number, link in enumerate(links):
+        if meets := "switches" if link.switched else link.link if link.other is not None else "":
+            together.setdefault(meets, []).append(number)
+    for numbers in together.values():
+        apart = max(
+            2 * links[number].busy_ns(probe_bytes(links[number])) + links[number].dither_ns for number in numbers
+        )
+        interval = max(len(numbers) * apart, *(least_ns[number] for number in numbers))
+        for place, number in enumerate(numbers):
+            # The probe begins its streams spread over an interval (generator/src/probe/udp.rs).
+            later = round(interval * (1 + place / len(numbers) - number / len(links)))
+            found[number] = Turn(interval, later if len(numbers) > 1 else 0)
+    return found
+
+
 def shared_streams(
     key: str, senders: Sequence[ProbeEnds], lab: str, packet_bytes: int, interval_ns: float, packets: int
 ) -> list[Stream]:
@@ -193,6 +228,12 @@ def shared_streams(
     first, *others = (packet_stream(key, ends, lab, packet_bytes, interval_ns, packets) for ends in senders)
     named = [{**each, "name": f"{key}{SENDER}{number}"} for number, each in enumerate(others, 2)]
     return [first, *({**each, "shares_with": key} for each in named)]
+
+
+def link_stream(link: LinkExpectation, turn: Turn, lab: str, packets: int) -> Stream:
+    """A stream of small packets through a link."""
+    stream = packet_stream(link.key, link.ends, lab, probe_bytes(link), turn.interval_ns, packets)
+    return stream | ({"start_ns": turn.start_ns} if turn.start_ns else {})
 
 
 def probe_bytes(link: LinkExpectation) -> int:
