@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from calibration import lans
 from calibration.distribution import DelayLine, Fate, LossStatistics, loss, netem_fate, own_fate
-from labs.stages import NO_AGGREGATE, BitErrorLoss, Direction, DropTail, EveryNthLoss, Framing, LossPattern
+from labs.stages import NO_AGGREGATE, BitErrorLoss, Direction, DropTail, EveryNthLoss, Framing, LossPattern, Red
 from labs.stages.queue import discipline_words
 from labs.stages.trace import Said, TraceOpportunities, TraceRows, said
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB, Duration
@@ -251,6 +251,20 @@ class LinkExpectation:
         """So long after it was sent, a packet that found no queue has come through, or never will."""
         _, greatest = self.least_delays_ns(packet_bytes)
         return greatest + self.direction.displace_within_ns + self.dither_ns
+
+    def settling_packets(self) -> int:
+        """So many packets that find an empty queue end what an overload leaves behind: 0 where that is nothing.
+
+        RED counts a queue as idle when it is asked for a packet and has none (net/sched/sch_red.c, red_dequeue). The
+        kernel's rate limiters look into it before they ask, so it never is: its average falls with arrivals alone, and
+        after an overload it drops all of them until it has fallen.
+        """
+        queue = self.direction.queue
+        if self.backend not in NETEM or not isinstance(queue.discipline, Red):
+            return 0
+        held = self.queue_packets(self.mtu_bytes) * framed_bytes(self.direction.framing, self.mtu_bytes)
+        falls = -math.log1p(-(0.5**queue.discipline.weight_log2))
+        return math.ceil(math.log(max(held / queue.discipline.min_bytes, 1)) / falls)
 
     def emptied_ns(self, above: float) -> float:
         """When the bucket is empty where so many times the rate comes."""

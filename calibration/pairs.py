@@ -19,6 +19,7 @@ from calibration.probing import PROBE_BYTES, Probing, mtu_sizes, mtu_stream
 from calibration.tolerances import Tolerances
 from calibration.uncertainty import Components, enough_for, recorded, rectangular
 from labs.record import Row
+from labs.units.shown import written
 
 BUSY_RATIO = 0.05
 """Share of idle CPU time below which the hosts, and not the link, limit a transfer."""
@@ -164,10 +165,13 @@ def _goodput(
 
 def _busiest_part(flow: dict[str, Any]) -> dict[str, Any]:
     """A bulk flow as a transfer: the goodput of that part of it, as long as its probe says, in which most arrived."""
-    bins, series = flow.get("arrived", []), flow.get("series", [])  # none of a flow that never connected
+    if flow.get("connected_ns", 0) is None and not flow.get("error"):
+        waited = written(flow["ended_ns"] - flow["started_ns"], "ns", 3)
+        return {"error": f"its connection was not answered within {waited}: nothing comes back"}
+    bins, series = flow.get("arrived", []), flow.get("series", [])
     width_ns = bins[1][0] - bins[0][0] if len(bins) > 1 else 0
     count = math.ceil(flow["busy_ns"] / width_ns) if width_ns else 0
-    if flow.get("error") or not 0 < count < len(bins):
+    if flow.get("error") or not series or not 0 < count < len(bins):
         return {"error": flow.get("error") or "it was too short to tell"}
     came = list(accumulate((size for _, size in bins), initial=0))
     last = max(range(count, len(came)), key=lambda last: came[last] - came[last - count])

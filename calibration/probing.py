@@ -23,6 +23,8 @@ MTU_PACKETS = 3
 """Of each size: one that is lost decides nothing."""
 SENDER = " sender "
 """Follows the link's key in the name of a stream that is one of several which fill the link together."""
+SETTLES = " settles"
+"""Follows the link's key in the name of a stream of which nothing is read."""
 
 Stream = dict[str, Any]
 """A stream of packets, as a request to `ewan-node probe` has it."""
@@ -110,6 +112,7 @@ def plan_probes(expected: Expectations, lab: str, method: Method) -> Probing:
     _skip_untold(probing, expected)
     probing.add("rtt", "path MTU", *_of_sizes(pairs, lab, method))
     method.rates(probing, [link for link in links if not link.untold("rate")], lab)
+    probing.add("delay", "settle", *_settling(links, lab, method))
     steady = [pair for pair in pairs if not pair.untold("queue limit")]
     steady = [pair for pair in steady if _passes(probing, pair, "TCP goodput", pair.mtu_bytes)]
     method.transfers(probing, list(_one_per_bottleneck(probing, steady, method.most_transfers)), lab)
@@ -141,6 +144,19 @@ def _of_sizes(pairs: Sequence[PairExpectation], lab: str, method: Method) -> tup
         together = len(sizes) * MTU_PACKETS * own
         longest = max(longest, pair.latest_ns(pair.mtu_bytes) + together + 20 * MS)
     return streams, min(longest, method.longest_wait_ns)
+
+
+def _settling(links: Sequence[LinkExpectation], lab: str, method: Method) -> tuple[list[Stream], float]:
+    """Packets that end what an overload left behind in queues, before TCP meets it; and how long after the last one was
+    sent all have arrived (ns)."""
+    streams, longest = [], 0.0
+    for link in links:
+        size = probe_bytes(link)
+        interval = link.apart_ns(size)
+        if packets := min(link.settling_packets(), int(min(method.longest_wait_ns / interval, 1e6))):
+            streams.append(packet_stream(f"{link.key}{SETTLES}", link.ends, lab, size, interval, packets))
+            longest = max(longest, link.latest_ns(size) + interval)
+    return streams, longest
 
 
 def _skip_untold(probing: Probing, expected: Expectations) -> None:

@@ -15,7 +15,7 @@ from calibration.probing import SECOND, Probing, plan_probes
 from calibration.tests.plans import DROP_TAIL, delays, direction, plan
 from labs.plan import Plan
 from labs.record import Row
-from labs.stages import BernoulliLoss, ConstantDelay, Psp, Queue
+from labs.stages import BernoulliLoss, ConstantDelay, Psp, Queue, Red
 from labs.stages.trace import TraceOpportunities, TraceRows
 
 CARD = Psp(rate_bps=0, overhead_bytes=24, minimum_bytes=84, limit_bytes=10**7, limit_packets=None, dither_ns=0, seed=1)
@@ -325,3 +325,27 @@ def test_a_star_of_five_hundred_is_measured_in_part_and_says_so() -> None:
     assert packets_of(probing) < 2_500_000
     assert any(what == "queue limit" and "packets" in why for (_, what), why in probing.skipped.items())
     assert all(probe["drain_ns"] < SECOND for probe in probing.probes)
+
+
+def test_tcp_that_never_connects_was_not_measured() -> None:
+    """As where all packets are damaged: it has neither segments nor samples."""
+    silent: dict[str, Any] = {
+        "connected_ns": None,
+        "started_ns": 0,
+        "ended_ns": 3 * SECOND,
+        "segment_bytes": None,
+        "series": [],
+    }
+    row = judged(virtual(), bulk={**silent, "error": None})["TCP goodput"]
+    assert row.verdict == "not measured" and "not answered within 3 s" in row.note
+
+
+def test_after_an_overload_the_average_of_red_falls_before_tcp_begins() -> None:
+    """Below the kernel's rate limiters it falls with arrivals alone: by a 512th each, from 50 packets to 10 kB."""
+    queue = Queue(None, 50 * 1538, Red(ecn=False, max_bytes=40_000, max_p_ppb=10**8, min_bytes=10_000, weight_log2=9))
+    for backend, packets in (("tbf", 1044), ("user", None)):
+        _, probing = prepared(virtual(backend, queue=queue))
+        kinds = [probe["name"] for probe in probing.probes]
+        settling = [stream for probe in probing.probes if probe["name"] == "settle" for stream in probe["streams"]]
+        assert [stream["packets"] for stream in settling] == ([packets] * 2 if packets else [])
+        assert not packets or kinds.index("settle") == kinds.index("tcp left to right") - 1

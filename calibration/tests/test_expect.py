@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Literal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
 from calibration.exact import VirtualProbes
 from calibration.expect import expectations
 from calibration.probe import LiveProbes
-from calibration.probing import plan_probes
+from calibration.probing import MS, SECOND, Method, Probing, plan_probes
 from calibration.tests.plans import DROP_TAIL, plan
+from labs.compile import HostFacts, compile
 from labs.plan import Link, Plan
-from labs.stages import BernoulliLoss, BitErrorLoss, Framing, NormalDelay, Psp, Queue
+from labs.spec import parse
+from labs.stages import Aggregate, BernoulliLoss, BitErrorLoss, Framing, NormalDelay, Psp, Queue
+from labs.stages.trace import TraceRows
 
 
 def test_a_link_of_one_gigabit_and_50_ms() -> None:
@@ -243,3 +248,52 @@ def _intact(link: Link) -> Link:
         forward=dataclasses.replace(link.forward, corrupt_ppb=0),
         backward=dataclasses.replace(link.backward, corrupt_ppb=0),
     )
+
+
+def _instants(probing: Probing, kind: str) -> dict[str, list[float]]:
+    """When each stream of the first probe of a kind sends: streams begin spread over their intervals."""
+    streams = next(probe["streams"] for probe in probing.probes if probe["kind"] == kind)
+    return {
+        stream["name"]: [
+            stream.get("start_ns", 0) + stream["interval_ns"] * (place / len(streams) + k) for k in range(50)
+        ]
+        for place, stream in enumerate(streams)
+    }
+
+
+@pytest.mark.parametrize("kind", ["delay", "loss"])
+@pytest.mark.parametrize("method", [VirtualProbes(), LiveProbes()])
+@pytest.mark.parametrize(
+    "changes, busy_ns",
+    [
+        ({"aggregate": Aggregate(gap_ns=MS, packets=8, time_ns=0)}, MS + 1104),
+        ({"aggregate": Aggregate(gap_ns=50 * MS, packets=1, time_ns=0)}, 50 * MS + 1104),
+        ({"police_bps": 20_000, "police_bytes": 2_000}, 138 * 8e9 / 20_000),
+        ({"rate_bps": 9_600}, 138 * 8e9 / 9_600),
+    ],
+)
+def test_probes_leave_a_link_time_for_each(method: Method, changes: dict[str, Any], busy_ns: float, kind: str) -> None:
+    """A lone packet takes the gap before a transmission too, and a policer lets the next one pass later."""
+    probing = plan_probes(expectations(plan(loss=BernoulliLoss(10_000_000), **changes)), "t", method)
+    for instants in _instants(probing, kind).values():
+        assert min(b - a for a, b in pairwise(instants)) >= 2 * busy_ns
+
+
+@pytest.mark.parametrize("method", [VirtualProbes(), LiveProbes()])
+def test_probes_of_a_half_duplex_link_do_not_meet(method: Method) -> None:
+    """Of five links in a row, with another rate back; the streams of a probe begin spread over one interval."""
+    text = "topology: {parking-lot: {hops: 5}}\nwan: {rate: 200kbit/s, duplex: half, backward: {rate: 110kbit/s}}\n"
+    lab = compile(parse(text, Path("t.lab.yaml")), HostFacts((0, 1), ()))
+    found = _instants(plan_probes(expectations(lab), "t", method), "delay")
+    for hop in range(1, 6):
+        there, back = (found[f"hop{hop} {way}"] for way in ("forward", "backward"))
+        assert min(abs(a - b) for a in there for b in back) >= 2 * 138 * 8e9 / 110_000 - 1
+
+
+def test_probes_wait_for_the_longest_delay_of_a_trace_and_for_the_end_of_an_outage() -> None:
+    late = TraceRows(period_ns=2 * SECOND, rows=((0, None, MS, None, None), (SECOND, None, 400 * MS, None, None)))
+    out = TraceRows(period_ns=41 * SECOND, rows=((0, 10**9, None, None, None), (SECOND, 0, None, None, None)))
+    for trace, waits_ns in ((late, 400 * MS), (out, 41 * SECOND)):
+        probing = plan_probes(expectations(plan(trace=trace)), "t", VirtualProbes())
+        drains = {probe["name"]: probe["drain_ns"] for probe in probing.probes}
+        assert drains["delay"] > waits_ns and drains["path MTU"] > 2 * waits_ns

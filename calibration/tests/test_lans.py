@@ -178,3 +178,14 @@ def test_a_port_is_not_filled_through_another_that_would_fill_too() -> None:
     for trunk, senders in (("6Mbit/s", ["b"]), ("100Mbit/s", ["a", "b"])):
         (found,) = expectations(plan(TRUNK.replace("RATE", trunk), VIRTUAL)).links
         assert (found.link, [each.source for each in found.senders]) == ("s2-r", senders)
+
+
+@pytest.mark.parametrize("kind", ["delay", "loss"])
+def test_small_packets_of_all_hosts_together_are_no_more_than_the_port_carries(kind: str) -> None:
+    text = SLOW.replace("pairs: 3", "pairs: 16").replace("access: {", "access: {delay: 1ms, loss: 1%, ")
+    probing = plan_probes(
+        expectations(plan(text.replace("rate: 10Mbit/s", "rate: 1Mbit/s"), VIRTUAL)), "t", VirtualProbes()
+    )
+    (probe,) = (each for each in probing.probes if each["kind"] == kind)
+    own = [138 * 8e9 / 1e6 / each["interval_ns"] for each in probe["streams"] if each["name"].startswith("access-left")]
+    assert len(own) == 32 and sum(own) < 1
