@@ -29,10 +29,13 @@ from labs.record import COVERAGE_FACTOR
 from labs.units import PPB
 from labs.units.shown import written
 
-ODDS = 19
-"""(1 − α)/α for the interval of a least value that holds with 1 − α = 95 %."""
+ODDS, ODDS_OF_TWO = 19.0, 38.5
+"""Of a least value's distance to the next one, for the interval that holds with 1 − α = 95 %: r/(1 − r) with
+r = 1 − α, and with r = √(1 − α) where two independent waits make it later, so that its density begins at 0."""
 LEAST_TRAINS = 8
 """So many whole trains are enough to leave those out that lost a packet."""
+LEAST_BATCHES = 10
+"""So many counts of losses tell how much such counts wander."""
 CLOCK_NS = 1.0
 """The last digit of a time."""
 FIRST_PACKETS = 2
@@ -45,6 +48,8 @@ LOSSY_SHARE = 0.1
 """Trains that lose more found the queue full."""
 FITTING_SHARE = 0.2
 """What gets through a full queue differs by less from what capacity and cross traffic say."""
+BURST_SHARE = 0.02
+"""So much less than trains may a load get that lasts, before it is bursts that pass faster."""
 STEADY_SHARE = 0.1
 """A queue that stays full varies by less, between the median and that quantile of its wait."""
 
@@ -101,7 +106,7 @@ def least(delays_ns: Sequence[float], stacks: int, instrument: Instrument | None
     ordered = sorted(delays_ns)
     if len(ordered) < 2:
         return Found(None, {}, f"{len(ordered)} packets came back: too few")
-    above = min(ODDS * (ordered[1] - ordered[0]), quantile(ordered, 0.5) - ordered[0])
+    above = min((ODDS_OF_TWO if stacks > 1 else ODDS) * (ordered[1] - ordered[0]), quantile(ordered, 0.5) - ordered[0])
     parts: dict[Source, float] = {"finite sample": rectangular(above), "resolution": rectangular(CLOCK_NS)}
     if instrument is not None:
         parts["clock"] = rectangular(instrument.clock_ppb / PPB * ordered[0])
@@ -110,7 +115,9 @@ def least(delays_ns: Sequence[float], stacks: int, instrument: Instrument | None
     return Found(ordered[0], parts, f"the least of {len(ordered)}")
 
 
-def capacity(trains: Sequence[Train], packet_bytes: int, instrument: Instrument | None) -> Found:
+def capacity(
+    trains: Sequence[Train], packet_bytes: int, instrument: Instrument | None, enough: int = LEAST_TRAINS
+) -> Found:
     """Of the bottleneck, in bit/s of IP packets of this size: by the dispersion of packets sent back to back.
 
     Cross traffic between the packets of a train makes it longer, and cross traffic before it makes it late. Of the
@@ -119,8 +126,8 @@ def capacity(trains: Sequence[Train], packet_bytes: int, instrument: Instrument 
     """
     known = [_queued(train) for train in trains if len(train.packets) >= 3]
     whole = [train for train in known if train.whole]
-    chosen = whole if len(whole) >= LEAST_TRAINS else known
-    if len(chosen) < LEAST_TRAINS:
+    chosen = whole if len(whole) >= enough else known
+    if len(chosen) < enough:
         return Found(None, {}, f"{len(chosen)} of {len(trains)} trains arrived: too few")
     first = sorted(chosen, key=lambda train: train.packets[0].delay_ns + train.packets[-1].delay_ns)
     first = first[: max(len(first) // 4, enough_for(0.5))]
@@ -138,6 +145,48 @@ def capacity(trains: Sequence[Train], packet_bytes: int, instrument: Instrument 
         relative["stack path"] = math.sqrt(2) * rectangular(instrument.instant_ns) / window
     lossy = "" if chosen is whole else "; of trains that lost packets"
     return Found(value, _times(relative, value), f"{len(first)} of {len(trains)} trains{lossy}")
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """A bottleneck that passes a burst faster than its rate: what a load that lasts gets is its capacity."""
+
+    capacity: Found
+    packets: int
+    """Of a load's first ones, that it passes at once, at most."""
+    doubt: str
+
+
+def burst(load: Sequence[Packet], packet_bytes: int, offered_bps: float, rate: Found) -> Burst | None:
+    """Of a load that lasts, in the order of sending; `rate`: by trains. None: the path passes no bursts.
+
+    In a queue that stays full, packets of the load that nothing of others comes between are one packet's time at the
+    capacity apart, which is their median; with all of others' packets they are no farther apart than the mean.
+    """
+    arrivals = sorted(packet.arrived_ns for packet in load[len(load) // 2 :])
+    gaps = sorted(two - one for one, two in itertools.pairwise(arrivals))
+    if len(gaps) < enough_for(0.5) or arrivals[-1] <= arrivals[0]:
+        return None
+    mean = (arrivals[-1] - arrivals[0]) / len(gaps)
+    own = min(median(gaps), mean)
+    if own <= 0 or (rate.value is not None and packet_bytes * BYTE_NS / own > (1 - BURST_SHARE) * rate.value):
+        return None
+    least_ns = min(packet.delay_ns for packet in load)
+    passed = next((n for n, packet in enumerate(load) if packet.delay_ns > least_ns + 2 * own), len(load))
+    value = packet_bytes * BYTE_NS / own
+    # A queue that comes at `OVERLOAD` × its rate has two packets more after four.
+    if passed <= FILLING_PACKETS or offered_bps <= value:
+        return None
+    parts: dict[Source, float] = {
+        "finite sample": value * (quantile_uncertainty(gaps, 0.5) or 0.0) / own,
+        "resolution": value * math.sqrt(2) * rectangular(CLOCK_NS) / (arrivals[-1] - arrivals[0]),
+        "probe load": value * rectangular(1 - own / mean),
+    }
+    size = math.ceil(passed * (1 - value / offered_bps))
+    told = (
+        f"bursts of about {written(size * packet_bytes, 'bytes', 2)} pass faster than the capacity, which is a load's"
+    )
+    return Burst(Found(value, parts, "of a load that lasts"), size, told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,24 +242,47 @@ def growing(full: Sequence[Packet], packet_ns: float) -> bool:
     return last - before > max(2 * packet_ns, 0.05 * (max(delays) - min(delays)))
 
 
-def loss(lost: int, sent: int) -> Found:
-    """A share in ppb; Wilson's interval with k = 2, whose further end is U."""
+def loss(batches: Sequence[tuple[int, int]]) -> Found:
+    """A share in ppb, of packets that were sent in a row: (lost, sent) of each batch of them. Wilson's interval with
+    k = 2, whose further end is U; where losses come in bursts, of as many packets as the batches say they are worth."""
+    lost, sent = sum(each for each, _ in batches), sum(each for _, each in batches)
     if sent <= 0:
         return Found(None, {}, "nothing was sent")
-    half = proportion(lost / sent, sent) * PPB
+    half = proportion(lost / sent, sent, _dispersion(batches, lost, sent)) * PPB
     return Found(lost / sent * PPB, {"finite sample": half / COVERAGE_FACTOR}, f"{lost} of {sent}")
 
 
-def cross(trains: Sequence[Train], packet_bytes: int, base: Found, rate: Found, instrument: Instrument | None) -> Found:
+def _dispersion(batches: Sequence[tuple[int, int]], lost: int, sent: int) -> float:
+    """The variance of a mean of correlated losses against that of independent ones, at least 1: by batch means (Law and
+    Kelton, Simulation Modeling and Analysis), with a deviation of the estimate added, as a few bursts tell of it.
+
+    Batches are put together by two and by four too, since long bursts go over the ends of short batches.
+    """
+    share = lost / sent
+    found = [1.0]
+    for together in (1, 2, 4) if 0 < share < 1 else ():
+        groups = [batches[k : k + together] for k in range(0, len(batches) - together + 1, together)]
+        shares = [sum(each for each, _ in group) / max(sum(each for _, each in group), 1) for group in groups]
+        if len(shares) >= LEAST_BATCHES:
+            squares = [(each - share) ** 2 for each in shares]
+            variance = math.fsum(squares) / (len(squares) - 1) + stdev(squares) / math.sqrt(len(squares))
+            found.append(variance / len(squares) * sent / (share * (1 - share)))
+    return max(found)
+
+
+def cross(
+    trains: Sequence[Train], packet_bytes: int, base: Found, rate: Found, instrument: Instrument | None, lead: int = 0
+) -> Found:
     """What others send through the bottleneck, in bit/s: by the dispersion of trains that come at more than its
     capacity.
 
     From the first to the last packet of such a train the queue is never empty: what it served beside the train, which
     is capacity × time of arrivals − the train, came while the train was sent (Melander, Björkman, Gunningberg,
     GLOBECOM 2000). A train of which a packet hardly waited is left out: its sender paused, and the queue was empty.
+    `lead`: so many first packets of a train pass as a burst.
     """
     sent, arrived = sum(train.sent for train in trains), sum(len(train.packets) for train in trains)
-    cut = (Train(train.sent, train.packets[FILLING_PACKETS:]) for train in trains)
+    cut = (Train(train.sent, train.packets[FILLING_PACKETS + lead :]) for train in trains)
     long = [train for train in cut if len(train.packets) >= 3 and _sending_ns(train) > 0]
     if rate.value is None or base.value is None:
         return Found(None, {}, rate.note or base.note)

@@ -7,6 +7,7 @@ the capacity, then the buffer, then loss and cross traffic, whose probes must no
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,6 +21,9 @@ from calibration.probing import PROBE_BYTES, SECOND
 from calibration.uncertainty import Instrument, recorded
 from labs.errors import UserError
 from labs.record.characterisation import Characterisation, Estimate, Way
+
+ENOUGH_TRAINS = 2
+"""So many of the first trains tell about how fast a path is."""
 
 Send = Callable[[Sequence[dict[str, Any]]], list[dict[str, Any]]]
 """Sends probes, and gives a result for each."""
@@ -46,20 +50,24 @@ class Asked:
 
 def characterise(asked: Asked, send: Send) -> Characterisation:
     """UserError, one line, where nothing comes through."""
-    sizes, trips, trains = (_of(each) for each in send(plan.first(asked.ways, asked.loads)))
+    sizes = _sizes(asked, send)
     mtu = max((int(name) for name, stream in sizes.items() if stream["received_packets"]), default=0)
     if not mtu:
         raise UserError(
             f"no packet of any size from {asked.a.name} was answered by {asked.b.name}: is the address right, does the "
             "other end route back?"
         )
-    base = estimators.least([packet.delay_ns for packet in _packets(trips["trips"])], 2, asked.instrument)
+    longest = max(packet.delay_ns for stream in sizes.values() for packet in _packets(stream))
+    (trains,) = (_of(each) for each in send([plan.first(asked.ways, longest, asked.loads)]))
     about = {
-        way: estimators.capacity(_trains(way, trains), plan.FIRST_BYTES, asked.instrument).value for way in asked.ways
+        way: estimators.capacity(_trains(way, trains), plan.FIRST_BYTES, asked.instrument, ENOUGH_TRAINS)
+        for way in asked.ways
     }
-    if missing := [way for way, value in about.items() if value is None]:
-        raise UserError(f"the path's {missing[0]} way lost nearly all trains of packets: nothing can be said of it")
-    known = {way: value for way, value in about.items() if value is not None}
+    if missing := [way for way, found in about.items() if found.value is None]:
+        raise UserError(f"nothing can be said of the path's {missing[0]} way: {about[missing[0]].note}")
+    known = {way: found.value for way, found in about.items() if found.value is not None}
+    (trips,) = (_of(each) for each in send([plan.trips(asked.ways, known, asked.loads)]))
+    base = estimators.least([packet.delay_ns for packet in _packets(trips["trips"])], 2, asked.instrument)
     ways = _ways(asked, send, mtu, known)
     return Characterisation(
         source=asked.a.name,
@@ -77,41 +85,67 @@ def characterise(asked: Asked, send: Send) -> Characterisation:
     )
 
 
+def _sizes(asked: Asked, send: Send) -> dict[str, dict[str, Any]]:
+    """Streams of packets of each size, sent slowly where nothing came back at first."""
+    found: dict[str, dict[str, Any]] = {}
+    for gap_ns in (plan.SIZES_GAP_NS, plan.SIZES_SLOW_NS):
+        (found,) = (_of(each) for each in send([plan.sizes(asked.ways, gap_ns)]))
+        if any(stream["received_packets"] for stream in found.values()):
+            break
+    return found
+
+
 def _ways(asked: Asked, send: Send, mtu: int, about: Mapping[str, float]) -> dict[str, Way]:
     (bursts,) = (_of(each) for each in send([plan.back_to_back(asked.ways, mtu, about, asked.loads)]))
     trains = {way: _trains(way, bursts) for way in asked.ways}
     capacities = {way: estimators.capacity(each, mtu, asked.instrument) for way, each in trains.items()}
     rates = {way: found.value or about[way] for way, found in capacities.items()}
+    offered = {way: plan.OVERLOAD * rate for way, rate in rates.items()}
     filled = _filled(asked, send, mtu, rates)
-    bases = {way: _base(each, asked.instrument) for way, each in trains.items()}
+    bursts_of = {way: estimators.burst(load, mtu, offered[way], capacities[way]) for way, load in filled.loads.items()}
+    leads, held_ns = dict.fromkeys(asked.ways, 0), dict.fromkeys(asked.ways, 0.0)
+    for way, burst in bursts_of.items():
+        if burst is not None and burst.capacity.value is not None:
+            capacities[way], rates[way] = burst.capacity, burst.capacity.value
+            # Packets that come after a burst take their time at the rate, lone ones do not.
+            leads[way] = math.ceil(burst.packets * plan.CROSS_ABOVE / (plan.CROSS_ABOVE - 1))
+            held_ns[way] = mtu * BYTE_NS / rates[way]
+    bases = {way: _later(_base(each, asked.instrument), held_ns[way]) for way, each in trains.items()}
     rooms = {
         way: estimators.buffer(full, bases[way], capacities[way], mtu, asked.instrument).size.value
         for way, full in filled.packets.items()
     }
-    last = [plan.stretched(way, ends, mtu, rates[way], rooms[way], asked.loads) for way, ends in asked.ways.items()]
+    last = [
+        plan.stretched(way, ends, mtu, rates[way], rooms[way], asked.loads, leads[way])
+        for way, ends in asked.ways.items()
+    ]
     forward, backward, lost = (_of(each) for each in send([*last, plan.losses(asked.ways, rates, asked.loads)]))
     stretched = {"forward": forward, "backward": backward}
     result = {}
     for way in asked.ways:
         slower = _trains(way, stretched[way])
-        base = _base([*trains[way], *slower], asked.instrument)
+        base = _later(_base([*trains[way], *slower], asked.instrument), held_ns[way])
         held = estimators.buffer(filled.packets[way], base, capacities[way], mtu, asked.instrument)
         size, wait = held.size, held.wait
-        cross = estimators.cross(slower, mtu, base, capacities[way], asked.instrument)
+        cross = estimators.cross(slower, mtu, base, capacities[way], asked.instrument, leads[way])
         doubts: tuple[str, ...] = ()
         if why := filled.lacks(way):
             size, wait = Found(None, {}, why), Found(None, {}, why)
         else:
-            offered = plan.OVERLOAD * rates[way]
-            share = estimators.doubt(filled.packets[way], mtu, offered, rates[way], cross.value or 0.0)
+            share = estimators.doubt(filled.packets[way], mtu, offered[way], rates[way], cross.value or 0.0)
             doubts = tuple(text for text in (share, held.doubt) if text)
-        told = lost[way]
-        dropped = max(told["lost_packets"] - told["socket_drops_packets"], 0)
+        if (burst := bursts_of[way]) is not None:
+            doubts = (burst.doubt, *doubts)
+        batches = [
+            (max(each["lost_packets"] - each["socket_drops_packets"], 0), each["sent_packets"])
+            for name, each in lost.items()
+            if name.split()[0] == way
+        ]
         result[way] = Way(
             capacity=_estimate(capacities[way], "bit/s"),
             buffer=_estimate(size, "bytes"),
             buffer_time=_estimate(wait, "ns"),
-            loss=_estimate(estimators.loss(dropped, told["sent_packets"]), "ppb"),
+            loss=_estimate(estimators.loss(batches), "ppb"),
             cross=_estimate(cross, "bit/s"),
             doubts=doubts,
         )
@@ -122,6 +156,8 @@ def _ways(asked: Asked, send: Send, mtu: int, about: Mapping[str, float]) -> dic
 class _Filled:
     """Of each way what arrived in the second half of a load; whether the wait still grew; how long the last one was."""
 
+    loads: dict[str, Sequence[Packet]]
+    """All that arrived of a load, in the order of sending."""
     packets: dict[str, Sequence[Packet]]
     growing: dict[str, bool]
     lost: dict[str, float]
@@ -139,7 +175,7 @@ class _Filled:
 
 def _filled(asked: Asked, send: Send, mtu: int, rates: Mapping[str, float]) -> _Filled:
     """Loads, each longer than the one before, until the wait grows no more."""
-    filled = _Filled({}, dict.fromkeys(asked.ways, True), dict.fromkeys(asked.ways, 0.0))
+    filled = _Filled({}, {}, dict.fromkeys(asked.ways, True), dict.fromkeys(asked.ways, 0.0))
     number = 0
     while waiting := [way for way, grows in filled.growing.items() if grows]:
         filled.lasting_ns = plan.load_ns(number)
@@ -150,6 +186,7 @@ def _filled(asked: Asked, send: Send, mtu: int, rates: Mapping[str, float]) -> _
             told = _of(result)[way]
             filled.lost[way] = told["lost_packets"] / max(told["sent_packets"], 1)
             packets = sorted(_packets(told), key=lambda packet: packet.sent_ns)
+            filled.loads[way] = packets
             filled.packets[way] = packets[len(packets) // 2 :]
             filled.growing[way] = estimators.growing(packets, mtu * BYTE_NS / rates[way])
         number += 1
@@ -177,6 +214,10 @@ def _trains(way: str, streams: Mapping[str, Mapping[str, Any]]) -> list[Train]:
 def _base(trains: Sequence[Train], instrument: Instrument | None) -> Found:
     """The delay of a full packet that nowhere waited: the least of trains' first packets."""
     return estimators.least([train.packets[0].delay_ns for train in trains if train.packets], 1, instrument)
+
+
+def _later(base: Found, held_ns: float) -> Found:
+    return base if base.value is None else dataclasses.replace(base, value=base.value + held_ns)
 
 
 def _estimate(found: Found, unit: Unit) -> Estimate:

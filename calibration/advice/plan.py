@@ -20,10 +20,15 @@ Ways = Mapping[str, tuple[PathEnd, PathEnd]]
 """By "forward" and "backward": who sends to whom."""
 
 DRAIN_NS = SECOND
+SIZES_GAP_NS, SIZES_SLOW_NS = 20 * MS, 6 * SECOND
+"""Between two packets of a size; the second one where nothing came back at first: then it may be a slow path."""
 TRIPS, TRIP_GAP_NS = 150, 20_030_000
+TRIP_SHARE = 0.1
+"""Of the capacity that round trips take at most: they are to find no queue."""
+LONGEST_TRIPS_NS = 60 * SECOND
 FIRST_BYTES = 296
 """Of the trains that tell about how fast the path is, before its MTU is known."""
-FIRST_TRAINS, FIRST_PACKETS, FIRST_GAP_NS = 8, 4, 150 * MS
+FIRST_TRAINS, FIRST_PACKETS, FIRST_GAP_NS = 16, 4, 150 * MS
 TRAINS, TRAIN_PACKETS = 40, 32
 AT_ONCE_NS = 1_000
 """Between two packets that are sent back to back."""
@@ -50,6 +55,9 @@ CROSS_SHORTEST = 16
 LOSS_PACKETS, LOSS_SHARE, LONGEST_LOSS_NS = 20_000, 0.1, 10 * SECOND
 """How many packets tell of loss, and of the capacity how much they take."""
 
+LOSS_BATCHES, LEAST_OF_BATCH = 40, 20
+"""Of the packets that tell of loss, and how many are one at least."""
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -62,34 +70,47 @@ class Load:
     words: str
 
 
-def first(ways: Ways, loads: Sequence[Load]) -> list[ProbeRequest]:
-    """Sizes, to find the MTU; round trips; and short trains both ways, which tell about how fast the path is."""
+def sizes(ways: Ways, gap_ns: int) -> ProbeRequest:
+    """Packets of several sizes, to find the MTU."""
     a, b = ways["forward"]
-    sizes = [_stream(f"{size}", a, b, size, 20 * MS, 3) for size in SIZES]
-    trips = _stream("trips", a, b, PROBE_BYTES, TRIP_GAP_NS, TRIPS)
+    drain_s = max(1, round(gap_ns / SECOND))
+    return _probe("rtt", "path MTU", [_stream(f"{size}", a, b, size, gap_ns, 3) for size in SIZES], drain_s)
+
+
+def first(ways: Ways, longest_ns: float, loads: Sequence[Load]) -> ProbeRequest:
+    """Short trains both ways, which tell about how fast the path is; `longest_ns`: the longest round trip so far, in
+    which a train passes."""
+    gap = max(FIRST_GAP_NS, round(longest_ns))
     trains = [
-        _train(f"{way} {k}", ends, FIRST_BYTES, AT_ONCE_NS, FIRST_PACKETS, _start_ns(k, FIRST_GAP_NS))
+        _train(f"{way} {k}", ends, FIRST_BYTES, AT_ONCE_NS, FIRST_PACKETS, _start_ns(k, gap))
         for way, ends in ways.items()
         for k in range(FIRST_TRAINS)
     ]
-    return [
-        _probe("rtt", "path MTU", sizes),
-        beside(_probe("rtt", "round trips", [trips]), loads),
-        beside(_probe("delay", "first trains", trains), loads),
-    ]
+    return beside(_probe("delay", "first trains", trains, math.ceil(2 * gap / SECOND)), loads)
+
+
+def trips(ways: Ways, first_bps: Mapping[str, float], loads: Sequence[Load]) -> ProbeRequest:
+    """Round trips that do not wait for each other; `first_bps`: about how fast the path is each way."""
+    a, b = ways["forward"]
+    gap = max(TRIP_GAP_NS, PROBE_BYTES * BYTE_NS / min(first_bps.values()) / TRIP_SHARE)
+    packets = min(TRIPS, int(LONGEST_TRIPS_NS / gap) + 20)
+    return beside(
+        _probe("rtt", "round trips", [_stream("trips", a, b, PROBE_BYTES, gap, packets)], _drain_s(gap)), loads
+    )
 
 
 def back_to_back(ways: Ways, packet_bytes: int, first_bps: Mapping[str, float], loads: Sequence[Load]) -> ProbeRequest:
     """Trains both ways whose dispersion is the capacity's; `first_bps`: about what that is."""
-    streams = []
+    streams, longest = [], 0.0
     for way, ends in ways.items():
         own = packet_bytes * BYTE_NS / first_bps[way]
         packets = max(min(TRAIN_PACKETS, int(LONGEST_TRAINS_NS / TRAINS * TRAIN_SHARE / own)), 3)
         gap = max(20 * MS, packets * own / TRAIN_SHARE)
+        longest = max(longest, packets * own)
         streams += [
             _train(f"{way} {k}", ends, packet_bytes, AT_ONCE_NS, packets, _start_ns(k, gap)) for k in range(TRAINS)
         ]
-    return beside(_probe("delay", "trains", streams), loads)
+    return beside(_probe("delay", "trains", streams, _drain_s(longest)), loads)
 
 
 def load_ns(number: int) -> float:
@@ -109,7 +130,9 @@ def overload(
     interval = packet_bytes * BYTE_NS / capacity_bps / OVERLOAD
     packets = min(max(math.ceil(lasting_ns / interval), LEAST_LOAD_PACKETS), MOST_LOAD_PACKETS)
     stream = {**_stream(way, *ends, packet_bytes, interval, packets), "batch_packets": CATCHING_UP}
-    return beside(_probe("saturate", f"load {way}", [stream], 4), more)
+    # The buffer's last packets come when all before them have.
+    drain_s = max(4, math.ceil(packets * interval / 4 / SECOND))
+    return beside(_probe("saturate", f"load {way}", [stream], drain_s), more)
 
 
 def stretched(
@@ -119,27 +142,33 @@ def stretched(
     capacity_bps: float,
     buffer_bytes: float | None,
     more: Sequence[Load],
+    lead: int = 0,
 ) -> ProbeRequest:
-    """Trains that come faster than the bottleneck serves them, each shorter than its buffer."""
+    """Trains that come faster than the bottleneck serves them, each shorter than its buffer; after so many
+    packets (`lead`) that the bottleneck passes as a burst."""
     own = packet_bytes * BYTE_NS / capacity_bps
     room = CROSS_SHORTEST if buffer_bytes is None else int(buffer_bytes / packet_bytes)
-    packets = max(min(room, CROSS_PACKETS // 100), CROSS_SHORTEST)
+    packets = max(min(room, CROSS_PACKETS // 100), CROSS_SHORTEST) + lead
     count = max(min(CROSS_PACKETS // packets, int(LONGEST_TRAINS_NS * TRAIN_SHARE / (packets * own))), 10)
     gap = max(10 * MS, packets * own / TRAIN_SHARE)
     streams = [
         _train(f"{way} {k}", ends, packet_bytes, own / CROSS_ABOVE, packets, _start_ns(k, gap)) for k in range(count)
     ]
-    return beside(_probe("delay", f"cross {way}", streams), more)
+    return beside(_probe("delay", f"cross {way}", streams, _drain_s(packets * own)), more)
 
 
 def losses(ways: Ways, capacity_bps: Mapping[str, float], loads: Sequence[Load]) -> ProbeRequest:
-    """Many small packets both ways, which take little of the capacity."""
+    """Many small packets both ways, which take little of the capacity; in batches, whose counts tell of bursts."""
     streams = []
     for way, ends in ways.items():
         interval = max(2 * PROBE_BYTES * BYTE_NS / capacity_bps[way] / LOSS_SHARE, 50_000)
         packets = max(min(LOSS_PACKETS, int(LONGEST_LOSS_NS / interval)), 20)
-        streams.append({**_stream(way, *ends, PROBE_BYTES, interval, packets), "raw": False})
-    return beside(_probe("loss", "loss", streams), loads)
+        count = max(min(LOSS_BATCHES, packets // LEAST_OF_BATCH), 1)
+        each = packets // count
+        for k in range(count):
+            stream = _stream(f"{way} {k}", *ends, PROBE_BYTES, interval, each)
+            streams.append({**stream, "raw": False, "start_ns": round(k * each * interval)})
+    return beside(_probe("loss", "loss", streams, _drain_s(0.0)), loads)
 
 
 def beside(probe: ProbeRequest, loads: Sequence[Load]) -> ProbeRequest:
@@ -153,6 +182,11 @@ def beside(probe: ProbeRequest, loads: Sequence[Load]) -> ProbeRequest:
         stream = _stream(f"others {number}", load.source, load.sink, load.packet_bytes, interval, packets)
         streams.append({**stream, "raw": False})
     return {**probe, "streams": streams}
+
+
+def _drain_s(longest_ns: float) -> int:
+    """How long to wait for the last packets, which are under way for so long."""
+    return 1 + math.ceil(2 * longest_ns / SECOND) if longest_ns > SECOND / 4 else 1
 
 
 def _start_ns(number: int, gap_ns: float) -> int:

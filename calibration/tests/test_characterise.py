@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 from click.testing import CliRunner
@@ -136,11 +137,53 @@ def test_packets_that_arrive_at_once_tell_no_capacity() -> None:
 
 
 def test_loss_has_wilsons_interval() -> None:
-    found = estimators.loss(10, 10_000)
+    found = estimators.loss([(10, 10_000)])
     assert found.value == 1_000_000
     # Wilson 1927 with z = 2 of 10 in 10 000: 0.0537 % to 0.1862 %.
     assert expanded(found.components) == pytest.approx(862_278, rel=1e-4)
-    assert estimators.loss(0, 0).value is None
+    assert estimators.loss([(0, 0)]).value is None
+
+
+def test_bursts_of_losses_make_the_loss_less_certain() -> None:
+    """Of 40 batches of 500 packets 4 have lost 100 each, as against 10 in each: the same share, known worse."""
+    even = estimators.loss([(10, 500)] * 40)
+    bursts = estimators.loss([(100 * (k % 10 == 0), 500) for k in range(40)])
+    assert even.value == bursts.value == 20_000_000
+    assert expanded(even.components) == expanded(estimators.loss([(400, 20_000)]).components)
+    assert expanded(bursts.components) > 5 * expanded(even.components)
+
+
+def test_the_loss_of_bursts_is_within_its_uncertainty_as_often_as_u_says() -> None:
+    """200 paths of Gilbert and Elliott's losses, 1.96 %: some 12 bursts of 20 in each measurement."""
+    drawn, held = np.random.default_rng(5), 0
+    for _ in range(200):
+        lost = np.zeros(12_000, bool)
+        at = int(drawn.geometric(0.001))
+        while at < len(lost):
+            lasting = int(drawn.geometric(0.05))
+            lost[at : at + lasting] = True
+            at += lasting + int(drawn.geometric(0.001))
+        found = estimators.loss([(int(batch.sum()), len(batch)) for batch in np.split(lost, 40)])
+        assert found.value is not None
+        held += abs(found.value - 1e9 / 51) <= expanded(found.components)
+    assert 0.94 * 200 <= held < 200
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_a_load_that_passes_a_burst_first_tells_the_capacity_itself(share: float) -> None:
+    """20 packets pass at once, the others are served at the rate; trains saw nearly three times as much."""
+    sent = [n * OWN / 5 for n in range(4000)]
+    others = [n * OWN / share + 7 for n in range(int(4000 * share / 5))] if share else []
+    late = served(sent[20:], others, limit=60)
+    load = [*(Packet(at, BASE - OWN) for at in sent[:20]), *late]
+    found = estimators.burst(load, SIZE, 5 * C, Found(2.5 * C, {}))
+    assert found is not None and found.capacity.value is not None
+    assert abs(found.capacity.value - C) <= expanded(found.capacity.components) + 1e-6 * C
+    assert 12 <= found.packets <= 24 and "pass faster" in found.doubt
+    assert estimators.burst(late, SIZE, 5 * C, RATE) is None, "trains say the same"
+    assert (
+        estimators.burst(served([n * OWN / 2 for n in range(900)], limit=60), SIZE, 2 * C, Found(1.1 * C, {})) is None
+    )
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.8])
@@ -203,6 +246,10 @@ class Simulated:
     loads: int = 0
     largest: int = 1500
     dead: bool = False
+    answers_within_ns: float = math.inf
+    """What comes back later, of sizes that are sent fast, comes after the probe's end."""
+    lose: Callable[[int], bool] = lambda number: False
+    """Whether the packet of this number in a train is lost."""
 
     def send(self, probes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         return [self.result(probe) for probe in probes]
@@ -222,7 +269,11 @@ class Simulated:
             at = asked.get("start_ns", 0) + number * interval
             if self.dead or math.ceil((free - at) / own) > self.limit or asked["packet_bytes"] > self.largest:
                 continue
+            if asked["packet_bytes"] == plan.FIRST_BYTES and not echo and self.lose(number):
+                continue
             free = max(free, at) + own
+            if echo and asked["interval_ns"] == plan.SIZES_GAP_NS and free - at > self.answers_within_ns:
+                continue
             delay = free - at + (2 * BASE + own if echo else BASE)
             arrivals.append((at + delay, delay))
         lost = asked["packets"] - len(arrivals)
@@ -281,6 +332,24 @@ def test_a_path_that_answers_nothing_is_refused() -> None:
     with pytest.raises(UserError, match="probe path MTU: no such namespace"):
         measure.characterise(asked(), lambda probes: failed * len(probes))
     assert measure.characterise(asked(), Simulated(largest=1400).send).mtu_bytes == 1400
+
+
+def test_a_path_of_seconds_a_packet_is_found_too() -> None:
+    """At 9600 bit/s, nothing of what is sent fast comes back before the probe ends."""
+    slow = Simulated(own_ns=1.25e9, answers_within_ns=1e8)
+    found = measure.characterise(asked(), slow.send)
+    assert found.forward.capacity.value == pytest.approx(9_600, rel=1e-3)
+    truth = 2 * BASE + 2 * 1.25e9 * 100 / SIZE
+    assert found.base_rtt.value == pytest.approx(truth, abs=1), "round trips are so far apart that they never wait"
+
+
+def test_what_loses_half_of_the_packets_is_no_path_that_loses_all() -> None:
+    few = Simulated(lose=lambda number: number % 4 == 1)
+    assert measure.characterise(asked(), few.send).forward.capacity.value == pytest.approx(C, rel=0.01)
+    with pytest.raises(
+        UserError, match="nothing can be said of the path's forward way: 0 of 16 trains arrived: too few"
+    ):
+        measure.characterise(asked(), Simulated(lose=lambda number: number % 4 > 1).send)
 
 
 def document() -> Characterisation:
