@@ -2,7 +2,7 @@
 
 usage: python -m tests.coverage_of_certificates [RUNS]
 
-In: 24 kinds of labs, each with as many seeds as it takes for RUNS (default 500). Out: a line a quantity: its rows, in
+In: 28 kinds of labs, each with as many seeds as it takes for RUNS (default 500). Out: a line a quantity: its rows, in
 how many of them what was configured lies within the measured value ± U, and how many values are beyond the physical
 limit by more than U. Exit status 1 where a lab was not verified, a quantity is covered in less than 95 % of its rows,
 or a value is beyond the limit. A run takes a second and a half on two CPUs: this is run by hand, weekly and before a
@@ -49,6 +49,14 @@ KINDS = {
     "three pairs": "topology: {dumbbell: {pairs: 3}}\nrtt: [10ms, 20ms, 40ms]\nwan: {rate: 20Mbit/s}\n",
     "parking lot": "topology: {parking-lot: {hops: 2}}\nrtt: 40ms\nwan: {rate: 20Mbit/s}\n",
     "star": "topology: {star: {arms: 3}}\nrtt: 30ms\nwan: {rate: 20Mbit/s}\n",
+    "aggregated": "topology: dumbbell\nip: 4\nrtt: 20ms\n"
+    "wan: {rate: 10Mbit/s, buffer: 20pkt, aggregate: {packets: 8, gap: 1ms, time: 4ms}}\n",
+    "half duplex": "topology: {parking-lot: {hops: 5}}\nip: 4\nrtt: 60ms\n"
+    "wan: {rate: 10Mbit/s, buffer: 20pkt, duplex: half}\n",
+    "netem": "topology: dumbbell\nrtt: 40ms\nemulator: kernel\n"
+    "wan: {rate: 5Mbit/s, buffer: 20pkt, forward: {loss: 10%, duplicate: 20%, corrupt: 2%}}\n",
+    "RED of the kernel": "topology: dumbbell\nrtt: 20ms\nemulator: tbf\n"
+    "wan: {rate: 10Mbit/s, buffer: 50pkt, queue: {red: {min: 10kB, max: 40kB}}}\n",
     "ring": "topology: {ring: {routers: 4}}\nrtt: 40ms\nwan: {rate: 20Mbit/s}\n",
 }
 LIMITS = ("rate", "TCP goodput")
