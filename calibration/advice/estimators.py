@@ -265,8 +265,11 @@ def _dispersion(batches: Sequence[tuple[int, int]], lost: int, sent: int) -> flo
         shares = [sum(each for each, _ in group) / max(sum(each for _, each in group), 1) for group in groups]
         if len(shares) >= LEAST_BATCHES:
             squares = [(each - share) ** 2 for each in shares]
-            variance = math.fsum(squares) / (len(squares) - 1) + stdev(squares) / math.sqrt(len(squares))
-            found.append(variance / len(squares) * sent / (share * (1 - share)))
+            variance, more = math.fsum(squares) / (len(squares) - 1), stdev(squares) / math.sqrt(len(squares))
+            independent = share * (1 - share) * len(squares) / sent
+            # Independent losses have so much by chance (the index of dispersion, Fisher).
+            if variance > independent * (1 + 2 * math.sqrt(2 / (len(squares) - 1))):
+                found.append((variance + more) / independent)
     return max(found)
 
 
@@ -286,7 +289,7 @@ def cross(
     long = [train for train in cut if len(train.packets) >= 3 and _sending_ns(train) > 0]
     if rate.value is None or base.value is None:
         return Found(None, {}, rate.note or base.note)
-    least_ns = base.value + packet_bytes * BYTE_NS / rate.value / 2
+    least_ns = base.value + packet_bytes * BYTE_NS / rate.value
     known = [train for train in long if min(packet.delay_ns for packet in train.packets) > least_ns]
     if len(known) < LEAST_TRAINS:
         return Found(None, {}, f"{len(known)} of {len(trains)} trains kept the queue busy: too few")

@@ -21,6 +21,7 @@ from calibration.probing import PROBE_BYTES, SECOND
 from calibration.uncertainty import Instrument, recorded
 from labs.errors import UserError
 from labs.record.characterisation import Characterisation, Estimate, Way
+from labs.units import PPB
 
 ENOUGH_TRAINS = 2
 """So many of the first trains tell about how fast a path is."""
@@ -123,29 +124,33 @@ def _ways(asked: Asked, send: Send, mtu: int, about: Mapping[str, float]) -> dic
     stretched = {"forward": forward, "backward": backward}
     result = {}
     for way in asked.ways:
+        batches = [
+            (max(each["lost_packets"] - each["socket_drops_packets"], 0), each["sent_packets"])
+            for name, each in lost.items()
+            if name.split()[0] == way
+        ]
+        loss = estimators.loss(batches)
+        share_lost = (loss.value or 0.0) / PPB
         slower = _trains(way, stretched[way])
         base = _later(_base([*trains[way], *slower], asked.instrument), held_ns[way])
         held = estimators.buffer(filled.packets[way], base, capacities[way], mtu, asked.instrument)
         size, wait = held.size, held.wait
         cross = estimators.cross(slower, mtu, base, capacities[way], asked.instrument, leads[way])
+        if plan.CROSS_ABOVE * (1 - share_lost) < plan.CROSS_LEAST:
+            cross = Found(None, {}, f"of trains {share_lost:.0%} are lost, and the others are less than the capacity")
         doubts: tuple[str, ...] = ()
-        if why := filled.lacks(way):
+        if why := filled.lacks(way, share_lost):
             size, wait = Found(None, {}, why), Found(None, {}, why)
         else:
             share = estimators.doubt(filled.packets[way], mtu, offered[way], rates[way], cross.value or 0.0)
             doubts = tuple(text for text in (share, held.doubt) if text)
         if (burst := bursts_of[way]) is not None:
             doubts = (burst.doubt, *doubts)
-        batches = [
-            (max(each["lost_packets"] - each["socket_drops_packets"], 0), each["sent_packets"])
-            for name, each in lost.items()
-            if name.split()[0] == way
-        ]
         result[way] = Way(
             capacity=_estimate(capacities[way], "bit/s"),
             buffer=_estimate(size, "bytes"),
             buffer_time=_estimate(wait, "ns"),
-            loss=_estimate(estimators.loss(batches), "ppb"),
+            loss=_estimate(loss, "ppb"),
             cross=_estimate(cross, "bit/s"),
             doubts=doubts,
         )
@@ -164,11 +169,11 @@ class _Filled:
     """The share of the last load."""
     lasting_ns: float = 0.0
 
-    def lacks(self, way: str) -> str:
-        """Why the buffer was not filled; empty where it was."""
+    def lacks(self, way: str, lost: float) -> str:
+        """Why the buffer was not filled; empty where it was. `lost`: the share that the path loses without a load."""
         if self.growing[way]:
             return f"not filled by {plan.OVERLOAD:g} × the capacity for {self.lasting_ns / SECOND:g} s"
-        if self.lost[way] < plan.FULL_LOSES:
+        if self.lost[way] - lost < plan.FULL_LOSES:
             return f"not filled: of a load of {plan.OVERLOAD:g} × the capacity {self.lost[way]:.1%} were lost"
         return ""
 

@@ -51,6 +51,8 @@ CROSS_PACKETS = 4_000
 """In all trains that tell of cross traffic; a train has at most a hundredth of it."""
 CROSS_ABOVE = 1.5
 """Times the capacity at which these are sent."""
+CROSS_LEAST = 1.1
+"""Times the capacity that what arrives of them must be, where the path loses some."""
 CROSS_SHORTEST = 16
 LOSS_PACKETS, LOSS_SHARE, LONGEST_LOSS_NS = 20_000, 0.1, 10 * SECOND
 """How many packets tell of loss, and of the capacity how much they take."""

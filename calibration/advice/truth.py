@@ -63,7 +63,8 @@ def _way(way: Way, plan: Plan, path: NetworkPath, loads: Sequence[Load] | None, 
     others = None
     if loads is not None:
         others = float(sum(load.rate_bps for load in loads if _crosses(plan, load, path)))
-    return Way(
+    return dataclasses.replace(
+        way,
         capacity=_with(way.capacity, capacity),
         buffer=_with(way.buffer, size),
         buffer_time=_with(way.buffer_time, wait),

@@ -269,7 +269,7 @@ class Simulated:
             at = asked.get("start_ns", 0) + number * interval
             if self.dead or math.ceil((free - at) / own) > self.limit or asked["packet_bytes"] > self.largest:
                 continue
-            if asked["packet_bytes"] == plan.FIRST_BYTES and not echo and self.lose(number):
+            if not echo and self.lose(number):
                 continue
             free = max(free, at) + own
             if echo and asked["interval_ns"] == plan.SIZES_GAP_NS and free - at > self.answers_within_ns:
@@ -350,6 +350,15 @@ def test_what_loses_half_of_the_packets_is_no_path_that_loses_all() -> None:
         UserError, match="nothing can be said of the path's forward way: 0 of 16 trains arrived: too few"
     ):
         measure.characterise(asked(), Simulated(lose=lambda number: number % 4 > 1).send)
+
+
+def test_where_a_third_is_lost_trains_tell_nothing_of_others() -> None:
+    found = measure.characterise(asked(), Simulated(lose=lambda number: number % 3 == 2).send)
+    assert found.forward.cross.value is None and "33% are lost" in found.forward.cross.note
+    assert found.forward.loss.value == pytest.approx(1e9 / 3, rel=0.01)
+    assert found.forward.buffer.value == pytest.approx(60 * SIZE, abs=found.forward.buffer.expanded)
+    half = measure.characterise(asked(), Simulated(lose=lambda number: number > 3 and number % 2 == 1).send)
+    assert half.forward.buffer.value is None and "not filled" in half.forward.buffer.note
 
 
 def document() -> Characterisation:
@@ -458,3 +467,18 @@ def test_a_path_of_known_truth_is_found(cross: str, tmp_path: Path) -> None:
     assert found.backward.cross.truth == 0
     assert not found.forward.doubts and not found.backward.doubts
     assert found.load == ((f"left2 right2 {cross}",) if cross else ())
+
+
+@pytest.mark.virtual
+def test_the_capacity_behind_a_bucket_is_its_rate(tmp_path: Path) -> None:
+    description = "topology: dumbbell\nip: 4\nrtt: 20ms\nwan: {rate: 50Mbit/s, buffer: 100pkt, burst: 30kB}\n"
+    (tmp_path / "bucket.lab.yaml").write_text(description)
+    words = ["bucket.lab.yaml", "--path", "left1", "right1", "--runtime", "virtual", "-o", "path.json"]
+    status, output = called(*words, folder=tmp_path)
+    assert status == 0, output
+    found = from_json((tmp_path / "path.json").read_bytes())
+    for way in found.ways().values():
+        within(way.capacity, 1e5)
+        within(way.buffer, 3000)
+        within(way.cross, 1e6)
+        assert "bursts of about 3" in way.doubts[0]
