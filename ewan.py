@@ -6,8 +6,16 @@ A command's part is imported when the command is called: drawing and statistics 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+if __name__ == "__main__":
+    # The processes that work for this one are started with its options: without -P they would import what others have
+    # written into the directory where it was called.
+    if not sys.flags.safe_path:
+        os.execv(sys.executable, [sys.executable, "-P", *sys.orig_argv[1:]])
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import click
 

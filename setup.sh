@@ -112,7 +112,7 @@ python_environment() {
     .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes $options & pip=$!
     trap 'kill "$pip" 2>/dev/null || true; exit 2' TERM
     wait "$pip" || fail "pip could not install requirements.lock$files (see above); run make setup again when the network is back"
-    printf '#!/bin/sh\nexec "%s/.venv/bin/python" "%s/ewan.py" "$@"\n' "$root" "$root" >.venv/bin/ewan
+    printf '#!/bin/sh\nexec "%s/.venv/bin/python" -P "%s/ewan.py" "$@"\n' "$root" "$root" >.venv/bin/ewan
     chmod +x .venv/bin/ewan
     # `import ewan`, wherever a notebook stands.
     echo "$root" >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/ewan.pth"

@@ -27,7 +27,7 @@ def measure(arms: int, runs: int = 5) -> dict[str, float]:
     nodes = size = 0
     for _ in range(runs):
         begin, before = time.perf_counter(), _cpu()
-        done = subprocess.run([sys.executable, "-c", PROGRAM % arms], capture_output=True, check=True, text=True)
+        done = subprocess.run([sys.executable, "-P", "-c", PROGRAM % arms], capture_output=True, check=True, text=True)
         taken.append(time.perf_counter() - begin)
         used.append(_cpu() - before)
         nodes, size = (int(word) for word in done.stdout.split())

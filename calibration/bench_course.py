@@ -223,7 +223,7 @@ def _student(number: int) -> str:
 def _grade(context: Context, place: Path, name: str) -> dict[str, float]:
     """Grades all of it by the command: wall and CPU time."""
     environment = {**context.environment, STORE_VARIABLE: str(place / "store")}
-    command = [sys.executable, str(ROOT / "ewan.py"), "course", "grade", "in", "--format", "json"]
+    command = [sys.executable, "-P", str(ROOT / "ewan.py"), "course", "grade", "in", "--format", "json"]
     before, begun = _cpu_s(), time.monotonic()
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -111,7 +111,17 @@ class Bench:
 @contextlib.contextmanager
 def _server(context: Context, place: Path) -> Iterator[tuple[psutil.Process, str]]:
     """`ewan studio` in a directory, and its address."""
-    command = [sys.executable, str(ROOT / "ewan.py"), "studio", "--no-open", "--port", "0", "--lab", "bench.lab.yaml"]
+    command = [
+        sys.executable,
+        "-P",
+        str(ROOT / "ewan.py"),
+        "studio",
+        "--no-open",
+        "--port",
+        "0",
+        "--lab",
+        "bench.lab.yaml",
+    ]
     process = subprocess.Popen(
         command, cwd=place, env=dict(context.environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -182,14 +192,26 @@ def _live(
 
 def _ping(context: Context, name: str, number: int) -> subprocess.Popen[bytes]:
     target = f"host{number + BUSY}"
-    command = [sys.executable, str(ROOT / "ewan.py"), "exec", "--lab", name, f"host{number}", "--", "ping", "-4", "-q"]
+    command = [
+        sys.executable,
+        "-P",
+        str(ROOT / "ewan.py"),
+        "exec",
+        "--lab",
+        name,
+        f"host{number}",
+        "--",
+        "ping",
+        "-4",
+        "-q",
+    ]
     command += ["-i", str(1 / PACKETS_S), "-s", str(PACKET_BYTES), target]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, env=dict(context.environment), stdin=quiet, stdout=quiet, stderr=quiet)
 
 
 def _watch_cpu(context: Context, name: str, seconds: float) -> float:
-    command = [sys.executable, str(ROOT / "ewan.py"), "watch", name, "--json"]
+    command = [sys.executable, "-P", str(ROOT / "ewan.py"), "watch", name, "--json"]
     process = subprocess.Popen(command, env=dict(context.environment), stdout=subprocess.DEVNULL)
     try:
         time.sleep(2)  # it has started

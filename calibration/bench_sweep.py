@@ -157,7 +157,7 @@ def until_the_first(place: Path, runs: int) -> tuple[float, int]:
     certificate and the first run of each point are in the store; it is ended then."""
     known = set((place / "results").iterdir())
     begun_ns, peak = time.perf_counter_ns(), 0
-    command = [sys.executable, str(EWAN), *PLANNING, "--seeds", str(runs // PLANNED_POINTS)]
+    command = [sys.executable, "-P", str(EWAN), *PLANNING, "--seeds", str(runs // PLANNED_POINTS)]
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL, stderr=said)
         try:
@@ -184,7 +184,7 @@ def spent(arguments: Sequence[str], place: Path) -> tuple[float, int]:
     peak = 0
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
-            [sys.executable, str(EWAN), *arguments], cwd=place, stdout=subprocess.DEVNULL, stderr=said
+            [sys.executable, "-P", str(EWAN), *arguments], cwd=place, stdout=subprocess.DEVNULL, stderr=said
         )
         try:
             while process.poll() is None:

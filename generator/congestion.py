@@ -69,7 +69,7 @@ def as_bpf(folder: Path = MODULES) -> dict[str, str]:
 def in_live(wanted: Iterable[str] = (), proc: Path = PROC) -> tuple[str, ...]:
     """Those that this kernel lets a node's sockets have: tried as root, else by what the kernel allows to anybody."""
     listed = {name for file in ("available", "allowed") for name in _words(proc / f"tcp_{file}_congestion_control")}
-    command = [sys.executable, "-c", _TRIAL, *sorted(listed | set(wanted))]
+    command = [sys.executable, "-I", "-c", _TRIAL, *sorted(listed | set(wanted))]
     tried = subprocess.run(command, capture_output=True, text=True, check=False)
     result = tried.stdout.split() if tried.returncode == 0 else _words(proc / "tcp_allowed_congestion_control")
     return tuple(sorted(result))

@@ -6,4 +6,4 @@ command -v python3 >/dev/null || { echo "images: python3 is missing: apt install
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/images/cache.sh"
 kept=$(kept images)
-PYTHONPATH="$root" PYTHONDONTWRITEBYTECODE=1 exec python3 -m images.container.build --kept "$kept" "$@"
+PYTHONPATH="$root" PYTHONDONTWRITEBYTECODE=1 exec python3 -P -m images.container.build --kept "$kept" "$@"

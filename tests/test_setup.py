@@ -211,9 +211,10 @@ def test_the_installed_command_goes_on_under_sudo(machine: BareMachine, tmp_path
     environment = {"PATH": path, "PYTHONPATH": str(tmp_path), "EWAN_STATE": "/run/ewan-none"}
     ended = subprocess.run(["ewan", "ps", "my lab"], cwd="/", env=environment, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
-    keep, python, script, *words = ended.stdout.splitlines()
+    keep, python, safe, script, *words = ended.stdout.splitlines()
     assert keep.startswith("--preserve-env=") and "EWAN_STATE" in keep
-    assert Path(python).is_absolute() and Path(script) == ROOT / "ewan.py" and words == ["ps", "my lab"]
+    assert Path(python).is_absolute() and safe == "-P"
+    assert Path(script) == ROOT / "ewan.py" and words == ["ps", "my lab"]
 
 
 def built(tree: Path) -> int:

@@ -33,7 +33,7 @@ STEPS = {
     "veth": "ip link add ewan0 type veth peer name ewan1",
     "tbf": "tc qdisc add dev ewan0 root tbf rate 8mbit burst 10k limit 10k",
     "IPv6": "ip -6 address add fd00::1/64 dev ewan0",
-    "packet sockets": '"$python" -c "$packets"',
+    "packet sockets": '"$python" -I -c "$packets"',
 }
 """By what a live lab needs: a command that does it, in a namespace of its own."""
 LAB = "topology: dumbbell\nrtt: 2ms\nwan: {rate: 100Mbit/s}\n"

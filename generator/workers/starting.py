@@ -158,7 +158,7 @@ def _of_a_job(workers: Workers, directory: Path) -> dict[str, Any]:
         "queue": workers.queue,
         "job_extra_directives": list(workers.options),
         "job_script_prologue": [f"export {ENDS}=$(($(date +%s) + {workers.walltime_s}))", *workers.setup],
-        "python": workers.python,
+        "python": f"{workers.python} -P",
         "interface": workers.interface,
         "local_directory": _LOCAL,
         "death_timeout": DEATH_S,
@@ -207,7 +207,7 @@ def _by_ssh(workers: Workers, scheduler: str, keys: Path) -> Iterator[int]:
                 for key, name in credentials.NAMES.items()
             }
             directories[remote.name] = str(PurePosixPath(sent["tls_ca_file"]).parent)
-            words = [workers.python, "-m", "distributed.cli.dask_worker", scheduler, "--no-dashboard"]
+            words = [workers.python, "-P", "-m", "distributed.cli.dask_worker", scheduler, "--no-dashboard"]
             words += ["--nworkers", str(workers.cores), "--nthreads", "1", "--death-timeout", str(DEATH_S)]
             words += ["--memory-limit", "0", "--resources", f"{MEMORY}={memory_bytes}"]
             words += [word for key, option in _TLS.items() for word in (option, sent[key])]

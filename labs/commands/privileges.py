@@ -23,7 +23,7 @@ def as_root(context: Context) -> None:
         )
     context.reporter.note("the live clock needs root: going on under sudo")
     keep = f"--preserve-env={','.join(PRESERVED)}"
-    os.execvp("sudo", ["sudo", keep, sys.executable, str(ROOT / "ewan.py"), *sys.argv[1:]])
+    os.execvp("sudo", ["sudo", keep, sys.executable, "-P", str(ROOT / "ewan.py"), *sys.argv[1:]])
 
 
 def _elsewhere(context: Context) -> bool:

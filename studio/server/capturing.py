@@ -34,7 +34,7 @@ class Capture:
         cls, lab: str, where: str, words: str, bounds: Sequence[str], environment: Mapping[str, str]
     ) -> Capture:
         """Begins one, and waits for what it says first; RefusedError with its own line where it cannot be."""
-        command = [sys.executable, str(ROOT / "ewan.py"), "capture", "--lab", lab, *bounds, "--", where]
+        command = [sys.executable, "-P", str(ROOT / "ewan.py"), "capture", "--lab", lab, *bounds, "--", where]
         process = await asyncio.create_subprocess_exec(
             *command,
             *([words] if words.strip() else []),

@@ -87,7 +87,7 @@ class Jobs:
 
     def __init__(self, place: Path, environment: Mapping[str, str], command: Sequence[str] = ()) -> None:
         self._place, self._environment = place, environment
-        self._command = tuple(command or (sys.executable, str(ROOT / "ewan.py")))
+        self._command = tuple(command or (sys.executable, "-P", str(ROOT / "ewan.py")))
         self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, words: Sequence[str]) -> Job:
@@ -121,7 +121,7 @@ class Jobs:
         around = [str((place / ENDED).absolute()), str(len(self._command))]
         with (place / "out").open("wb") as out, (place / "err").open("wb") as err:
             child = subprocess.Popen(
-                [sys.executable, "-c", AROUND, *around, *self._command, *words],
+                [sys.executable, "-P", "-c", AROUND, *around, *self._command, *words],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,

@@ -73,7 +73,7 @@ class Reader:
         if self._process is None or self._process.poll() is not None:
             self.close()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "studio.server.reader"],
+                [sys.executable, "-P", "-m", "studio.server.reader"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

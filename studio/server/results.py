@@ -138,7 +138,7 @@ class Experiments:
     def _exported(self, name: str, kind: str, into: Path) -> Path:
         ending = EXPORTS[kind]
         target = into / f"{name}{'-reference' * (kind == 'reference')}{ending}" if ending else into / kind
-        command = [sys.executable, str(ROOT / "ewan.py"), "export", str(RESULTS / name), f"--{kind}", str(target)]
+        command = [sys.executable, "-P", str(ROOT / "ewan.py"), "export", str(RESULTS / name), f"--{kind}", str(target)]
         environment = dict(self._environment) | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
         try:
             done = subprocess.run(

@@ -32,7 +32,7 @@ class Terminal:
         self._ours, theirs = pty.openpty()
         try:
             self._shell = subprocess.Popen(
-                [sys.executable, str(ROOT / "ewan.py"), "shell", "--lab", lab, "--", node],
+                [sys.executable, "-P", str(ROOT / "ewan.py"), "shell", "--lab", lab, "--", node],
                 stdin=theirs,
                 stdout=theirs,
                 stderr=theirs,
