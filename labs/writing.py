@@ -6,7 +6,9 @@ then nothing of it is left.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
 from typing import IO
 
@@ -25,6 +27,45 @@ def write(path: Path, content: bytes | str) -> None:
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)
+
+
+def write_named(path: Path, content: bytes) -> None:
+    """The same for a path that a user says: what is no file, like /dev/stdout, is written to, and a link of one's own
+    or root's is followed. What belongs to another user gives way to a file."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        found = None
+    if found is None or stat.S_ISREG(found.st_mode) or is_of_others(found):
+        write(path, content)
+    else:
+        path.write_bytes(content)
+
+
+def opened(path: Path) -> IO[bytes]:
+    """A file that a user says, empty and open for writing; OSError for a link of another user."""
+
+    def open_it(name: str, flags: int) -> int:
+        follows = path.is_symlink() and not is_of_others(path.lstat())
+        return os.open(name, flags | (0 if follows else os.O_NOFOLLOW), 0o666)
+
+    return open(path, "wb", opener=open_it)
+
+
+def make_folder(above: Path, folder: str) -> None:
+    """Makes a folder, and those above it, below a directory; OSError where another user's link is one of them."""
+    place = above
+    place.mkdir(parents=True, exist_ok=True)
+    for name in Path(folder).parts:
+        place /= name
+        if place.is_symlink() and is_of_others(place.lstat()):
+            raise OSError(errno.ELOOP, "is a link of another user", str(place))
+        place.mkdir(exist_ok=True)
+
+
+def is_of_others(found: os.stat_result) -> bool:
+    """Whether it belongs to a user other than root and this one."""
+    return found.st_uid not in {0, os.geteuid()}
 
 
 def anew(path: Path) -> IO[bytes]:

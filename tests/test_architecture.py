@@ -186,7 +186,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         )
         for name in ("programs", "needs", "following", "merging", "running")
     },
-    "labs.cluster.capturing": ("labs.capture", "labs.runtime.base", "labs.cluster"),
+    "labs.cluster.capturing": ("labs.capture", "labs.runtime.base", "labs.writing", "labs.cluster"),
     "labs.cluster.probing": ("labs.units", "labs.runtime.base", "labs.runtime.probes", "labs.cluster"),
     "labs.context": ("labs.reporter", "labs.rundir", "labs.runtime", "labs.cluster.reading", "labs.trust"),
     "labs.routes": ("labs.units", "labs.plan", "labs.runtime", "labs.change"),

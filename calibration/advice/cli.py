@@ -35,7 +35,7 @@ from labs.sheet import grid
 from labs.units import Rate, UnitError
 from labs.units.shown import ARROWS, written
 from labs.wording import nearest
-from labs.writing import write
+from labs.writing import write, write_named
 
 FILE = "characterisation.json"
 NAMES = {
@@ -112,7 +112,7 @@ def characterise_command(
         rundir.give_back(directory)
     if output is not None:
         try:
-            output.write_bytes(to_json(found))
+            write_named(output, to_json(found))
         except OSError as error:
             raise Refused(f"-o {output}: {error.strerror}: the document is in {directory / FILE}") from None
     if as_json:

@@ -34,6 +34,7 @@ from labs.record import summary as summaries
 from labs.record.characterisation import Characterisation, from_json
 from labs.sheet import grid
 from labs.units import Duration, Size, UnitError, parse_volume
+from labs.writing import write_named
 
 LONGEST = Duration.parse("10s").ns * 360
 MOST_FLOWS = 1000
@@ -97,7 +98,7 @@ def advise_command(
     scenario = scenarios.parse(text, Path(f"advice-{objective}.scenario.yaml"))
     if lab_file is not None:
         try:
-            lab_file.write_text(derived.text)
+            write_named(lab_file, derived.text.encode())
         except OSError as error:
             raise Refused(f"--lab {lab_file}: {error.strerror}") from None
     context = dataclasses.replace(context, runtime="virtual")

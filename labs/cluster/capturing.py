@@ -29,6 +29,7 @@ from labs.capture.words import Counts, Wanted
 from labs.cluster.probing import Offset
 from labs.cluster.results import Completed
 from labs.runtime.base import LabError
+from labs.writing import opened
 
 COMPARE_S = 10.0
 """Between comparisons of the clocks: at 10 ppm they go apart by 100 µs."""
@@ -273,7 +274,7 @@ class _Sink:
             self._out = os.fdopen(os.dup(1), "wb")
         else:
             try:
-                self._out = Path(file).open("wb")  # noqa: SIM115 (`close` closes it)
+                self._out = opened(Path(file))
             except OSError as error:
                 raise LabError(f"{file}: {error.strerror}") from None
 

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import click
 import orjson
 
+from labs import rundir, writing
 from labs.commands.errors import Refused, guarded
 from labs.commands.live import which
 from labs.commands.options import live_option, pass_context
@@ -129,10 +130,11 @@ def write(reporter: Reporter, directory: Path, listen: str) -> None:
     """prometheus.yml and Grafana's files, for a page that is served at `listen`."""
     root = directory.absolute()
     texts = dashboards.all_files([listen], f"http://{PROMETHEUS}", str(root))
+    rundir.check(root)
     try:
         for name, text in texts.items():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_text(text)
+            writing.make_folder(root, str(Path(name).parent))
+            writing.write(root / name, text)
     except OSError as error:
         raise Refused(f"{error.filename or root}: {error.strerror}: name another directory with --files") from None
     start = f"prometheus --config.file={root / dashboards.PROMETHEUS_FILE} --web.listen-address={PROMETHEUS}"

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import click
 
 from labs import reading as files
-from labs import traces
+from labs import rundir, traces
+from labs import writing as written
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, pass_context
 from labs.context import Context
@@ -162,11 +163,12 @@ def import_command(
     import yaml
 
     target, beside = into / given.name, into / f"{given.name}{traces.SOURCE_SUFFIX}"
+    rundir.check(into)
     try:
         into.mkdir(parents=True, exist_ok=True)
         with target.open("xb") as file:
             file.write(content)
-        beside.write_text(yaml.safe_dump(about, sort_keys=False))
+        written.write(beside, yaml.safe_dump(about, sort_keys=False))
     except FileExistsError:
         raise Refused(f"{target}: is there already: write another NAME") from None
     except OSError as error:

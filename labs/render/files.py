@@ -108,11 +108,12 @@ def _for_containerlab(
     plan: Plan, output: Path, version: str, ports: dashboards.Ports, binary: Path | None, names: str | None = None
 ) -> dict[str, Path]:
     files = {"clab": output / f"{plan.lab}.clab.yml", "directory": output / plan.lab}
+    writing.make_folder(output, plan.lab)
     _clear(files["directory"])
     lay_out(plan, files["directory"], names)
     beside = f"{plan.lab}/{BINARY}" if binary is not None and containerlab.needs_binary(plan) else ""
     if binary is not None and beside:
-        shutil.copyfile(binary, output / beside)
+        writing.write(output / beside, binary.read_bytes())
         (output / beside).chmod(0o755)
     writing.write(
         files["clab"], containerlab.render(plan, directory=plan.lab, version=version, ports=ports, binary=beside)
@@ -126,11 +127,10 @@ def lay_out(plan: Plan, directory: Path, names: str | None = None) -> None:
     names: the file of names, where the plan is a machine's share of a larger one.
     """
     for node in containers(plan):
-        (directory / "nodes" / node.name).mkdir(parents=True, exist_ok=True)
+        writing.make_folder(directory, f"nodes/{node.name}")
     for name, text in (of_lab(plan) | ({} if names is None else {"hosts": names})).items():
-        path = directory / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        writing.write(path, text)
+        writing.make_folder(directory, str(Path(name).parent))
+        writing.write(directory / name, text)
     writing.write(directory / "plan.json", to_json(plan))
 
 

@@ -9,8 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from labs import ownership, rundir, writing
+from labs.commands.metrics import metrics_command
+from labs.commands.trace import trace_command
+from labs.context import Context
 from labs.runtime.base import LabError
 
 ALICE = pwd.getpwnam("nobody").pw_uid
@@ -39,6 +43,52 @@ def test_a_file_that_is_written_leads_nowhere(place: Path, tmp_path: Path) -> No
     with writing.anew(place / "y") as file:
         file.write(b"new")
     assert (tmp_path / "root").read_text() == "root's"
+
+
+def test_a_path_that_is_said_leads_where_root_and_nobody_else_says(place: Path, tmp_path: Path) -> None:
+    kept, own, others, folder = (tmp_path / name for name in ("kept", "own", "others", "folder"))
+    kept.write_text("root's")
+    for link in (own, others):
+        link.symlink_to(kept)
+    folder.symlink_to(tmp_path)
+    for link in (others, folder):
+        os.chown(link, ALICE, ALICE, follow_symlinks=False)
+    with pytest.raises(OSError, match="symbolic links"):
+        writing.opened(others)
+    with pytest.raises(OSError, match="link of another user"):
+        writing.make_folder(tmp_path, "folder/below")
+    writing.write_named(others, b"new")
+    assert kept.read_text() == "root's" and others.read_text() == "new" and not others.is_symlink()
+    writing.write_named(own, b"new")
+    with writing.opened(own) as file:
+        file.write(b"newer")
+    assert kept.read_text() == "newer" and own.is_symlink()
+    writing.make_folder(tmp_path, "a/b")
+    assert (tmp_path / "a/b").is_dir()
+
+
+@pytest.mark.parametrize("link", ["prometheus.yml", "grafana", "x.csv.source.yaml"])
+def test_root_follows_no_link_into_which_another_user_leads_it(
+    link: str, place: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In a directory where everybody may make files."""
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    shared, kept = tmp_path / "shared", tmp_path / "kept"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    kept.mkdir()
+    (kept / "file").write_text("root's")
+    (shared / link).symlink_to(kept if link == "grafana" else kept / "file")
+    os.chown(shared / link, ALICE, ALICE, follow_symlinks=False)
+    (tmp_path / "x.csv").write_text("time,rate\n0s,1Mbit/s\n1s,2Mbit/s\n")
+    context = Context.of({})
+    CliRunner().invoke(metrics_command, ["--files", str(shared)], obj=context)
+    CliRunner().invoke(trace_command, ["import", str(tmp_path / "x.csv"), "--into", str(shared)], obj=context)
+    assert (shared / "x.csv").exists()
+    assert [each.name for each in kept.iterdir()] == ["file"] and (kept / "file").read_text() == "root's"
+    for command in (["--files", str(place / "dash")], ["import", str(tmp_path / "x.csv"), "--into", str(place)]):
+        ended = CliRunner().invoke(trace_command if "import" in command else metrics_command, command, obj=context)
+        assert ended.exit_code == 2 and "other users can write there" in ended.output
 
 
 def test_root_writes_no_results_where_another_user_can(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

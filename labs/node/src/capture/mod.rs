@@ -13,6 +13,7 @@ mod waiting;
 use std::fs;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::ops::Range;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
@@ -270,11 +271,19 @@ impl Request {
         } else {
             let out = std::env::var_os(OUT);
             let path = out.map_or_else(|| self.file.clone(), |out| Path::new(&out).join(&self.file));
-            let file = fs::File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            let file = create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             (Box::new(file), path)
         };
         Ok((BufWriter::with_capacity(1 << 20, out), path))
     }
+}
+
+/// An empty file to write to; an error for a link of another user, who could have root write over any file.
+fn create(path: &Path) -> std::io::Result<fs::File> {
+    let own = |found: &fs::Metadata| [0, nix::unistd::geteuid().as_raw()].contains(&found.uid());
+    let follows = path.symlink_metadata().is_ok_and(|found| found.is_symlink() && own(&found));
+    let flags = if follows { 0 } else { libc::O_NOFOLLOW };
+    fs::OpenOptions::new().write(true).create(true).truncate(true).custom_flags(flags).open(path)
 }
 
 /// The clock that stamps packets.
@@ -286,6 +295,20 @@ fn now_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_of_another_user_leads_nowhere_and_ones_own_does() {
+        let place = std::env::temp_dir().join(format!("ewan-capture-{}", std::process::id()));
+        fs::create_dir(&place).expect("a directory");
+        let (link, target) = (place.join("link"), place.join("target"));
+        std::os::unix::fs::symlink(&target, &link).expect("a link");
+        let own = create(&link).is_ok() && target.exists();
+        // Needs root.
+        let given = std::os::unix::fs::lchown(&link, Some(65534), None).is_ok();
+        let refused = create(&link).is_err();
+        fs::remove_dir_all(&place).expect("removed");
+        assert!(own && refused == given);
+    }
 
     #[test]
     fn filters_are_read_and_wrong_ones_refused() {
