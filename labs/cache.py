@@ -20,6 +20,10 @@ TAG = "CACHEDIR.TAG"
 SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55\n# Built by ewan; make clean CACHE=1 removes it.\n"
 
 
+class NoCacheError(UserError, OSError):
+    """Neither a cache nor the project can be written."""
+
+
 def root(environment: Mapping[str, str]) -> Path | None:
     """The cache's directory; None with EWAN_CACHE=off, or without a home. UserError for a path that is not absolute."""
     named = environment.get("EWAN_CACHE", "")
@@ -49,7 +53,7 @@ def _home(environment: Mapping[str, str]) -> Path | None:
 def kept(environment: Mapping[str, str], kind: str, project: Path) -> Path:
     """The directory for things of this kind, made; in the project's target/ where the cache cannot be written.
 
-    Nobody else reads a user's own cache, or holds a lock in it.
+    Nobody else reads a user's own cache, or holds a lock in it. NoCacheError where neither can be.
     """
     cache = root(environment)
     if cache is not None:
@@ -66,7 +70,13 @@ def kept(environment: Mapping[str, str], kind: str, project: Path) -> Path:
         except OSError:
             pass  # a home that cannot be written
     place = project / "target" / kind
-    place.mkdir(parents=True, exist_ok=True)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NoCacheError(
+            f"{error.filename or place}: {error.strerror}, and there is no cache: let EWAN_CACHE be a directory that "
+            "you may write"
+        ) from None
     return place
 
 

@@ -391,4 +391,6 @@ def from_json(text: bytes) -> Plan:
         raise OtherVersionError(message) if str(found).startswith(_FAMILY) else ValueError(message)
     plan = read_typed(Plan, data, "plan")
     assert isinstance(plan, Plan)
+    if any(not service.argv for node in plan.nodes for service in node.services):
+        raise ValueError("plan: a service has no words")
     return plan

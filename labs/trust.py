@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -70,7 +71,7 @@ def of_plan(data: Mapping[str, Any]) -> Iterator[str]:
 
 def is_own(argv: Sequence[str]) -> bool:
     """Whether a command is one that the project itself adds to runs."""
-    return argv[0] == OURSELVES and len(argv) > 2 and (argv[1], argv[-1]) in OWN_PARTS
+    return len(argv) > 2 and argv[0] == OURSELVES and (argv[1], argv[-1]) in OWN_PARTS
 
 
 def _content(text: str) -> str:
@@ -104,7 +105,11 @@ def ask_for_file(context: Context, path: Path) -> None:
     """The same of a file that says which programs run on which machines: all of its lines are shown."""
     try:
         with reading.noted() as files:
-            lines = [f"{path.name}: {line}" for line in reading.read_text(path).splitlines() if line.strip()]
+            lines = [
+                f"{reading.printable(path.name)}: {line}"
+                for line in reading.read_text(path).splitlines()
+                if line.strip()
+            ]
     except OSError as error:
         raise LabError(f"{path}: {error.strerror}") from None
     if first_of_another(context, files) is not None:
@@ -120,8 +125,8 @@ def ask(
     if not lines:
         return
     digest = hashlib.sha256(_json([lines, text]).encode()).hexdigest()
-    known = cache.kept(context.environment, KIND, ROOT) / digest
-    if known.exists() and not is_of_another(context, known.lstat().st_uid):
+    known = _answers(context)
+    if known is not None and _is_answer(context, known / digest, digest):
         return
     if not trusted:
         shown = [reading.printable(line) for line in lines]
@@ -135,5 +140,33 @@ def ask(
         listed = "\n".join(f"  {line}" for line in shown)
         if not confirm(f"{path} comes from elsewhere. It executes:\n{listed}\nExecute that?"):
             raise LabError(f"{path}: is not trusted: nothing was executed")
-    with suppress(OSError):
-        writing.write(known, b"")
+    if known is not None:
+        with suppress(OSError):
+            writing.write(known / digest, digest)
+
+
+def _answers(context: Context) -> Path | None:
+    """The directory of answers; None where others could put theirs, or none can be kept: all is asked for each time."""
+    try:
+        place = cache.kept(context.environment, KIND, ROOT)
+        if place.stat().st_uid == os.geteuid():
+            place.chmod(0o700)
+        found = [each.stat() for each in (place, place.parent)]
+    except OSError:
+        return None
+    open_to_others = (
+        is_of_another(context, each.st_uid) or (each.st_mode & 0o022 and not each.st_mode & stat.S_ISVTX)
+        for each in found
+    )
+    return None if any(open_to_others) else place
+
+
+def _is_answer(context: Context, known: Path, digest: str) -> bool:
+    """Whether this user wrote it, and to this question: another can give a file of his another name."""
+    try:
+        with open(known, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
+            found = os.fstat(file.fileno())
+            own = stat.S_ISREG(found.st_mode) and not is_of_another(context, found.st_uid)
+            return own and file.read(len(digest) + 1) == digest.encode()
+    except OSError:
+        return False

@@ -321,6 +321,12 @@ def facts_of(
 
     `given`: what the experiment is called (`labels_of`); `machines`: the file of those over which its labs stretch.
     """
+    named = [str(path.absolute()) for path in (scenario.file, machines) if path is not None]
+    for text in (*named, *settings.values()):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise Refused(f"{text}: is not text in UTF-8: give it another name, or its folder") from None
     asked = {"file": str(scenario.file.absolute()), "scale": scale, "settings": dict(settings), "seeds": seeds}
     asked |= {} if machines is None else {"machines": str(machines.absolute())}
     repeated = {} if stop is None else {"confidence": stop.confidence}

@@ -50,15 +50,20 @@ class Source:
 
 def kept(directory: Path, remedy: str = "") -> Source:
     """The same where it must be there; LabError where it is missing or damaged, which ends with `remedy`."""
+    found = perhaps(directory, remedy)
+    if found is None:
+        raise LabError(f"{directory}: {SCENARIO} or {SETTINGS} is missing{remedy}")
+    return found
+
+
+def perhaps(directory: Path, remedy: str = "") -> Source | None:
+    """The same where it may be missing: None then."""
     try:
-        found = of(directory)
+        return of(directory)
     except DocumentError as error:
         raise LabError(f"{error}{remedy}") from None
     except (OSError, ValueError) as error:
         raise LabError(f"{directory / SCENARIO}: is damaged ({error}){remedy}") from None
-    if found is None:
-        raise LabError(f"{directory}: {SCENARIO} or {SETTINGS} is missing{remedy}")
-    return found
 
 
 def of(directory: Path) -> Source | None:

@@ -44,6 +44,7 @@ def program(text: bytes, expected_ns: int) -> Program:
     result = {**absent, **document}
     for key in result.keys() ^ KINDS.keys():
         raise ValueError(f"the program has {'an unknown' if key in result else 'no'} key {key[:MOST_SHOWN]!r}")
-    return Program(
-        expected_ns=expected_ns, **{key: read_typed(kind, result[key], f"program.{key}") for key, kind in KINDS.items()}
-    )
+    found = {key: read_typed(kind, result[key], f"program.{key}") for key, kind in KINDS.items()}
+    if any(not each.argv for each in (*found["commands"], *found["prepare"])):
+        raise ValueError("the program has a command without words")
+    return Program(expected_ns=expected_ns, **found)

@@ -27,6 +27,7 @@ from labs.context import Context
 from labs.errors import UserError
 from labs.record.experiment import DOCUMENT, INPUTS
 from labs.record.journal import JOURNAL
+from labs.runtime.base import LabError
 
 CRATE = "ro-crate-metadata.json"
 
@@ -37,7 +38,10 @@ def ask_for_experiment(context: Context, path: Path, experiment: Experiment, *, 
     places = [experiment.place(entry) for entry in experiment.runs]
     read = [experiment.directory / name for name in ("", DOCUMENT, JOURNAL, source.SCENARIO, source.SETTINGS)]
     read += [place / name for place in places for name in INPUTS]
-    files = {file: file.stat() for file in read if file.exists()}
+    try:
+        files = {file: file.stat() for file in read if file.exists()}
+    except OSError as error:
+        raise LabError(f"{error.filename}: {error.strerror}") from None
     if resumed and (runs := _further(experiment)) is not None:
         with suppress(UserError):  # what cannot be read makes no runs
             files |= _files_of(runs)
@@ -72,7 +76,7 @@ def _files_of(runs: Runs) -> dict[Path, os.stat_result]:
 
 def _further(experiment: Experiment) -> Runs | None:
     """The scenario's runs, where going on with an experiment may make some of them."""
-    kept = source.of(experiment.directory)
+    kept = source.perhaps(experiment.directory)
     if kept is None or experiment.document.rerun_of is not None:
         return None
     if kept.scenario.stop_at(kept.scale) is None and all(entry.written for entry in experiment.runs):

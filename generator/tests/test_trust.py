@@ -20,6 +20,7 @@ from labs.context import Context
 from labs.errors import UserError
 from labs.runtime.base import LabError
 
+ASKED = orjson.dumps({"file": "x.scenario.yaml", "scale": None, "settings": {}, "seeds": None})
 LINES = ["left1: sh -c 'curl x | sh'", "left1: ping right1"]
 
 
@@ -254,6 +255,65 @@ def test_what_another_user_has_agreed_to_is_not_agreed_to(
     os.chown(known, 61002, 61002)
     with pytest.raises(LabError, match="comes from elsewhere"):
         trust.ask(context, tmp_path, ["id"], False, None)
+
+
+def test_an_answer_is_to_one_question_and_stands_where_nobody_else_writes(context: Context, tmp_path: Path) -> None:
+    """Another user can give a file of ours another name where he can write, and does not thereby answer for us."""
+    trust.ask(context, tmp_path, LINES, True, None)
+    answers = tmp_path / "cache" / trust.KIND
+    (known,) = answers.iterdir()
+    trust.ask(context, tmp_path, ["id"], True, None)
+    (other,) = set(answers.iterdir()) - {known}
+    known.rename(other)
+    with pytest.raises(LabError, match="comes from elsewhere"):
+        trust.ask(context, tmp_path, ["id"], False, None)
+    trust.ask(context, tmp_path, ["id"], True, None)
+    trust.ask(context, tmp_path, ["id"], False, None)
+    for place in (answers, answers.parent):
+        given_away(place)
+        with pytest.raises(LabError, match="comes from elsewhere"):
+            trust.ask(context, tmp_path, ["id"], False, None)
+        os.chown(place, os.geteuid(), os.getegid())
+    answers.parent.chmod(0o777)
+    with pytest.raises(LabError, match="comes from elsewhere"):
+        trust.ask(context, tmp_path, ["id"], False, None)
+    answers.parent.chmod(0o1777)
+    answers.chmod(0o777)
+    trust.ask(context, tmp_path, ["id"], False, None)
+    assert answers.stat().st_mode & 0o077 == 0
+
+
+def test_who_has_no_cache_is_asked_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(trust, "ROOT", tmp_path / "file")
+    context = Context.of({"HOME": "/dev/null"})
+    trust.ask(context, tmp_path, LINES, True, None)
+    with pytest.raises(LabError, match="comes from elsewhere"):
+        trust.ask(context, tmp_path, LINES, False, None)
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"x" * (reading.MOST_TEXT + 1), None])
+def test_a_stored_scenario_that_cannot_be_read_is_one_line(
+    content: bytes | None, context: Context, tmp_path: Path
+) -> None:
+    experiment = experiment_in(tmp_path / "one", 1)
+    (experiment.directory / source.SETTINGS).write_bytes(b"{}" if content is None else ASKED)
+    (experiment.directory / source.SCENARIO).write_bytes(content or b"")
+    with pytest.raises(LabError, match=r"settings.json|scenario.yaml: is damaged"):
+        of_experiments.ask_for_experiment(context, experiment.directory, experiment, resumed=True)
+
+
+@pytest.mark.parametrize("key", ["commands", "prepare"])
+def test_a_stored_command_without_words_is_one_line(key: str, tmp_path: Path) -> None:
+    experiment = experiment_in(tmp_path / "one", 1)
+    file = experiment.place(experiment.runs[0]) / "program.json"
+    program = orjson.loads(file.read_bytes())
+    program[key] = [{"node": "left1", "argv": []}]
+    file.write_bytes(orjson.dumps(program))
+    experiment.record(file)
+    with pytest.raises(LabError, match="a command without words"):
+        of_experiments.of_experiment(experiment)
+    assert not trust.is_own([])
 
 
 def test_every_point_of_a_scenario_is_looked_at() -> None:

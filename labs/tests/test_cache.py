@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -50,6 +51,14 @@ def made(by: str, environment: dict[str, str], project: Path) -> None:
     else:
         script = f'root="{project}"; . "{ROOT}/images/cache.sh"; kept things'
         subprocess.run(["/bin/sh", "-c", script], env=environment, check=True, capture_output=True)
+
+
+def test_where_nothing_can_be_kept_is_one_line(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "file").touch()
+    for environment in ({"HOME": "/dev/null"}, {"EWAN_CACHE": str(tmp_path / "fifo")}, {"EWAN_CACHE": "off"}):
+        with pytest.raises(UserError, match=r"Not a directory, and there is no cache: let EWAN_CACHE be"):
+            cache.kept(environment, "things", tmp_path / "file")
 
 
 def test_both_mark_the_cache_alike(tmp_path: Path) -> None:
