@@ -19,7 +19,7 @@ import orjson
 from generator.engine import source
 from generator.engine.experiment import Experiment
 from generator.engine.preparation import facts_of
-from generator.scenario import Runs
+from generator.scenario import Runs, schedule
 from labs import plan as plans
 from labs import reading, trust
 from labs.compile import compile as compile_spec
@@ -122,6 +122,6 @@ def of_scenario(runs: Runs, *, virtual: bool) -> tuple[list[str], str]:
     for run in runs:
         digest.update(orjson.dumps([run.scenario.text, run.spec.raw], default=str))
         lines |= {f"{','.join(step.on or ())}: {step.run}": None for step in run.document.steps if step.run}
-        lines |= {f"reads {text}": None for text in run.document.needs}
+        lines |= {f"reads {path}": None for path in schedule.needed(run)}
         lines |= dict.fromkeys(trust.of_plan(orjson.loads(plans.to_json(compile_spec(run.spec, facts)))))
     return list(lines), digest.hexdigest()

@@ -118,6 +118,20 @@ def schedule(run: ScenarioRun, plan: Plan, clock: Clock) -> Schedule:
     return _Scheduler(run, plan, clock).schedule()
 
 
+def needed(run: ScenarioRun) -> tuple[str, ...]:
+    """Absolute paths of what its commands read, and what they lead to through symbolic links; ~ is the home of whoever
+    runs it."""
+    folder = FilePath(str(run.scenario.file)).absolute().parent
+    named = [os.path.normpath(folder / FilePath(text).expanduser()) for text in run.document.needs]
+    return tuple(dict.fromkeys(each for path in named for each in (path, _led(path))))
+
+
+@functools.cache
+def _led(path: str) -> str:
+    """Where it leads; nobody leads it elsewhere between the question whether it may be read and the runs."""
+    return os.path.realpath(path)
+
+
 class _Scheduler:
     def __init__(self, run: ScenarioRun, plan: Plan, clock: Clock) -> None:
         self._run, self._plan, self._clock = run, plan, clock
@@ -160,7 +174,7 @@ class _Scheduler:
             watch_ns=self._document.watch.ns,
             disturbances=WATCHED if self._clock == "live" else None,
             drops=host_drops.NAMES,
-            needs=self._needs() if parts.commands and self._clock == "virtual" else (),
+            needs=needed(self._run) if parts.commands and self._clock == "virtual" else (),
         )
         described = [*parts.described, *parts.external]
         document = {
@@ -201,11 +215,6 @@ class _Scheduler:
             bars = (_bar(steps[index], each, begin_ns) for each in self._parts.loads[known:])
             self._spans[index] = Span(index, tuple(bars))
         return turns
-
-    def _needs(self) -> tuple[str, ...]:
-        """Absolute paths; ~ is the home of whoever runs it."""
-        folder = FilePath(str(self._run.scenario.file)).absolute().parent
-        return tuple(os.path.normpath(folder / FilePath(text).expanduser()) for text in self._document.needs)
 
     def _request(self, longest_ns: int) -> dict[str, Any]:
         return {

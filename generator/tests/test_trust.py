@@ -13,6 +13,7 @@ import pytest
 from generator.engine import preparation, source
 from generator.engine import trust as of_experiments
 from generator.engine.experiment import Experiment
+from generator.scenario import schedule
 from generator.tests.origins import origin
 from generator.tests.scenarios import HEAD, parse
 from labs import descriptions, reading, trust
@@ -314,6 +315,25 @@ def test_a_stored_command_without_words_is_one_line(key: str, tmp_path: Path) ->
     with pytest.raises(LabError, match="a command without words"):
         of_experiments.of_experiment(experiment)
     assert not trust.is_own([])
+
+
+def test_what_is_needed_is_asked_about_again_where_it_leads_elsewhere(context: Context, tmp_path: Path) -> None:
+    link = tmp_path / "data"
+    found = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        link.unlink(missing_ok=True)
+        link.symlink_to(tmp_path / name)
+        runs = parse(f"{HEAD}needs: [{link}]\nsteps: [{{name: a, on: left1, run: id}}]").runs()
+        found.append(of_experiments.of_scenario(runs, virtual=True)[0])
+        (job,) = preparation.jobs(runs, virtual=True)
+        assert job.program.needs == (str(link), str(tmp_path / name))
+        link.unlink()
+        link.symlink_to("/")
+        (job,) = preparation.jobs(runs, virtual=True)
+        assert job.program.needs == (str(link), str(tmp_path / name)), "as somebody was asked"
+        schedule._led.cache_clear()  # as in another process
+    assert found == [["left1: id", f"reads {link}", f"reads {tmp_path / name}"] for name in ("one", "two")]
 
 
 def test_every_point_of_a_scenario_is_looked_at() -> None:

@@ -3,7 +3,8 @@ stands outside of the kernel's process (labs/node/src/wall).
 
 In: a plan, a program, the folders that it may read. Out: paths, and the options that name them. Shown are the system's
 own directories, the folders, what the program says that it needs, and the programs that its commands name by a path,
-each with the libraries of its installation; nothing else of a home, and all of it read-only.
+each with the libraries of its installation; nothing else of a home, and all of it read-only. What is shown lies
+where no symbolic link is on the way: they are followed here, and those of another user lead to nothing that is not his.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import pwd
 import re
 import shlex
+import stat
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -41,6 +43,10 @@ _PLACES = ("bin", "sbin", "libexec")
 _LINE_BYTES = 256
 """Of a script's first line, as Linux reads it."""
 _MOST_INTERPRETERS = 4
+_MOST_LINKS = 40
+_FOR_OTHERS = 0o004, 0o001
+"""The rights to read and to enter."""
+Users = frozenset[int]
 PROCESSES = 1024
 EACH = 8
 """Processes for each node and each command, beyond `PROCESSES`."""
@@ -77,8 +83,16 @@ def options(plan: Plan, program: Program, folders: Sequence[Path], write: Path, 
     """For `ewan-node launch`. `write`: the run's directory; `more`: what the kernel itself reads."""
     shown = [*more, *map(Path, SYSTEM), *(visible(plan, program, folders) if runs_programs(plan, program) else ())]
     processes = PROCESSES + EACH * (len(plan.nodes) + len(program.commands))
-    reads = (word for path in dict.fromkeys(shown) for word in ("--read", str(path)))
-    return [*reads, "--write", str(write), "--processes", str(processes)]
+    reads = dict.fromkeys(_led(path)[0] for path in shown)
+    # A link of a path that is needed may lead elsewhere by now.
+    links = (path for path in dict.fromkeys((*shown, *map(Path, program.needs))) if _is_link_to(path, reads))
+    return [
+        *(word for path in (*reads, *links) for word in ("--read", str(path))),
+        "--write",
+        str(write),
+        "--processes",
+        str(processes),
+    ]
 
 
 def runs_programs(plan: Plan, program: Program) -> bool:
@@ -92,7 +106,8 @@ def visible(plan: Plan, program: Program, folders: Sequence[Path]) -> list[Path]
     shown = list(etc)
     for folder in folders:
         shown += of_folder(folder)
-    shown += map(Path, program.needs)
+    for each in program.needs:
+        shown += of_needed(Path(each), program.needs)
     for path in named(plan, program, folders[0] if folders else Path("/")):
         shown += of_program(path)
     return shown
@@ -104,8 +119,25 @@ def of_folder(folder: Path) -> list[Path]:
     folder = folder.resolve()
     if folder.is_relative_to("/etc"):
         return []
-    if len(folder.parts) > 2 and not any(home.is_relative_to(folder) for home in _homes(folder)):
+    if len(folder.parts) > 2 and not _holds_a_home(folder):
         return [folder]
+    return _plain_files(folder)
+
+
+def of_needed(path: Path, needs: Sequence[str]) -> list[Path]:
+    """What is needed; of a home and of what is above one plain files. A link of another user is followed where `needs`
+    has what it leads to, too: that is what somebody was asked about."""
+    real, strangers = _led(path)
+    if strangers and str(real) not in needs:
+        return []
+    return _plain_files(real) if real.is_dir() and _holds_a_home(real) else [real]
+
+
+def _holds_a_home(folder: Path) -> bool:
+    return any(home.is_relative_to(folder) for home in _homes(folder))
+
+
+def _plain_files(folder: Path) -> list[Path]:
     try:
         entries = sorted(folder.iterdir())
     except OSError:
@@ -164,28 +196,93 @@ def _of_shell(text: str) -> Iterable[str]:
         return re.split(r"[\s;|&()'\"]+", text)
 
 
-def of_program(path: Path, more: int = _MOST_INTERPRETERS) -> list[Path]:
+def of_program(path: Path, more: int = _MOST_INTERPRETERS, through: Users = frozenset()) -> list[Path]:
     """A program, what belongs to its installation, and the interpreter of a script with what belongs to that one.
 
-    A program is a file that may be executed: the first line of a script may name anything.
+    A program is a file that may be executed: the first line of a script may name anything. `through`: other users whose
+    links or scripts lead there.
     """
     path = Path(os.path.normpath(path))
-    if any(path.is_relative_to(place) for place in SYSTEM):
+    if _is_of_system(path):
         return []
-    real = path.resolve()
-    if not (real.is_dir() or (real.is_file() and os.access(real, os.X_OK))):
+    real, strangers = _led(path)
+    strangers |= through
+    if not (real.is_dir() or (real.is_file() and os.access(real, os.X_OK))) or not _may_be_shown(real, strangers):
         return []
-    found = [*_installed(path), *(_installed(real) if real != path else ())]
+    found = [*_installed(path, strangers), *(_installed(real, strangers) if real != path else ())]
     if not real.is_dir() and more and (interpreter := _interpreter(real)) is not None:
-        found += of_program(interpreter, more - 1)
-    return found + (of_program(real, more - 1) if real != path and more else [])
+        found += of_program(interpreter, more - 1, strangers | _others({real.stat().st_uid}))
+    return found + (of_program(real, more - 1, strangers) if real != path and more else [])
 
 
-def _installed(path: Path) -> list[Path]:
+def _installed(path: Path, through: Users) -> list[Path]:
     place = path if path.is_dir() else path.parent
-    if place.name in _PLACES:
-        return [place, *(place.parent / name for name in BESIDE)]
-    return [path] if path.is_file() else []
+    if place.name not in _PLACES:
+        return [path] if path.is_file() else []
+    whole = _led(place.parent)[0]
+    beside = [place, *(place.parent / name for name in BESIDE)]
+    return [path] * path.is_file() + [each for each in beside if _belongs(each, whole, through)]
+
+
+def _belongs(path: Path, whole: Path, through: Users) -> bool:
+    """Whether what lies beside a program may be shown: it is no home, and no other user's link leads out of the
+    installation, which is `whole`."""
+    real, strangers = _led(path)
+    if real.is_dir() and _holds_a_home(real):
+        return False
+    if strangers and not real.is_relative_to(whole) and not _is_of_system(real) and not _is_of(real, strangers):
+        return False
+    return not real.exists() or _may_be_shown(real, strangers | through)
+
+
+def _may_be_shown(real: Path, strangers: Users) -> bool:
+    """What other users' links lead to is theirs, or they could read it themselves."""
+    if not strangers or _is_of_system(real) or _is_of(real, strangers):
+        return True
+    read, enter = _FOR_OTHERS
+    wanted = read | (enter if real.is_dir() else 0)
+    return real.stat().st_mode & wanted == wanted and all(each.stat().st_mode & enter for each in real.parents)
+
+
+def _is_of(real: Path, users: Users) -> bool:
+    return real.exists() and users == {real.stat().st_uid}
+
+
+def _is_of_system(path: Path) -> bool:
+    return any(path.is_relative_to(place) for place in SYSTEM)
+
+
+def _is_link_to(path: Path, shown: Iterable[Path]) -> bool:
+    real, _ = _led(path)
+    return real != path and any(real.is_relative_to(each) for each in shown)
+
+
+def _led(path: Path) -> tuple[Path, Users]:
+    """Where a path leads, with no link on the way, and whose links lead there: users other than root, this one and who
+    called sudo."""
+    place, rest = Path("/"), list(reversed(path.absolute().parts[1:]))
+    owners: list[int] = []
+    while rest:
+        name = rest.pop()
+        here = place.parent if name == ".." else place / name
+        try:
+            found = here.lstat()
+            target = here.readlink() if stat.S_ISLNK(found.st_mode) and len(owners) < _MOST_LINKS else None
+        except OSError:
+            target = None
+        if target is None:
+            place = here
+            continue
+        owners.append(found.st_uid)
+        rest += reversed(target.parts[target.is_absolute() :])
+        place = Path("/") if target.is_absolute() else place
+    return place, _others(owners)
+
+
+def _others(users: Iterable[int]) -> Users:
+    caller = os.environ.get("SUDO_UID", "")
+    # In a user namespace root's number may be another.
+    return frozenset(users) - {0, os.geteuid(), int(caller) if caller.isdigit() else 0, Path("/").stat().st_uid}
 
 
 def _interpreter(script: Path) -> Path | None:

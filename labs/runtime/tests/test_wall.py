@@ -233,6 +233,89 @@ def test_what_a_script_or_a_program_lies_beside_is_not_shown(tmp_path: Path) -> 
     assert shown == {script, missing, system, link, link.resolve()}
 
 
+@pytest.fixture
+def others(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A place where everybody may go, with a private directory of ours in it and a folder of another user's."""
+    assert os.geteuid() == 0, "this test gives files to another user: run it as root"
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    with tempfile.TemporaryDirectory(prefix="ewan-wall-", dir="/var/tmp") as directory:
+        here = Path(directory)
+        here.chmod(0o755)
+        executable(here / "keys/key", "secret")
+        (here / "keys").chmod(0o700)
+        yield here
+
+
+def given_away(folder: Path) -> None:
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, ORDINARY, ORDINARY, follow_symlinks=False)
+
+
+def reads(program: Program) -> set[str]:
+    words = wall.options(lab(), program, [Path("/nonexistent/folder")], Path("/nonexistent/run"), [])
+    return {path for path in words[1 : words.index("--write") : 2] if path.startswith("/var/tmp/")}
+
+
+@pytest.mark.parametrize("name", ["lib", "lib64", "libexec", "pyvenv.cfg", "bin", ""])
+def test_what_another_user_links_beside_a_program_is_not_shown(others: Path, name: str) -> None:
+    tool = executable(others / "theirs/bin/tool", "#!/bin/sh\n")
+    if name == "bin":
+        shutil.rmtree(tool.parent)
+        tool = others / "theirs/bin/key"
+    (others / "theirs" / name if name else others / "theirs/bin/key").symlink_to(others / "keys")
+    given_away(others / "theirs")
+    words = [str(tool), *([] if name else [f"{tool.parent}/key/key"])]
+    shown = reads(doing(*words)) | reads(doing("sh", "-c", " ".join(words)))
+    assert not [path for path in shown if Path(path).resolve().is_relative_to(others / "keys")]
+    assert name == "bin" or str(tool.parent) in shown
+
+
+def test_what_another_user_s_script_names_is_shown_where_he_could_read_it(others: Path) -> None:
+    for name, mode in (("open", 0o755), ("closed", 0o700)):
+        executable(others / name / "bin/python", "\x7fELF")
+        (others / name / "lib").mkdir()
+        (others / name / "lib").chmod(mode)
+    scripts = [executable(others / f"theirs/{name}", f"#!{others}/{name}/bin/python\n") for name in ("open", "closed")]
+    given_away(others / "theirs")
+    shown = reads(doing(*map(str, scripts)))
+    assert {f"{others}/open/lib", f"{others}/open/bin"} <= shown and f"{others}/closed/lib" not in shown
+
+
+def test_environments_of_other_users_bring_their_interpreter(others: Path) -> None:
+    executable(others / "theirs/conda/bin/python3.11", "\x7fELF")
+    (others / "theirs/conda/lib").mkdir()
+    venv = others / "theirs/venv"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "lib").mkdir()
+    (venv / "lib64").symlink_to("lib")
+    (venv / "bin/python").symlink_to(others / "theirs/conda/bin/python3.11")
+    executable(venv / "bin/tool", f"#!{venv}/bin/python\n")
+    given_away(others / "theirs")
+    wanted = {f"{others}/theirs/{name}" for name in ("conda/bin", "conda/lib", "venv/bin", "venv/lib", "venv/lib64")}
+    assert wanted <= reads(doing(f"{venv}/bin/tool"))
+
+
+def test_what_is_needed_and_led_elsewhere_meanwhile_is_not_shown(others: Path) -> None:
+    (others / "theirs").mkdir()
+    (others / "theirs/real").mkdir()
+    (others / "theirs/data").symlink_to("real")
+    given_away(others / "theirs")
+    needs = (f"{others}/theirs/data", f"{others}/theirs/real")
+    assert reads(doing("true", needs=needs)) == set(needs)
+    (others / "theirs/data").unlink()
+    (others / "theirs/data").symlink_to(others / "keys")
+    given_away(others / "theirs")
+    assert reads(doing("true", needs=needs)) == {f"{others}/theirs/real"}
+    assert reads(doing("true", needs=needs[:1])) == set()
+
+
+def test_a_home_that_is_needed_shows_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / "notes").touch()
+    assert wall.of_needed(tmp_path, ()) == [tmp_path / "notes"]
+
+
 def test_somebody_elses_home_is_one_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mail").mkdir()
     (tmp_path / "notes").touch()
@@ -256,7 +339,9 @@ def test_a_description_s_own_path_is_a_place_of_programs(tmp_path: Path) -> None
 def test_a_run_that_starts_no_program_is_shown_none(tmp_path: Path) -> None:
     words = wall.options(lab(), Program(longest_ns=1), [tmp_path], tmp_path / "run", [Path("/kernel")])
     shown = words[1 : words.index("--write") : 2]
-    assert shown == ["/kernel", *wall.SYSTEM]
+    assert shown[0] == "/kernel" and {os.path.realpath(path) for path in shown[1:]} == {
+        os.path.realpath(path) for path in wall.SYSTEM
+    }
 
 
 def test_a_word_that_is_no_switch_of_the_wall_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
