@@ -87,7 +87,8 @@ def options(plan: Plan, program: Program, folders: Sequence[Path], write: Path, 
     # A link of a path that is needed may lead elsewhere by now.
     links = (path for path in dict.fromkeys((*shown, *map(Path, program.needs))) if _is_link_to(path, reads))
     return [
-        *(word for path in (*reads, *links) for word in ("--read", str(path))),
+        *(word for path in reads for word in ("--read", str(path))),
+        *(word for path in links for word in ("--link", str(path))),
         "--write",
         str(write),
         "--processes",

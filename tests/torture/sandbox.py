@@ -61,8 +61,9 @@ def trial(seed: int, place: Path) -> None:
 
 
 def _behind(place: Path, uid: int, only: str, words: list[object]) -> None:
-    reads = [*map(Path, wall.SYSTEM), place / "shown"]
-    command: list[object] = [place / "ewan-node", "launch", *(word for path in reads for word in ("--read", path))]
+    shown = [*map(Path, wall.SYSTEM), place / "shown"]
+    command: list[object] = [place / "ewan-node", "launch"]
+    command += [word for path in shown for word in ("--read", path.resolve(), "--link", path)]
     command += ["--write", place / "run", "--memory-in", place / "memory", "--memory", MEMORY, "--processes", 420]
     command += [*(("--only", only) if only else ()), "--", PYTHON, "-I", place / "shown/hostile.py", *words]
     subprocess.run(

@@ -78,14 +78,18 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
         yield Place(Path(directory), request.param)
 
 
-def behind(place: Place, words: list[str | Path], reads: list[Path], only: str = "") -> Any:
+def behind(
+    place: Place, words: list[str | Path], reads: list[Path], only: str = "", *, more: tuple[str | Path, ...] = ()
+) -> Any:
     """What a program says behind the wall; its limits are small."""
     memory = Path(tempfile.mkdtemp(prefix=f"ewan-{os.getpid()}-", dir="/dev/shm"))
     os.chown(memory, place.uid, place.uid)
     binary = place.directory / "ewan-node"
     if not binary.exists():
         shutil.copy(BINARY, binary)
-    shown: list[str | Path] = [word for path in reads for word in ("--read", path)]
+    real = dict.fromkeys(path.resolve() for path in reads)
+    shown: list[str | Path] = [word for path in real for word in ("--read", path)]
+    shown += [*(word for path in reads if path not in real for word in ("--link", path)), *more]
     words = [word if word != "MEMORY" else memory for word in words]
     command = [
         *(binary, "launch", *shown, "--write", place.directory / "run", "--memory-in", memory),
@@ -160,6 +164,21 @@ def test_nothing_gets_out(place: Place, only: str) -> None:
     if only != "landlock":
         assert told["forks"] < PROCESSES
         assert told["fills"] <= MEMORY + 80 * MIB
+
+
+@pytest.mark.parametrize("only", ["landlock", "namespaces"])
+def test_what_is_a_link_by_now_shows_nothing_of_what_it_leads_to(place: Place, only: str) -> None:
+    """Whoever looked at the path saw a folder there."""
+    place.folder("run")
+    place.made("home/id", "secret")
+    place.made("shown/data", "data")
+    link, below = place.directory / "link", place.directory / "below"
+    link.symlink_to("home")
+    below.symlink_to("shown")
+    shown = ["--read", link, "--read", link / "id", "--read", place.directory / "shown", "--link", below]
+    script = f"cat {below}/data; for file in {link}/id {place.directory}/home/id; do cat $file 2>&1; done; true"
+    said = behind(place, ["sh", "-c", script], [*map(Path, wall.SYSTEM)], only, more=tuple(shown))
+    assert said.startswith("data") and "secret" not in said
 
 
 def test_without_any_wall_nothing_is_started(place: Place) -> None:

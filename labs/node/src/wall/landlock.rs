@@ -14,7 +14,7 @@ use ewan_system::{Context, Error, Result};
 
 use zerocopy::{Immutable, IntoBytes};
 
-use super::{tree, Request};
+use super::{place, tree, Request};
 
 const EXECUTE: u64 = 1;
 const WRITE_FILE: u64 = 1 << 1;
@@ -88,8 +88,10 @@ pub fn restrict(request: &Request, inside: bool) -> Result<()> {
     if inside {
         allow(&rules, Path::new("/"), READ_DIR)?;
     }
-    let shown = request.reads.iter().map(AsRef::as_ref).chain(tree::FILES.iter().map(Path::new));
-    shown.map(|path| (path, SHOWN)).try_for_each(|(path, right)| allow(&rules, path, right & rights))?;
+    let shown = request.reads.iter().filter_map(|path| Some((path.as_path(), place(path)?)));
+    shown.into_iter().try_for_each(|(path, parent)| allow_at(&rules, path, &parent.into(), SHOWN & rights))?;
+    let files = tree::FILES.iter().map(Path::new);
+    files.map(|path| (path, SHOWN)).try_for_each(|(path, right)| allow(&rules, path, right & rights))?;
     let devices = tree::DEVICES.iter().map(Path::new);
     devices.map(|path| (path, DEVICE)).try_for_each(|(path, right)| allow(&rules, path, right & rights))?;
     let written = request.writes.iter().chain(&request.memory_in);
@@ -106,7 +108,11 @@ pub fn restrict(request: &Request, inside: bool) -> Result<()> {
 fn allow(rules: &OwnedFd, path: &Path, right: u64) -> Result<()> {
     let mut options = OpenOptions::new();
     let Ok(parent) = options.read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC).open(path) else { return Ok(()) };
-    let allowed = if is_directory(&parent) { right } else { right & OF_FILES };
+    allow_at(rules, path, &parent, right)
+}
+
+fn allow_at(rules: &OwnedFd, path: &Path, parent: &File, right: u64) -> Result<()> {
+    let allowed = if is_directory(parent) { right } else { right & OF_FILES };
     let rule = Beneath { allowed, parent: parent.as_raw_fd() };
     // SAFETY: both descriptors are open, and the rule has the form that its type says.
     let added =

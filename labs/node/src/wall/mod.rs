@@ -14,14 +14,15 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ewan_system::process::close_all;
 use ewan_system::signals::Signal;
 use ewan_system::wait;
 
+use nix::fcntl::{openat2, OFlag, OpenHow, ResolveFlag, AT_FDCWD};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::{getegid, geteuid, Gid, Pid, Uid};
@@ -32,12 +33,18 @@ mod limits;
 mod seccomp;
 mod tree;
 
+/// Where `true` is, with what it needs.
+const PROGRAMS: [&str; 4] = ["/usr", "/lib", "/lib64", "/bin"];
+
 /// What stands inside; paths are absolute.
 #[derive(clap::Args)]
 pub struct Request {
-    /// A file or directory that is shown, also to execute; what is not there is left out
+    /// A file or directory that is shown, also to execute; what is not there, or behind a symbolic link, is left out
     #[arg(long = "read", value_name = "PATH")]
     reads: Vec<PathBuf>,
+    /// A path by which commands know what is shown: the symbolic links on it are there, and show nothing by themselves
+    #[arg(long = "link", value_name = "PATH")]
+    links: Vec<PathBuf>,
     /// A directory in which plain files and directories may be made and changed
     #[arg(long = "write", value_name = "DIR")]
     writes: Vec<PathBuf>,
@@ -81,6 +88,13 @@ impl Request {
         }
         Ok(landlock::restrict(self, inside)?)
     }
+}
+
+/// Opens a place, to name it; None where nothing is there, or a symbolic link is on the way: somebody else may have put it
+/// there since the path was looked at.
+fn place(path: &Path) -> Option<OwnedFd> {
+    let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    openat2(AT_FDCWD, path, how).ok()
 }
 
 /// Starts `command` behind the wall and waits for it, or becomes it. Returns only the reason why that failed.
@@ -212,7 +226,8 @@ fn exit_status(status: nix::Result<WaitStatus>) -> i32 {
 /// `processes` whether their number can be limited.
 pub fn tell(mut to: impl Write) -> Result<(), String> {
     let request = Request {
-        reads: vec!["/usr".into(), "/lib".into(), "/lib64".into(), "/bin".into()],
+        reads: PROGRAMS.iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect(),
+        links: PROGRAMS.iter().map(PathBuf::from).collect(),
         writes: Vec::new(),
         memory_in: None,
         memory: 1 << 28,

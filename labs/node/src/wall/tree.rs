@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs::{create_dir_all, File};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
@@ -15,7 +16,7 @@ use ewan_system::{Context, Error, Result};
 
 use nix::mount::{mount, umount2, MntFlags, MsFlags};
 
-use super::{limits, Caller, Request};
+use super::{limits, place, Caller, Request};
 
 /// The tree is made here, where nothing lies that is shown.
 const PLACE: &str = "/sys";
@@ -89,7 +90,10 @@ fn make(request: &Request) -> Result<()> {
     let mut reads: Vec<&Path> = request.reads.iter().map(PathBuf::as_path).collect();
     reads.sort_by_key(|path| path.components().count());
     for path in reads {
-        tree.show(path, MOST_LINKS)?;
+        tree.show(path)?;
+    }
+    for path in &request.links {
+        tree.link(path, MOST_LINKS);
     }
     // Their places are made while the tree can still be written to.
     for path in request.writes.iter().chain(&request.memory_in).filter(|path| !tree.covers(path)) {
@@ -155,12 +159,32 @@ impl Tree {
     }
 
     fn bind(&self, path: &Path) -> Result<()> {
-        mount(Some(path), &self.at(path), NOTHING, MsFlags::MS_BIND | MsFlags::MS_REC, NOTHING)
+        self.bind_from(path, path)
+    }
+
+    fn bind_from(&self, what: &Path, path: &Path) -> Result<()> {
+        mount(Some(what), &self.at(path), NOTHING, MsFlags::MS_BIND | MsFlags::MS_REC, NOTHING)
             .attempting(|| format!("showing {}", path.display()))
     }
 
-    /// Shows what `path` leads to, and the symbolic links that lead there. What is not there is left out.
-    fn show(&mut self, path: &Path, links: usize) -> Result<()> {
+    /// Shows what lies at `path`, and nothing where a symbolic link is on the way. What is not there is left out.
+    fn show(&mut self, path: &Path) -> Result<()> {
+        if self.covers(path) {
+            return Ok(());
+        }
+        let Some(found) = place(path).map(File::from) else { return Ok(()) };
+        match found.metadata() {
+            Ok(status) if status.is_dir() => self.directory(path)?,
+            Ok(_) => self.file(path)?,
+            Err(_) => return Ok(()),
+        }
+        self.bind_from(Path::new(&format!("/proc/self/fd/{}", found.as_raw_fd())), path)?;
+        self.shown.insert(path.to_owned());
+        Ok(())
+    }
+
+    /// Makes the symbolic links on the way that `path` goes, until it comes to what is shown.
+    fn link(&self, path: &Path, links: usize) {
         let mut real = PathBuf::from("/");
         let mut parts = path.components();
         while let Some(part) = parts.next() {
@@ -169,31 +193,25 @@ impl Tree {
                 Component::ParentDir => drop(real.pop()),
                 _ => continue,
             }
-            if self.covers(&real) {
-                continue;
-            }
-            let Ok(found) = real.symlink_metadata() else { return Ok(()) };
+            let Ok(found) = real.symlink_metadata() else { return };
             if !found.is_symlink() {
                 continue;
             }
-            let Ok(target) = std::fs::read_link(&real) else { return Ok(()) };
+            let Ok(target) = std::fs::read_link(&real) else { return };
             let above = real.parent().unwrap_or(Path::new("/"));
-            self.directory(above)?;
-            let _ = symlink(&target, self.at(&real));
-            let further = above.join(target).join(parts.as_path());
-            return if links == 0 { Ok(()) } else { self.show(&further, links - 1) };
+            if !self.covers(&real) {
+                // One that was a directory before is not gone through: outside of the tree something else lies there.
+                let is_link = |path: &Path| self.at(path).symlink_metadata().is_ok_and(|found| found.is_symlink());
+                if above.ancestors().any(is_link) || self.directory(above).is_err() {
+                    return;
+                }
+                let _ = symlink(&target, self.at(&real));
+            }
+            if links > 0 {
+                self.link(&above.join(target).join(parts.as_path()), links - 1);
+            }
+            return;
         }
-        if self.covers(&real) {
-            return Ok(());
-        }
-        match std::fs::metadata(&real) {
-            Ok(found) if found.is_dir() => self.directory(&real)?,
-            Ok(_) => self.file(&real)?,
-            Err(_) => return Ok(()),
-        }
-        self.bind(&real)?;
-        self.shown.insert(real);
-        Ok(())
     }
 }
 
