@@ -175,9 +175,9 @@ def test_what_is_a_link_by_now_shows_nothing_of_what_it_leads_to(place: Place, o
     link, below = place.directory / "link", place.directory / "below"
     link.symlink_to("home")
     below.symlink_to("shown")
-    shown = ["--read", link, "--read", link / "id", "--read", place.directory / "shown", "--link", below]
+    shown = ("--read", link, "--read", link / "id", "--read", place.directory / "shown", "--link", below)
     script = f"cat {below}/data; for file in {link}/id {place.directory}/home/id; do cat $file 2>&1; done; true"
-    said = behind(place, ["sh", "-c", script], [*map(Path, wall.SYSTEM)], only, more=tuple(shown))
+    said = behind(place, ["sh", "-c", script], [*map(Path, wall.SYSTEM)], only, more=shown)
     assert said.startswith("data") and "secret" not in said
 
 
