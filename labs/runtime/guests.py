@@ -138,7 +138,7 @@ def _line_of(pid: int) -> Iterator[int]:
     for _ in range(3):
         yield pid
         try:
-            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text(errors="replace").split()
         except OSError:
             return
         if not children:
@@ -148,7 +148,7 @@ def _line_of(pid: int) -> Iterator[int]:
 
 def _most_bytes(pid: int) -> int:
     try:
-        status = Path(f"/proc/{pid}/status").read_text()
+        status = Path(f"/proc/{pid}/status").read_text(errors="replace")  # it has the process's name
     except OSError:
         return 0
     lines = (line.split() for line in status.splitlines() if line.startswith("VmHWM:"))

@@ -135,8 +135,8 @@ def _wait(directory: Path, plan: Plan, node: Node, deadline: float) -> None:
 def running(folder: Path) -> bool:
     """Whether the machine's QEMU runs; one that ended and that nobody has waited for does not."""
     try:
-        process = Path("/proc") / (folder / PID).read_text().strip()
-        return (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        process = Path("/proc") / (folder / PID).read_text(errors="replace").strip()
+        return (process / "stat").read_text(errors="replace").rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
 

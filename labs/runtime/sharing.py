@@ -84,12 +84,15 @@ class Share:
                 with self._turn:
                     cpus = sorted(cpu.usable())
                     stack.enter_context(self._bound("run", cpus))
-                    there = first or has_room(self._uid, cpus, seen(self._names.read_text(), self._owners()))
+                    there = first or has_room(self._uid, cpus, self._seen())
                 if there:
                     yield True
                     return
             ended.wait(POLL_S)
         yield False
+
+    def _seen(self) -> list[Seen]:
+        return seen(self._names.read_text(errors="replace"), self._owners())  # any user binds any bytes
 
     def _bound(self, kind: Kind, cpus: Sequence[int]) -> contextlib.closing[socket.socket]:
         name = f"\0ewan-{kind}-{self._uid}-{cpus[0]}-{cpus[-1]}-{os.getpid()}-{next(_number)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from labs.runtime import guests
 from labs.runtime.sharing import Seen, Share, has_room, seen
 from labs.runtime.sweep import sweep
 
@@ -59,8 +61,10 @@ def test_a_sweep_beside_another_users_has_one_run_at_a_time(monkeypatch: pytest.
     lock, alone = threading.Lock(), threading.Event()
 
     class Both:
-        def read_text(self) -> str:
-            own = "".join(f"{each}\n" for each in real.read_text().splitlines() if f"-{os.getpid()}-" in each)
+        def read_text(self, errors: str) -> str:
+            own = "".join(
+                f"{each}\n" for each in real.read_text(errors=errors).splitlines() if f"-{os.getpid()}-" in each
+            )
             return own if alone.is_set() else other + own
 
     monkeypatch.setattr("labs.runtime.sharing.Share.__init__.__defaults__", (Both(), lambda: None))
@@ -101,10 +105,27 @@ def test_a_name_goes_with_its_process() -> None:
         assert holder.stdout is not None
         pid = holder.stdout.readline().strip()
         names = Path("/proc/net/unix")
-        assert len([each for each in names.read_text().splitlines() if f"-{pid}-" in each]) == 2
+        assert len([each for each in names.read_text(errors="replace").splitlines() if f"-{pid}-" in each]) == 2
         holder.kill()
         holder.wait()
-        assert f"-{pid}-" not in names.read_text()
+        assert f"-{pid}-" not in names.read_text(errors="replace")
+
+
+def test_a_name_that_is_no_text_stops_no_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labs.runtime.sharing.has_room", lambda uid, cpus, others: True)
+    with socket.socket(socket.AF_UNIX) as held:
+        held.bind(b"\0\xff\xfe-" + str(os.getpid()).encode())
+        with Share().place(threading.Event(), False) as there:
+            assert there
+
+
+def test_the_name_of_a_process_may_be_no_text() -> None:
+    named = "import ctypes, sys; ctypes.CDLL(None).prctl(15, b'\\xff\\xfe'); print(flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", named]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline()
+        assert guests.touched_bytes(process.pid) > 0
+        process.kill()
 
 
 def test_what_ends_a_sweep_ends_who_waits_for_a_place() -> None:
