@@ -5,13 +5,14 @@ The other users are plain numbers; root becomes one of them in a process of its 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,13 +20,16 @@ import psutil
 import pytest
 
 from emulator.hardware import simulator
+from generator.engine import experiment
 from generator.store import Store
 from generator.store.entry import Origin
 from generator.workers import remote
 from labs import ownership
-from labs.runtime import cpu, sharing, spinners, unix_names
+from labs.runtime import cpu, occupied, sharing, spinners, unix_names
+from labs.runtime.base import LabError
 from labs.runtime.live import LiveRuntime
 from labs.runtime.state import DEFAULT_ROOT, LOCK, Owner, State
+from studio.server.jobs import Jobs
 
 SUDO = {"SUDO_UID": "61001", "SUDO_GID": "61001"}
 CALLER, STRANGER = 61001, 61002
@@ -269,3 +273,66 @@ def test_a_stranger_cannot_lock_the_directory_of_all_labs() -> None:
                     as_user(STRANGER, "os.open(sys.argv[1], os.O_RDONLY)", str(root / LOCK))
             stranger.kill()
         assert not root.exists()
+
+
+LOCK_ALL = """import fcntl
+found = [path for top in sys.argv[1:] for path in (top, *(os.path.join(top, name) for name in os.listdir(top)))]
+for path in found:
+    try:
+        fcntl.flock(os.open(path, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        pass
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def locked_by_a_stranger(*places: Path) -> Iterator[None]:
+    """Directories and all that is in them, as far as he can open it."""
+    code = f"import fcntl; {become(STRANGER)}\n{LOCK_ALL}"
+    command = [sys.executable, "-c", code, *map(str, places)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as stranger:
+        assert stranger.stdout is not None and stranger.stdout.readline() == b"\n"
+        try:
+            yield
+        finally:
+            stranger.kill()
+
+
+@pytest.mark.parametrize("what", ["run", "experiment", "jobs", "left"])
+def test_a_stranger_who_can_read_directories_stops_no_run(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    monkeypatch.setattr(occupied, "WAIT_S", 0.0)
+    with tempfile.TemporaryDirectory(dir="/run", prefix="ewan-test-") as top:
+        place = Path(top) / "runs/001"
+        place.mkdir(parents=True)
+        Path(top).chmod(0o755)
+        occupied.root_of(place).mkdir()
+        locks: dict[str, Callable[[], contextlib.AbstractContextManager[object]]] = {
+            "run": lambda: occupied.occupied(place),
+            "experiment": lambda: experiment.locked(place),
+            "jobs": lambda: Jobs(place, {})._alone(),
+            "left": contextlib.nullcontext,
+        }
+        if what == "jobs":
+            (place / ".turn").touch(0o600)  # it stays; an older version made one that all can read
+        with locked_by_a_stranger(place, place.parent):
+            with locks[what]():
+                held = [path for path in Path(top).rglob("*") if path.is_file()]
+                for path in held:
+                    with pytest.raises(subprocess.CalledProcessError):
+                        as_user(STRANGER, "os.open(sys.argv[1], os.O_RDONLY)", str(path))
+                assert len(held) == (what != "left")
+            occupied.remove_killed(place.parent)
+        assert not occupied.root_of(place).exists()
+        assert [path.name for path in Path(top).rglob("*") if path.is_file()] == ([".turn"] if what == "jobs" else [])
+
+
+def test_a_lock_of_a_killed_command_is_no_hindrance(tmp_path: Path) -> None:
+    place = tmp_path / "runs/001"
+    place.mkdir(parents=True)
+    for path in (occupied.lock_of(place), place / experiment.LOCK):
+        path.touch()
+    with occupied.occupied(place), experiment.locked(place), pytest.raises(LabError), experiment.locked(place):
+        pass
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -15,7 +15,6 @@ import hashlib
 import os
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +34,7 @@ from labs.record import journal
 from labs.record.experiment import DOCUMENT, INPUTS, Clock, Document, Entry, Origin, State
 from labs.record.journal import Change, LabChange, RunChange
 from labs.runtime.base import LabError
-from labs.runtime.locks import lock
+from labs.runtime.locks import held
 from labs.runtime.occupied import occupied
 from labs.runtime.program import Program
 from labs.spec.values import LONGEST_NAME, NAME
@@ -47,8 +46,9 @@ AGAIN = "`ewan rerun` of its archive runs it once more"
 # Room for the last experiment.json where the results have filled the disk.
 RESERVE = ".reserve"
 RESERVE_BYTES = 1 << 20
+LOCK = ".lock"
 # What is in the directory before the document.
-BEGINNING = {"scenario.yaml", "settings.json", "runs", RESERVE, rundir.ROOM, f".{DOCUMENT}"}
+BEGINNING = {"scenario.yaml", "settings.json", "runs", RESERVE, LOCK, rundir.ROOM, f".{DOCUMENT}"}
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
 
 
@@ -305,24 +305,26 @@ class Experiment:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """One engine in a directory at a time; the lock is on the directory itself and ends with its process."""
+        """One engine in a directory at a time; the lock ends with its process."""
         with locked(self.directory):
             yield
 
 
 @contextlib.contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """LabError where there is no such directory, or another engine is at work in it."""
+    """LabError where there is no such directory, or another engine is at work in it. What this user can only read he
+    can neither lock nor change."""
     rundir.check(directory)
-    try:
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise LabError(f"{directory}: {error.strerror}: name a directory of results/") from None
-    try:
-        lock(descriptor, time.monotonic(), f"{directory}: another `ewan run` is at work there: wait for its end")
+    if directory.is_dir() and not os.access(directory, os.W_OK):
         yield
-    finally:
-        os.close(descriptor)
+        return
+    with contextlib.ExitStack() as stack:
+        refusal = f"{directory}: another `ewan run` is at work there: wait for its end"
+        try:
+            stack.enter_context(held(directory / LOCK, 0.0, refusal))
+        except OSError as error:
+            raise LabError(f"{directory}: {error.strerror}: name a directory of results/") from None
+        yield
 
 
 def _put(path: Path, content: bytes) -> None:

@@ -8,7 +8,6 @@ in the namespace, so that it ends with the lab.
 
 from __future__ import annotations
 
-import fcntl
 import ipaddress
 import shlex
 import shutil
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from labs.plan import Interface, Node, Plan
 from labs.runtime.base import LabError
+from labs.runtime.locks import held
 
 ALONE = "a machine of its own runs in namespaces alone: RUNTIME=netns"
 BUILT = Path(__file__).resolve().parents[2] / "target/machine"
@@ -30,6 +30,7 @@ ACCELERATORS = ("kvm", "tcg,thread=single")
 """The first that works."""
 LONGEST_S = 120.0
 """A machine boots within 5 s on processors of its own; emulated ones on a busy host take their time."""
+LOCK_WAIT_S = 2 * LONGEST_S
 ANSWER_S = 30.0
 READY = "ewan: ready"
 LOOK_S = 0.2
@@ -64,8 +65,7 @@ def start(binary: Path, directory: Path, plan: Plan, tell: Callable[[str], None]
     nodes = of(plan)
     if not nodes:
         return {}
-    with (directory / LOCK).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with held(directory / LOCK, LOCK_WAIT_S, f"lab {plan.lab}: its machines have been started by another for long"):
         new = [node for node in nodes if not (_folder(directory, node) / KEY).exists()]
         for node in new:
             _start(binary, directory, plan, node)

@@ -1,21 +1,20 @@
 """A run's directory is for one virtual kernel at a time, also when one outlives its command for a moment.
 
-In: a directory. Out: a lock on it, which the kernel's processes inherit and which ends with the last of them: a command
-that was killed cannot wait for its kernel, and the kernel goes on writing until it has ended too.
+In: a directory. Out: a lock of it, which the kernel's processes inherit and which ends with the last of them: a command
+that was killed cannot wait for its kernel, and the kernel goes on writing until it has ended too. The lock is on a file
+beside the directory, in which the guest may write, and it is removed at the end.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from labs.runtime.base import LabError
-from labs.runtime.locks import lock
+from labs.runtime.locks import clear, held
 
 WAIT_S = 10.0
 
@@ -27,21 +26,23 @@ def occupied(directory: Path) -> Iterator[int]:
         yield descriptor
 
 
-@contextmanager
-def _locked(directory: Path, wait_s: float) -> Iterator[int]:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        refusal = f"{directory}: another virtual lab is at work there: wait for its end"
-        lock(descriptor, time.monotonic() + wait_s, refusal)
-        yield descriptor
-    finally:
-        os.close(descriptor)
+def _locked(directory: Path, wait_s: float) -> AbstractContextManager[int]:
+    return held(lock_of(directory), wait_s, f"{directory}: another virtual lab is at work there: wait for its end")
 
 
 def root_of(directory: Path) -> Path:
     """Where the guest's root is, for a run in `directory`."""
+    return _beside(directory, "root")
+
+
+def lock_of(directory: Path) -> Path:
+    """The file that is locked, for a run in `directory`."""
+    return _beside(directory, "lock")
+
+
+def _beside(directory: Path, what: str) -> Path:
     real = directory.resolve()
-    return real.with_name(f".{real.name}.root")
+    return real.with_name(f".{real.name}.{what}")
 
 
 def kernel_files_of(directory: Path) -> Path:
@@ -58,3 +59,5 @@ def remove_killed(place: Path) -> None:
         with contextlib.suppress(OSError, LabError), _locked(directory, 0.0):
             shutil.rmtree(root, ignore_errors=True)
             shutil.rmtree(kernel_files_of(directory), ignore_errors=True)
+    for path in place.glob(lock_of(place / "*").name):
+        clear(path)

@@ -97,7 +97,7 @@ def unfinished(name: str, directory: Path) -> str:
     """What of the nodes' commands is not done, in words; "" where all are."""
     try:
         descriptor = os.open(directory / RUNNING, os.O_RDONLY)
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):  # another user cannot read it before a command runs
         return ""
     try:
         said = os.read(descriptor, LONGEST_SAID).decode(errors="replace") or "the nodes' exec commands"
@@ -112,9 +112,12 @@ def unfinished(name: str, directory: Path) -> str:
 @contextmanager
 def _told(path: Path) -> Iterator[Callable[[str], None]]:
     """Gives what says which command runs; the file is gone when all have come to their end."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    path.unlink(missing_ok=True)
+    # Until it is locked nobody else can open it: whoever can read a file can lock it.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
+        os.fchmod(descriptor, 0o644)
 
         def tell(words: str) -> None:
             os.ftruncate(descriptor, 0)

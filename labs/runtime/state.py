@@ -19,7 +19,7 @@ import orjson
 
 from labs import documents, writing
 from labs.runtime.base import LabError
-from labs.runtime.locks import lock
+from labs.runtime.locks import is_there, lock
 
 DEFAULT_ROOT = Path("/run/ewan")
 LOCK = ".lock"
@@ -149,7 +149,7 @@ class State:
                 raise LabError(f"{self.root}: {error.strerror}: set EWAN_STATE to a directory of root's") from None
             try:
                 lock(descriptor, deadline, f"another `ewan up` or `ewan down` has been at work in {self.root} for long")
-                if not self._is_there(descriptor):
+                if not is_there(descriptor, self.root / LOCK):
                     continue
                 try:
                     yield descriptor
@@ -158,12 +158,6 @@ class State:
                 return
             finally:
                 os.close(descriptor)
-
-    def _is_there(self, descriptor: int) -> bool:
-        try:
-            return os.path.samestat(os.fstat(descriptor), (self.root / LOCK).lstat())
-        except FileNotFoundError:
-            return False
 
     def _remove_empty_root(self) -> None:
         try:

@@ -27,6 +27,7 @@ import psutil
 from labs import writing
 from labs.context import ROOT
 from labs.rundir import RESULTS
+from labs.runtime import locks
 
 PLACE = RESULTS / ".studio/jobs"
 MOST_SHOWN = 100
@@ -135,9 +136,12 @@ class Jobs:
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """Nobody else begins what waits meanwhile, in no process; it ends with this one."""
-        with (self._place / ".turn").open("wb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        descriptor = locks.private(self._place / ".turn")
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
+        finally:
+            os.close(descriptor)
 
     def _new(self) -> str:
         self._place.mkdir(parents=True, exist_ok=True)
