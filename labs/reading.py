@@ -23,6 +23,13 @@ MOST_TEXT = 4 << 20
 MOST_RECORD = 256 << 20
 """Bytes of a document that the lab writes itself: plans, programs, schedules, records of experiments."""
 
+MOST_HOLLOW = 16 << 20
+"""Bytes of a file with holes: so much is soon read."""
+MOST_HOLES = 16
+"""A file beyond has at most so many times the bytes that it takes on the disk, which may compress it."""
+BLOCK = 512
+"""Bytes, the unit of `st_blocks` whatever the file system."""
+
 _PIECE = 1 << 20
 
 MOST_DIGITS = 40
@@ -97,7 +104,8 @@ def too_large(path: Path | str, most: int) -> OSError:
 
 
 def open_regular(path: Path | str, most: int | None = None) -> BufferedReader:
-    """A regular file, open for reading; of at most `most` bytes."""
+    """A regular file, open for reading; of at most `most` bytes, and none whose bytes are nearly all holes, which take
+    no room and would take hours to read."""
     try:
         # Looked at before it is opened, since opening alone can block or act on a device; and again in case it changed.
         _check(Path(path).stat(), path, most)
@@ -108,6 +116,8 @@ def open_regular(path: Path | str, most: int | None = None) -> BufferedReader:
         found = os.fstat(descriptor)
         _check(found, path, most)
         _check_kernel_file(descriptor, path)
+        if is_hollow(descriptor, found):
+            raise _refused(errno.EFBIG, "has holes in place of nearly all of its bytes", path)
         _check_held(found, Path(path))
         if (files := _noted.get()) is not None:
             files[Path(path)] = found
@@ -140,6 +150,14 @@ def _check(found: os.stat_result, path: Path | str, most: int | None) -> None:
         raise _refused(errno.EINVAL, "is not a regular file", path)
     if most is not None and found.st_size > most:
         raise too_large(path, most)
+
+
+def is_hollow(descriptor: int, found: os.stat_result) -> bool:
+    """Whether an open file of this status has holes in place of nearly all that it says it has."""
+    if found.st_size <= max(MOST_HOLLOW, MOST_HOLES * found.st_blocks * BLOCK):
+        return False
+    # Some file systems count blocks late.
+    return os.lseek(descriptor, 0, os.SEEK_HOLE) < found.st_size
 
 
 def _refused(number: int, reason: str, path: Path | str) -> OSError:

@@ -192,7 +192,8 @@ def _virtual(
         board.move(job.entry.number, replace(progress, virtual_ns=passed_ns))
 
     place = experiment.place(job.entry)
-    ended = unit.run(job.plan, job.program, job.schedule, place, tools, stop, show)
+    with experiment.kept(job.entry):
+        ended = unit.run(job.plan, job.program, job.schedule, place, tools, stop, show)
     if ended.error != outcome.INTERRUPTED:
         keeping.keep(job.entry, ended)
     return ended.error
@@ -202,7 +203,8 @@ def _live(context: Context, experiment: Experiment, job: Job, deployment: Deploy
     deployment.ensure(job.plan)
     place, started, begun = experiment.place(job.entry), unit.now(), time.monotonic_ns()
     try:
-        deployment.batch(job.plan, job.program, place)
+        with experiment.kept(job.entry):
+            deployment.batch(job.plan, job.program, place)
     finally:
         _mark(context, job.entry, place)
     clock.write_wall(place, started, {"wall_ns": time.monotonic_ns() - begun})

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from labs.record import experiment as records
 from labs.record import journal
 from labs.record.experiment import DOCUMENT, INPUTS, Clock, Document, Entry, Origin, State
 from labs.record.journal import Change, LabChange, RunChange
+from labs.runtime import left
 from labs.runtime.base import LabError
 from labs.runtime.locks import held
 from labs.runtime.occupied import occupied
@@ -290,14 +290,33 @@ class Experiment:
     def forget(self, entry: Entry) -> None:
         """Removes what an earlier attempt left, so that it is run as the first time."""
         with occupied(self.place(entry)):
-            for path in self.place(entry).iterdir():
-                if path.name not in INPUTS:
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+            left.clear(self.place(entry), INPUTS)
         kept = {f"{entry.directory}/{name}" for name in INPUTS}
         for name in self._recorded(entry):
             if name not in kept:
                 self.disown(name)
         entry.begin_anew()
+
+    @contextlib.contextmanager
+    def kept(self, entry: Entry) -> Iterator[None]:
+        """What a run executes is afterwards what it was before. LabError where its commands changed it."""
+        contents = self.contents(entry)
+        try:
+            yield
+        except BaseException:
+            self._restore(entry, contents)
+            raise
+        if changed := self._restore(entry, contents):
+            raise LabError(f"one of its commands changed or removed {changed[0]}, of what the run executes")
+
+    def _restore(self, entry: Entry, contents: Mapping[str, bytes]) -> list[str]:
+        """Writes again what was changed of these files; their names."""
+        place = self.place(entry)
+        changed = [name for name in contents if records.damage(self.directory, f"{entry.directory}/{name}", self.files)]
+        for name in changed:
+            left.remove_tree(place / name)  # whatever is there now
+            _put(place / name, contents[name])
+        return changed
 
     def wanting(self) -> list[Entry]:
         """Runs that have not come to their end."""

@@ -12,14 +12,24 @@ from typing import Any
 
 from generator.records import error_of
 from labs import documents
+from labs.reading import one_line
 from labs.runtime.program import Program
 
 TRAFFIC = "traffic/traffic.json"
 INTERRUPTED = "interrupted"
+MOST_WORDS = 1000
 
 
 def judge(directory: Path, program: Program) -> str | None:
-    """Why the run is not complete; None: it is."""
+    """Why the run is not complete, in one line; None: it is. A command may have written records of its own."""
+    try:
+        why = _judged(directory, program)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        why = f"its records are not those of a run ({type(error).__name__} {error})"
+    return None if why is None else one_line(why, MOST_WORDS)
+
+
+def _judged(directory: Path, program: Program) -> str | None:
     traffic, commands = document(directory / TRAFFIC), document(directory / "commands.json")
     if any(each is not None and each["interrupted"] for each in (traffic, commands)):
         return INTERRUPTED

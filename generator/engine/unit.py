@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -30,6 +29,7 @@ from labs.record.disturbances import TABLES as DISTURBANCES
 from labs.record.experiment import INPUTS, Status, checksum_once
 from labs.runtime import memory
 from labs.runtime.base import LabError
+from labs.runtime.left import remove_tree
 from labs.runtime.occupied import occupied
 from labs.runtime.program import Program
 from labs.runtime.virtual import Cost, Show, VirtualRuntime
@@ -171,7 +171,7 @@ def execute(
     finally:
         with contextlib.suppress(LabError), occupied(place):  # a guest that was killed may still write
             pass
-        shutil.rmtree(place, ignore_errors=True)
+        remove_tree(place)
 
 
 def run(

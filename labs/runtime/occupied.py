@@ -8,12 +8,12 @@ beside the directory, in which the guest may write, and it is removed at the end
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from labs.runtime.base import LabError
+from labs.runtime.left import remove_tree
 from labs.runtime.locks import clear, held
 
 WAIT_S = 10.0
@@ -55,9 +55,9 @@ def remove_killed(place: Path) -> None:
     for root in place.glob(root_of(place / "*").name):
         directory = place / root.name.removeprefix(".").removesuffix(".root")
         if not directory.exists():
-            shutil.rmtree(root, ignore_errors=True)
+            remove_tree(root)
         with contextlib.suppress(OSError, LabError), _locked(directory, 0.0):
-            shutil.rmtree(root, ignore_errors=True)
-            shutil.rmtree(kernel_files_of(directory), ignore_errors=True)
+            remove_tree(root)
+            remove_tree(kernel_files_of(directory))
     for path in place.glob(lock_of(place / "*").name):
         clear(path)

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from labs import documents, writing
 from labs import plan as plans
 from labs.plan import Plan
+from labs.reading import end_of, one_line
 from labs.runtime import cpu, guests, kernel, left, memory, own, services, sessions, wall
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
@@ -50,6 +51,9 @@ ENDS_S = 10.0
 # What the kernel's command line (2048 bytes) and its parser carry.
 LONGEST_PATH = 200
 PROGRESS = "progress"
+MOST_SAID = 1 << 20
+"""Bytes of the console's end: a command can write there as much as it wants."""
+MOST_WORDS = 400
 MOUNT_POINTS = ("proc", "sys", "dev", "run", "tmp", "etc", "host")
 
 Show = Callable[[RunProgress], None]
@@ -303,8 +307,8 @@ def _prepared(directory: Path, binary: Path) -> Iterator[tuple[Path, int]]:
             directory.mkdir(parents=True, exist_ok=True)
             lock = stack.enter_context(occupied(directory))
             for path in (root, uml):
-                shutil.rmtree(path, ignore_errors=True)
-                stack.callback(shutil.rmtree, path, ignore_errors=True)
+                left.remove_tree(path)
+                stack.callback(left.remove_tree, path)
             for name in MOUNT_POINTS:
                 (root / name).mkdir(parents=True)
             uml.mkdir()
@@ -341,12 +345,13 @@ def _ended(directory: Path, lab: str, asked: bool) -> dict[str, Any]:
     except (FileNotFoundError, documents.DocumentError):
         if asked:
             return {"how": "killed", "error": None, "warnings": []}
-        why = _last_words(directory / "console.log")
+        why = one_line(_last_words(directory / "console.log"), MOST_WORDS)
         raise LabError(_full(directory, why) or f"lab {lab}: {why} ({directory / 'console.log'})") from None
     if not {"how", "error"} <= ended.keys():
         raise LabError(f"{directory / 'ended.json'}: is none of a virtual kernel's: it has no how, or no error")
     if ended["error"]:
-        raise LabError(_full(directory, str(ended["error"])) or f"lab {lab}: {ended['error']}")
+        why = one_line(str(ended["error"]), MOST_WORDS)
+        raise LabError(_full(directory, why) or f"lab {lab}: {why}")
     return ended
 
 
@@ -355,9 +360,13 @@ def _full(directory: Path, why: str) -> str:
 
 
 def _last_words(console: Path) -> str:
-    """The first line of the virtual kernel's console that gives a reason for its end, after a panic with the line
-    before, which says what led to it; else the last line."""
-    lines = [line.strip() for line in console.read_text(errors="replace").splitlines() if line.strip()]
+    """The first line at the console's end that gives a reason for the kernel's own, after a panic with the line before,
+    which says what led to it; else the last line."""
+    try:
+        said, _ = end_of(console, MOST_SAID)
+    except OSError:  # a command took it away
+        said = ""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
     for before, line in itertools.pairwise(["", *lines]):
         if "Kernel panic" in line:
             return f"{before}; {line}" if before else line
