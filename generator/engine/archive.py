@@ -24,7 +24,7 @@ import zstandard
 from generator.tars import Member
 from labs.reading import open_regular
 from labs.record.disturbances import TABLES as DISTURBANCES
-from labs.record.experiment import DOCUMENT
+from labs.record.experiment import DOCUMENT, hidden
 from labs.runtime.base import LabError
 from labs.writing import anew
 
@@ -114,8 +114,8 @@ def contents(directory: Path) -> Iterator[Path]:
     """All files that belong into the archive, sorted."""
     for path in sorted(directory.rglob("*")):
         name = path.relative_to(directory)
-        hidden = any(part.startswith(".") for part in name.parts)
-        if path.is_file() and not path.is_symlink() and not hidden and not path.name.endswith(ENDING):
+        is_archive = len(name.parts) == 1 and path.name.endswith(ENDING)
+        if path.is_file() and not path.is_symlink() and not hidden(name) and not is_archive:
             yield path
 
 
@@ -130,8 +130,8 @@ def pack(directory: Path, name: str) -> Path:
         ):
             for path in contents(directory):
                 member = tarfile.TarInfo(f"{name}/{path.relative_to(directory).as_posix()}")
-                member.size, member.mode = path.stat().st_size, _FILE_MODE
-                with path.open("rb") as source:
+                with open_regular(path) as source:
+                    member.size, member.mode = os.fstat(source.fileno()).st_size, _FILE_MODE
                     tar.addfile(member, source)
         new.replace(archive)
     except BaseException:

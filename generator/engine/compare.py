@@ -21,7 +21,7 @@ from generator.engine.experiment import Experiment
 from generator.engine.parts import Summary
 from generator.engine.stopping import point_of
 from labs.record import tables
-from labs.record.experiment import Document, Entry
+from labs.record.experiment import Document, Entry, hidden
 from labs.record.quantities import metric_of
 from labs.units.shown import written
 
@@ -92,8 +92,9 @@ def results(place: Path) -> Iterator[tuple[str, Path]]:
     """Files of a run that repeat, with their names; sources of tables are compared as tables."""
     for path in place.rglob("*"):
         source = path.suffix in SOURCES and "commands" not in path.relative_to(place).parts
-        if path.is_file() and path.name not in NOT_COMPARED and not source:
-            yield path.relative_to(place).as_posix(), path
+        name = path.relative_to(place)
+        if path.is_file() and path.name not in NOT_COMPARED and not source and not hidden(name):
+            yield name.as_posix(), path
 
 
 def cell(before: Path, now: Path) -> str:

@@ -26,7 +26,7 @@ from labs import clock
 from labs import plan as plans
 from labs.plan import Plan
 from labs.record.disturbances import TABLES as DISTURBANCES
-from labs.record.experiment import INPUTS, Status, checksum_once
+from labs.record.experiment import INPUTS, Status, checksum_once, hidden
 from labs.runtime import memory
 from labs.runtime.base import LabError
 from labs.runtime.left import remove_tree
@@ -204,12 +204,12 @@ def run(
 
 
 def results(place: Path) -> Iterator[tuple[str, Path]]:
-    """All that a run left and that stays, by its name in the run's directory; without what it executed."""
+    """All that a run left and that stays, by its name in its directory; without what it executed and hidden files."""
     for path in place.rglob("*"):
         name = path.relative_to(place)
         source = path.suffix == ".csv" and name.parts[0] == "traffic"
         kept = name.parts[0] not in NOT_KEPT and not source and name.as_posix() not in INPUTS
-        if kept and path.is_file() and not path.is_symlink():
+        if kept and not hidden(name) and path.is_file() and not path.is_symlink():
             yield name.as_posix(), path
 
 

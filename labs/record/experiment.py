@@ -12,13 +12,13 @@ import functools
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from labs.documents import MOST_SHOWN, DocumentError, first_wrong
+from labs.documents import MOST_SHOWN, DocumentError, check_values, first_wrong
 from labs.reading import open_regular, read_bytes
 from labs.record import CERTIFICATES_FOLDER, STRICT, MachineFacts
 from labs.record.demand import Demand
@@ -247,6 +247,7 @@ def from_json(text: bytes, directory: Path) -> Document:
 
     `directory` stands before the file's name in errors.
     """
+    check_values(text, str(directory / DOCUMENT))
     try:
         return Document.model_validate_json(text)
     except ValidationError as error:
@@ -268,6 +269,11 @@ def _refused(text: bytes, path: Path, error: ValidationError) -> str:
     if found != FORMAT:
         return f"{path}: format is {repr(found)[:MOST_SHOWN]}, this version reads {FORMAT!r}"
     return f"{path}: not an experiment: {first_wrong(error)}: {_REMEDY}"
+
+
+def hidden(name: PurePath) -> bool:
+    """Whether a file, by its path in an experiment's or a run's directory, is none of the results, whoever made it."""
+    return any(part.startswith(".") for part in name.parts)
 
 
 def checksum(path: Path) -> str:
@@ -306,6 +312,8 @@ def intact(directory: Path, name: str, files: Mapping[str, str]) -> bytes | None
         content = read_bytes(directory / name)
     except FileNotFoundError:
         content = None
+    if content is not None and name.endswith(".json"):
+        check_values(content, str(directory / name))
     found = None if content is None else hashlib.sha256(content).hexdigest()
     if why := _damage(directory, name, files, found):
         raise DocumentError(why)

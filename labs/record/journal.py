@@ -16,7 +16,7 @@ from pathlib import Path
 import orjson
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, field_validator
 
-from labs.documents import DocumentError
+from labs.documents import DocumentError, check_values
 from labs.reading import read_bytes
 from labs.record import MachineFacts
 from labs.record.experiment import (
@@ -106,14 +106,15 @@ def load(directory: Path, shown: Path | None = None) -> Document:
         before = path.stat()
         text = read_bytes(path, MOST_BYTES)
         try:
-            lines = read_bytes(directory / JOURNAL, MOST_BYTES).split(b"\n")[:-1]
+            changes = read_bytes(directory / JOURNAL, MOST_BYTES)
         except FileNotFoundError:
-            lines = []
+            changes = b""
         after = path.stat()
         if (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns):
             break
+    check_values(changes, str(place / JOURNAL))
     document = from_json(text, place)
-    apply(document, _changes(lines, text, place))
+    apply(document, _changes(changes.split(b"\n")[:-1], text, place))
     return document
 
 

@@ -202,7 +202,7 @@ class VirtualRuntime:
         Raises LabError when its time stands still.
         """
         kill_at: float | None = None
-        touched = 0
+        touched = passed_ns = 0
         patience_s = self._stall_s + SERVICE_S * sum(len(node.services) for node in plan.nodes)
         look_at = time.monotonic() + LOOK_S
         standstill = Standstill(watch, guest.pid)
@@ -229,7 +229,11 @@ class VirtualRuntime:
                 return True, Used(0, 0, touched)
             if (stalled := standstill.found(patience_s, MAKING_S, MADE_NS)) is not None:
                 raise LabError(_stalled(plan.lab, *stalled))
-            self._show(watch.progress())
+            progress = watch.progress()
+            if (progress.virtual_ns or 0) < passed_ns:
+                raise LabError(f"lab {plan.lab}: a command began the virtual kernel anew (reboot), which would never end")
+            passed_ns = progress.virtual_ns or 0
+            self._show(progress)
 
 
 def begins_ns(plan: Plan) -> int:

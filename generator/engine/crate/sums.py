@@ -15,12 +15,26 @@ from labs.record.experiment import checksum, inside
 from labs.runtime.base import LabError
 
 SUMS = "SHA256SUMS"
-_LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
+_LINE = re.compile(r"(\\?)([0-9a-f]{64}) [ *](.+)")
+_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
+"""In names of lines that begin with a backslash."""
 
 
 def text(sums: Mapping[str, str]) -> str:
     """A line for each file, sorted by name; `sums`: SHA-256 in hexadecimal digits by name."""
-    return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))
+    return "".join(_line(name, sums[name]) for name in sorted(sums))
+
+
+def _line(name: str, digest: str) -> str:
+    if not {"\n", "\r"} & set(name):
+        return f"{digest}  {name}\n"
+    return f"\\{digest}  {''.join(_ESCAPES.get(letter, letter) for letter in name)}\n"
+
+
+def _named(line: re.Match[str]) -> str:
+    """The name of a file in a line."""
+    plain = {escape: letter for letter, escape in _ESCAPES.items()}
+    return re.sub(r"\\[\\nr]", lambda found: plain[found[0]], line[3]) if line[1] else line[3]
 
 
 def size(names: Iterable[str]) -> int:
@@ -37,8 +51,9 @@ def check(directory: Path, shown: Path | None = None) -> None:
     if not path.exists():
         return
     try:
-        lines = [_LINE.fullmatch(line) for line in read_text(path, MOST_RECORD).splitlines()]
-        recorded = inside({line[2]: line[1] for line in lines if line is not None})
+        # Not splitlines(), which ends lines also where the file has none.
+        lines = [_LINE.fullmatch(line) for line in read_text(path, MOST_RECORD).removesuffix("\n").split("\n")]
+        recorded = inside({_named(line): line[2] for line in lines if line is not None})
     except OSError as error:
         raise LabError(f"{named}: {SUMS}: {error.strerror}") from None
     except ValueError as error:

@@ -23,6 +23,7 @@ from generator.engine.crate.citation import Author, Licence
 from generator.engine.crate.metadata import Stored
 from generator.engine.experiment import Experiment
 from labs import documents, rundir
+from labs.reading import open_regular
 from labs.record.experiment import DOCUMENT, checksum
 from labs.runtime.base import LabError
 from labs.units import NS_PER_SECOND
@@ -92,7 +93,7 @@ def _copied(experiment: Experiment, stage: Path, progress: Callable[[int, int], 
 def _copy(source: Path, target: Path) -> Stored:
     target.parent.mkdir(parents=True, exist_ok=True)
     digest, size = hashlib.sha256(), 0
-    with source.open("rb") as content, target.open("wb") as file:
+    with open_regular(source) as content, target.open("wb") as file:
         while piece := content.read(_PIECE):
             digest.update(piece)
             size += len(piece)
