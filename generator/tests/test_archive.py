@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -12,7 +13,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from generator.engine import archive
+from generator.engine import archive, compare, unit
+from generator.engine.crate import sums
+from labs.record import experiment
 from labs.runtime.base import LabError
 
 ROOM = 8 << 20
@@ -206,3 +209,29 @@ def test_a_member_that_leads_out_at_the_end_leaves_nothing_written(tmp_path: Pat
     with pytest.raises(LabError, match="would leave its place"):
         archive.unpack(path, place)
     assert not list(place.iterdir())
+
+
+def test_an_archive_has_what_the_record_lists_of_a_run(tmp_path: Path) -> None:
+    place = tmp_path / "runs/001"
+    kept = {"links.parquet", "commands/1-a/x.tar.zst"}
+    for name in (*kept, ".hidden", ".deep/file", "commands/1-a/.x"):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(name)
+    (tmp_path / "x.tar.zst").write_text("")
+    assert {name for name, _ in unit.results(place)} == {name for name, _ in compare.results(place)} == kept
+    assert {path.relative_to(place).as_posix() for path in archive.contents(tmp_path)} == kept
+
+
+def test_checksums_of_any_name_are_those_that_sha256sum_reads(tmp_path: Path) -> None:
+    names = ["a\nb", "a\\nb", "a\r\\b", "a\u2028b", "\\x", "plain"]
+    for name in names:
+        (tmp_path / name).write_text(name)
+    text = sums.text({name: experiment.checksum(tmp_path / name) for name in names})
+    (tmp_path / sums.SUMS).write_bytes(text.encode())
+    sums.check(tmp_path)
+    subprocess.run(["sha256sum", "-c", "--quiet", "--strict", sums.SUMS], cwd=tmp_path, check=True)
+    for name in names:
+        (tmp_path / name).write_text("")
+        with pytest.raises(LabError, match="is changed or damaged"):
+            sums.check(tmp_path)
+        (tmp_path / name).write_text(name)

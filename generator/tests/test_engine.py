@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import threading
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from generator import readers
-from generator.engine import engine, preparation, stored
+from generator.engine import engine, outcome, preparation, stored
 from generator.engine.experiment import Experiment
 from generator.engine.parts import Facts
 from generator.tests.engines import CONTEXT, jobs, parts
 from generator.tests.origins import origin
 from labs.record import disturbances, tables
+from labs.record.experiment import INPUTS
 from labs.runtime import occupied as occupied_module
 from labs.runtime.base import LabError
 from labs.runtime.occupied import occupied, root_of
@@ -110,3 +113,54 @@ def test_a_document_survives_its_writing(tmp_path: Path) -> None:
     (tmp_path / "experiment.json").write_text('{"format": "ewan-experiment/1"}')
     with pytest.raises(LabError, match=r"experiment\.json: an older version made this experiment"):
         Experiment.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "record"),
+    [
+        ("commands.json", {"commands": []}),
+        ("commands.json", {"interrupted": False, "commands": [{"service": False, "error": None, "status": 1}]}),
+        ("commands.json", {"interrupted": False, "commands": 1}),
+        ("events.json", {"events": [{"error": "a\nb" * 1000}]}),
+        ("events.json", {"events": [{"link": "a\nb" * 1000, "error": "a\nb" * 1000}]}),
+        ("traffic/traffic.json", {"interrupted": False}),
+    ],
+)
+def test_records_that_a_command_wrote_are_told_in_a_line(tmp_path: Path, name: str, record: dict[str, Any]) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(orjson.dumps(record))
+    why = outcome.judge(tmp_path, Program(commands=(Command("a", ("true",)),)))
+    assert why is not None and why.isprintable() and len(why) <= outcome.MOST_WORDS
+
+
+@pytest.mark.parametrize("what", ["removed", "changed", "a directory", "a link", "kept"])
+def test_what_a_run_executes_is_the_same_after_it(tmp_path: Path, what: str) -> None:
+    made = Experiment.create(tmp_path, origin(), "virtual")
+    made.add(jobs()[0])
+    made.save()
+    plan = made.place(made.runs[0]) / "plan.json"
+    refused = pytest.raises(LabError, match=r"changed or removed plan\.json")
+    with contextlib.nullcontext() if what == "kept" else refused, made.kept(made.runs[0]):
+        if what == "changed":
+            plan.write_text("{}")
+        elif what != "kept":
+            plan.unlink()
+        if what == "a directory":
+            (plan / "x").mkdir(parents=True)
+        if what == "a link":
+            plan.symlink_to("/etc/passwd")
+    made.check()
+    assert not plan.is_symlink()
+
+
+def test_deep_directories_of_a_killed_run_are_forgotten(tmp_path: Path) -> None:
+    made = Experiment.create(tmp_path, origin(), "virtual")
+    made.add(jobs()[0])
+    folder = os.open(made.place(made.runs[0]), os.O_RDONLY)
+    for _ in range(1100):
+        os.mkdir("d", dir_fd=folder)
+        folder, above = os.open("d", os.O_RDONLY, dir_fd=folder), folder
+        os.close(above)
+    os.close(folder)
+    made.forget(made.runs[0])
+    assert {path.name for path in made.place(made.runs[0]).iterdir()} == set(INPUTS)

@@ -231,7 +231,9 @@ class VirtualRuntime:
                 raise LabError(_stalled(plan.lab, *stalled))
             progress = watch.progress()
             if (progress.virtual_ns or 0) < passed_ns:
-                raise LabError(f"lab {plan.lab}: a command began the virtual kernel anew (reboot), which would never end")
+                raise LabError(
+                    f"lab {plan.lab}: a command began the virtual kernel anew (reboot), which would never end"
+                )
             passed_ns = progress.virtual_ns or 0
             self._show(progress)
 

@@ -13,7 +13,7 @@ import pytest
 
 from labs import documents, record
 from labs.documents import DocumentError
-from labs.record import STRICT, MachineFacts, Row, Uncertainty, summary
+from labs.record import STRICT, MachineFacts, Row, Uncertainty, experiment, summary
 
 
 @dataclass(frozen=True)
@@ -140,3 +140,14 @@ def test_a_summary_of_wrong_types_is_refused(tmp_path: Path, points: Any) -> Non
     (tmp_path / summary.FILE).write_bytes(orjson.dumps(document))
     with pytest.raises(DocumentError, match=r"summary\.json: .*points"):
         summary.read(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"[%s{}]" % (b"{}," * 30), b"[%s1]" % (b"1," * 100), b"[" * 40])
+def test_a_document_of_more_values_than_any_is_not_parsed(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr(documents, "MOST_VALUES", 100)
+    monkeypatch.setattr(documents, "MOST_FOLDED", 30)
+    monkeypatch.setattr(orjson, "loads", lambda content: pytest.fail("it was parsed"))
+    with pytest.raises(DocumentError, match=r"it: has more values than any record of a lab"):
+        documents.json_of(content, "it")
+    with pytest.raises(DocumentError, match=r"experiment\.json: has more values"):
+        experiment.from_json(content, Path("x"))

@@ -370,3 +370,18 @@ def test_what_a_killed_command_left_is_removed_by_the_next_one_and_what_is_at_wo
         remove_killed(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".at-work.root", "at-work", "killed"]
     assert [kernel_files_of(directory).exists() for directory in left] == [False, False, True]
+
+
+def test_last_words_are_of_the_consoles_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    console = tmp_path / "console.log"
+    assert virtual._last_words(console) == "the virtual kernel ended without a word"
+    console.write_bytes(b"ewan-node: early\n" + b"ab\n" * 100_000 + b"why\nKernel panic: x\nlast\n")
+    assert virtual._last_words(console) == "ewan-node: early"
+    monkeypatch.setattr(virtual, "MOST_SAID", 1000)
+    assert virtual._last_words(console) == "why; Kernel panic: x"
+
+
+def test_a_command_that_begins_the_kernel_anew_ends_its_run(runtime: VirtualRuntime, tmp_path: Path) -> None:
+    reboot = "import ctypes; ctypes.CDLL(None).reboot(0x01234567)"
+    with pytest.raises(LabError, match="a command began the virtual kernel anew"):
+        runtime.run(lab(), do(Command("left1", (sys.executable, "-c", reboot))), tmp_path / "run")
