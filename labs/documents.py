@@ -19,9 +19,10 @@ from labs.reading import MOST_RECORD, one_line, read_bytes
 if TYPE_CHECKING:  # it takes a tenth of a second, and commands that read plain objects need none of it
     from pydantic import TypeAdapter, ValidationError
 
-MOST_VALUES, MOST_FOLDED = 8_000_000, 1_000_000
-"""Values of a document, and lists and objects among them, which take the most memory: the record of 100,000 runs has
-4 million values and 400,000 lists and objects, the plan of a lab of 1000 nodes fewer."""
+MOST_VALUES, MOST_FOLDED = 8 << 20, 2 << 20
+"""Values of a document, and lists and objects among them, which take the most memory. The record of 100,000 runs has 4
+million values and 400,000 lists and objects; the plan of a chain of 100 hops has 100,000 and 26,000 in 3 MB, so one as
+large as any that is read has 8 and 2 million."""
 MOST_SHOWN = 80
 """Characters of a value, or of a place, that is wrong."""
 
