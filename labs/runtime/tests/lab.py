@@ -79,12 +79,15 @@ def small(name: str, spinners: tuple[Spinner, ...] = (), sysctls: dict[str, str]
 
 
 def table(place: Path, name: str) -> list[dict[str, Any]]:
-    """The rows of a run's NAME.csv, whose columns are those of the record's table."""
+    """The rows of a run's NAME.csv, whose columns are those of the record's table; None for what is not counted."""
     with (place / f"{name}.csv").open(newline="") as file:
         reader = csv.DictReader(file)
         assert reader.fieldnames == list(TABLES[name])
         words = {column for column, kind in TABLES[name].items() if kind == pl.String}
-        return [{key: value if key in words else int(value) for key, value in row.items()} for row in reader]
+        return [
+            {key: value if key in words else int(value) if value else None for key, value in row.items()}
+            for row in reader
+        ]
 
 
 def traces(lab: str, state: Path) -> list[str]:
