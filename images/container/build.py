@@ -155,8 +155,13 @@ def deliver(built: dict[str, tuple[Path, dict[str, str]]], *, to_engine: bool) -
 
 
 def hold(path: Path) -> IO[str]:
-    """One build at a time holds this file, whose directory is made; another one's end is waited for."""
+    """One build at a time holds this file, whose directory is made; another one's end is waited for.
+
+    Who may open the file may hold it: nobody else may.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    path.chmod(0o600)
     file = path.open("w")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

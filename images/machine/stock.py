@@ -51,9 +51,11 @@ def kernel_package(image: str) -> str:
 
 def fetch(packages: Iterable[str], into: Path) -> None:
     """Download and unpack, once; `into` then holds the packages' files. Whoever comes meanwhile waits."""
-    done, archives = into / ".done", into / "archives"
+    done, archives, held = into / ".done", into / "archives", into / ".lock"
     archives.mkdir(parents=True, exist_ok=True)
-    with (into / ".lock").open("w") as lock:
+    held.touch(mode=0o600)  # who may open it may hold it
+    held.chmod(0o600)
+    with held.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if done.exists():
             return

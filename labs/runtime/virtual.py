@@ -250,15 +250,15 @@ def check_path(directory: Path) -> Path:
     text = str(absolute)
     if not _is_carried(text):
         raise LabError(
-            f"{text}: the virtual kernel takes no directory with blanks, quotes or more than {LONGEST_PATH} bytes in "
-            "its path: run it from another directory"
+            f"{text}: the virtual kernel takes no directory with blanks, quotes, bytes that are no text or more than "
+            f"{LONGEST_PATH} bytes in its path: run it from another directory"
         )
     return absolute
 
 
 def _is_carried(text: str) -> bool:
     blank = any(character.isspace() or character in "\"'\\" for character in text)
-    return not blank and len(text.encode()) <= LONGEST_PATH
+    return not blank and text.isprintable() and len(os.fsencode(text)) <= LONGEST_PATH
 
 
 def check_shared_memory(directory: Path = SHARED_MEMORY) -> None:
