@@ -82,7 +82,7 @@ def _read(runs: Sequence[RunResults], name: str) -> pl.DataFrame | None:
     paths = {str(run.path(name)): number for number, run in small.items()}
     try:
         read = pl.scan_parquet(list(paths), include_file_paths=_PATH).collect()
-    except pl.exceptions.PolarsError:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):  # who reads it alone says what is wrong with it
         return None
     of = read[_PATH].replace_strict(paths, return_dtype=pl.Int64).alias(_RUN)
     plain = read[[column for column in read.columns if column != _PATH]]

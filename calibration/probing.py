@@ -153,7 +153,7 @@ def _settling(links: Sequence[LinkExpectation], lab: str, method: Method) -> tup
     for link in links:
         size = probe_bytes(link)
         interval = link.apart_ns(size)
-        if packets := min(link.settling_packets(), int(min(method.longest_wait_ns / interval, 1e6))):
+        if packets := min(link.settling_packets(), int(min(method.longest_wait_ns / interval, 1 << 20))):
             streams.append(packet_stream(f"{link.key}{SETTLES}", link.ends, lab, size, interval, packets))
             longest = max(longest, link.latest_ns(size) + interval)
     return streams, longest

@@ -12,11 +12,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from analysis.arrivals import STEADY_KINDS
+from analysis.figures.request import FigureError
 from analysis.flows import jain
 from analysis.network import BYTE_NS
-from labs.units import NS_PER_MS
+from labs.units import NS_PER_MS, Duration
 
 MOST_WINDOWS = 160
+MOST_OF_A_LENGTH = 1 << 22
+"""Windows where their length is given: a day of 20 ms."""
 MOST_SAMPLES = 600
 """Of a line: a figure shows no more."""
 _STEPS: list[int] = [step * 10**power for power in range(9) for step in (1, 2, 5)]
@@ -45,6 +48,8 @@ def goodput_grid(
     if length is None:
         bin_ns = int(goodput.select(pl.col("bin_ns").max()).item())
         length = window_ns(int(goodput.select(pl.col("time_ns").max()).item()), max(bin_ns, NS_PER_MS), most)
+    elif (end_ns := int(goodput.select(pl.col("time_ns").max()).item())) // length > MOST_OF_A_LENGTH:
+        raise FigureError(f"goodput goes until {Duration(end_ns)}: too long for windows of {Duration(length)}")
     # The middle of a bin tells its window: bins may end exactly where a window does.
     window = (pl.col("time_ns") - pl.col("bin_ns") // 2) // length
     return length, goodput.group_by("flow", "part", window.alias("window")).agg(pl.col("bytes").sum())

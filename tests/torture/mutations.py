@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import re
@@ -137,10 +138,10 @@ def _change(document: Any, draw: random.Random) -> None:
                 case 0:
                     del place[key]
                 case 1 if isinstance(place, list):
-                    place.append(place[key])
+                    place.append(copy.deepcopy(place[key]))
                 case 1:
                     place[f"{key}x"] = place.pop(key)
                 case _:
-                    place[key] = draw.choice(WRONG)
+                    place[key] = copy.deepcopy(draw.choice(WRONG))
             break
         place = place[key]
