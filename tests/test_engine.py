@@ -5,8 +5,6 @@ Real runs, most of them in the virtual clock, where seconds of traffic take less
 
 from __future__ import annotations
 
-import fcntl
-import os
 import random
 import shutil
 import subprocess
@@ -19,10 +17,11 @@ import pytest
 import zstandard
 
 from generator.engine import archive
-from generator.engine.experiment import Experiment
+from generator.engine.experiment import LOCK, Experiment
 from labs.record import disturbances, tables
 from labs.record.experiment import INPUTS, STAGES
 from labs.runtime.base import LabError
+from labs.runtime.locks import held
 from labs.units import NS_PER_SECOND
 from tests.conftest import Ewan
 from tests.experiments import document, only, vouch, written
@@ -195,12 +194,8 @@ def test_two_at_once_in_one_directory_are_refused(
     ewan: Ewan, finished: tuple[Path, subprocess.CompletedProcess[str]]
 ) -> None:
     directory, _ = finished
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with held(directory / LOCK, 0.0, "somebody holds it"):
         result = ewan("run", "--resume", str(directory), "--from", "analysis", cwd=directory)
-    finally:
-        os.close(descriptor)
     assert result.returncode == 2
     assert result.stderr == f"ewan: {directory}: another `ewan run` is at work there: wait for its end\n"
 

@@ -99,6 +99,7 @@ TOGETHER = {
     "a container engine and interfaces of the host": (
         *("tests/containers/", "tests/container_engine/", "labs/runtime/tests/test_containerlab.py"),
         *("tests/test_hardware.py", "tests/vm/test_box_vm.py", "labs/runtime/tests/test_cards.py"),
+        "calibration/tests/test_surroundings.py::test_trials_leave_nothing",
     ),
 }
 """What there is once on a machine, and the tests that use it or look whether it is as before: one after the other."""

@@ -5,6 +5,7 @@ In: the tables of a run. Out: numbers per window. What is drawn are these window
 
 from __future__ import annotations
 
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,6 @@ MOST_OF_A_LENGTH = 1 << 22
 """Windows where their length is given: a day of 20 ms."""
 MOST_SAMPLES = 600
 """Of a line: a figure shows no more."""
-_STEPS: list[int] = [step * 10**power for power in range(9) for step in (1, 2, 5)]
 
 Flow = tuple[int, int]
 Floats = NDArray[np.float64]
@@ -37,7 +37,8 @@ class Line(NamedTuple):
 
 def window_ns(end_ns: int, bin_ns: int, most: int = MOST_WINDOWS) -> int:
     """A round number of bins, so that the whole time takes at most `most` windows."""
-    return next(step for step in _STEPS if step * bin_ns * most >= end_ns) * bin_ns
+    steps = (step * int(10**power) for power in count() for step in (1, 2, 5))
+    return next(step for step in steps if step * bin_ns * most >= end_ns) * bin_ns
 
 
 def goodput_grid(

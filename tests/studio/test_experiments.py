@@ -200,7 +200,8 @@ def test_two_experiments_side_by_side(opened: Open, made: Made) -> None:
         "data-line", "aggregate goodput by rtt, lines experiment", timeout=DRAWN_MS
     )
     expect(page.get_by_test_id("figure-both-command")).to_contain_text(f"--beside results/{made.second}")
-    page.get_by_test_id("apart").check()
+    page.get_by_test_id("apart").click()  # the page's address says whether it is checked, which comes a little later
+    expect(page.get_by_test_id("apart")).to_be_checked()
     for side in ("first", "second"):
         expect(page.get_by_test_id(f"figure-{side}").locator("img")).to_be_visible(timeout=DRAWN_MS)
 

@@ -46,7 +46,7 @@ class Machine:
         console = ["con=null", "con0=null,fd:1", "quiet"]
         return [str(self.kernel), "mem=256M", *files, "time-travel=inf-cpu", START, *console, f"MODE={mode}", *more]
 
-    def boot(self, mode: str, *more: str, root: Path | None = None, timeout: float = 30) -> list[str]:
+    def boot(self, mode: str, *more: str, root: Path | None = None, timeout: float = 300) -> list[str]:
         done = subprocess.run(
             self.command(mode, *more, root=root),
             stdin=subprocess.DEVNULL,

@@ -35,7 +35,11 @@ fn enlarge(pid: i32) -> io::Result<()> {
         if !is_socket {
             continue;
         }
-        let socket = process.descriptor(number)?;
+        let socket = match process.descriptor(number) {
+            // It was closed since it was listed.
+            Err(error) if error.raw_os_error() == Some(libc::EBADF) => continue,
+            socket => socket?,
+        };
         let address: SockaddrStorage = getsockname(socket.as_raw_fd())?;
         if address.family() == Some(AddressFamily::Packet) {
             setsockopt(&socket, sockopt::SndBufForce, &SEND_BYTES)?;
