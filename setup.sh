@@ -88,8 +88,8 @@ if command -v flock >/dev/null; then flock 9; fi
 
 # The packages come while the binary is built; who ends this ends both.
 case ${1-} in
-    tests) extras="cluster studio browser" ;;
-    check | lint) extras="studio browser" ;;
+    check | tests) extras="cluster studio browser" ;;
+    lint) extras="studio browser" ;;
     cluster | notebook | studio) extras=$1 ;;
     *) extras= ;;
 esac
