@@ -14,7 +14,6 @@ import orjson
 
 from labs import ownership
 from labs.runtime.base import LabError
-from labs.runtime.occupied import remove_killed
 from labs.writing import anew
 
 RESULTS = Path("results")
@@ -39,6 +38,8 @@ def make(lab: str) -> Path:
     LabError where none can be made, before anything is started. What killed commands left beside it is removed.
     """
     check(RESULTS)
+    from labs.runtime.occupied import remove_killed  # commands that make no directory begin sooner without it
+
     remove_killed(RESULTS)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     number = 1
