@@ -51,7 +51,9 @@ def trial(seed: int, place: Path) -> None:
             only,
             [seed, CALLS, victim.pid, *paths, "/dev/null", "/proc/self/mem", "/", f"/proc/{victim.pid}"],
         )
-        assert _outside(place, victim.pid) == before, f"uid {uid}, {only or 'both'}"
+        after = _outside(place, victim.pid)
+        changed = {name: (before[name], after.get(name)) for name in before if after.get(name) != before[name]}
+        assert after == before, f"uid {uid}, {only or 'both'}: {changed}"
         assert victim.poll() is None, "a process outside has ended"
     finally:
         victim.kill()
