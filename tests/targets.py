@@ -3,8 +3,8 @@
 usage: python -m tests.targets [TARGET …]
 
 In: the committed tree, names of targets (default: all). Out: a line a target with its time and what was wrong, exit
-status 1 where one failed. It takes about an hour and needs root: it is run by hand, weekly and before a release. A target runs
-what it needs first (`needs`).
+status 1 where one failed. It takes about an hour and needs root: it is run by hand, weekly and before a release. A
+target runs what it needs first (`needs`).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ In: the tables of a run. Out: numbers per window. What is drawn are these window
 
 from __future__ import annotations
 
-from itertools import count
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +37,7 @@ class Line(NamedTuple):
 
 def window_ns(end_ns: int, bin_ns: int, most: int = MOST_WINDOWS) -> int:
     """A round number of bins, so that the whole time takes at most `most` windows."""
-    steps = (step * int(10**power) for power in count() for step in (1, 2, 5))
+    steps = (step * int(10**power) for power in itertools.count() for step in (1, 2, 5))
     return next(step for step in steps if step * bin_ns * most >= end_ns) * bin_ns
 
 
@@ -46,10 +46,10 @@ def goodput_grid(
 ) -> tuple[int, pl.DataFrame]:
     """Payload bytes per window, flow and part; and how long a window is. `goodput`: the table with the series `bytes`
     that is counted (analysis.arrivals). The window's number is in `window`."""
+    end_ns, bin_ns = (int(most_of) for most_of in goodput.select(pl.col("time_ns", "bin_ns").max()).row(0))
     if length is None:
-        bin_ns = int(goodput.select(pl.col("bin_ns").max()).item())
-        length = window_ns(int(goodput.select(pl.col("time_ns").max()).item()), max(bin_ns, NS_PER_MS), most)
-    elif (end_ns := int(goodput.select(pl.col("time_ns").max()).item())) // length > MOST_OF_A_LENGTH:
+        length = window_ns(end_ns, max(bin_ns, NS_PER_MS), most)
+    elif end_ns // length > MOST_OF_A_LENGTH:
         raise FigureError(f"goodput goes until {Duration(end_ns)}: too long for windows of {Duration(length)}")
     # The middle of a bin tells its window: bins may end exactly where a window does.
     window = (pl.col("time_ns") - pl.col("bin_ns") // 2) // length

@@ -52,7 +52,7 @@ def beside(found: Characterisation, plan: Plan, pair: Pair, loads: Sequence[Load
 def _way(way: Way, plan: Plan, path: NetworkPath, loads: Sequence[Load] | None, mtu: int) -> Way:
     """`loads`: all that was sent beside the probes; None: nobody knows."""
     ways = _ways(plan, path)
-    slowest = next((way for link, (_, way) in ways.items() if link == path.slowest.link), None)
+    slowest = ways[path.slowest.link][1] if path.slowest.link in ways else None
     capacity = size = wait = None
     if slowest is not None and not untold(slowest, "rate"):
         capacity = slowest.rate_bps * mtu / framed_bytes(slowest.framing, mtu)

@@ -1,25 +1,22 @@
 """The longest time that a packet may be on its way: for how long a receiver of UDP listens after the last one left.
 
 In: links of a plan, a path over them, the events that change links during a run. Out: nanoseconds. A full queue drains
-at the rate that the plan and the events give, then comes the longest delay. Delays without an end (normal, Pareto) are
-bounded where less than one packet in ten thousand takes longer.
+at the rate that the plan and the events give, then comes the longest delay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import assert_never
 
 from labs.plan import Hop, Link
 from labs.runtime.program import Event
 from labs.stages import Direction
-from labs.stages.delay import ConstantDelay, Delay, DelayTable, GaussMarkovDelay, NormalDelay, ParetoDelay, UniformDelay
+from labs.stages.delay import longest_ns
 from labs.stages.queue import Queue, queue_limits
 from labs.stages.trace import NoTrace, TraceRows
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND, time_for
 
-_NORMAL_DEVIATIONS, _PARETO_DEVIATIONS = 4, 24
 _FRAMING_BYTES = 64
 """More than any link adds to an IP packet."""
 
@@ -44,14 +41,12 @@ def _of_hop(link: Link, hop: Hop, events: Sequence[Event], mtu: int) -> int:
 
 def _queue_bytes(queue: Queue, mtu: int) -> int:
     """What waits at most, and the packet in service."""
+    largest = mtu + _FRAMING_BYTES
     limits = [
-        min(
-            each.limit_bytes if each.limit_bytes is not None else (each.limit_packets or 0) * (mtu + _FRAMING_BYTES),
-            each.limit_packets * (mtu + _FRAMING_BYTES) if each.limit_packets is not None else 1 << 62,
-        )
+        (each.limit_bytes, None if each.limit_packets is None else each.limit_packets * largest)
         for each in queue_limits(queue)
     ]
-    return sum(limits) + mtu + _FRAMING_BYTES
+    return sum(min(limit for limit in both if limit is not None) for both in limits) + largest
 
 
 def longest_drain_ns(rates: Sequence[tuple[int, int]], waiting_bytes: int) -> int:
@@ -88,10 +83,8 @@ def _gaps_ns(direction: Direction, packets: int) -> int:
 
 
 def _beyond_queue_ns(direction: Direction) -> int:
-    harq = direction.harq.round_ns * direction.harq.rounds
-    return max(_longest_delay_ns(direction.delay), _of_trace_ns(direction)) + (
-        harq + direction.slot_ns + direction.displace_within_ns
-    )
+    delay_ns = max(longest_ns(direction.delay), _of_trace_ns(direction))
+    return delay_ns + direction.harq.longest_ns + direction.slot_ns + direction.displace_within_ns
 
 
 def _of_trace_ns(direction: Direction) -> int:
@@ -103,22 +96,3 @@ def _of_trace_ns(direction: Direction) -> int:
             return max(row[2] or 0 for row in rows) + (period_ns or int(rows[-1][0] or 0))
         case opportunities:
             return opportunities.period_ns
-
-
-def _longest_delay_ns(delay: Delay) -> int:
-    match delay:
-        case ConstantDelay(delay_ns):
-            return delay_ns
-        case UniformDelay(delay_ns, jitter_ns):
-            return delay_ns + jitter_ns
-        case (
-            NormalDelay(delay_ns=delay_ns, jitter_ns=jitter_ns)
-            | GaussMarkovDelay(delay_ns=delay_ns, jitter_ns=jitter_ns)
-        ):
-            return delay_ns + _NORMAL_DEVIATIONS * jitter_ns
-        case ParetoDelay(delay_ns, jitter_ns):
-            return delay_ns + _PARETO_DEVIATIONS * jitter_ns
-        case DelayTable(delays_ns):
-            return max(delays_ns)
-        case _:
-            assert_never(delay)

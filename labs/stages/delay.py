@@ -67,6 +67,29 @@ class DelayTable:
 Delay = ConstantDelay | UniformDelay | NormalDelay | GaussMarkovDelay | ParetoDelay | DelayTable
 
 
+_NORMAL_JITTERS, _PARETO_JITTERS = 4, 10
+"""Where emulator/model/src/distribution.rs cuts the distributions."""
+
+
+def longest_ns(delay: Delay) -> int:
+    """The longest delay that a packet can draw."""
+    match delay:
+        case ConstantDelay(delay_ns):
+            return delay_ns
+        case UniformDelay(delay_ns, jitter_ns):
+            return delay_ns + jitter_ns
+        case NormalDelay(delay_ns=delay_ns, jitter_ns=jitter_ns):
+            return delay_ns + _NORMAL_JITTERS * jitter_ns
+        case GaussMarkovDelay(delay_ns=delay_ns, jitter_ns=jitter_ns):
+            return delay_ns + _NORMAL_JITTERS * jitter_ns
+        case ParetoDelay(delay_ns, jitter_ns):
+            return delay_ns + _PARETO_JITTERS * jitter_ns
+        case DelayTable(delays_ns):
+            return max(delays_ns)
+        case _:
+            assert_never(delay)
+
+
 def nominal_ns(delay: Delay) -> int:
     """The delay that the link is said to have; of a table the mean, rounded down."""
     return sum(delay.delays_ns) // len(delay.delays_ns) if isinstance(delay, DelayTable) else delay.delay_ns

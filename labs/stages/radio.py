@@ -30,6 +30,11 @@ class Harq:
     round_ns: int
     rounds: int
 
+    @property
+    def longest_ns(self) -> int:
+        """How long all repetitions of a packet take."""
+        return self.round_ns * self.rounds
+
 
 NO_AGGREGATE, NO_HARQ = Aggregate(0, 0, 0), Harq(0, 0, 0)
 

@@ -17,10 +17,8 @@ from labs.stages import (
     ParetoDelay,
     UniformDelay,
 )
+from labs.stages.delay import longest_ns
 from labs.units import Duration, Fraction
-
-_BEYOND = {"uniform": 1, "normal": 4, "pareto": 10}
-"""The longest delay of each distribution is the base delay and so many times the jitter."""
 
 
 def compile_delay(way: Settings, at: LinkContext) -> tuple[Delay, int]:
@@ -42,7 +40,8 @@ def compile_delay(way: Settings, at: LinkContext) -> tuple[Delay, int]:
     if isinstance(table, values.DelayTable):
         if jitter_ns:
             raise at.error(way, "jitter", "the delays of a table vary already: leave jitter out", jitter)
-        return DelayTable(table.delays_ns), max(table.delays_ns)
+        drawn = DelayTable(table.delays_ns)
+        return drawn, longest_ns(drawn)
     if jitter_ns > at.delay_ns:
         delay = Duration(at.delay_ns)
         message = f'is more than the delay of {delay} on {at.link}: write at most "{delay}"'
@@ -53,7 +52,8 @@ def compile_delay(way: Settings, at: LinkContext) -> tuple[Delay, int]:
     if correlation_ppb and name != "normal":
         message = f'{name} delays are independent: write "distribution: normal", or "correlation: 0%"'
         raise at.error(way, "correlation", message, written.correlation)
-    return _spread(name, at.delay_ns, jitter_ns, correlation_ppb), at.delay_ns + _BEYOND[name] * jitter_ns
+    spread = _spread(name, at.delay_ns, jitter_ns, correlation_ppb)
+    return spread, longest_ns(spread)
 
 
 def _spread(name: Literal["uniform", "normal", "pareto"], delay_ns: int, jitter_ns: int, correlation_ppb: int) -> Delay:

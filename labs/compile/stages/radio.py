@@ -43,8 +43,7 @@ def compile_harq(way: Settings) -> Harq:
 
 def longest_ns(way: Settings) -> int:
     """How much longer than the delay a packet may be held behind the rate stage."""
-    harq = compile_harq(way)
-    return harq.round_ns * harq.rounds + (way.written.slot.ns if isinstance(way.written.slot, Duration) else 0)
+    return compile_harq(way).longest_ns + (way.written.slot.ns if isinstance(way.written.slot, Duration) else 0)
 
 
 def obstacle(direction: Direction) -> Obstacle | None:
