@@ -102,6 +102,7 @@ def attempts(given: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         "change an attribute": lambda: os.setxattr(given["shown"], "user.ewan", b"x"),
         "change flags": lambda: flags(Path(given["shown"])),
         "change a device": lambda: Path("/dev/null").chmod(0o666),
+        "change a device that was inherited": lambda: os.fchmod(0, stat.S_IMODE(os.fstat(0).st_mode)),
         "empty what is shown": lambda: os.truncate(given["shown"], 0),
         "empty by reading": lambda: os.close(os.open(given["shown"], os.O_RDONLY | os.O_TRUNC)),
         "move a process to a CPU": lambda: os.sched_setaffinity(given["pid"], {0}),

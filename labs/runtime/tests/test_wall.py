@@ -97,7 +97,14 @@ def behind(
     ]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, user=place.uid, group=place.uid, extra_groups=[], timeout=60
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            user=place.uid,
+            group=place.uid,
+            extra_groups=[],
+            timeout=60,
         )
     finally:
         shutil.rmtree(memory, ignore_errors=True)

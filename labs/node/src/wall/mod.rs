@@ -14,7 +14,8 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,7 @@ use ewan_system::wait;
 
 use nix::fcntl::{openat2, OFlag, OpenHow, ResolveFlag, AT_FDCWD};
 use nix::sys::prctl::set_pdeathsig;
+use nix::sys::stat::fstat;
 use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::{getegid, geteuid, Gid, Pid, Uid};
 use serde_json::json;
@@ -150,7 +152,7 @@ fn first_process(
     mut tell: std::io::PipeWriter,
     alive: &std::io::PipeReader,
 ) -> i32 {
-    let made = tree::enter(request).and_then(|()| restrict(request, true));
+    let made = tree::enter(request).and_then(|()| reopen_null()).and_then(|()| restrict(request, true));
     if let Err(error) = made {
         let _ = tell.write_all(error.as_bytes());
         return 2;
@@ -186,6 +188,23 @@ fn first_process(
             2
         }
     }
+}
+
+/// Opens /dev/null anew where a standard descriptor leads to it: what was inherited lies on a mount of the machine, where
+/// root can change its mode, owner and times; here that mount is read-only.
+fn reopen_null() -> Result<(), String> {
+    let say = |error: std::io::Error| format!("/dev/null: {error}");
+    let Ok(null) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null") else { return Ok(()) };
+    let device = null.metadata().map_err(say)?.rdev();
+    for standard in 0..=2 {
+        // SAFETY: it is asked about, and closed by nobody.
+        let is_null = fstat(unsafe { BorrowedFd::borrow_raw(standard) }).is_ok_and(|found| found.st_rdev == device);
+        // SAFETY: both descriptors are open, and nobody else uses the second one meanwhile.
+        if is_null && unsafe { libc::dup2(null.as_raw_fd(), standard) } < 0 {
+            return Err(say(std::io::Error::last_os_error()));
+        }
+    }
+    Ok(())
 }
 
 /// All that a process does to itself; `inside`: it has namespaces of its own.
