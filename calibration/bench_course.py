@@ -13,7 +13,6 @@ import functools
 import hashlib
 import resource
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -37,7 +36,7 @@ from generator.course.verdicts import Truth
 from generator.engine.unit import Tools
 from generator.store import Store
 from labs import processes
-from labs.context import ROOT, STORE_VARIABLE, Context
+from labs.context import COMMAND, STORE_VARIABLE, Context
 from labs.reporter import Silent
 from labs.runtime import kernel
 from labs.runtime.base import LabError
@@ -223,7 +222,7 @@ def _student(number: int) -> str:
 def _grade(context: Context, place: Path, name: str) -> dict[str, float]:
     """Grades all of it by the command: wall and CPU time."""
     environment = {**context.environment, STORE_VARIABLE: str(place / "store")}
-    command = [sys.executable, "-P", str(ROOT / "ewan.py"), "course", "grade", "in", "--format", "json"]
+    command = [*COMMAND, "course", "grade", "in", "--format", "json"]
     before, begun = _cpu_s(), time.monotonic()
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

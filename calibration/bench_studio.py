@@ -12,7 +12,6 @@ import contextlib
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +23,7 @@ import psutil
 from calibration.bench_studio_page import CHROMIUM, Browsing, Undriven, made_up
 from labs import host
 from labs.compile import compile
-from labs.context import ROOT, Context
+from labs.context import COMMAND, Context
 from labs.plan import Plan
 from labs.runtime.base import LabError, Live
 from labs.spec import from_template
@@ -111,17 +110,7 @@ class Bench:
 @contextlib.contextmanager
 def _server(context: Context, place: Path) -> Iterator[tuple[psutil.Process, str]]:
     """`ewan studio` in a directory, and its address."""
-    command = [
-        sys.executable,
-        "-P",
-        str(ROOT / "ewan.py"),
-        "studio",
-        "--no-open",
-        "--port",
-        "0",
-        "--lab",
-        "bench.lab.yaml",
-    ]
+    command = [*COMMAND, "studio", "--no-open", "--port", "0", "--lab", "bench.lab.yaml"]
     process = subprocess.Popen(
         command, cwd=place, env=dict(context.environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -192,26 +181,14 @@ def _live(
 
 def _ping(context: Context, name: str, number: int) -> subprocess.Popen[bytes]:
     target = f"host{number + BUSY}"
-    command = [
-        sys.executable,
-        "-P",
-        str(ROOT / "ewan.py"),
-        "exec",
-        "--lab",
-        name,
-        f"host{number}",
-        "--",
-        "ping",
-        "-4",
-        "-q",
-    ]
+    command = [*COMMAND, "exec", "--lab", name, f"host{number}", "--", "ping", "-4", "-q"]
     command += ["-i", str(1 / PACKETS_S), "-s", str(PACKET_BYTES), target]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, env=dict(context.environment), stdin=quiet, stdout=quiet, stderr=quiet)
 
 
 def _watch_cpu(context: Context, name: str, seconds: float) -> float:
-    command = [sys.executable, "-P", str(ROOT / "ewan.py"), "watch", name, "--json"]
+    command = [*COMMAND, "watch", name, "--json"]
     process = subprocess.Popen(command, env=dict(context.environment), stdout=subprocess.DEVNULL)
     try:
         time.sleep(2)  # it has started

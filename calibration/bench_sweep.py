@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,12 +21,11 @@ import orjson
 import psutil
 
 from calibration import many_runs
-from labs.context import Context
+from labs.context import COMMAND, Context
 from labs.runtime import cpu
 from labs.runtime.base import LabError
 from labs.units import NS_PER_SECOND, about
 
-EWAN = Path(__file__).parent.parent / "ewan.py"
 LOOKED_S = 0.05
 """Between two looks at what memory the processes have."""
 ENDS_S = 60
@@ -157,7 +155,7 @@ def until_the_first(place: Path, runs: int) -> tuple[float, int]:
     certificate and the first run of each point are in the store; it is ended then."""
     known = set((place / "results").iterdir())
     begun_ns, peak = time.perf_counter_ns(), 0
-    command = [sys.executable, "-P", str(EWAN), *PLANNING, "--seeds", str(runs // PLANNED_POINTS)]
+    command = [*COMMAND, *PLANNING, "--seeds", str(runs // PLANNED_POINTS)]
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL, stderr=said)
         try:
@@ -183,9 +181,7 @@ def spent(arguments: Sequence[str], place: Path) -> tuple[float, int]:
     begun_ns = time.perf_counter_ns()
     peak = 0
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(
-            [sys.executable, "-P", str(EWAN), *arguments], cwd=place, stdout=subprocess.DEVNULL, stderr=said
-        )
+        process = subprocess.Popen([*COMMAND, *arguments], cwd=place, stdout=subprocess.DEVNULL, stderr=said)
         try:
             while process.poll() is None:
                 peak = max(peak, memory_bytes(process.pid))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 """Where this project is."""
+COMMAND = (sys.executable, "-P", str(ROOT / "ewan.py"))
+"""The words that start `ewan` in a process of its own, which imports nothing from the directory where it is started."""
 
 DEFAULT_STORE = RESULTS / "store"
 RUNTIME_VARIABLE = "EWAN_RUNTIME"

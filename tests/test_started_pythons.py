@@ -15,6 +15,7 @@ import pytest
 
 from calibration.host import trials
 from generator import congestion
+from labs.context import COMMAND
 from studio.server.files import RefusedError
 from studio.server.jobs import Jobs
 from studio.server.reader import Reader
@@ -34,8 +35,10 @@ def product() -> Iterator[Path]:
 
 
 def starts(tree: ast.AST) -> Iterator[ast.expr]:
-    """What follows a Python in lists of words."""
+    """What follows a Python in lists of words; COMMAND begins with one."""
     for node in ast.walk(tree):
+        if isinstance(node, ast.Starred) and ast.unparse(node.value) == "COMMAND":
+            yield ast.copy_location(ast.Constant(COMMAND[1]), node)
         if isinstance(node, ast.List | ast.Tuple):
             for word, after in zip(node.elts, node.elts[1:], strict=False):
                 if ast.unparse(word) in ("sys.executable", "workers.python"):

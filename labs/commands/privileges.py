@@ -8,7 +8,7 @@ import sys
 
 from labs.cluster.formats import MANIFEST
 from labs.commands.errors import Refused
-from labs.context import PRESERVED, ROOT, Context
+from labs.context import COMMAND, PRESERVED, Context
 from labs.runtime.state import State
 
 
@@ -23,7 +23,7 @@ def as_root(context: Context) -> None:
         )
     context.reporter.note("the live clock needs root: going on under sudo")
     keep = f"--preserve-env={','.join(PRESERVED)}"
-    os.execvp("sudo", ["sudo", keep, sys.executable, "-P", str(ROOT / "ewan.py"), *sys.argv[1:]])
+    os.execvp("sudo", ["sudo", keep, *COMMAND, *sys.argv[1:]])
 
 
 def _elsewhere(context: Context) -> bool:

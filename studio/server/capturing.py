@@ -10,10 +10,9 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from labs.context import ROOT
+from labs.context import COMMAND
 from labs.reading import one_line
 from studio.server.files import RefusedError
 
@@ -34,7 +33,7 @@ class Capture:
         cls, lab: str, where: str, words: str, bounds: Sequence[str], environment: Mapping[str, str]
     ) -> Capture:
         """Begins one, and waits for what it says first; RefusedError with its own line where it cannot be."""
-        command = [sys.executable, "-P", str(ROOT / "ewan.py"), "capture", "--lab", lab, *bounds, "--", where]
+        command = [*COMMAND, "capture", "--lab", lab, *bounds, "--", where]
         process = await asyncio.create_subprocess_exec(
             *command,
             *([words] if words.strip() else []),

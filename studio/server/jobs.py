@@ -25,7 +25,7 @@ import orjson
 import psutil
 
 from labs import writing
-from labs.context import ROOT
+from labs.context import COMMAND, ROOT
 from labs.rundir import RESULTS
 from labs.runtime import locks
 
@@ -88,7 +88,7 @@ class Jobs:
 
     def __init__(self, place: Path, environment: Mapping[str, str], command: Sequence[str] = ()) -> None:
         self._place, self._environment = place, environment
-        self._command = tuple(command or (sys.executable, "-P", str(ROOT / "ewan.py")))
+        self._command = tuple(command or COMMAND)
         self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, words: Sequence[str]) -> Job:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import re
 import subprocess
-import sys
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +19,7 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 
 from analysis import listing
 from generator.engine.labelling import relabel
-from labs.context import ROOT
+from labs.context import COMMAND, ROOT
 from labs.record.experiment import DOCUMENT
 from labs.record.journal import JOURNAL
 from labs.rundir import RESULTS
@@ -138,7 +137,7 @@ class Experiments:
     def _exported(self, name: str, kind: str, into: Path) -> Path:
         ending = EXPORTS[kind]
         target = into / f"{name}{'-reference' * (kind == 'reference')}{ending}" if ending else into / kind
-        command = [sys.executable, "-P", str(ROOT / "ewan.py"), "export", str(RESULTS / name), f"--{kind}", str(target)]
+        command = [*COMMAND, "export", str(RESULTS / name), f"--{kind}", str(target)]
         environment = dict(self._environment) | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
         try:
             done = subprocess.run(

@@ -14,11 +14,10 @@ import pty
 import signal
 import struct
 import subprocess
-import sys
 import termios
 from collections.abc import Mapping
 
-from labs.context import ROOT
+from labs.context import COMMAND
 
 PIECE_BYTES = 64 << 10
 ENDS_S = 2.0
@@ -32,7 +31,7 @@ class Terminal:
         self._ours, theirs = pty.openpty()
         try:
             self._shell = subprocess.Popen(
-                [sys.executable, "-P", str(ROOT / "ewan.py"), "shell", "--lab", lab, "--", node],
+                [*COMMAND, "shell", "--lab", lab, "--", node],
                 stdin=theirs,
                 stdout=theirs,
                 stderr=theirs,
