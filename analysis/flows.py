@@ -24,11 +24,11 @@ def loaded(flows: pl.DataFrame) -> pl.DataFrame:
 
 
 UNTOLD = pl.col("sent_packets").is_not_null() & pl.col("received_bytes").is_null()
-"""Of a row: its datagrams were sent, and its generator does not tell what came of them."""
+"""True for a row whose datagrams were sent, and whose generator does not tell how many arrived."""
 
 
 def untold(flows: pl.DataFrame) -> bool:
-    """Whether there is such a row: what these flows got together is not known then."""
+    """Whether the payload that these flows received together is unknown, since one of them has such a row."""
     return not flows.filter(UNTOLD).is_empty()
 
 

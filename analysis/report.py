@@ -152,7 +152,7 @@ def render(
 
 
 def unmatched(found: Mapping[str, Any]) -> list[str]:
-    """What a reader of delays of captured packets must know: where they are of a part of the packets alone."""
+    """A warning where one-way delays were measured for a part of the captured packets only; else nothing."""
     shares = {
         run["number"]: run["metrics"]["matched packets"]["value"]
         for run in found["runs"]

@@ -218,9 +218,9 @@ def _chain(model: RandomLoss) -> tuple[Matrix, list[float]]:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What becomes of packets on a link, its queue apart. `losses`: of those of which nothing arrives that is intact;
-    `twice`: the share of those that arrive twice. `carried`: packets that the link carries for each one that is sent;
-    `damaged`: the share of these that is damaged."""
+    """Shares of packets that a link loses, copies and damages, without its queue. `losses` counts the packets of which
+    nothing intact arrives, `twice` is the share that arrives twice. `carried` is the number of packets that the link
+    carries for each one that is sent, `damaged` the share of these that is damaged."""
 
     losses: LossStatistics
     twice: float

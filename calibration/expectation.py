@@ -65,7 +65,7 @@ def occupied_ns(direction: Direction, packet_bytes: int) -> float:
 
 
 def fate(backend: str, direction: Direction, packet_bytes: int) -> Fate:
-    """What becomes of IP packets of this size on a link of this back end, its queue apart."""
+    """Shares of IP packets of this size that a link of this back end loses, copies and damages, without its queue."""
     duplicate, corrupt = direction.duplicate_ppb / PPB, direction.corrupt_ppb / PPB
     model = direction.loss
     if backend in NETEM and not isinstance(model, BitErrorLoss | EveryNthLoss | LossPattern):

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import psutil
@@ -217,14 +217,19 @@ def test_a_name_of_ours_that_a_stranger_bound_takes_no_place_of_ours() -> None:
 
 
 @contextmanager
-def bound_by_a_stranger(*names: str) -> Iterator[None]:
-    command = [sys.executable, "-c", f"{become(STRANGER)}\n{BIND}", *names]
+def at_work(code: str, *arguments: str, says: bytes) -> Iterator[None]:
+    """A program that says that it is ready and then stays, until the context ends."""
+    command = [sys.executable, "-c", code, *arguments]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as stranger:
-        assert stranger.stdout is not None and stranger.stdout.readline() == b"bound\n"
+        assert stranger.stdout is not None and stranger.stdout.readline() == says
         try:
             yield
         finally:
             stranger.kill()
+
+
+def bound_by_a_stranger(*names: str) -> AbstractContextManager[None]:
+    return at_work(f"{become(STRANGER)}\n{BIND}", *names, says=b"bound\n")
 
 
 def reserve_two_of_two(monkeypatch: pytest.MonkeyPatch, first: int) -> list[set[int]]:
@@ -287,17 +292,9 @@ sys.stdin.read()
 """
 
 
-@contextmanager
-def locked_by_a_stranger(*places: Path) -> Iterator[None]:
+def locked_by_a_stranger(*places: Path) -> AbstractContextManager[None]:
     """Directories and all that is in them, as far as he can open it."""
-    code = f"import fcntl; {become(STRANGER)}\n{LOCK_ALL}"
-    command = [sys.executable, "-c", code, *map(str, places)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as stranger:
-        assert stranger.stdout is not None and stranger.stdout.readline() == b"\n"
-        try:
-            yield
-        finally:
-            stranger.kill()
+    return at_work(f"import fcntl; {become(STRANGER)}\n{LOCK_ALL}", *map(str, places), says=b"\n")
 
 
 @pytest.mark.parametrize("what", ["run", "experiment", "jobs", "left"])

@@ -30,8 +30,9 @@ from labs.units import PPB
 from labs.units.shown import written
 
 ODDS, ODDS_OF_TWO = 19.0, 38.5
-"""Of a least value's distance to the next one, for the interval that holds with 1 − α = 95 %: r/(1 − r) with
-r = 1 − α, and with r = √(1 − α) where two independent waits make it later, so that its density begins at 0."""
+"""The interval of a least value is this many times its distance to the next one, and holds with 1 − α = 95 %. It is
+r/(1 − r) with r = 1 − α, and with r = √(1 − α) where two independent waits make the value later, so that its density
+begins at 0."""
 LEAST_TRAINS = 8
 """So many whole trains are enough to leave those out that lost a packet."""
 LEAST_BATCHES = 10
@@ -49,7 +50,7 @@ LOSSY_SHARE = 0.1
 FITTING_SHARE = 0.2
 """What gets through a full queue differs by less from what capacity and cross traffic say."""
 BURST_SHARE = 0.02
-"""So much less than trains may a load get that lasts, before it is bursts that pass faster."""
+"""A load that lasts may get this share less than trains before the difference counts as bursts."""
 STEADY_SHARE = 0.1
 """A queue that stays full varies by less, between the median and that quantile of its wait."""
 
@@ -153,12 +154,13 @@ class Burst:
 
     capacity: Found
     packets: int
-    """Of a load's first ones, that it passes at once, at most."""
+    """It passes at most this number of a load's first packets at once."""
     doubt: str
 
 
 def burst(load: Sequence[Packet], packet_bytes: int, offered_bps: float, rate: Found) -> Burst | None:
-    """Of a load that lasts, in the order of sending; `rate`: by trains. None: the path passes no bursts.
+    """Finds the capacity behind a token bucket. `load`: packets of a load that lasts, in the order of sending; `rate`:
+    the capacity by trains. None: the path passes no bursts.
 
     In a queue that stays full, packets of the load that nothing of others comes between are one packet's time at the
     capacity apart, which is their median; with all of others' packets they are no farther apart than the mean.

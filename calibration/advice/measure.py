@@ -28,6 +28,8 @@ ENOUGH_TRAINS = 2
 
 Send = Callable[[Sequence[dict[str, Any]]], list[dict[str, Any]]]
 """Sends probes, and gives a result for each."""
+Streams = dict[str, dict[str, Any]]
+"""The streams of a probe's result, by their names (generator/src/probe/results.rs)."""
 Unit = Literal["ns", "bit/s", "bytes", "ppb"]
 
 
@@ -86,9 +88,9 @@ def characterise(asked: Asked, send: Send) -> Characterisation:
     )
 
 
-def _sizes(asked: Asked, send: Send) -> dict[str, dict[str, Any]]:
+def _sizes(asked: Asked, send: Send) -> Streams:
     """Streams of packets of each size, sent slowly where nothing came back at first."""
-    found: dict[str, dict[str, Any]] = {}
+    found: Streams = {}
     for gap_ns in (plan.SIZES_GAP_NS, plan.SIZES_SLOW_NS):
         (found,) = (_of(each) for each in send([plan.sizes(asked.ways, gap_ns)]))
         if any(stream["received_packets"] for stream in found.values()):
@@ -200,7 +202,7 @@ def _filled(asked: Asked, send: Send, mtu: int, rates: Mapping[str, float]) -> _
     return filled
 
 
-def _of(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _of(result: Mapping[str, Any]) -> Streams:
     """The streams of a probe by their names; UserError where it could not be sent."""
     if "streams" not in result:
         raise UserError(f"probe {result['name']}: {result.get('error', 'no result')}")

@@ -24,7 +24,7 @@ SIZES_GAP_NS, SIZES_SLOW_NS = 20 * MS, 6 * SECOND
 """Between two packets of a size; the second one where nothing came back at first: then it may be a slow path."""
 TRIPS, TRIP_GAP_NS = 150, 20_030_000
 TRIP_SHARE = 0.1
-"""Of the capacity that round trips take at most: they are to find no queue."""
+"""Round trips take at most this share of the capacity, so that they find no queue."""
 LONGEST_TRIPS_NS = 60 * SECOND
 FIRST_BYTES = 296
 """Of the trains that tell about how fast the path is, before its MTU is known."""
@@ -58,7 +58,7 @@ LOSS_PACKETS, LOSS_SHARE, LONGEST_LOSS_NS = 20_000, 0.1, 10 * SECOND
 """How many packets tell of loss, and of the capacity how much they take."""
 
 LOSS_BATCHES, LEAST_OF_BATCH = 40, 20
-"""Of the packets that tell of loss, and how many are one at least."""
+"""The packets that tell of loss are counted in so many batches, each of so many packets at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ def beside(probe: ProbeRequest, loads: Sequence[Load]) -> ProbeRequest:
 
 
 def _drain_s(longest_ns: float) -> int:
-    """How long to wait for the last packets, which are under way for so long."""
+    """The seconds to wait for the last packets, which are under way for `longest_ns`."""
     return 1 + math.ceil(2 * longest_ns / SECOND) if longest_ns > SECOND / 4 else 1
 
 

@@ -74,7 +74,7 @@ def _way(way: Way, plan: Plan, path: NetworkPath, loads: Sequence[Load] | None, 
 
 
 def _ways(plan: Plan, path: NetworkPath) -> Mapping[str, tuple[str, Direction]]:
-    """Of the emulated links on a path the back ends and directions, by the link's name."""
+    """The back end and the direction of each emulated link on a path, by the link's name."""
     links = {link.name: link for link in plan.links}
     known = [(links[hop.link], hop) for hop in path.hops if hop.link in links]
     return {link.name: (link.backend, getattr(link, hop.direction)) for link, hop in known}

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import argparse
 import errno
-import fcntl
 import hashlib
 import os
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO
 
 from images.container import archive, container_engine, packages, rootfs
 from images.container.packages import ImagesError, Lock, Package
+from images.locks import hold
 from labs import images
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,7 +114,7 @@ def file_systems(kinds: list[str], lock: Lock, kept: Path) -> dict[str, archive.
 def build(kinds: list[str], kept: Path, target: Path) -> dict[str, tuple[Path, dict[str, str]]]:
     """Makes the archives in `target`; gives each kind's archive and labels. Raises ImagesError."""
     binary = node_binary()
-    with hold(kept / ".file-systems.lock"):
+    with hold(kept / ".file-systems.lock", _say_waiting):
         lock = current_lock(kept)
         layers = file_systems(kinds, lock, kept)
     node = archive.node_layer(binary, target / "ewan-node.tar", lock.epoch)
@@ -154,21 +153,8 @@ def deliver(built: dict[str, tuple[Path, dict[str, str]]], *, to_engine: bool) -
         print(name)
 
 
-def hold(path: Path) -> IO[str]:
-    """One build at a time holds this file, whose directory is made; another one's end is waited for.
-
-    Who may open the file may hold it: nobody else may.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch(mode=0o600)
-    path.chmod(0o600)
-    file = path.open("w")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        say("another build is running: waiting for it")
-        fcntl.flock(file, fcntl.LOCK_EX)
-    return file
+def _say_waiting() -> None:
+    say("another build is running: waiting for it")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -185,7 +171,7 @@ def main(arguments: list[str] | None = None) -> int:
         if unknown := [kind for kind in options.kinds if kind not in choices]:
             raise ImagesError(f'there is no image "{unknown[0]}": write one of {", ".join(choices)}')
         # Another file than that of the file systems, which may be kept in the same directory.
-        with hold(target / ".lock"):
+        with hold(target / ".lock", _say_waiting):
             built = build(options.kinds or list(images.KINDS), options.kept.resolve(), target)
             deliver(built, to_engine=not options.archives)
     except ImagesError as error:

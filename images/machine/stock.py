@@ -5,13 +5,14 @@ In: names of packages, modules, programs. Out: files. Nothing is installed: pack
 
 from __future__ import annotations
 
-import fcntl
 import lzma
 import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from images.locks import hold
 
 
 class MissingError(Exception):
@@ -51,12 +52,9 @@ def kernel_package(image: str) -> str:
 
 def fetch(packages: Iterable[str], into: Path) -> None:
     """Download and unpack, once; `into` then holds the packages' files. Whoever comes meanwhile waits."""
-    done, archives, held = into / ".done", into / "archives", into / ".lock"
+    done, archives = into / ".done", into / "archives"
     archives.mkdir(parents=True, exist_ok=True)
-    held.touch(mode=0o600)  # who may open it may hold it
-    held.chmod(0o600)
-    with held.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with hold(into / ".lock"):
         if done.exists():
             return
         for left in archives.glob("*"):  # of an earlier download, which a full disk may have cut off
