@@ -133,7 +133,7 @@ metrics: setup ## links' counters for Prometheus, at 127.0.0.1:9324 (LISTEN=)
 	@$(EWAN) metrics $(NAMED) $(call option,LISTEN,listen) $(OPTS)
 doctor: setup ## what this machine can do, and what follows
 	@$(EWAN) doctor
-check: ## tests that need no lab: pure Python and Rust, the models of both clocks
+check: ## the quick tests, which need no lab: pure Python and Rust, the models of both clocks
 	@./setup.sh check
 	@.venv/bin/python -m tests.run check
 check-aarch64: ## the node binary for arm64, and the tests of Rust that need no lab, emulated by qemu-user; half a minute after the build

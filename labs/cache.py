@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from labs import writing
+from labs import ownership, writing
 from labs.errors import UserError
-from labs.ownership import give_back
 
 TAG = "CACHEDIR.TAG"
 SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55\n# Built by ewan; make clean CACHE=1 removes it.\n"
@@ -41,10 +40,9 @@ def root(environment: Mapping[str, str]) -> Path | None:
 
 
 def _home(environment: Mapping[str, str]) -> Path | None:
-    caller = environment.get("SUDO_UID", "")
-    if os.geteuid() == 0 and caller.isdigit():
+    if (found := ownership.caller(environment)) is not None:
         try:
-            return Path(pwd.getpwuid(int(caller)).pw_dir)
+            return Path(pwd.getpwuid(found[0]).pw_dir)
         except KeyError:
             return None
     return Path(environment["HOME"]) if environment.get("HOME") else None
@@ -64,7 +62,7 @@ def kept(environment: Mapping[str, str], kind: str, project: Path) -> Path:
                     cache.chmod(0o700)
             if not (cache / TAG).exists():
                 writing.write(cache / TAG, SIGNATURE)
-                give_back([cache / TAG], environment)
+                ownership.give_back([cache / TAG], environment)
             if os.access(cache / kind, os.W_OK):
                 return cache / kind
         except OSError:
@@ -85,4 +83,4 @@ def _make(place: Path, environment: Mapping[str, str]) -> None:
         return
     _make(place.parent, environment)
     place.mkdir(exist_ok=True)
-    give_back([place], environment)
+    ownership.give_back([place], environment)

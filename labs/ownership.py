@@ -31,7 +31,7 @@ def give_back(paths: Iterable[Path], environment: Mapping[str, str]) -> None:
 
     A link changes its own owner; a path that is gone is left out.
     """
-    if (owner := _caller(environment)) is not None:
+    if (owner := caller(environment)) is not None:
         for path in paths:
             with contextlib.suppress(FileNotFoundError):
                 os.chown(path, *owner, follow_symlinks=False)
@@ -39,14 +39,14 @@ def give_back(paths: Iterable[Path], environment: Mapping[str, str]) -> None:
 
 def give_back_open(descriptor: int, environment: Mapping[str, str]) -> None:
     """The same for a file that is open, whatever its path leads to by now."""
-    if (owner := _caller(environment)) is not None:
+    if (owner := caller(environment)) is not None:
         os.fchown(descriptor, *owner)
 
 
 def give_back_tree(directory: Path, environment: Mapping[str, str]) -> None:
     """The same for a directory with all that is in it. Directories are opened one below the other and never by their
     path, so that a link in place of one leads nowhere."""
-    if (owner := _caller(environment)) is None:
+    if (owner := caller(environment)) is None:
         return
     for _, folders, files, descriptor in os.fwalk(directory, topdown=False):
         for name in (*folders, *files):
@@ -61,7 +61,7 @@ def check_alone(directory: Path, environment: Mapping[str, str]) -> None:
     where it would be made."""
     if os.geteuid() != 0:
         return
-    user, group = _caller(environment) or (0, 0)
+    user, group = caller(environment) or (0, 0)
     # In a user namespace the owner of / may have no number.
     believed = {0, user, Path("/").stat().st_uid}
     for place in _looked_into(directory):
@@ -116,7 +116,13 @@ def private_directory(path: Path) -> Path:
     return path
 
 
-def _caller(environment: Mapping[str, str]) -> tuple[int, int] | None:
+def own_users(environment: Mapping[str, str]) -> frozenset[int]:
+    """The users whose files are this user's own: root, this one and, under sudo, the one who called it."""
+    user, _ = caller(environment) or (0, 0)
+    return frozenset({0, os.geteuid(), user})
+
+
+def caller(environment: Mapping[str, str]) -> tuple[int, int] | None:
     """User and group of who called sudo; None where nobody did."""
     user, group = environment.get("SUDO_UID", ""), environment.get("SUDO_GID", "")
     if os.geteuid() == 0 and user.isdecimal() and group.isdecimal():

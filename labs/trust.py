@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from labs import cache, plan, reading, writing
+from labs import cache, ownership, plan, reading, writing
 from labs.capture.words import FILE
 from labs.context import ROOT, Context
 from labs.hardware import catalogue
@@ -40,8 +40,7 @@ Confirm = Callable[[str], bool]
 
 def is_of_another(context: Context, user: int) -> bool:
     """Whether a file's owner is another user than the one who calls; root's files are the machine's."""
-    caller = context.environment.get("SUDO_UID", "")
-    return user not in {0, os.geteuid(), int(caller) if caller.isdigit() else 0}
+    return user not in ownership.own_users(context.environment)
 
 
 def first_of_another(context: Context, files: Mapping[Path, os.stat_result]) -> Path | None:

@@ -12,6 +12,8 @@ import stat
 from pathlib import Path
 from typing import IO
 
+from labs import ownership
+
 
 def write(path: Path, content: bytes | str) -> None:
     """OSError where there is no room, no such directory, or no permission; `path` is then what it was before."""
@@ -64,8 +66,8 @@ def make_folder(above: Path, folder: str) -> None:
 
 
 def is_of_others(found: os.stat_result) -> bool:
-    """Whether it belongs to a user other than root and this one."""
-    return found.st_uid not in {0, os.geteuid()}
+    """Whether it belongs to a user other than root, this one and, under sudo, the one who called it."""
+    return found.st_uid not in ownership.own_users(os.environ)
 
 
 def anew(path: Path) -> IO[bytes]:

@@ -5,6 +5,7 @@ Their equations are held to in the virtual clock (test_own_congestion.py), of th
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +39,7 @@ def loaded() -> Iterator[None]:
 def test_a_live_lab_has_them(loaded: None, ewan: Ewan, tmp_path: Path) -> None:
     names = sorted(congestion.as_bpf())
     congestion.refuse(names, virtual=False)
-    lab = ("dumbbell", "--rtt", "20ms", "--rate", "20M", "--runtime", "netns")
+    lab = ("dumbbell", "--name", f"bpf-{os.getpid()}", "--rtt", "20ms", "--rate", "20M", "--runtime", "netns")
     result = ewan("transfer", *lab, "--cc", ",".join(names), "--for", "1500ms", "--json", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     flows = orjson.loads(result.stdout)["flows"]

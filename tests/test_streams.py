@@ -12,6 +12,8 @@ import pytest
 from ewan import COMMANDS
 from tests.forked import Done, Server
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 EXPERIMENT = """{"format": "ewan-experiment/1", "scenario": "x", "clock": "virtual", "status": "running", "runs": []}"""
 SHOWS = {

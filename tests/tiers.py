@@ -18,7 +18,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parent.parent
-TIERS = ("alone", "untimed", "containers", "live", "machines", "virtual", "torture")
+TIERS = ("alone", "untimed", "containers", "live", "machines", "virtual", "torture", "slow")
 """The marks. A test with several belongs to the first one; a test without any is pure: no lab, and quick."""
 PURE = "pure"
 TIER = "tier"

@@ -28,6 +28,8 @@ from labs.record import figures, tables
 from labs.record.quantities import Selection
 from labs.record.series import Samples, Series
 
+pytestmark = pytest.mark.slow
+
 POINTS = [{"congestion": name, "buffer": buffer} for name in ("cubic", "reno") for buffer in ("0.5BDP", "1BDP", "2BDP")]
 
 

@@ -13,6 +13,8 @@ from analysis.tests import synthetic
 from generator.engine import show
 from labs.record import tables
 
+pytestmark = pytest.mark.slow
+
 BY = {"by": "cc", "to": "reno", "metrics": ["mean goodput"], "harm": False}
 
 

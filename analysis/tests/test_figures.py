@@ -20,6 +20,8 @@ from analysis.rows import spread
 from analysis.tests import synthetic
 from analysis.tests.synthetic import SECOND, frame
 
+pytestmark = pytest.mark.slow
+
 VARIANTS = [{"congestion": name} for name in synthetic.DEPTH]
 BY_RENO = {"normalise": {"by": "congestion", "to": "reno"}}
 

@@ -17,6 +17,8 @@ from analysis.tests import synthetic
 from labs.record import Certificate, Emulating
 from labs.units.shown import written
 
+pytestmark = pytest.mark.slow
+
 VARIANTS = [{"congestion": name, "reverse": 1} for name in ("reno", "cubic", "bic")]
 TOLD: dict[str, Any] = {
     "normalise": {"by": "congestion", "to": "reno"},

@@ -13,6 +13,8 @@ from analysis.load import LoadError
 from analysis.tests import synthetic
 from labs.record.figures import parse
 
+pytestmark = pytest.mark.slow
+
 VARIANTS = [{"congestion": "reno"}, {"congestion": "cubic"}]
 LINE = "mean goodput by congestion"
 

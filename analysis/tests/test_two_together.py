@@ -21,6 +21,8 @@ from labs.context import Context
 from labs.record import Certificate, Row, Uncertainty
 from labs.record.figures import parse
 
+pytestmark = pytest.mark.slow
+
 
 def certified(*rows: Row) -> Certificate:
     return replace(synthetic.certificate(), rows=rows)

@@ -26,6 +26,8 @@ from labs.errors import UserError
 from labs.record import Certificate, to_json
 from labs.record.schema import certificate_schema
 
+pytestmark = pytest.mark.slow
+
 LOADS = tuple(Loaded(share, 1_000, True, 4e3, 3e4, 6e4, 2e5, 0, 0) for share in (0.5, 0.9))
 LINKS = tuple(
     Frontier("user", size, count, 300_000 / count**0.2 - 50 * size, "rate", 1e-5, LOADS)

@@ -23,6 +23,8 @@ from labs.stages import (
     UniformDelay,
 )
 
+pytestmark = pytest.mark.slow
+
 MS = 1_000_000
 
 

@@ -18,6 +18,7 @@ import click
 import orjson
 
 from emulator.hardware.conformance import checks
+from labs import ownership
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, pass_context
 from labs.commands.privileges import as_root
@@ -151,8 +152,7 @@ def simulate_command(context: Context, model: str, ports: str, address: str, wir
         cpu = max(os.sched_getaffinity(0))
         with simulator.simulated(node_binary(context.binary), Path(folder), model, names, table, cpu) as box:
             context.reporter.console.print(f"{model}: ports {names[0]} and {names[1]}, commands at {address}")
-            called = context.environment.get("SUDO_UID", "")
-            owner = int(called) if called.isdecimal() else None
+            owner, _ = ownership.caller(context.environment) or (None, 0)
             simulator.serve(box, address, delay_s, _commands_from(sys.stdin), owner)
             context.reporter.tell("standard input has ended, and so has the box: give it </dev/null to have it stay")
 

@@ -140,9 +140,7 @@ class Store:
 
         An entry says itself what its bytes must be: whoever wrote it can have written anything.
         """
-        caller = self._environment.get("SUDO_UID", "")
-        own = {0, os.geteuid(), *([int(caller)] if os.geteuid() == 0 and caller.isdecimal() else [])}
-        return status.st_uid in own and stat.S_ISREG(status.st_mode)
+        return status.st_uid in ownership.own_users(self._environment) and stat.S_ISREG(status.st_mode)
 
     def _folders(self) -> Iterator[Path]:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):

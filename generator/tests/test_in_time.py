@@ -27,6 +27,8 @@ from labs.record.experiment import Entry
 from labs.runtime import memory
 from labs.runtime.base import LabError
 
+pytestmark = pytest.mark.slow
+
 TEXT = """
 lab: {topology: dumbbell, rtt: 20ms, wan: {rate: 10Mbit/s}}
 sweep: {volume: %s}

@@ -13,6 +13,8 @@ from labs.compile import HostFacts
 from labs.compile import compile as compile_spec
 from labs.spec.patterns import PatternError, expand, members
 
+pytestmark = pytest.mark.slow
+
 FACTS = HostFacts((0, 1), (), "virtual")
 AT_ONCE_S = 5  # of CPU; each takes a fraction of it
 LAB = "lab: {topology: {dumbbell: {pairs: 3}}, rtt: 20ms, wan: {rate: 10Mbit/s}}\n"

@@ -6,18 +6,19 @@ In: the environment. Out: the same, changed for as long as connections are made.
 from __future__ import annotations
 
 import contextlib
-import os
 import pwd
 from collections.abc import Iterator, Mapping, MutableMapping
+
+from labs import ownership
 
 
 def of_caller(environment: Mapping[str, str]) -> dict[str, str]:
     """What an environment that sudo made says otherwise than that of its caller; nothing where there is none."""
-    user = environment.get("SUDO_UID", "")
-    if os.geteuid() != 0 or not user.isdigit() or int(user) == 0:
+    user, _ = ownership.caller(environment) or (0, 0)
+    if user == 0:
         return {}
     try:
-        person = pwd.getpwuid(int(user))
+        person = pwd.getpwuid(user)
     except KeyError:
         return {}
     return {"HOME": person.pw_dir, "LOGNAME": person.pw_name, "USER": person.pw_name}

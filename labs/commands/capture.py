@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from labs import ownership
 from labs.commands.errors import Incomplete, Refused, guarded
 from labs.commands.live import which
 from labs.commands.options import lab_option, live_option, pass_context
@@ -160,8 +161,8 @@ def _listed(capture: Capture) -> Counts:
 
 def _in_wireshark(environment: Mapping[str, str], capture: Capture) -> Counts:
     """Wireshark reads it; when that is closed, the capture ends. Under sudo it runs as who called sudo."""
-    user, group = environment.get("SUDO_UID", ""), environment.get("SUDO_GID", "")
-    whose: dict[str, Any] = {"user": int(user), "group": int(group)} if user.isdigit() and group.isdigit() else {}
+    found = ownership.caller(environment)
+    whose: dict[str, Any] = {"user": found[0], "group": found[1]} if found else {}
     try:
         shown = subprocess.Popen(["wireshark", "-k", "-i", PIPE], stdin=capture.stream, start_new_session=True, **whose)
     except OSError as error:

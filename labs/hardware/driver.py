@@ -21,6 +21,7 @@ from typing import IO, Any, Literal
 
 import orjson
 
+from labs import ownership
 from labs.errors import UserError
 from labs.hardware.abilities import Abilities, read_abilities
 from labs.hardware.settings import Settings, read_settings
@@ -114,14 +115,14 @@ class User:
 
 def caller(environment: Mapping[str, str]) -> User | None:
     """Who called sudo, where somebody did; None: the program runs as we do."""
-    uid, gid = environment.get("SUDO_UID", ""), environment.get("SUDO_GID", "")
-    if os.geteuid() != 0 or not (uid.isdigit() and gid.isdigit()) or uid == "0":
+    uid, gid = ownership.caller(environment) or (0, 0)
+    if uid == 0:
         return None
     try:
-        found = pwd.getpwuid(int(uid))
+        found = pwd.getpwuid(uid)
     except KeyError:
-        return User(int(uid), int(gid), (int(gid),), "/")
-    return User(int(uid), int(gid), tuple(os.getgrouplist(found.pw_name, int(gid))), found.pw_dir)
+        return User(uid, gid, (gid,), "/")
+    return User(uid, gid, tuple(os.getgrouplist(found.pw_name, gid)), found.pw_dir)
 
 
 class Driver:

@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from labs import documents, writing
+from labs import documents, ownership, writing
 from labs.runtime.base import LabError
 from labs.runtime.locks import is_there, lock
 
@@ -41,8 +41,8 @@ class Owner:
     @classmethod
     def of(cls, environment: Mapping[str, str], checkout: Path) -> Owner:
         """Of this process."""
-        caller = environment.get("SUDO_UID", "")
-        return cls(int(caller) if os.geteuid() == 0 and caller.isdecimal() else os.getuid(), str(checkout))
+        user, _ = ownership.caller(environment) or (os.getuid(), 0)
+        return cls(user, str(checkout))
 
     def words(self) -> str:
         """As a person is told."""

@@ -23,6 +23,7 @@ from typing import Any
 
 import orjson
 
+from labs import ownership
 from labs.plan import Plan
 from labs.runtime.base import LabError
 from labs.runtime.program import Program
@@ -148,14 +149,12 @@ def _plain_files(folder: Path) -> list[Path]:
 
 def _homes(path: Path) -> Iterator[Path]:
     """Of this user, of who called sudo, and of whose the path is."""
-    uids: list[int | str] = [os.geteuid(), os.environ.get("SUDO_UID", "")]
+    uids = set(ownership.own_users(os.environ)) - {0} | {os.geteuid()}
     with contextlib.suppress(OSError):
-        uids.append(path.stat().st_uid)
-    for uid in uids:
-        try:
-            yield Path(pwd.getpwuid(int(uid)).pw_dir).resolve()
-        except (KeyError, ValueError):
-            continue
+        uids.add(path.stat().st_uid)
+    for uid in sorted(uids):
+        with contextlib.suppress(KeyError):
+            yield Path(pwd.getpwuid(uid).pw_dir).resolve()
     if home := os.environ.get("HOME"):
         yield Path(home).resolve()
 
@@ -281,9 +280,8 @@ def _led(path: Path) -> tuple[Path, Users]:
 
 
 def _others(users: Iterable[int]) -> Users:
-    caller = os.environ.get("SUDO_UID", "")
     # In a user namespace root's number may be another.
-    return frozenset(users) - {0, os.geteuid(), int(caller) if caller.isdigit() else 0, Path("/").stat().st_uid}
+    return frozenset(users) - ownership.own_users(os.environ) - {Path("/").stat().st_uid}
 
 
 def _interpreter(script: Path) -> Path | None:

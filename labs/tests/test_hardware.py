@@ -25,6 +25,8 @@ from labs.spec import DescriptionError, parse
 from labs.spec.fields.link import Direction as WrittenDirection
 from labs.stages import ConstantDelay, Direction
 
+pytestmark = pytest.mark.slow
+
 HOST = HostFacts(cpus=(0, 1), networks=())
 BOX = "hardware: {driver: gtrcnet, address: /dev/ttyUSB0, ports: [eth2, eth3]}"
 

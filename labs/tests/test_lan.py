@@ -18,6 +18,8 @@ from labs.spec import from_template
 from labs.tests.texts import described, refusal
 from labs.tests.walk import Network
 
+pytestmark = pytest.mark.slow
+
 HOST = HostFacts(cpus=(0, 1), networks=("10.64.0.0/15",))
 SWITCHED = [
     ("dumbbell", {"pairs": "3"}),

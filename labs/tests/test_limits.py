@@ -15,6 +15,8 @@ from labs.spec import DescriptionError, Spec, load
 from labs.spec.values import Count
 from labs.units import Rate, UnitError
 
+pytestmark = pytest.mark.slow
+
 AT_ONCE_S = 3  # of CPU; what is refused takes a fraction of it
 HOST = HostFacts(cpus=(0, 1), networks=())
 

@@ -132,3 +132,12 @@ def test_an_owner_who_is_no_user_here_keeps_root_from_nothing(tmp_path: Path, mo
     monkeypatch.setattr(pwd, "getpwuid", lambda uid: None)
     with pytest.raises(PermissionError):
         ownership.check_alone(tmp_path, {})
+
+
+def test_files_of_who_called_sudo_are_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    sudo = {"SUDO_UID": "1234", "SUDO_GID": "1234"}
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert ownership.own_users(sudo) == {0, 1234}
+    assert ownership.own_users({}) == {0}
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert ownership.own_users(sudo) == {0, 1000}  # anybody can set the variable

@@ -12,6 +12,8 @@ from labs.render import svg, table
 from labs.spec import from_template, load, parse
 from labs.spec.fields import Topology
 
+pytestmark = pytest.mark.slow
+
 HOST = HostFacts((0, 1), ())
 LIBRARY = Path(__file__).parents[1] / "library"
 SVG = "{http://www.w3.org/2000/svg}"

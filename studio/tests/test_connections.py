@@ -15,6 +15,8 @@ from starlette.responses import PlainTextResponse
 
 from studio.server.connections import MOST_LINES, Sparse, protocol
 
+pytestmark = pytest.mark.slow
+
 MOST, HEADERS_S = 16, 0.4
 
 

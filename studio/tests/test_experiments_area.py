@@ -28,6 +28,8 @@ from studio.server.files import RefusedError
 from studio.server.guard import Access, names_of
 from studio.server.reader import Reader
 
+pytestmark = pytest.mark.slow
+
 PORT = 8765
 DISTURBED = "20260104T030405Z-third"
 NAME, OTHER, BROKEN = "20260102T030405Z-first", "20260103T030405Z-second", "20260101T000000Z-broken"

@@ -20,6 +20,8 @@ from studio.server.app import make
 from studio.server.guard import Access, names_of
 from studio.server.jobs import MOST_LISTED_BYTES, PLACE, Jobs, UnknownJobError
 
+pytestmark = pytest.mark.slow
+
 PYTHON = (sys.executable, "-c")
 NOTE = "import sys, time; open({place!r}, 'a').write('{name}+'); time.sleep({s}); open({place!r}, 'a').write('{name}-')"
 

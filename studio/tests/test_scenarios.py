@@ -10,6 +10,8 @@ from starlette.testclient import TestClient
 
 from labs.units import NS_PER_SECOND
 
+pytestmark = pytest.mark.slow
+
 TEXT = """name: two
 lab: {topology: {dumbbell: {pairs: 2}}, rtt: 20ms, wan: {rate: 10Mbit/s}}
 parameters: {late: 4s}

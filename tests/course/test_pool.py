@@ -15,6 +15,8 @@ from generator.course import pool
 from generator.course.pool import Lost
 from labs.context import ROOT
 
+pytestmark = pytest.mark.slow
+
 LONGEST_S = 60.0
 
 

@@ -11,6 +11,8 @@ import pytest
 from emulator.hardware.conformance import Check, checks
 from labs.hardware.driver import Driver
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "hardware.md"
 
 

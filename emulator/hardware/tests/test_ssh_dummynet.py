@@ -21,6 +21,8 @@ from labs.hardware.driver import Driver, DriverError
 from labs.hardware.settings import Settings
 from labs.stages import BernoulliLoss, ConstantDelay, DropTail, NoLoss, Queue
 
+pytestmark = pytest.mark.slow
+
 CARDS = {"first": "em1", "second": "em2"}
 PRINTED = """\
 00007:  64.000 Kbit/s    0 ms burst 0

@@ -15,6 +15,8 @@ from images.container import packages
 from images.container.packages import ImagesError, Lock, Package
 from labs import images
 
+pytestmark = pytest.mark.slow
+
 CONTENT = b"a Debian package"
 PACKAGE = Package(
     "hello", "1:2.10-3", "debian", "pool/h/hello_2.10-3_amd64.deb", 16, hashlib.sha256(CONTENT).hexdigest(), ("host",)

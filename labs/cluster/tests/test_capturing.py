@@ -23,6 +23,8 @@ from labs.cluster.results import Completed
 from labs.runtime.base import LabError
 from labs.tests.test_capture_merging import HEAD, counts, mark, packet
 
+pytestmark = pytest.mark.slow
+
 TAPS = (Tap("core:r1", "r1", "eth1", "all"), Tap("core:r2", "r2", "eth0", "all"))
 
 

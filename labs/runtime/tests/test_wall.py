@@ -38,6 +38,8 @@ from labs.runtime.virtual import VirtualRuntime
 from labs.spec import from_template
 from labs.units import NS_PER_SECOND
 
+pytestmark = pytest.mark.slow
+
 ESCAPES = Path(__file__).with_name("escapes.py")
 ORDINARY = 61001
 MEMORY = 1 << 26
