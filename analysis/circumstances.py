@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from analysis import load
+from analysis.figures.choice import ordered
 from labs.record import GRAVITY, Certificate, MachineFacts, Row, Verdict
 from labs.record.experiment import STAGES, Stage, StageName
 from labs.units.shown import ARROWS, NONE, typographic, written
@@ -93,11 +94,11 @@ def when(moment: Any) -> str | None:
 
 
 def parameters(experiment: load.ExperimentResults) -> list[tuple[str, str]]:
-    """Every parameter with its values, in the order in which they come."""
+    """Every parameter with its values, in the order that figures and tables have them."""
     names = dict.fromkeys(name for run in experiment.runs for name in run.parameters)
     rows = []
     for name in names:
-        values = list(dict.fromkeys(str(run.parameters[name]) for run in experiment.runs if name in run.parameters))
+        values = ordered(run.parameters[name] for run in experiment.runs if name in run.parameters)
         rows.append((name, _few(values)))
     return rows
 

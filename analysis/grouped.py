@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis import load, summary
+from analysis.figures.choice import ordered
 from labs.record import quantities
 from labs.record.metrics import GROUPS
 from labs.units.shown import fitting
 
+FIRST = "Main results"
+"""The title of the table of what the scenario names."""
 MOST_FIRST = 6
 """Metrics that the scenario names which stand in a table of their own."""
 
@@ -43,7 +46,7 @@ class Table:
 
 def tables(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> Iterator[Table]:
     """First what the scenario names, then a table a group, of the metrics that are there."""
-    points = found["points"]
+    points = in_order(experiment, found["points"])
     there = {name for point in points for name in point["metrics"]}
     for title, names in groups(experiment, there):
         if names == ["incomplete transfers"] and not _incomplete(points):
@@ -61,9 +64,18 @@ def tables(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> Iter
 def groups(experiment: load.ExperimentResults, there: Container[str]) -> Iterator[tuple[str, list[str]]]:
     """Titles of tables with the metrics of each, of those that are there."""
     first = tuple(name for name in experiment.document.metrics if quantities.metric_of(name))[:MOST_FIRST]
-    for title, names in [("Main results", first), *GROUPS.items()]:
+    for title, names in [(FIRST, first), *GROUPS.items()]:
         if columns := [name for name in names if name in there and (names is first or name not in first)]:
             yield title, columns
+
+
+def in_order(experiment: load.ExperimentResults, points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Points in the order of their values, as figures have them; what varies first in the scenario comes first."""
+    values = [ordered(point["parameters"].get(name) for point in points) for name in experiment.varied]
+    ranks = {
+        name: {value: at for at, value in enumerate(each)} for name, each in zip(experiment.varied, values, strict=True)
+    }
+    return sorted(points, key=lambda point: [rank[str(point["parameters"].get(name))] for name, rank in ranks.items()])
 
 
 def values_of(experiment: load.ExperimentResults, point: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from markupsafe import Markup
 from analysis import circumstances, disturbed, figures, grouped, load, summary, tabulated
 from analysis.figures.request import FigureError
 from analysis.figures.style import COLOURS, FAINT, INK, PAGE, PAPER, Drawing, Style
+from analysis.keyresults import key_results
 from analysis.rows import MOST_CERTIFICATES, few, left_out
 from labs import writing
 from labs.record import Certificate, host_drops, quantities
@@ -88,11 +89,12 @@ def render(
 ) -> str:
     """The page: HTML with all figures in it. `refused`: why figures of the scenario are not."""
     document = experiment.document
-    points = few(found["points"])
+    points = few(grouped.in_order(experiment, found["points"]))
     shown = {**found, "points": points, **{name: few(found.get(name, ())) for name in ("comparisons", "beside")}}
     certified, every_run = certificates(experiment), runs(experiment, found)
     run_rows = few(every_run, first=lambda row: row["status"] != "complete" or bool(row["error"]))
     scenario = experiment.directory / "scenario.yaml"
+    facts = circumstances.facts(experiment)
     return (
         environment()
         .get_template("report.html.j2")
@@ -110,7 +112,13 @@ def render(
                 *unmatched(found),
             ],
             so_far=experiment.so_far,
-            facts=circumstances.facts(experiment),
+            facts=facts,
+            brief={
+                "runs": f"{experiment.so_far}; {facts['runs'].partition(': ')[2]}",
+                "clock": facts["clock"],
+                "links": verified(certified.values(), len(experiment.by_certificate)),
+            },
+            key_results=key_results(experiment, found),
             host=circumstances.hosts(document.host, certified.values()),
             stages=circumstances.stages(document.stages),
             parameters=circumstances.parameters(experiment),
@@ -175,6 +183,17 @@ def certificates(experiment: load.ExperimentResults) -> dict[str, Certificate]:
     names = few(list(labs), MOST_CERTIFICATES, lambda name: any(numbers[run] is False for run in labs[name]))
     read = {name: experiment.certificate(name) for name in names}
     return {name: each for name, each in read.items() if each is not None}
+
+
+def verified(shown: Iterable[Certificate], labs: int) -> str:
+    """Whether links did what their description says, in all labs with a certificate. Those that failed are `shown`."""
+    failed = sum(not each.passed for each in shown)
+    if not labs:
+        return "not measured: there is no certificate"
+    several = f"{labs} labs" if labs > 1 else "the lab"
+    if failed:
+        return f"{failed} of {several} NOT verified" if labs > 1 else "NOT verified"
+    return f"{several} verified before traffic ran"
 
 
 def environment() -> jinja2.Environment:

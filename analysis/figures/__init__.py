@@ -47,13 +47,17 @@ def draw(
     look: Style = PAGE,
     kinds: Sequence[str] = (),
 ) -> Drawn:
-    """The usual ones, then the wishes; `refused` are of these alone. LoadError where a table is damaged."""
+    """The wishes, by which an author answers his question, then those of the usual ones that are no wish; `refused` are
+    of wishes. LoadError where a table is damaged."""
     wanted = [name for name in experiment.document.metrics if quantities.metric_of(name)]
     common = Common(found)
-    first: list[Job] = [partial(_bars, common, wanted, look, kinds), partial(_sweep, common, wanted, look, kinds)]
     own = list(wishes)
-    done = asked.draw_all(experiment, [*first, *asked.jobs(experiment, found, [*USUAL, *own], look, kinds)])
-    asked_for = zip(own, done[len(first) + len(USUAL) :], strict=True)
+    shown = {replace(spec, name="", title="") for spec in own}
+    usual = [spec for spec in USUAL if replace(spec, name="") not in shown]
+    of_points: list[Job] = [partial(_bars, common, wanted, look, kinds), partial(_sweep, common, wanted, look, kinds)]
+    of_runs = asked.jobs(experiment, found, [*own, *usual], look, kinds)
+    done = asked.draw_all(experiment, [*of_runs[: len(own)], *of_points, *of_runs[len(own) :]])
+    asked_for = zip(own, done[: len(own)], strict=True)
     return Drawn(
         [each for each in done if isinstance(each, Drawing)],
         {spec.line: each for spec, each in asked_for if isinstance(each, str)},
@@ -68,7 +72,9 @@ def _bars(
     experiment: ExperimentResults,
 ) -> Drawing | None:
     found = common.value
-    drawing = bars.normalised(found["points"], found["normalise"], experiment.varied, wanted, look, kinds)
+    drawing = bars.normalised(
+        found["points"], found["normalise"], experiment.varied, wanted, found["confidence"], look, kinds
+    )
     if drawing is None:
         return None
     touched = disturbed.footnote((run["number"] for run in found["runs"]), found)

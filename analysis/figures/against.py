@@ -249,6 +249,7 @@ def _upright(axis: Axes, shown: _Shown, zero: bool) -> None:
         axis.set_ylim(0.8 * shown.floor / shown.per)
         scales.tick_by_ratio(axis.yaxis)
         return
+    scales.whole_ticks(axis.yaxis, shown.unit)
     style.least_span(axis)
     low, high = axis.get_ylim()
     most = shown.limits[1]
@@ -259,7 +260,8 @@ def _upright(axis: Axes, shown: _Shown, zero: bool) -> None:
 
 def _caption(request: Request, shown: Sequence[_Shown], seen: _Marks) -> str:
     spec, drawn = request.spec, request.layout.drawn()
-    values = [each.values[id(place)] for each in shown for place in drawn if id(place) in each.values]
+    of_places = [(place, each.values[id(place)]) for each in shown for place in drawn if id(place) in each.values]
+    values = [value for _, value in of_places]
     metric = shown[0].quantity.metric
     said = [f"{metric.name}: {metric.meaning}."] if len(shown) == 1 else []
     if spec.relative_to is not None:
@@ -271,7 +273,7 @@ def _caption(request: Request, shown: Sequence[_Shown], seen: _Marks) -> str:
     elif spec.points == "box":
         said.append("Boxes: median and quartiles over seeds, whiskers to the least and the largest.")
     else:
-        said.append(request.interval_words(values))
+        said.append(request.interval_words(of_places))
     said += ["Arrowheads: the interval goes on into what is impossible."] * bool(seen.beyond)
     said += [f"Crosses: more than the link carries ({seen.above})."] * bool(seen.above)
     said += ["Triangles on the lower edge: zero."] * bool(seen.zero)

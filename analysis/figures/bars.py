@@ -10,7 +10,9 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from analysis.figures import style
+from analysis.figures import counts, style
+from analysis.figures.choice import ordered
+from analysis.figures.counts import Count
 from analysis.figures.style import PAGE, Drawing, Style
 from analysis.load import NOTHING, word
 from analysis.rows import spread
@@ -29,6 +31,7 @@ def normalised(
     normalise: Mapping[str, Any] | None,
     varied: Sequence[str],
     wanted: Sequence[str],
+    confidence: float,
     look: Style = PAGE,
     kinds: Sequence[str] = (),
 ) -> Drawing | None:
@@ -45,7 +48,7 @@ def normalised(
         if point["normalised"]:
             label = _label(point, others)
             groups.setdefault(label, []).append(point)
-    names = list(dict.fromkeys(str(point["parameters"][by]) for point in points))
+    names = ordered(point["parameters"][by] for point in points)
     drawn = [list(groups)[index] for index in spread(len(groups), style.MOST_PANELS)]
     shown = names[:MOST_BARS]
     columns = 1 if len(shown) > 3 else 2
@@ -55,11 +58,17 @@ def normalised(
         for point in group
         for metric in point["normalised"]
     ]
-    seeds = {value["n"] for point in points for value in point["normalised"].values()}
+    seeds = [
+        Count(str(point["parameters"][by]), _label(point, varied), value["n"])
+        for point in points
+        for metric, value in point["normalised"].items()
+        if metric in metrics
+    ]
+    share = f"{confidence:.0%}".replace("%", " %")
     caption = f"Each metric divided by that of {to} with the same seed. "
     caption += (
-        f"Error bars are confidence intervals over seeds, n = {max(seeds)}; an arrow: it goes on."
-        if max(seeds, default=1) > 1
+        f"Error bars: {share} confidence intervals over seeds, {counts.in_words(seeds)}; an arrow: it goes on."
+        if max(each.n for each in seeds) > 1
         else "One seed: no confidence intervals."
     )
     if len(drawn) < len(groups) or len(shown) < len(names):

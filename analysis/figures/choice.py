@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from analysis.figures import scales
@@ -58,6 +58,8 @@ class Layout:
     grouped: Sequence[str]
     left_out: str = ""
     """What is not drawn, in words for the caption."""
+    values: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Of each parameter, in order: those of the whole experiment, so that a value looks the same in all its figures."""
 
     def of(self, panel: Key, line: Key | None = None) -> list[Place]:
         """The points of a panel, or of a line in it."""
@@ -68,12 +70,13 @@ class Layout:
         return [each for each in self.places if each.panel in self.panels and each.line in self.lines]
 
     def stroke(self, line: Key) -> tuple[int, int]:
-        """Numbers of a line's colour, and of its dash and marker: each of two parameters has one of its own."""
-        if len(self.grouped) == 2 and line:
-            values = [list(dict.fromkeys(each[at] for each in self.lines)) for at in (0, 1)]
-            if len(values[1]) > 1 and max(len(each) for each in values) <= STROKES:
-                return values[0].index(line[0]), values[1].index(line[1])
-        number = self.lines.index(line)
+        """Numbers of a line's colour, and of its dash and marker. Each value of a parameter has its own in all figures
+        of an experiment. Of two parameters the first has the colours."""
+        every = [self.values[name] for name, _ in line]
+        ranks = [values.index(value) for values, (_, value) in zip(every, line, strict=True)]
+        if len(line) == 2 and max(map(len, every)) <= STROKES:
+            return ranks[0], ranks[1]
+        number = ranks[0] if len(line) == 1 else self.lines.index(line)
         return number % STROKES, (number + number // STROKES) % STROKES
 
 
@@ -97,8 +100,14 @@ def named(key: Key) -> str:
     return ", ".join(word(name, value) for name, value in key if value not in NOTHING)
 
 
-def layout(spec: FigureSpec, points: Sequence[Mapping[str, Any]], compared: str | None = None) -> Layout:
-    """`points` of a summary; `compared`: the parameter whose values are compared with each other."""
+def layout(
+    spec: FigureSpec,
+    points: Sequence[Mapping[str, Any]],
+    compared: str | None = None,
+    every: Sequence[Mapping[str, Any]] = (),
+) -> Layout:
+    """`points` of a summary; `compared`: the parameter whose values are compared with each other. `every`: the points
+    of the experiment, where `points` are a part of them."""
     own = [point for point in points if _chosen(point["parameters"], spec)]
     if spec.run is not None:
         own = [point for point in own if spec.run in point["runs"]]
@@ -140,7 +149,10 @@ def layout(spec: FigureSpec, points: Sequence[Mapping[str, Any]], compared: str 
     left = [f"{len(kept)} of {len(lines)} lines"] * (len(kept) < len(lines))
     left += [f"{len(shown)} of {len(panels)} panels"] * (len(shown) < len(panels))
     words = f" {' and '.join(left)} drawn, all are in the CSV." if left else ""
-    return Layout(places, shown, kept, facets, grouped, words)
+    known = every or points
+    names = list(dict.fromkeys(name for point in known for name in point["parameters"]))
+    order_of = {name: ordered(point["parameters"].get(name) for point in known) for name in names}
+    return Layout(places, shown, kept, facets, grouped, words, order_of)
 
 
 def ordered(values: Any) -> list[str]:

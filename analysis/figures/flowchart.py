@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.figures import overtime, style
+from analysis.figures import counts, overtime, style
 from analysis.figures.choice import named
+from analysis.figures.counts import Count
 from analysis.figures.overtime import OverTime
 from analysis.figures.style import Drawing
 from analysis.figures.windows import Floats, Line
@@ -71,9 +72,15 @@ def _chart(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Draw
         axes[0].set_xlim((spec.from_ns or 0) / NS_PER_SECOND, spec.to_ns / NS_PER_SECOND if spec.to_ns else None)
         style.outer_labels(axes, "time (s)", "share (%)", columns)
         style.legend(drawing, axes)
-        seeds = max(len(place.point["runs"]) for place in layout.places)
+        seeds = [
+            Count(named(place.panel), request.name_of(place), len(place.point["runs"])) for place in layout.drawn()
+        ]
         said = f"Share of the payload that arrived over the bottleneck, in windows of {length / NS_PER_SECOND:g} s."
-        said += f" Means over seeds, n = {seeds}." if seeds > 1 and spec.run is None else ""
+        said += (
+            f" Means over seeds, {counts.in_words(seeds)}."
+            if spec.run is None and max(each.n for each in seeds) > 1
+            else ""
+        )
         said += layout.left_out + " " + request.made_of(figure.numbers)
         return style.drawn(drawing, spec.file, spec.title or "Shares over time", said, rows, request.kinds)
 

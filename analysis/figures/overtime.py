@@ -14,8 +14,9 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from analysis.figures import scales, series, style, windows
+from analysis.figures import counts, scales, series, style, windows
 from analysis.figures.choice import MOST_LINES, Key, Place, named
+from analysis.figures.counts import Count
 from analysis.figures.request import FigureError, Request, needs
 from analysis.figures.series import Wanted
 from analysis.figures.style import Drawing
@@ -30,6 +31,8 @@ from labs.units.shown import fitting
 
 MOST_FLOWS = 8
 """Flows that are shown one by one where nothing else is said; of more, all together."""
+MOST_BANDS = 3
+"""Of a panel: those of more lines would hide each other."""
 FEW_SEEDS = 10
 """Up to so many, a band goes from the least to the largest; of more, from the 10th to the 90th percentile."""
 
@@ -43,6 +46,8 @@ class Curve(NamedTuple):
     low: Floats | None
     high: Floats | None
     runs: int
+    point: str
+    """The parameters, in words."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +205,7 @@ def _curves(figure: OverTime, panel: Key, gathered: Mapping[int, Mapping[str, Li
             if len(own) > 1:
                 tint, dash = (tint, number % 6) if len(layout.lines) > 1 else (number % 6, (number + number // 6) % 6)
             words = ", ".join(part for part in (named(place.line), label) if part)
-            found.append(Curve(words, (tint, dash), *together(lines), len(lines)))
+            found.append(Curve(words, (tint, dash), *together(lines), len(lines), figure.request.name_of(place)))
     return found
 
 
@@ -212,7 +217,8 @@ def _draw(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Drawi
     most = [float(np.nanmax(curve.line.values)) for each in curves.values() for curve in each]
     per, unit = fitting([value for value in most if np.isfinite(value)], entry.unit)
     columns = request.look.across(len(curves), 2.0)
-    banded, above = False, 0
+    banded: list[Count] = []
+    hidden, above = False, 0
     names = {curve.label for each in curves.values() for curve in each}
     with style.sheet(len(curves), 2.0, columns, look=request.look) as (drawing, axes):
         for axis, (panel, own) in zip(axes, curves.items(), strict=True):
@@ -223,11 +229,15 @@ def _draw(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Drawi
                 wide = request.look.line * (0.9 if len(own) <= 4 else 0.7 if len(own) <= MOST_LINES else 0.4)
                 axis.plot(times, curve.line.values / per, color=colour, linestyle=dash, linewidth=wide, label=label)
                 if curve.low is not None and curve.high is not None:
-                    banded = True
+                    banded += [Count(curve.label, curve.point, curve.runs)]
+                    if len(own) > MOST_BANDS and not spec.band:
+                        hidden = True
+                        continue
                     axis.fill_between(times, curve.low / per, curve.high / per, color=colour, alpha=0.2, linewidth=0)
             above += _mark_above(axis, figure, panel, own, per)
             style.title(axis, named(panel), columns)
             circumstances(axis, figure, panel)
+        scales.whole_ticks(axes[0].yaxis, entry.unit)
         low, high = axes[0].get_ylim()
         if entry.zero:
             low, high = 0, scales.top(axes)
@@ -237,7 +247,7 @@ def _draw(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Drawi
         axes[0].set_xlim(begin, spec.to_ns / NS_PER_SECOND if spec.to_ns is not None else None)
         style.outer_labels(axes, "time (s)", f"{entry.name} ({unit})" if unit else entry.name, columns)
         style.legend(drawing, axes)
-        said = _caption(figure, banded, above, len(names))
+        said = _caption(figure, banded, hidden, above, len(names))
         title = spec.title or f"{entry.name[0].upper()}{entry.name[1:]} over time"
         rows = _rows(figure, gathered)
         return style.drawn(drawing, spec.file, title, said, rows, request.kinds)
@@ -274,7 +284,7 @@ def circumstances(axis: Axes, figure: OverTime, panel: Key) -> None:
                      zorder=0, label="links out of tolerance" if number == 0 else None)  # fmt: skip
 
 
-def _caption(figure: OverTime, banded: bool, above: int, lines: int) -> str:
+def _caption(figure: OverTime, banded: Sequence[Count], hidden: bool, above: int, lines: int) -> str:
     request, wanted = figure.request, figure.wanted
     entry = wanted.entry
     said = [f"{entry.name}: {entry.meaning}."]
@@ -287,7 +297,8 @@ def _caption(figure: OverTime, banded: bool, above: int, lines: int) -> str:
     seeds = max(len(place.point["runs"]) for place in request.layout.places)
     if banded:
         ends = "the least to the largest" if seeds <= FEW_SEEDS else "the 10th to the 90th percentile"
-        said.append(f"Lines: median over seeds; bands: {ends}, n = {seeds}.")
+        said.append(f"Lines: median over seeds; bands: {ends}, {counts.in_words(banded)}.")
+        said += ["Bands of more lines in one panel would hide each other: they are in the CSV."] * hidden
     elif request.spec.band:
         said.append("One seed: no band.")
     said += [f"Crosses: more than the link carries ({above})."] * bool(above)

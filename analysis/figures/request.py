@@ -13,8 +13,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from analysis import comparisons, disturbed, statistics, summary
-from analysis.figures import choice
-from analysis.figures.choice import Layout
+from analysis.figures import choice, counts
+from analysis.figures.choice import Layout, Place
+from analysis.figures.counts import Count
 from analysis.figures.style import PAGE, Style
 from analysis.load import ExperimentResults, RunResults
 from analysis.rows import spread
@@ -93,7 +94,7 @@ class Request:
         normalise = self.found.get("normalise") or {}
         # What harm is held against loses nothing of itself.
         own = [each for each in self.points if not (self.spec.harm and self._is_reference(each))]
-        found = choice.layout(self.spec, own, normalise.get("by"))
+        found = choice.layout(self.spec, own, normalise.get("by"), self.points)
         if self.spec.of_tables:
             found = choice.picked(found, choice.MOST_RUNS)
         if not found.places:
@@ -201,14 +202,19 @@ class Request:
         told = f" {self.experiment.numbered}" if self.experiment.numbered else ""
         return words + told + disturbed.footnote(own, self.found)
 
-    def interval_words(self, values: Iterable[Value]) -> str:
+    def name_of(self, place: Place) -> str:
+        """The values of what varies in a figure, at one of its points."""
+        values = self.layout.values
+        several = [(name, value) for name, value in place.parameters.items() if len(values.get(name, ())) > 1]
+        return choice.named(tuple((name, str(value)) for name, value in several))
+
+    def interval_words(self, values: Sequence[tuple[Place, Value]]) -> str:
         """What error bars are."""
-        shown = list(values)
-        counts = sorted({value.n for value in shown})
+        shown = [value for _, value in values]
         if not any(value.low is not None for value in shown):
             return "One seed: no confidence intervals."
         kinds = " or ".join(sorted({KINDS[value.kind] for value in shown if value.low is not None}))
-        n = f"n = {counts[0]}" if len(counts) == 1 else f"n from {counts[0]} to {counts[-1]}"
+        n = counts.in_words([Count(choice.named(place.line), self.name_of(place), each.n) for place, each in values])
         share = f"{self.found['confidence']:.0%}".replace("%", " %")
         return f"Error bars: {share} confidence intervals of the mean over seeds ({kinds}), {n}."
 

@@ -91,6 +91,12 @@ def top(axes: Sequence[Axes]) -> float:
     return max(axes[0].get_ylim()[1], 1.05 * max(float(axis.dataLim.ymax) for axis in axes))
 
 
+def whole_ticks(axis: Axis, unit: str) -> None:
+    """Of a linear axis: what is counted has no ticks between whole numbers."""
+    if unit in ("count", "packets", "segments", "bytes"):
+        axis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+
+
 def _far_apart(places: Sequence[float]) -> bool:
     """Labels of ticks there do not touch."""
     span = places[-1] - places[0]

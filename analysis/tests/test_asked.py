@@ -288,6 +288,39 @@ def test_each_line_of_two_parameters_has_a_colour_and_a_dash_that_exist() -> Non
         assert all(tint < len(style.COLOURS) and dash < len(style.DASHES) for tint, dash in strokes)
 
 
+def test_a_value_looks_the_same_in_all_figures_of_an_experiment() -> None:
+    points = [
+        {"parameters": {"buffer": buffer, "cc": cc}, "runs": [1]}
+        for buffer in ("0.5BDP", "2BDP", "0.06BDP", "1BDP")
+        for cc in ("reno", "cubic", "bbr")
+    ]
+    strokes: dict[str, set[tuple[int, int]]] = {}
+    for line in ("goodput by cc", "rtt over time, lines buffer, where cc=bbr", "cdf of rtt, where buffer=2BDP",
+                 "goodput by buffer", "cdf of rtt, facets buffer, where buffer=1BDP"):  # fmt: skip
+        made = choice.layout(figures.parse(line), points)
+        for key in made.lines:
+            ((_, value),) = key
+            strokes.setdefault(value, set()).add(made.stroke(key))
+    assert set(strokes) == {"0.06BDP", "0.5BDP", "1BDP", "2BDP", "reno", "cubic", "bbr"}
+    assert all(len(each) == 1 for each in strokes.values()), strokes
+    part = [point for point in points if point["parameters"]["cc"] != "reno"]
+    assert choice.layout(figures.parse("goodput by buffer"), part, every=points).stroke((("cc", "cubic"),)) == (1, 1)
+
+
+def test_bands_that_would_hide_each_other_are_not_drawn(experiment: Any, found: Any) -> None:
+    drawing = draw(experiment, found, "rtt over time, lines buffer and congestion")
+    assert "Bands of more lines in one panel" in drawing.caption and "opacity: 0.2" not in drawing.svg
+    few = draw(experiment, found, "rtt over time, lines congestion, facets buffer")
+    assert "Bands of more" not in few.caption and "opacity: 0.2" in few.svg
+
+
+def test_what_is_counted_has_ticks_at_whole_numbers() -> None:
+    with style.sheet(1, 2.0) as (_, (axis,)):
+        axis.plot([0, 1], [0, 1])
+        scales.whole_ticks(axis.yaxis, "count")
+        assert all(float(tick).is_integer() for tick in axis.get_yticks())
+
+
 def test_the_axis_of_a_parameter() -> None:
     bdp = scales.axis_of("buffer", ["0.25BDP", "0.5BDP", "1BDP", "4BDP"])
     assert bdp.log and bdp.label == "buffer (BDP)" and list(bdp.places.values()) == [0.25, 0.5, 1, 4]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from analysis import circumstances, grouped, load, report
+from analysis import circumstances, grouped, load, report, summary
 from analysis.tests import synthetic
 from labs.record import Certificate, Emulating
 from labs.units.shown import written
@@ -224,3 +224,32 @@ def test_a_report_names_the_machines_that_emulated_and_not_the_one_that_asked() 
     assert list(said) == ["machine two", "started from, where nothing was emulated"]
     assert said["machine two"].startswith("6.1.0; ") and said["machine two"].endswith("links on CPU 1; nodes on 0, 2")
     assert "6.1.0" not in said["started from, where nothing was emulated"]
+
+
+def test_a_summary_and_the_figures_come_first(tmp_path: Path) -> None:
+    told = {**TOLD, "metrics": ["aggregate goodput"], "figures": [{"figure": "cwnd over time"}]}
+    page = made(tmp_path, told=told)
+    ids = [each for each in Reader(page).ids if each in ("summary", "figures", "results", "verified", "run", "runs")]
+    assert ids == ["summary", "figures", "results", "verified", "run", "runs"]
+    first = page[page.index('id="summary"') : page.index('id="figures"')]
+    assert "9 of 9 runs" in first and "<dt>aggregate goodput</dt>" in first and "bic)" in first and "95 %" in first
+    titles = re.findall(r"<h3>(\d+ [^<]*)</h3>", page)
+    assert titles[0] == "1 Cwnd over time" and sum("Cwnd over time" in each for each in titles) == 1
+
+
+def test_groups_with_fewer_seeds_are_named_in_captions(tmp_path: Path) -> None:
+    experiment = synthetic.experiment(tmp_path, VARIANTS, pairs=2, seconds=4, told=TOLD)
+    document = json.loads((experiment / "experiment.json").read_text())
+    lost = next(run for run in document["runs"] if run["parameters"]["congestion"] == "bic")
+    lost["status"] = "failed"
+    change(experiment, runs=document["runs"])
+    page = report.write(experiment).read_text()
+    assert len(re.findall(r"n = 3 \(2 for bic\)", page)) >= 2 and "confidence intervals over seeds" in page
+    assert not re.search(r"(?<!95 % )confidence intervals (of the mean )?over seeds", page)
+
+
+def test_rows_stand_in_the_order_of_their_values(tmp_path: Path) -> None:
+    points = [{"buffer": value, "reverse": 1} for value in ("0.12BDP", "1BDP", "0.06BDP")]
+    experiment = load.experiment(synthetic.experiment(tmp_path, points, pairs=1, seconds=2, seeds=(1,)))
+    table = next(iter(grouped.tables(experiment, summary.found(tmp_path))))
+    assert [row[0] for row in table.points] == ["0.06BDP", "0.12BDP", "1BDP"]

@@ -1,0 +1,22 @@
+"""A caption says how many values each group has, and not the largest number of any."""
+
+from __future__ import annotations
+
+import pytest
+
+from analysis.figures.counts import Count, in_words
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ([("bbr", "bbr, 1BDP", 3), ("cubic", "cubic, 1BDP", 3)], "n = 3"),
+        ([("bbr", "bbr, 1BDP", 3), ("cubic", "a", 4), ("cubic", "b", 4)], "n = 4 (3 for bbr)"),
+        ([("bbr", "bbr, 1BDP", 3), ("bbr", "bbr, 2BDP", 4), ("cubic", "a", 4)], "n = 4 (3 for bbr, 1BDP)"),
+        ([("", "1BDP", 3), ("", "2BDP", 4), ("", "4BDP", 4)], "n = 4 (3 for 1BDP)"),
+        ([("", "", 3), ("", "", 4), ("", "", 4)], "n from 3 to 4"),
+        ([("a", str(number), number + 1) for number in range(8)], "n from 1 to 8"),
+    ],
+)
+def test_each_group_has_its_own_number(counts: list[tuple[str, str, int]], words: str) -> None:
+    assert in_words([Count(*each) for each in counts]) == words
