@@ -20,7 +20,7 @@ from typing import Any
 
 import orjson
 
-from analysis import batches, disturbed, load, metrics, side_by_side
+from analysis import batches, disturbed, load, metrics, side_by_side, uncounted
 from analysis.rundata import Ready, RunData
 from labs import writing
 from labs.reading import read_bytes
@@ -60,6 +60,8 @@ class Measured:
     """Of its tables, by their names; without those that it does not have."""
     dropped: host_drops.Counts
     """By hosts and routers."""
+    uncounted: dict[str, Any] | None = None
+    """See analysis/uncounted.py; None: all traffic is of flows."""
 
     def values(self, also: Iterable[Quantity] = ()) -> Values:
         """Of the load, then what is asked for beside that."""
@@ -147,6 +149,7 @@ def of_run(
         disturbed.of_run(run, data.ways),
         {name: run.table(name).height for name in TABLES if run.has(name)},
         host_drops.counts(run.table(host_drops.TABLE)) if run.has(host_drops.TABLE) else {},
+        uncounted.of_run(data),
     )
     run.forget()
     return found

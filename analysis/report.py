@@ -22,7 +22,7 @@ from analysis.figures.style import COLOURS, FAINT, INK, PAGE, PAPER, Drawing, St
 from analysis.keyresults import key_results
 from analysis.rows import MOST_CERTIFICATES, few, left_out
 from labs import writing
-from labs.record import Certificate, host_drops, quantities
+from labs.record import Certificate, host_drops, quantities, uncounted
 from labs.record.figures import FigureSpec
 from labs.units.shown import NONE, interval_in, percent, typographic, with_interval, written
 
@@ -145,6 +145,7 @@ def render(
             touched=bool(disturbed.warning(found.get("disturbed"))),
             mark=disturbed.MARK,
             dropped=host_drops.of_summary(found),
+            uncounted=uncounted.of_summary(found),
             figures=[figure(number, drawing) for number, drawing in enumerate(drawings, 1)],
             runs=run_rows,
             few_runs=left_out(len(run_rows), len(every_run), "runs", RUNS_ARE),

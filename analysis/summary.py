@@ -79,6 +79,7 @@ def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> dic
                 "beyond": beyond([measurements[run.number] for run in of_point]),
                 "steps": intervals_of_steps([measurements[run.number]["by_step"] for run in of_point], confidence),
                 "normalised": {},
+                "uncounted": [run.number for run in of_point if measurements[run.number].get("uncounted")],
             }
         )
     normalise = experiment.document.normalise
@@ -153,6 +154,7 @@ def of_run(run: load.RunResults, found: Measured, also: Sequence[Quantity] = ())
         "links": found.links,
         **({} if found.disturbed is None else {"disturbed": found.disturbed}),
         **({"dropped": found.dropped} if found.dropped else {}),
+        **({"uncounted": found.uncounted} if found.uncounted else {}),
         "values": values,
         "by_step": found.steps,
     }

@@ -10,7 +10,7 @@ from typing import Any
 
 from analysis import load
 from analysis.statistics import NARROW
-from labs.record import quantities
+from labs.record import quantities, uncounted
 from labs.units.shown import NONE, fitting, interval_in, typographic, with_interval, written
 
 BEYOND = "‡"
@@ -24,7 +24,8 @@ KINDS = {
 
 def mark(point: Mapping[str, Any], name: str) -> str:
     """After a value of a point."""
-    return f"\u00a0{BEYOND}" if name in point.get("beyond", {}) else ""
+    words = [BEYOND] * (name in point.get("beyond", {})) + [uncounted.MARK] * uncounted.is_marked(point, name)
+    return "".join(f"\u00a0{each}" for each in words)
 
 
 def kinds(found: Mapping[str, Any]) -> str:

@@ -41,6 +41,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.record.independent": (),
     "labs.record.figures": ("labs.units", "labs.record", "labs.wording"),
     "labs.record.disturbances": ("labs.units", "labs.record"),
+    "labs.record.uncounted": ("labs.units", "labs.record"),
     "labs.stages": ("labs.units", "labs.typed", "labs.stages"),
     "labs.plan": ("labs.own", "labs.stages", "labs.typed", "labs.garbage"),
     "labs.cards": ("labs.plan",),

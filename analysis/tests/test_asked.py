@@ -289,7 +289,7 @@ def test_each_line_of_two_parameters_has_a_colour_and_a_dash_that_exist() -> Non
 
 
 def test_a_value_looks_the_same_in_all_figures_of_an_experiment() -> None:
-    points = [
+    points: list[dict[str, Any]] = [
         {"parameters": {"buffer": buffer, "cc": cc}, "runs": [1]}
         for buffer in ("0.5BDP", "2BDP", "0.06BDP", "1BDP")
         for cc in ("reno", "cubic", "bbr")

@@ -36,7 +36,7 @@ from labs.commands.group import composed
 from labs.commands.options import Function, json_option, machines_option, pass_context, runtime_option, trust_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import ROOT, Context
-from labs.record import disturbances, figures, host_drops, host_facts, labels
+from labs.record import disturbances, figures, host_drops, host_facts, labels, uncounted
 from labs.record import summary as summaries
 from labs.record.experiment import STAGES, Origin, StageName
 from labs.trust import ask_for_file
@@ -383,6 +383,8 @@ def shown(context: Context, directory: Path, as_json: bool, every: bool = False)
     if any(point.get("beyond") for point in summary["points"]):
         line = f"{show.BEYOND} more than the links carry: counted when delivered in order (see arrived goodput)"
         context.reporter.console.print(line, soft_wrap=True)
+    for line in uncounted.of_summary(summary):
+        context.reporter.console.print(line, soft_wrap=True, markup=False)
     if (compared := show.comparisons(summary)) is not None:
         context.reporter.console.print()
         context.reporter.console.print(compared)

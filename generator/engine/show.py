@@ -11,6 +11,7 @@ from typing import Any
 
 from generator.engine.parts import Summary
 from generator.engine.screen import Group, Table, screen
+from labs.record import uncounted
 from labs.record.independent import independent
 from labs.record.metrics import USUAL
 from labs.sheet import Sheet, grid
@@ -35,8 +36,12 @@ def points(
     runs = [str(point["seeds"]) for point in result]
     groups = [] if len({*runs}) == 1 else [Group("runs", [runs])]
     for metric in metrics:
-        beyond = [metric in point.get("beyond", {}) for point in result]
-        head, *cells = row(metric, [point["metrics"].get(metric) for point in result], beyond)
+        marks = [
+            f" {BEYOND}" * (metric in point.get("beyond", {}))
+            + f" {uncounted.MARK}" * uncounted.is_marked(point, metric)
+            for point in result
+        ]
+        head, *cells = row(metric, [point["metrics"].get(metric) for point in result], marks)
         groups.append(Group(head, [cells]))
         ratios = [point["normalised"].get(metric) for point in result]
         if metric == metrics[0] and any(ratios):
@@ -48,14 +53,14 @@ def points(
     return screen(Table(names, rows, groups), title, width, every)
 
 
-def row(name: str, measured: Sequence[Mapping[str, Any] | None], beyond: Sequence[bool] = ()) -> list[str]:
-    """`name (unit)`, then each mean with half the width of its interval, to four digits of the mean; `beyond`: which
-    are marked."""
+def row(name: str, measured: Sequence[Mapping[str, Any] | None], marks: Sequence[str] = ()) -> list[str]:
+    """`name (unit)`, then each mean with half the width of its interval, to four digits of the mean; `marks`: what
+    stands after each."""
     there = [each for each in measured if each is not None and each["mean"] is not None]
     if not there:
         return [name, *(NONE for _ in measured)]
     divisor, unit = fitting([there[0]["mean"]], there[0]["unit"])
-    marks = [f" {BEYOND}" if each else "" for each in beyond or [False] * len(measured)]
+    marks = marks or [""] * len(measured)
     cells = [cell(each, divisor) + mark for each, mark in zip(measured, marks, strict=True)]
     return [f"{name} ({unit})" if unit else name, *cells]
 

@@ -72,6 +72,7 @@ class Point(TypedDict):
     metrics: dict[str, Mean]
     normalised: dict[str, Ratio]
     beyond: NotRequired[dict[str, list[int]]]
+    uncounted: NotRequired[list[int]]
     steps: NotRequired[dict[str, dict[str, Mean]]]
 
 

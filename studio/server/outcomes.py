@@ -22,7 +22,7 @@ from analysis.rows import MOST_CERTIFICATES, few, left_out
 from calibration import report as certificates
 from labs import rundir
 from labs.documents import DocumentError
-from labs.record import figures, host_drops, quantities
+from labs.record import figures, host_drops, quantities, uncounted
 from labs.record import summary as summaries
 from labs.record.figures import FigureSpec
 
@@ -59,7 +59,7 @@ def about(directory: str) -> Data:
         "warnings": [
             *report.warnings(experiment),
             *filter(None, [disturbed.warning(known.get("disturbed"))]),
-            *(f"{line}." for line in host_drops.of_summary(known)),
+            *(f"{line}." for line in [*uncounted.of_summary(known), *host_drops.of_summary(known)]),
         ],
         "so_far": experiment.so_far,
         "facts": {key: word for key, word in circumstances.facts(experiment).items() if key not in LABELS},

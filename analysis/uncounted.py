@@ -1,0 +1,81 @@
+"""What share of a bottleneck's bytes no counted flow explains: traffic of programs, whose flows nobody counts.
+
+In: a run. Out: the link, and the share, where it is more than headers and acknowledgments leave open. Flows are taken
+to explain rather too much than too little, so that traffic is only said to be there where it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from analysis import flows, network
+from analysis.arrivals import FLOW
+from analysis.network import BYTE_NS, LinkUse
+from analysis.rundata import RunData
+
+LEAST = 0.05
+"""A smaller share is not told."""
+HEADERS_BYTES = 110
+"""Of a packet at most: Ethernet with preamble, checksum and gap (38), IPv6 (40), TCP with time stamps (32)."""
+ACKNOWLEDGMENT_BYTES = HEADERS_BYTES + 40
+"""With blocks of SACK."""
+HANDSHAKES = 8
+"""Packets of a connection that carry no payload, there and back."""
+USUAL_SEGMENT = 1000
+"""Bytes of payload in a packet, where it is not known: fewer than mostly, so that headers weigh more."""
+_OPPOSITE = {"forward": "backward", "backward": "forward"}
+
+
+def of_run(run: RunData) -> dict[str, Any] | None:
+    """`link`, `direction` and `share` of the busiest link of all that flows cross; None where no more than `LEAST` is
+    left open, and where a flow does not tell what it sent."""
+    active = flows.active(run.all_flows)
+    crossed = {(hop.link, hop.direction) for path in run.paths for hop in path.hops}
+    if not active or not crossed or flows.untold(run.all_flows) or (run.all_flows["kind"] == "messages").any():
+        return None
+    busiest = network.bottleneck(network.link_use(run.watched, active), crossed)
+    if busiest is None or not busiest.sent_bytes:
+        return None
+    # What was sent and had not arrived at the end, and copies that the link made.
+    on_its_way = len(active) * busiest.rate_bps * _longest_rtt_ns(run) / BYTE_NS
+    copies = _copies(run, busiest, active)
+    share = 1 - copies - (_explained(run, busiest) + on_its_way) / busiest.sent_bytes
+    if share < LEAST:
+        return None
+    return {"link": busiest.link, "direction": busiest.direction, "share": share}
+
+
+def _explained(run: RunData, use: LinkUse) -> float:
+    """Bytes on the link, of payload there, and of acknowledgments of what went the other way."""
+    there = run.crossing((use.link, use.direction))
+    back = run.crossing((use.link, _OPPOSITE[use.direction]))
+    total = 0.0
+    columns = (*FLOW, "kind", "received_bytes", "segment_bytes", "retransmitted_segments", "sent_packets",
+               "received_packets")  # fmt: skip
+    for flow, part, kind, received, segment, repeated, sent, arrived in run.all_flows.select(columns).iter_rows():
+        size, segment = received or 0, segment or USUAL_SEGMENT
+        if (flow, part) in there:
+            packets = (sent or 0) if kind == "udp" else size / segment + (repeated or 0)
+            bytes_each = (size / arrived if arrived else segment) if kind == "udp" else segment
+            total += packets * (bytes_each + HEADERS_BYTES) + HANDSHAKES * ACKNOWLEDGMENT_BYTES
+        if (flow, part) in back and kind != "udp":
+            total += size / segment * ACKNOWLEDGMENT_BYTES + HANDSHAKES * ACKNOWLEDGMENT_BYTES
+    return total
+
+
+def _longest_rtt_ns(run: RunData) -> int:
+    longest = run.all_flows.select(pl.col("min_rtt_ns").max()).item()
+    return int(longest or 0)
+
+
+def _copies(run: RunData, use: LinkUse, active: list[tuple[int, int]]) -> float:
+    """The share of packets that the link made itself (`duplicate`)."""
+    samples = run.watched[use.link, use.direction]
+    inside = samples.inside(active)
+    made, served = (
+        int(samples.grown[name][inside].sum()) if name in samples.grown else 0
+        for name in ("duplicated_packets", "served_packets")
+    )
+    return min(made / served, 1.0) if served else 0.0
