@@ -7,14 +7,15 @@ too.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.colors import LogNorm, Normalize
 
 from analysis.figures import scales, style
-from analysis.figures.choice import named
-from analysis.figures.request import FigureError, Request, needs
+from analysis.figures.choice import Place, named
+from analysis.figures.request import FigureError, Request, Value, needs
 from analysis.figures.style import Drawing
 from labs.units.shown import fitting
 
@@ -85,7 +86,7 @@ def draw(request: Request) -> Drawing:
         assert image is not None
         bar = figure.colorbar(image, ax=axes, label=f"{harmed} ({unit_name})" if unit_name else harmed)
         bar.outline.set_linewidth(0.5)
-        said = f"{quantity.metric.name}: {quantity.metric.meaning}. Means over seeds."
+        said = f"{quantity.metric.name}: {quantity.metric.meaning}. {means_words(request, drawn)}"
         if spec.harm:
             said = f"What is lost of the {quantity} at {request.reference} = {spec.relative_to}, seed by seed " + (
                 f"(Ware et al., HotNets 2019); below 0 it gains. Of {said}"
@@ -95,6 +96,13 @@ def draw(request: Request) -> Drawing:
         title = spec.title or f"{harmed} against {' and '.join(spec.by)}"
         return style.drawn(figure, spec.file, title, said + layout.left_out + " " + request.made_of(runs), rows,
                            request.kinds)  # fmt: skip
+
+
+def means_words(request: Request, drawn: Sequence[tuple[Place, Value]]) -> str:
+    """Of how many seeds the values are means."""
+    if all(value.n == 1 for _, value in drawn):
+        return "One seed."
+    return f"Means over seeds, {request.seeds_words([(place, value.n) for place, value in drawn])}."
 
 
 def _written(value: float, digits: int | None) -> str:

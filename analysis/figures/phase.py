@@ -80,11 +80,11 @@ def draw(request: Request) -> Drawing:
         for axis, labels in written.items():
             style.beside_points(axis, labels, 0.8 * request.look.font)
         said = f"{vertical.metric.name}: {vertical.metric.meaning}. {across.metric.name}: {across.metric.meaning}."
-        n = max(value.n for _, value, _ in drawn)
+        n = request.seeds_words([(place, value.n) for place, value, _ in drawn])
         said += (
-            f" Points: means over seeds; ellipses: one standard deviation over seeds, n = {n}."
+            f" Points: means over seeds; ellipses: one standard deviation over seeds, {n}."
             if ellipses
-            else f" Points: means over seeds, n = {n}: too few for ellipses."
+            else f" Points: means over seeds, {n}: too few for ellipses."
         )
         runs = [number for place, _, _ in drawn for number in place.point["runs"]]
         rows = [_row(place, str(vertical), y, str(across), x) for place, y, x in pairs]

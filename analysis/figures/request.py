@@ -202,6 +202,10 @@ class Request:
         told = f" {self.experiment.numbered}" if self.experiment.numbered else ""
         return words + told + disturbed.footnote(own, self.found)
 
+    def seeds_words(self, values: Sequence[tuple[Place, int]]) -> str:
+        """How many values each point has: `n = 4 (3 for bbr)`."""
+        return counts.in_words([Count(choice.named(place.line), self.name_of(place), n) for place, n in values])
+
     def name_of(self, place: Place) -> str:
         """The values of what varies in a figure, at one of its points."""
         values = self.layout.values
@@ -214,7 +218,7 @@ class Request:
         if not any(value.low is not None for value in shown):
             return "One seed: no confidence intervals."
         kinds = " or ".join(sorted({KINDS[value.kind] for value in shown if value.low is not None}))
-        n = counts.in_words([Count(choice.named(place.line), self.name_of(place), each.n) for place, each in values])
+        n = self.seeds_words([(place, each.n) for place, each in values])
         share = f"{self.found['confidence']:.0%}".replace("%", " %")
         return f"Error bars: {share} confidence intervals of the mean over seeds ({kinds}), {n}."
 
