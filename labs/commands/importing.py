@@ -10,7 +10,7 @@ from labs import reading
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import pass_context
 from labs.context import Context
-from labs.importing import FORMATS, LINE_RATE, Format, describe
+from labs.importing import FORMATS, LINE_RATE, Format, imported
 from labs.units import Rate, UnitError
 
 
@@ -47,19 +47,21 @@ def import_command(
         rate = Rate.parse(line_rate)
     except UnitError as error:
         raise Refused(f'--line-rate "{line_rate}": {error}') from None
-    made, spec = describe(text, str(file), form, lenient=lenient, line_rate=rate)
+    made = imported(text, str(file), form, lenient=lenient, line_rate=rate)
     try:
-        compile_spec(spec, host.virtual_facts())
+        compile_spec(made.spec, host.virtual_facts())
     except DescriptionError as error:
         raise Refused(f"{file}: no lab can do this: {error}") from None
+    for warning in made.warnings:
+        click.echo(f"warning: {warning}", err=True)
     if output is None:
-        click.echo(made, nl=False)
+        click.echo(made.text, nl=False)
         return
     if not output.name.endswith((".lab.yaml", ".yaml", ".yml")):
         raise Refused(f"--output {output}: write a name that ends in .lab.yaml")
     try:
         with output.open("x", encoding="utf-8") as target:
-            target.write(made)
+            target.write(made.text)
     except FileExistsError:
         raise Refused(f"--output {output}: is there already: write another name") from None
     except OSError as error:

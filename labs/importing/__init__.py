@@ -2,19 +2,22 @@
 
 Comes in: a script's text, which is data: nothing of it is run. Goes out: the text of a description, with the line of
 the script that each value comes from. What cannot be said is refused with its line;
-`lenient` leaves it out with a comment.
+`lenient` leaves it out with a comment. The fate of each command is recorded: what no reader has settled is named in a
+warning, so that no line of a script is forgotten.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
 from labs.importing import dummynet, legs, nistnet, tc, writing
-from labs.importing.findings import Findings, ImportingError
+from labs.importing.findings import Fate, Findings, ImportingError
 from labs.importing.legs import Leg
 from labs.importing.script import Command, ScriptError, commands
+from labs.importing.tc import netfilter, shown
 from labs.reading import one_line
 from labs.spec import DescriptionError, Spec, parse
 from labs.units import Rate
@@ -29,17 +32,38 @@ _READERS: dict[Format, tuple[Callable[[Sequence[Command], Rate, Findings], list[
     "nistnet": (nistnet.legs, nistnet.FRAMING),
 }
 _SILENT = frozenset((
-    "echo", "printf", "set", "true", "false", "exit", "return", "[", "[[", "test", ":", "cd", "shift", "trap", "which",
+    "", "echo", "printf", "set", "true", "false", "exit", "return", "[", "[[", "test", ":", "cd", "shift", "which",
     "modprobe", "kldload", "insmod", "id",
 ))  # fmt: skip
-"""Commands that say nothing of a network."""
+"""Commands that configure no network, unless they write to a file."""
 _PAUSES = ("sleep", "usleep", "wait", "read")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """`text` is the description, `spec` what it says, `warnings` what of the script is not in it, each in one line.
+
+    `fates` are those of the script's commands, which together have all its lines that are not blank and no comment.
+    """
+
+    text: str
+    spec: Spec
+    warnings: tuple[str, ...]
+    fates: tuple[tuple[Command, frozenset[Fate]], ...]
 
 
 def describe(
     text: str, file: str, form: Format | None = None, *, lenient: bool = False, line_rate: Rate = LINE_RATE
 ) -> tuple[str, Spec]:
-    """The description's text, and what it says; ImportingError in one line.
+    """The description's text, and what it says; see `imported`."""
+    made = imported(text, file, form, lenient=lenient, line_rate=line_rate)
+    return made.text, made.spec
+
+
+def imported(
+    text: str, file: str, form: Format | None = None, *, lenient: bool = False, line_rate: Rate = LINE_RATE
+) -> Imported:
+    """A script as a description; ImportingError in one line.
 
     `form`: what the script is of, found by its commands if None. `line_rate`: of a direction whose script has no rate.
     """
@@ -50,12 +74,12 @@ def describe(
         raise ImportingError(f"{file}:{error.line}: {error}") from None
     of = {each: [command for command in every if _of(command) == each] for each in FORMATS}
     form = form or _detected(of, file)
-    mine = _usable(of[form], every, findings)
+    mine = [command for command in every if _of(command) == form or (form == "tc" and netfilter.is_rule(command))]
     for command in every:
-        if _of(command) != form and command.name not in (*_SILENT, *_PAUSES):
-            findings.note(command.line, f"not imported: {command.text}")
+        if command.name in (*_SILENT, *_PAUSES) and not command.writes:
+            findings.settle(command, Fate.NOTHING)
     reader, framing = _READERS[form]
-    found = reader(mine, line_rate, findings)
+    found = reader(_usable(mine, every, findings), line_rate, findings)
     if not found:
         raise ImportingError(
             f"{file}: has no path of {_TITLES[form]} in it: write its commands, like {_EXAMPLES[form]}"
@@ -64,15 +88,18 @@ def describe(
         leg.way.settings = legs.completed(leg.way, framing, line_rate).settings
     layout = legs.layout(found, findings)
     untold = legs.completed(legs.Way(), framing, line_rate)
-    notes = sorted(set(findings.notes), key=lambda note: note[0])
+    findings.name_the_rest(every)
+    notes = findings.shown()
     head = (
         f"Imported from {one_line(Path(file).name)} ({_TITLES[form]}) by ewan import. Lines are lines of that file.",
     )
-    made = writing.text(layout, head, notes, untold)
+    made = writing.text(layout, head, [(note.line, note.text) for note in notes], untold)
     try:
-        return made, parse(made, Path(_name(file)))
+        spec = parse(made, Path(_name(file)))
     except DescriptionError as error:
         raise ImportingError(f"{file}: a description cannot say this: {error}") from None
+    warnings = tuple(f"{file}:{note.line}: {note.text}" for note in notes if note.warns)
+    return Imported(made, spec, warnings, tuple((each, frozenset(findings.fates[each.number])) for each in every))
 
 
 _EXAMPLES = {
@@ -92,6 +119,8 @@ def _name(file: str) -> str:
 def _of(command: Command) -> Format | None:
     if command.name == "tc" or (command.name in ("qdisc", "class", "filter") and "dev" in command.words):
         return "tc"
+    if shown.is_shown(command):
+        return "tc"
     if command.name in dummynet.TOOLS or dummynet.is_command([command.name, *command.words]):
         return "dummynet"
     return "nistnet" if command.name in nistnet.TOOLS else None
@@ -110,35 +139,33 @@ def _detected(of: dict[Format, list[Command]], file: str) -> Format:
 def _usable(mine: list[Command], every: Sequence[Command], findings: Findings) -> list[Command]:
     """Commands that surely run, in one state of the network."""
     usable: list[Command] = []
-    pauses = [command.line for command in every if command.name in _PAUSES and not command.conditional]
+    pause = next((each for each in every if each.name in _PAUSES and not each.conditional), None)
+    end = next((each for each in every if each.name == "exit" and not each.conditional), None)
     for command in mine:
         words = command.words if command.name != "tc" or command.words[:1] else ()
-        reads = any(word in ("show", "list", "ls", "-s", "-V") for word in words[:3])
-        first = min((line for line in pauses), default=None)
-        if reads:
-            continue
-        if command.unknown:
+        if any(word in ("show", "list", "ls", "-s", "-V") for word in words[:3]):
+            findings.settle(command, Fate.NOTHING)
+        elif end is not None and command.number > end.number:
+            findings.warn(command, f"is behind the exit of line {end.line} and never runs: {command.text}")
+        elif command.unknown:
             why = "has a word that only running the script would show: write the value"
             raise findings.error(command.line, command.text, why)
-        if command.conditional:
-            why = (
-                "is inside of if, case, a loop or a function, and nothing of the script runs: write the commands alone"
-            )
-            raise findings.error(command.line, command.text, why)
-        if usable and first is not None and command.line > first > usable[0].line:
-            ends = any(word.startswith("del") or word in ("flush", "-d", "-r") for word in words[:4])
-            if not ends:
-                why = f"comes after the pause of line {first}: a description has one state, and this is an event"
-                findings.cannot(command.line, command.text, why)
-            continue
-        usable.append(_unprefixed(command))
-    return usable
+        elif command.conditional:
+            why = "is inside of if, case, a loop or a function, or behind a test, and nothing of the script runs"
+            raise findings.error(command.line, command.text, f"{why}: write the commands alone")
+        elif usable and pause is not None and command.number > pause.number > usable[0].number:
+            why = f"comes after the pause of line {pause.line}: a description has one state, and this is an event"
+            if any(word.startswith("del") or word in ("flush", "-d", "-r") for word in words[:4]):
+                findings.warn(command, f"{command.text} {why}, so the lab is what was there before")
+            else:
+                findings.cannot(command, command.text, why)
+        else:
+            usable.append(_unprefixed(command))
+    return shown.as_commands(usable, findings)
 
 
 def _unprefixed(command: Command) -> Command:
     """A line of a batch file, as if `tc` stood before it."""
-    if command.name not in ("qdisc", "class", "filter"):
+    if command.name not in ("qdisc", "class", "filter") or shown.is_shown(command):
         return command
-    return Command(
-        command.line, "tc", (command.name, *command.words), command.text, command.conditional, command.namespace
-    )
+    return replace(command, name="tc", words=(command.name, *command.words))

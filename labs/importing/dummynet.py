@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction as Exact
 
-from labs.importing.findings import Findings
+from labs.importing.findings import Fate, Findings
 from labs.importing.legs import Leg, OfDevice, Setting, Way, of_devices
 from labs.importing.script import Command
 from labs.units import Buffer, Rate, Size, UnitError
@@ -55,18 +55,31 @@ def legs(commands: Iterable[Command], line_rate: Rate, findings: Findings) -> li
     rules: list[Rule] = []
     for command in commands:
         words = _without_options(command)
-        if not words or words[0] in ("show", "list", "zero", "resetlog", "delete", "enable", "disable", "set"):
-            continue
-        if words[0] in ("flush",) or words[1:2] == ["flush"]:
+        if not words or words[0] in ("show", "list", "zero", "resetlog"):
+            findings.settle(command, Fate.NOTHING)
+        elif "flush" in words[:2]:
+            gone = [rule.command for rule in rules if words[0] in ("flush", "pipe")]
+            gone += [each for each, _ in pipes.values()]
+            _undo(command, gone, findings)
             pipes, rules = {}, [] if words[0] in ("flush", "pipe") else rules
+        elif words[0] == "delete" or words[1:2] == ["delete"] or words[2:3] == ["delete"]:
+            if pipes or rules:
+                raise findings.error(command.line, command.text, "takes something away: write what stays")
+            findings.settle(command, Fate.NOTHING)
         elif words[0] == "pipe":
             _pipe(words, command, pipes, findings)
         elif words[0] == "add":
             rules += _rules(words[1:], command, findings)
         elif words[0] in ("queue", "sched") and "config" in words:
             why = "divides a pipe among flows by weights of its own, which has no word in a description"
-            findings.cannot(command.line, command.text, why)
+            findings.cannot(command, command.text, why)
     return _made(pipes, rules, line_rate, findings)
+
+
+def _undo(command: Command, gone: Iterable[Command], findings: Findings) -> None:
+    findings.settle(command, Fate.NOTHING)
+    for each in gone:
+        findings.settle(each, Fate.UNDONE)
 
 
 def _without_options(command: Command) -> list[str]:
@@ -77,12 +90,13 @@ def _without_options(command: Command) -> list[str]:
 
 
 def _pipe(words: list[str], command: Command, pipes: dict[str, tuple[Command, list[str]]], findings: Findings) -> None:
-    if words[1:2] and words[1] in ("show", "list", "delete"):
-        return
-    if len(words) > 2 and words[2] in ("show", "list", "delete"):
+    if any(word in ("show", "list") for word in words[1:3]):
+        findings.settle(command, Fate.NOTHING)
         return
     if len(words) < 3 or words[2] != "config" or not words[1].isascii() or not words[1].isdecimal():
         raise findings.error(command.line, command.text, 'is no pipe: write "pipe 1 config …"')
+    if words[1] in pipes:
+        findings.settle(pipes[words[1]][0], Fate.UNDONE)
     pipes[words[1]] = (command, words[3:])  # a second config begins anew, as ipfw's own
 
 
@@ -94,20 +108,20 @@ def _rules(words: list[str], command: Command, findings: Findings) -> list[Rule]
         left.pop(0)
     while left[:1] in (["set"], ["prob"]) and len(left) > 1:
         if left[0] == "prob":
-            findings.cannot(line, text, "takes a share of the packets alone, which has no word in a description")
+            findings.cannot(command, text, "takes a share of the packets alone, which has no word in a description")
         left = left[2:]
     action = left.pop(0) if left else ""
     if action in _PASSING:
         return []
     if action != "pipe":
-        findings.cannot(line, text, f'"{action}" is the firewall\'s: a description passes all packets')
+        findings.cannot(command, text, f'"{action}" is the firewall\'s: a description passes all packets')
         return []
     number = left.pop(0) if left else ""
     while left[:1] in (["log"], ["tag"], ["logamount"]):
         left = left[1:] if left[0] == "log" else left[2:]
     protocol = left.pop(0) if left else ""
     if protocol not in _ANY_PROTOCOL:
-        findings.cannot(line, text, f"takes packets of {protocol or 'no protocol'} alone", "take it for all")
+        findings.cannot(command, text, f"takes packets of {protocol or 'no protocol'} alone", "take it for all")
     ends = []
     for word in ("from", "to"):
         if left[:1] != [word] or len(left) < 2:
@@ -118,7 +132,7 @@ def _rules(words: list[str], command: Command, findings: Findings) -> list[Rule]
         left = left[2:]
         if left and (left[0][0].isdecimal() or left[0] in ("dst-port", "src-port")):
             taken = 2 if left[0].endswith("port") else 1
-            findings.cannot(line, text, "takes packets of some ports alone", "take it for all")
+            findings.cannot(command, text, "takes packets of some ports alone", "take it for all")
             left = left[taken:]
     return [_rule(left, number, ends, command, findings)]
 
@@ -132,8 +146,10 @@ def _rule(left: list[str], number: str, ends: list[str], command: Command, findi
         elif word in _INTERFACE and left:
             device = left.pop(0)
             inward = {"recv": True, "xmit": False}.get(word, inward)
-        elif word not in ("layer2", "keep-state", "//"):
-            findings.cannot(command.line, command.text, f'"{word}" chooses packets in a way that no link does')
+        elif word == "//":
+            break
+        else:
+            findings.cannot(command, command.text, f'"{word}" chooses packets in a way that no link does')
             break
     source, target = (("any" if end in ("0.0.0.0/0", "::/0") else end) for end in ends)
     return Rule(command, number, source, target, inward, device)
@@ -150,26 +166,29 @@ def _made(
         return _without_rules(ways, findings)
     for number, (command, _) in ways.items():
         if all(rule.pipe != number for rule in rules):
-            findings.note(command.line, f"no rule sends packets to pipe {number}")
+            findings.warn(command, f"no rule sends packets to pipe {number}: {command.text}")
     used: dict[str, Rule] = {}
     plain: list[Leg] = []
     of_cards: list[OfDevice] = []
     for rule in rules:
         line, what = rule.command.line, f"pipe {rule.pipe}, {rule.source} to {rule.target}"
         way = ways[rule.pipe][1]
+        findings.settle(rule.command, Fate.LAB)
+        findings.settle(ways[rule.pipe][0], Fate.LAB)
         before = used.setdefault(rule.pipe, rule)
         if before is not rule:
             why = f"line {before.command.line} sends other packets to the same pipe, and both share its rate"
-            findings.cannot(line, rule.command.text, why, "give each a pipe of its own")
+            findings.cannot(rule.command, rule.command.text, why, "give each a pipe of its own")
         if (rule.source, rule.target) != ("any", "any"):
             if rule.inward is None:
                 findings.note(
-                    line, f"pipe {rule.pipe}: says neither in nor out: a router passes a packet twice; once here"
+                    rule.command,
+                    f"pipe {rule.pipe}: says neither in nor out: a router passes a packet twice; once here",
                 )
             plain.append(Leg(line, rule.source, rule.target, what, way))
         elif rule.inward is None:
             why = f"takes both directions into pipe {rule.pipe}, and on a router each packet twice"
-            findings.cannot(line, rule.command.text, why, "give each direction a pipe of its own")
+            findings.cannot(rule.command, rule.command.text, why, "give each direction a pipe of its own")
             of_cards += [OfDevice(line, rule.device or "the card", outward, way) for outward in (True, False)]
         else:
             of_cards.append(OfDevice(line, rule.device or "the card", not rule.inward, way))
@@ -192,8 +211,9 @@ def _without_rules(ways: dict[str, tuple[Command, Way]], findings: Findings) -> 
     legs = []
     for (number, (command, way)), ends in zip(ways.items(), (("left", "right"), ("right", "left")), strict=False):
         findings.note(
-            command.line, f"no rule says which packets go to pipe {number}: it is the way from {' to '.join(ends)}"
+            command, f"no rule says which packets go to pipe {number}: it is the way from {' to '.join(ends)}"
         )
+        findings.settle(command, Fate.LAB)
         legs.append(Leg(command.line, *ends, f"pipe {number}", way))
     return legs
 
@@ -238,7 +258,7 @@ def _bandwidth(pipe: _Pipe) -> None:
     text = pipe.take()
     if text[:1].isalpha():
         why = f"the card {text} gives the pace, which has no word in a description"
-        pipe.findings.cannot(pipe.command.line, f"bw {text}", why)
+        pipe.findings.cannot(pipe.command, f"bw {text}", why)
         return
     rate = pipe.findings.read(pipe.command, "bw", dummynet_rate, text)
     if rate is not None:
@@ -293,12 +313,12 @@ def _red(pipe: _Pipe) -> None:
     pipe.left = pipe.left[1:] if ecn else pipe.left
     if pipe.held.unit != "bytes":
         why = "has thresholds in packets, and a description's are bytes"
-        pipe.findings.cannot(pipe.command.line, f"{kind} {text}", why, "take a drop-tail queue")
+        pipe.findings.cannot(pipe.command, f"{kind} {text}", why, "take a drop-tail queue")
         return
     weight = _weight(pipe, parts[0])
     least, most = (pipe.findings.read(pipe.command, kind, dummynet_bytes, part) for part in parts[1:3])
     if kind == "red":
-        pipe.findings.note(pipe.command.line, "red: a description's RED is gentle above max, as Dummynet's gred")
+        pipe.findings.note(pipe.command, "red: a description's RED is gentle above max, as Dummynet's gred")
     words: dict[str, Setting] = {
         "min": str(least), "max": str(most), "weight": str(weight), "ecn": "true" if ecn else "false",
         "max_p": str(pipe.findings.read(pipe.command, kind, probability, parts[3])),
@@ -333,7 +353,7 @@ def _aqm(pipe: _Pipe) -> None:
         elif kind == "pie" and word in ("alpha", "beta") and pipe.left:
             words[word] = f"{_gain(pipe, word, pipe.left.pop(0))}Hz"
         else:
-            pipe.findings.cannot(pipe.command.line, f"{kind} {word}", "has no word in a description")
+            pipe.findings.cannot(pipe.command, f"{kind} {word}", "has no word in a description")
             if pipe.left and pipe.left[0][:1].isdecimal():
                 pipe.left.pop(0)
     words |= {{"tupdate": "update"}.get(key, key): value for key, value in times.items()}
@@ -366,13 +386,13 @@ def _mask(pipe: _Pipe) -> None:
         if words[-1] != "all" and pipe.left and not words[-1].startswith(("0x", "/")):
             words.append(pipe.left.pop(0))
     why = "makes a pipe for each flow, which has no word in a description"
-    pipe.findings.cannot(pipe.command.line, " ".join(words), why, "take one pipe for all")
+    pipe.findings.cannot(pipe.command, " ".join(words), why, "take one pipe for all")
 
 
 def _profile(pipe: _Pipe) -> None:
     name = pipe.take()
     why = "is a file of the time that each packet takes besides, which has no word in a description"
-    pipe.findings.cannot(pipe.command.line, f"profile {name}", why)
+    pipe.findings.cannot(pipe.command, f"profile {name}", why)
 
 
 _READERS: dict[str, Callable[[_Pipe], None]] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from labs.importing.findings import Findings
+from labs.importing.findings import Fate, Findings
 from labs.importing.legs import Leg, Way
 from labs.importing.script import Command
 from labs.units import Buffer, Duration, Rate
@@ -20,6 +20,7 @@ TOOLS = ("cnistnet",)
 UNLIMITED = Buffer("ns", Duration.LONGEST)
 _ANY = "any"
 _ON_OFF = ("-u", "--up", "-d", "--down", "-F", "--flush", "-s", "-S", "-R", "-G", "-D", "-U", "-h", "-n", "--read")
+_ENDS = ("-d", "--down", "-F", "--flush")
 
 
 @dataclass(slots=True)
@@ -50,18 +51,24 @@ class _Entry:
 def legs(commands: Iterable[Command], line_rate: Rate, findings: Findings) -> list[Leg]:
     """All of a script; ImportingError for what no lab has."""
     found: dict[tuple[str, str], Leg] = {}
+    of: dict[tuple[str, str], Command] = {}
     for command in commands:
         words = list(command.words)
         while words and words[0] in _ON_OFF:
-            words.pop(0)
+            if words.pop(0) in _ENDS and found:
+                findings.warn(command, f"{command.text} ends it: the lab is what was there before")
         if not words:
+            findings.settle(command, Fate.NOTHING)
             continue
         verb = words.pop(0)
         if verb in ("-r", "--remove") and len(words) > 1:
-            found.pop((_end(words[0], command, findings), _end(words[1], command, findings)), None)
+            _undo((_end(words[0], command, findings), _end(words[1], command, findings)), found, of, findings)
+            findings.settle(command, Fate.LAB)
         elif verb in ("-a", "--add"):
             leg = _entry(words, command, line_rate, findings)
-            found[leg.source, leg.target] = leg
+            _undo((leg.source, leg.target), found, of, findings)
+            found[leg.source, leg.target], of[leg.source, leg.target] = leg, command
+            findings.settle(command, Fate.LAB)
         else:
             raise findings.error(
                 command.line, command.text, 'is no command of cnistnet that can be imported: write "-a"'
@@ -69,11 +76,18 @@ def legs(commands: Iterable[Command], line_rate: Rate, findings: Findings) -> li
     return list(found.values())
 
 
+def _undo(
+    ends: tuple[str, str], found: dict[tuple[str, str], Leg], of: dict[tuple[str, str], Command], findings: Findings
+) -> None:
+    if found.pop(ends, None) is not None:
+        findings.settle(of.pop(ends), Fate.UNDONE)
+
+
 def _end(text: str, command: Command, findings: Findings) -> str:
     """An address, without port and protocol."""
     address, _, rest = text.partition(":")
     if rest:
-        findings.cannot(command.line, text, "takes packets of a port or protocol alone", "take it for all")
+        findings.cannot(command, text, "takes packets of a port or protocol alone", "take it for all")
     return _ANY if address in ("0.0.0.0", "0") else address
 
 
@@ -85,11 +99,11 @@ def _entry(words: list[str], command: Command, line_rate: Rate, findings: Findin
     if left[:2] == ["add", "new"]:
         left = left[2:]
     elif left and not left[0].startswith("-"):
-        findings.cannot(command.line, left[0], "takes packets of one class of service alone", "take it for all")
+        findings.cannot(command, left[0], "takes packets of one class of service alone", "take it for all")
         left = left[1:]
     if (source, target) == (_ANY, _ANY):
         why = "takes both directions"
-        findings.cannot(command.line, command.text, why, "take it as the way there")
+        findings.cannot(command, command.text, why, "take it as the way there")
         source, target = "here", "there"
     entry = _Entry(command, findings, left, Way())
     entry.way.put("framing", *FRAMING)
@@ -114,9 +128,7 @@ def _delay(entry: _Entry) -> None:
         return
     why = "spreads delays by a table in NIST Net's kernel module, which no description has"
     what = f"--delay {mean} {' '.join(spread)}"
-    entry.findings.cannot(
-        entry.command.line, what, why, "take a normal spread with that deviation, without correlation"
-    )
+    entry.findings.cannot(entry.command, what, why, "take a normal spread with that deviation, without correlation")
     entry.way.put("jitter", sigma, f"{entry.where}: standard deviation")
     entry.way.put("distribution", "normal", "not NIST Net's own")
     entry.way.put("reorder", "true", "NIST Net lets packets overtake")
@@ -130,7 +142,7 @@ def _share(key: str) -> Callable[[_Entry], None]:
             entry.way.put(key, share, entry.where)
         if correlation and correlation[0].strip("0."):
             why = "correlates packets, which has no word in a description"
-            entry.findings.cannot(entry.command.line, f"{entry.word} {text}/{correlation[0]}", why)
+            entry.findings.cannot(entry.command, f"{entry.word} {text}/{correlation[0]}", why)
 
     return read
 
@@ -146,7 +158,7 @@ def _drd(entry: _Entry) -> None:
     values = entry.numbers(3)
     if any(value.strip("0") for value in values):
         why = "drops by NIST Net's own rule (Derivative Random Drop), which has no word in a description"
-        entry.findings.cannot(entry.command.line, f"--drd {' '.join(values)}", why)
+        entry.findings.cannot(entry.command, f"--drd {' '.join(values)}", why)
 
 
 _READERS: dict[str, Callable[[_Entry], None]] = {

@@ -1,16 +1,18 @@
 """A shell script as data: its simple commands with their lines. Nothing of it is run.
 
-Comes in: text. Goes out: commands as words, in order, each with the line it begins at. Quotes, comments, continued
-lines and here-documents are the shell's; so are variables that the script itself sets to plain text. A word whose value
-only running would show (`$1`, `$(…)`, an unset variable) is marked as unknown, a command inside of `if`, a loop or a
-function as conditional: it is for the reader to refuse them.
+Comes in: text. Goes out: commands as words, in order, each with the lines that it takes. Each line that is not blank
+and no comment belongs to one: what only the shell reads (an assignment, a loop's head) is a command without a name.
+Quotes, comments, continued lines and here-documents are the shell's; so are variables that the script itself sets to
+plain text. A word whose value only running would show (`$1`, `$(…)`, an unset variable) is marked as unknown, a command
+inside of `if`, a loop or a function, or behind `||` or a test and `&&`, as conditional: it is for the reader to refuse
+them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from labs.reading import one_line
 
@@ -27,13 +29,23 @@ _CLOSING = frozenset(("fi", "done", "esac", "}", ")"))
 _BETWEEN = frozenset(("then", "do", "else", "elif", "in", "!"))
 _BEFORE = frozenset(("sudo", "exec", "command", "export", "local", "readonly"))
 _ENDS = frozenset(";&|\n()")
+_SUCCEED = frozenset((
+    "tc", "qdisc", "class", "filter", "ip", "ipfw", "dnctl", "cnistnet", "iptables", "ip6tables", "modprobe", "kldload",
+    "echo", "printf", "sleep", "sysctl", "ifconfig", "ethtool", "cd", "set", "true", ":",
+))  # fmt: skip
+"""Commands of which a script means that they succeed: what is behind them and `&&` runs."""
+_NOWHERE = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "")
 UNKNOWN = "\0"
 """Stands in a word for what only running the script would show."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`name` without its directory, `words` behind it; `line` counts from 1; `text` is for people."""
+    """`name` without its directory, `words` behind it; `line` counts from 1; `text` is for people.
+
+    `name` is empty where only the shell reads the line. `number` tells commands of a script apart, `last_line` is that
+    of its last word or here-document, and `writes` is the file to which what it prints goes.
+    """
 
     line: int
     name: str
@@ -41,6 +53,9 @@ class Command:
     text: str
     conditional: bool = False
     namespace: str | None = None
+    number: int = 0
+    last_line: int = 0
+    writes: str = ""
 
     @property
     def unknown(self) -> bool:
@@ -73,23 +88,39 @@ def commands(text: str) -> list[Command]:
     found: list[Command] = []
     variables: dict[str, str] = {}
     groups: list[str] = []
-    for line, words in _statements(text):
-        words = _without_groups(words, groups)
+    uncertain = False
+    for of in _statements(text):
+        words = _without_groups(of.words, groups)
         if len(groups) > DEEPEST:
-            raise ScriptError(line, f"has more than {DEEPEST} groups in each other: is it a script?")
-        expanded = [piece for word in words for piece in _expanded(word, variables, line)]
-        conditional = any(group != "(" for group in groups)
+            raise ScriptError(of.line, f"has more than {DEEPEST} groups in each other: is it a script?")
+        uncertain = _is_uncertain(of.operator, uncertain, found)
+        expanded = [piece for word in words for piece in _expanded(word, variables, of.line)]
+        conditional = uncertain or any(group != "(" for group in groups)
         while expanded and (expanded[0] in _BEFORE or _ASSIGNMENT.fullmatch(expanded[0])):
-            setting = _ASSIGNMENT.fullmatch(expanded.pop(0))
+            first = expanded.pop(0)
+            setting = _ASSIGNMENT.fullmatch(first)
             if setting is not None and (not expanded or _ASSIGNMENT.fullmatch(expanded[0])):
                 variables[setting[1]] = UNKNOWN if conditional else setting[2]
-        if expanded:
-            found.append(_command(line, expanded, conditional))
+            while first == "sudo" and expanded and expanded[0].startswith("-"):
+                expanded.pop(0)
+        command = _command(of.line, expanded, conditional) if expanded else _of_the_shell(of)
+        found.append(replace(command, number=len(found), last_line=of.last_line, writes=of.writes))
         if words and words[-1] is _END:
             groups.pop()
         if len(found) > MOST_COMMANDS:
-            raise ScriptError(line, f"has more than {MOST_COMMANDS} commands: import a part of it")
+            raise ScriptError(of.line, f"has more than {MOST_COMMANDS} commands: import a part of it")
     return found
+
+
+def _is_uncertain(operator: str, before: bool, found: list[Command]) -> bool:
+    """Whether only running shows if the next command runs, in a list of `&&` and `||`."""
+    if operator not in ("&&", "||"):
+        return False
+    return before or operator == "||" or not found or found[-1].name not in _SUCCEED
+
+
+def _of_the_shell(of: _Statement) -> Command:
+    return Command(of.line, "", (), one_line(" ".join(word.text for word in of.words), LONGEST_WORD))
 
 
 def _without_groups(words: list[_Word], groups: list[str]) -> list[_Word]:
@@ -105,7 +136,7 @@ def _without_groups(words: list[_Word], groups: list[str]) -> list[_Word]:
         label = words[-1].text == ")" and groups and groups[-1] == "case"
         if words[-1].text == "(":
             groups.append("(")
-            return []
+            return words[:-1] if len(words) > 2 else []
         return [] if label else [*words[:-1], *([_END] if groups else [])]
     return words
 
@@ -138,15 +169,30 @@ def _expanded(word: _Word, variables: dict[str, str], line: int) -> list[str]:
     return [text]
 
 
-def _statements(text: str) -> Iterator[tuple[int, list[_Word]]]:
-    """Words up to a line's end or an operator, with the line at which they begin. Redirections are left out."""
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """Words up to a line's end or an operator; `operator` is what stands before them, like `&&`."""
+
+    line: int
+    last_line: int
+    words: list[_Word]
+    operator: str
+    writes: str
+
+
+def _statements(text: str) -> Iterator[_Statement]:
+    """Redirections are no words; `writes` is the file to which one leads."""
     scan = _Scan(text)
     while scan.more():
-        line, words = scan.line, list(scan.words())
-        if words:
-            if len(words) > MOST_WORDS:
-                raise ScriptError(line, f"has more than {MOST_WORDS} words: is it a script?")
-            yield line, words
+        line, operator, scan.operator, scan.writes = scan.line, scan.operator, "", ""
+        words = list(scan.words())
+        last_line = scan.line - (scan.text[scan.at - 1] == "\n")
+        if len(words) > MOST_WORDS:
+            raise ScriptError(line, f"has more than {MOST_WORDS} words: is it a script?")
+        if words or scan.writes:
+            yield _Statement(line, last_line, words, operator, scan.writes)
+        else:
+            scan.operator = operator
 
 
 class _Scan:
@@ -157,11 +203,13 @@ class _Scan:
         self.at = 0
         self.line = 1
         self.documents: list[str] = []
+        self.operator = ""
+        self.writes = ""
 
     def more(self) -> bool:
         """Skips to the next statement's first letter."""
         while self.at < len(self.text) and (self.text[self.at].isspace() or self.text[self.at] in ";&|"):
-            self._step()
+            self.operator += self._step().strip()
         return self.at < len(self.text)
 
     def _step(self) -> str:
@@ -192,7 +240,7 @@ class _Scan:
                 yield _Word(letter, plain=True)
                 return
             if letter in _ENDS:
-                self._step()
+                self.operator = self._step()
                 return
             if letter == "\\" and self.text[self.at + 1 : self.at + 2] == "\n":
                 self._step(), self._step()
@@ -220,12 +268,15 @@ class _Scan:
             self.documents.append(here[1])
             self.at = here.end()
             return
+        sign = ""
         while self.at < len(self.text) and self.text[self.at] in "<>&|":
-            self._step()
+            sign += self._step()
         while self.at < len(self.text) and self.text[self.at] in " \t":
             self._step()
         if self.at < len(self.text) and self.text[self.at] not in _ENDS:
-            self._word()
+            target = self._word().text
+            if ">" in sign and target not in _NOWHERE and not (sign.endswith("&") and target.isdecimal()):
+                self.writes = target
 
     def _word(self) -> _Word:
         begun, letters, plain = self.line, [], True

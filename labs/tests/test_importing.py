@@ -470,7 +470,6 @@ def test_damaged_scripts_are_refused_in_one_line_or_read() -> None:
         "".join(f"tc qdisc add dev e parent {n}:1 handle {n + 1}: tbf rate 1mbit burst 5k\n" for n in range(1, 2000)),
         "tc qdisc add dev e root handle 1: netem delay 1ms\n"
         "tc qdisc add dev e parent 1:1 handle 1: netem delay 1ms\n",
-        "tc qdisc add dev e root handle 1: htb default 1\ntc class add dev e parent 1:1 classid 1:1 htb rate 1mbit\n",
         "#" * 1_000_000,
         "tc filter add dev e parent 1: u32 match ip dst 1.2.3.4 flowid 1:1\n" * 3000,
     ],

@@ -1,88 +1,131 @@
-"""A script of tc (netem, tbf, htb, prio and queues) as ways between ends.
+"""A script of tc (netem, tbf, htb, prio, policers and queues) as ways between ends.
 
 A size counts a packet with its Ethernet header, 14 bytes, as Linux's queueing disciplines do (qdisc_skb_cb.pkt_len).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from labs.importing.findings import Findings
-from labs.importing.legs import CARD_PACKETS, Leg, OfDevice, Way, of_devices
+from labs.importing.findings import Fate, Findings
+from labs.importing.legs import CARD_PACKETS, Leg, OfDevice, Setting, Way, of_devices
 from labs.importing.script import Command
-from labs.importing.tc import branches
+from labs.importing.tc import branches, netfilter
 from labs.importing.tc.branches import Branch
+from labs.importing.tc.changes import cards
+from labs.importing.tc.choosing import Police, choice, police, redirected
 from labs.importing.tc.netem import Netem
-from labs.importing.tc.tree import Card, Filter, Handle, cards
-from labs.units import Buffer, Duration, Rate, Size, bytes_in
+from labs.importing.tc.shapers import FULL_FRAME
+from labs.importing.tc.tree import Card, Filter
+from labs.importing.tc.words import EGRESS, INGRESS, Handle
+from labs.units import Buffer, Duration, Rate, bytes_in
 
 FRAMING = ("header", "tc counts a packet with its Ethernet header")
-FULL_FRAME = Size.parse("1514B")
 _FRAMINGS = {0: "header", 4: "ethernet", 24: "wire", -14: "ip"}
 """Bytes that a size table or netem adds to a packet → what counts them so."""
 
 
 def legs(commands: Sequence[Command], line_rate: Rate, findings: Findings) -> list[Leg]:
     """All of a script; ImportingError for what no lab has."""
-    found = cards(commands, findings)
-    redirects = _redirects(found.values(), findings)
+    rules = netfilter.rules([command for command in commands if command.name in netfilter.TOOLS], findings)
+    found = cards([command for command in commands if command.name not in netfilter.TOOLS], findings)
     made: list[OfDevice | Leg] = []
-    for card in found.values():
+    choosers: set[str] = set()
+    entrances = {name: _entrance(card, findings) for name, card in found.items()}
+    redirects: dict[str, str] = {}
+    for name, (to, _) in entrances.items():
+        if to is not None and redirects.setdefault(to, name) != name:
+            command = found[name].filters[-1].command
+            raise findings.error(command.line, command.text, f"{redirects[to]} goes to {to} too: give each an ifb")
+    for name, card in found.items():
+        card.rules = [rule for rule in rules if rule.device in (None, name)]
         if card.ended is not None and card.root is not None:
-            findings.note(card.ended.line, f"empties {card.name} again: the lab is what was there before")
-        of = redirects.get(card.name)
-        for branch in branches.of(card, findings):
-            way = _way(branch, line_rate, findings)
-            if branch.to is not None:
-                if of is not None:
-                    raise findings.error(
-                        branch.line, branch.to, "chooses among what comes in: import what leaves alone"
-                    )
-                made.append(Leg(branch.line, "here", branch.to, f"what leaves {card.name} to {branch.to}", way))
+            findings.warn(card.ended, f"empties {name} again: the lab is what was there before")
+        of = redirects.get(name)
+        there = branches.of(card, findings)
+        policed = _policed(card, EGRESS, findings)
+        if policed is not None and len(there) > 1:
+            text = policed.command.text
+            raise findings.error(policed.command.line, text, "several branches share this policer: import one of them")
+        if policed is not None and not there:
+            there = [Branch(None, policed.command)]
+        for branch in there:
+            way = _way(branch, line_rate, policed, findings)
+            if branch.to is None:
+                made.append(OfDevice(branch.line, of or name, of is None, way))
+            elif of is None:
+                choosers.add(name)
+                made.append(Leg(branch.line, "here", branch.to, f"what leaves {name} to {branch.to}", way))
             else:
-                made.append(OfDevice(branch.line, of or card.name, of is None, way))
+                raise findings.error(branch.line, branch.to, "chooses among what comes in: import what leaves alone")
+        if (entering := entrances[name][1]) is not None:
+            way = _way(Branch(None, entering.command), line_rate, entering, findings)
+            way.put("framing", "ip", "a policer of what comes in counts packets without their Ethernet header")
+            made.append(OfDevice(entering.command.line, name, False, way))
+    for device in [device for device in redirects if device not in found]:
+        filters = found[redirects[device]].filters
+        findings.warn(filters[0].command, f"sends what comes in to {device}, which does nothing")
     of_cards = [each for each in made if isinstance(each, OfDevice)]
     chosen = [each for each in made if isinstance(each, Leg)]
-    if chosen and len({card.name for card in found.values() if card.root is not None}) > 1:
+    if chosen and (of_cards or len(choosers) > 1):
         first = next(each for each in of_cards or chosen)
         message = "some cards choose packets by their destination, and there are others: import each card alone"
         raise findings.error(first.line, first.what, message)
     return chosen or of_devices(of_cards, findings)
 
 
-def _redirects(found: Iterable[Card], findings: Findings) -> dict[str, str]:
-    """Devices to which all that comes in by another one is sent (ifb): their names → that other one."""
-    redirects: dict[str, str] = {}
-    for card in found:
-        for each in card.filters:
-            if each.parent == Handle(0xFFFF, 0):
-                target = _redirected(each)
-                if target is None or branches.matched([*each.words]) not in ([],):
-                    findings.cannot(each.command.line, each.command.text, "does something to packets that come in")
-                else:
-                    redirects[target] = card.name
-    return redirects
+def _entrance(card: Card, findings: Findings) -> tuple[str | None, Police | None]:
+    """Of what comes in by a card: the device (ifb) to which all is sent, or a policer of all."""
+    found: tuple[str | None, Police | None] = (None, None)
+    for each in sorted((each for each in card.filters if each.parent == INGRESS), key=lambda each: each.order):
+        read = choice(each)
+        target, policer = redirected(read.actions), police(each, read.actions, findings)
+        if found != (None, None):
+            why = "comes behind a filter that takes all packets" if found[1] is None else "comes behind a policer"
+            findings.cannot(each.command, each.command.text, f"{why}: write one filter of what comes in")
+        elif not read.takes_all or (target is None and policer is None):
+            findings.cannot(each.command, each.command.text, "does something to packets that come in")
+        else:
+            found = (card.beside(target) if target is not None else None, policer)
+            _settle(each, card, findings)
+    return found
 
 
-def _redirected(of: Filter) -> str | None:
-    words = of.words
-    for at, word in enumerate(words):
-        if word == "mirred" and words[at + 1 : at + 4] == ("egress", "redirect", "dev") and len(words) > at + 4:
-            return words[at + 4]
-    return None
+def _policed(card: Card, parent: Handle, findings: Findings) -> Police | None:
+    """The policer of all that leaves, before its qdisc."""
+    found: Police | None = None
+    for each in sorted((each for each in card.filters if each.parent == parent), key=lambda each: each.order):
+        read = choice(each)
+        policer = police(each, read.actions, findings)
+        if policer is None or not read.takes_all or found is not None:
+            why = "does something to packets that leave, besides one policer of all of them"
+            findings.cannot(each.command, each.command.text, why)
+        else:
+            found = policer
+            _settle(each, card, findings)
+    return found
 
 
-def _way(branch: Branch, line_rate: Rate, findings: Findings) -> Way:
+def _settle(of: Filter, card: Card, findings: Findings) -> None:
+    findings.settle(of.command, Fate.LAB)
+    if card.entrance is not None:
+        findings.settle(card.entrance.command, Fate.LAB)
+
+
+def _way(branch: Branch, line_rate: Rate, policed: Police | None, findings: Findings) -> Way:
     way = Way()
     netem, shaper, held = branch.netem, branch.shaper, branch.held
     framing, reason = _framing(branch, findings)
     way.put("framing", framing, reason)
+    if policed is not None:
+        words: dict[str, Setting] = {"rate": str(policed.rate), "burst": str(policed.burst)}
+        way.put("police", words, f"line {policed.command.line}")
     rate, of = line_rate, "the script does not say: the card's"
     if shaper is not None:
         rate, of = shaper.rate, f"line {shaper.command.line}"
         if netem is not None and netem.rate is not None:
             text, why = f"rate {netem.rate}", f"is a second rate, behind {shaper.rate} of line {shaper.command.line}"
-            findings.cannot(netem.command.line, text, why, "take the lower one")
+            findings.cannot(netem.command, text, why, "take the lower one")
             rate = min(rate, netem.rate)
     elif netem is not None and netem.rate is not None:
         rate, of = netem.rate, f"line {netem.command.line}"
@@ -99,7 +142,7 @@ def _way(branch: Branch, line_rate: Rate, findings: Findings) -> Way:
                 f"tells red how fast its average sinks in an empty queue (10Mbit if absent), which is the link's "
                 f"{rate} in a description: write bandwidth {rate.bps}bit"
             )
-            findings.cannot(held.command.line, f"bandwidth {held.bandwidth}", why, "take the link's rate")
+            findings.cannot(held.command, f"bandwidth {held.bandwidth}", why, "take the link's rate")
     if netem is not None:
         _impairments(way, netem, findings)
     return way
@@ -107,10 +150,11 @@ def _way(branch: Branch, line_rate: Rate, findings: Findings) -> Way:
 
 def _framing(branch: Branch, findings: Findings) -> tuple[str, str]:
     table = dict(zip(branch.stab[::2], branch.stab[1::2], strict=True))
-    line = branch.line
     for key, value in table.items():
         if key in ("mpu", "linklayer") and value not in ("0", "ethernet"):
-            findings.cannot(line, f"stab {key} {value}", "counts packets in a way that has no word in a description")
+            findings.cannot(
+                branch.command, f"stab {key} {value}", "counts packets in a way that has no word in a description"
+            )
     text = table.get("overhead", "0")
     whole = int(text) if text.lstrip("-").isascii() and text.lstrip("-").isdecimal() and len(text) < 6 else 0
     netem = branch.netem
@@ -120,7 +164,7 @@ def _framing(branch: Branch, findings: Findings) -> tuple[str, str]:
             return FRAMING
         return _FRAMINGS[added], f"tc counts a packet with its Ethernet header and {added} B more"
     why = f"adds {added} bytes to a packet's length: a description knows 0 (header), 4 (ethernet), 24 (wire), -14 (ip)"
-    findings.cannot(line, f"overhead {added}", why)
+    findings.cannot(branch.command, f"overhead {added}", why)
     return FRAMING
 
 
@@ -138,7 +182,10 @@ def _buffer(way: Way, branch: Branch, rate: Rate, findings: Findings) -> None:
     elif shaper is not None and shaper.limit is not None:
         way.put("buffer", Buffer("bytes", shaper.limit.bytes), f"line {shaper.command.line}")
     else:
-        way.put("buffer", Buffer("packets", CARD_PACKETS), "the class's own queue: as long as the card's")
+        why = (
+            "the script does not say: the card's" if shaper is None else "the class's own queue: as long as the card's"
+        )
+        way.put("buffer", Buffer("packets", CARD_PACKETS), why)
     if netem is not None:
         _left(netem, rate, shaper is not None, findings, behind_it=True)
 
@@ -146,19 +193,19 @@ def _buffer(way: Way, branch: Branch, rate: Rate, findings: Findings) -> None:
 def _left(netem: Netem, rate: Rate, shaped: bool, findings: Findings, *, behind_it: bool = False) -> int:
     """Packets of netem's limit that the delay line leaves to the queue, at the rate and in full packets."""
     under_way = bytes_in(rate.bps, netem.delay.ns) // FULL_FRAME.bytes
-    line = netem.command.line
+    command = netem.command
     if not under_way:
         return max(1, netem.limit)
     holds = f"limit {netem.limit} counts the delay line too, which has {under_way} full packets at {rate}"
     if netem.limit > under_way:
         if not behind_it:
-            findings.note(line, f"{holds}: the rest is the buffer; the delay line has no limit here")
+            findings.note(command, f"{holds}: the rest is the buffer; the delay line has no limit here")
         return netem.limit - under_way
     if shaped or netem.rate is not None:
         why = f"{holds}: the rate is not reached"
-        findings.cannot(line, f"limit {netem.limit}", why, "leave it out" if behind_it else "take it as the buffer")
+        findings.cannot(command, f"limit {netem.limit}", why, "leave it out" if behind_it else "take it as the buffer")
     else:
-        findings.note(line, f"{holds}: netem loses what is more, here the delay line has no limit")
+        findings.note(command, f"{holds}: netem loses what is more, here the delay line has no limit")
     return max(1, netem.limit)
 
 
@@ -171,7 +218,7 @@ def _pareto(netem: Netem, findings: Findings) -> tuple[Duration, Duration]:
     jitter = round(netem.jitter.ns * 2 / 3**0.5)
     if jitter:
         why = "netem's pareto has another mean and spread than a description's: delay and jitter are"
-        findings.note(netem.command.line, f"{why} written so that the tail is the same, which netem cuts at 4 jitter")
+        findings.note(netem.command, f"{why} written so that the tail is the same, which netem cuts at 4 jitter")
     return Duration(netem.delay.ns + jitter - round(netem.jitter.ns * 2 / 3)), Duration(jitter)
 
 
@@ -186,9 +233,7 @@ def _impairments(way: Way, netem: Netem, findings: Findings) -> None:
         if netem.rate is None:
             way.put("reorder", "true", "netem lets packets overtake")
         else:
-            findings.note(
-                netem.command.line, "with a rate netem keeps packets in order: jitter comes before the rate there"
-            )
+            findings.note(netem.command, "with a rate netem keeps packets in order: jitter comes before the rate there")
     if netem.loss is not None:
         way.put("loss", netem.loss[0], where)
     if netem.corrupt is not None and netem.corrupt.ppb:

@@ -7,20 +7,32 @@ ceil.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from labs.importing.findings import Findings
+from labs.importing.findings import Fate, Findings
+from labs.importing.script import Command
 from labs.importing.tc import netem, shapers
+from labs.importing.tc.choosing import choice, flow_of
 from labs.importing.tc.netem import Netem
+from labs.importing.tc.netfilter import mark_of, marks_with
 from labs.importing.tc.shapers import Held, HtbClass, Shaper
-from labs.importing.tc.tree import Card, Class, Filter, Handle, Qdisc
+from labs.importing.tc.tree import Card, Class, Filter, Qdisc
+from labs.importing.tc.words import Handle, covers
 from labs.units import Rate
 
 MOST_LEVELS = 16
 REST = "rest"
 """Whom packets go to that no filter names."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Packets to an address or network, to all (None) or to the rest, go to a class or band."""
+
+    to: str | None
+    flow: Handle
+    command: Command
 
 
 @dataclass(slots=True)
@@ -31,12 +43,17 @@ class Branch:
     """
 
     to: str | None
-    line: int
+    command: Command
     netem: Netem | None = None
     shaper: Shaper | None = None
     held: Held | None = None
     inner: bool = False
     stab: list[str] = field(default_factory=list)
+
+    @property
+    def line(self) -> int:
+        """Of the command that leads packets here."""
+        return self.command.line
 
 
 def of(card: Card, findings: Findings) -> list[Branch]:
@@ -56,6 +73,7 @@ def _below(qdisc: Qdisc, card: Card, findings: Findings, level: int) -> Iterator
 
 def _of(qdisc: Qdisc, card: Card, findings: Findings, level: int) -> Iterator[Branch]:
     command = qdisc.command
+    findings.settle(command, Fate.LAB)
     child = card.child(qdisc) if qdisc.handle is not None else None
     below = (
         list(_below(child, card, findings, level + 1)) if child is not None and qdisc.kind in ("netem", "tbf") else []
@@ -63,7 +81,9 @@ def _of(qdisc: Qdisc, card: Card, findings: Findings, level: int) -> Iterator[Br
     match qdisc.kind:
         case "netem":
             part = netem.read(command, qdisc.options, findings)
-            for branch in below or [Branch(None, command.line)]:
+            if part.rate is not None and len(below) > 1:
+                raise findings.error(command.line, command.text, "several branches share this rate: import one of them")
+            for branch in below or [Branch(None, command)]:
                 if branch.netem is not None:
                     line = branch.netem.command.line
                     raise findings.error(
@@ -75,7 +95,7 @@ def _of(qdisc: Qdisc, card: Card, findings: Findings, level: int) -> Iterator[Br
             shaper = shapers.tbf(command, qdisc.options, findings)
             if len(below) > 1:
                 raise findings.error(command.line, command.text, "several branches share this rate: import one of them")
-            for branch in below or [Branch(None, command.line)]:
+            for branch in below or [Branch(None, command)]:
                 yield _shaped(branch, shaper, findings)
         case "htb":
             yield from _htb(qdisc, card, findings, level)
@@ -85,7 +105,7 @@ def _of(qdisc: Qdisc, card: Card, findings: Findings, level: int) -> Iterator[Br
             if child is not None:
                 why = f"is below {kind} of line {command.line}, whose packets wait in one queue: leave it out"
                 raise findings.error(child.command.line, child.command.text, why)
-            yield Branch(None, command.line, held=shapers.queue(command, kind, qdisc.options, findings))
+            yield Branch(None, command, held=shapers.queue(command, kind, qdisc.options, findings))
 
 
 def _shaped(branch: Branch, shaper: Shaper, findings: Findings) -> Branch:
@@ -100,72 +120,90 @@ def _shaped(branch: Branch, shaper: Shaper, findings: Findings) -> Branch:
 def _prio(qdisc: Qdisc, card: Card, findings: Findings, level: int) -> Iterator[Branch]:
     """Bands that filters choose; what no filter chooses is sorted by its TOS bits, which nobody here knows."""
     command = qdisc.command
-    chosen = _filters(qdisc, card, findings)
+    shapers.known_bands(command, qdisc.options, findings)
+    chosen = _chosen(qdisc, card, findings)
     bands = {each.parent: each for each in card.qdiscs if each.parent is not None and qdisc.handle is not None
              and each.parent.major == qdisc.handle.major}  # fmt: skip
     if not chosen:
         findings.cannot(
-            command.line, command.text, "no filter says which packets go to which band", "take the first netem for all"
+            command, command.text, "no filter says which packets go to which band", "take the first netem for all"
         )
         first = next(iter(bands.values()), None)
-        yield from _below(first, card, findings, level + 1) if first else [Branch(None, command.line)]
+        yield from _below(first, card, findings, level + 1) if first else [Branch(None, command)]
         return
-    whole = [flow for to, flow, _ in chosen if to is None]
     for band, child in bands.items():
-        if band not in [flow for _, flow, _ in chosen]:
-            findings.cannot(child.command.line, child.command.text, "no filter sends packets to this band")
-    for to, flow, line in chosen:
-        below = list(_below(bands[flow], card, findings, level + 1)) if flow in bands else [Branch(None, line)]
-        yield from _named(below, to, line, findings)
-    if not whole:
-        yield Branch(REST, command.line)
+        if band not in [each.flow for each in chosen]:
+            findings.cannot(child.command, child.command.text, "no filter sends packets to this band")
+    for each in chosen:
+        if not 1 <= each.flow.minor <= shapers.known_bands(command, qdisc.options, findings):
+            raise findings.error(each.command.line, each.command.text, f"there is no band {each.flow}: write another")
+        below = (
+            list(_below(bands[each.flow], card, findings, level + 1))
+            if each.flow in bands
+            else [Branch(None, each.command)]
+        )
+        if any(branch.shaper is not None for branch in below):
+            _alone(each, chosen, findings)
+        yield from _named(below, each, findings)
+    if all(each.to is not None for each in chosen):
+        yield Branch(REST, command)
 
 
 def _htb(qdisc: Qdisc, card: Card, findings: Findings, level: int) -> Iterator[Branch]:
+    command = qdisc.command
     if qdisc.handle is None:
-        raise findings.error(qdisc.command.line, qdisc.command.text, 'has no handle for its classes: write "handle 1:"')
-    given = shapers.pairs([word for word in qdisc.options if word != "offload"], (), qdisc.command, findings)
+        raise findings.error(command.line, command.text, 'has no handle for its classes: write "handle 1:"')
+    default_minor, direct = shapers.htb_root(command, qdisc.options, findings)
+    default = Handle(qdisc.handle.major, default_minor)
     classes = {handle: each for handle, each in card.classes.items() if handle.major == qdisc.handle.major}
     read = {handle: shapers.htb(each, findings) for handle, each in classes.items()}
-    chosen = _filters(qdisc, card, findings)
-    default = _default(given.get("default", "0"), qdisc, findings)
-    used = [flow for _, flow, _ in chosen] + ([default] if default in classes else [])
-    for flow in used:
-        if flow not in classes:
-            raise findings.error(qdisc.command.line, str(flow), "is no class of this HTB: write its class")
-    for handle, each in classes.items():
-        if handle not in used and not any(other.parent == handle for other in classes.values()):
-            findings.note(each.command.line, f"no filter sends packets to class {handle}, and it is not the default")
-    for to, flow, line in chosen:
-        yield from _class(to, line, flow, classes, read, used, card, findings, level)
-    if not any(to is None for to, _, _ in chosen):
-        if default in classes:
-            to = REST if chosen else None
-            yield from _class(to, classes[default].command.line, default, classes, read, used, card, findings, level)
-        else:
-            yield Branch(REST if chosen else None, qdisc.command.line)
+    leaves = [handle for handle in classes if not card.has_below(handle)]
+    chosen = _chosen(qdisc, card, findings)
+    for each in chosen:
+        if each.flow not in leaves:
+            why = "has classes below it: name one of them" if each.flow in classes else "is no class: write its class"
+            raise findings.error(each.command.line, each.command.text, f"{each.flow} {why}, or packets are not limited")
+    of_all = any(each.to is None for each in chosen)
+    if default in leaves and not of_all:
+        chosen.append(_Chosen(REST if chosen else None, default, classes[default].command))
+    elif not of_all and default.minor:
+        why = f"default {default.minor:x} is no class without others below it: packets that no filter chooses"
+        findings.note(command, f"{why} are not limited")
+    used = [each.flow for each in chosen]
+    for handle in leaves:
+        if handle not in used:
+            lost = f"its rate of {read[handle].rate} is lost"
+            why = f"no packets are sent to class {handle}, by a filter, iptables or default: {lost}"
+            findings.warn(classes[handle].command, why)
+    for each in chosen:
+        _alone(each, chosen, findings)
+        yield from _class(each, classes, read, used, card, findings, level)
+    if all(each.to not in (None, REST) for each in chosen):
+        yield Branch(REST if chosen else None, command, held=direct)
 
 
-def _default(text: str, qdisc: Qdisc, findings: Findings) -> Handle:
-    """A minor number, in hexadecimal, as tc reads it."""
-    try:
-        minor = int(text.removeprefix("0x").rpartition(":")[2], 16)
-    except ValueError:
-        raise findings.error(qdisc.command.line, f"default {text}", 'is no class: write one like "10"') from None
-    return Handle(qdisc.handle.major if qdisc.handle else 0, minor)
+def _alone(of: _Chosen, chosen: list[_Chosen], findings: Findings) -> None:
+    """Only one destination has the rate of a class or band; else all of them share it."""
+    first = next(each for each in chosen if each.flow == of.flow)
+    if first is not of:
+        why = f"leads to {of.flow} as line {first.command.line} does, so both share its rate"
+        findings.cannot(of.command, of.command.text, why, "give each a link of its own")
 
 
 def _class(
-    to: str | None, line: int, handle: Handle, classes: dict[Handle, Class], read: dict[Handle, HtbClass],
-    used: list[Handle], card: Card, findings: Findings, level: int,
+    of: _Chosen, classes: dict[Handle, Class], read: dict[Handle, HtbClass], used: list[Handle], card: Card,
+    findings: Findings, level: int,
 ) -> Iterator[Branch]:  # fmt: skip
-    of = read[handle]
-    command = classes[handle].command
-    rate = _rate(handle, classes, read, used, findings)
-    child = card.below(handle)
-    below = list(_below(child, card, findings, level + 1)) if child is not None else [Branch(None, command.line)]
-    for branch in _named(below, to, line, findings):
-        yield _shaped(branch, Shaper(command, rate, of.burst), findings)
+    command = classes[of.flow].command
+    rate = _rate(of.flow, classes, read, used, findings)
+    at: Handle | None = of.flow
+    while at is not None:
+        findings.settle(classes[at].command, Fate.LAB)
+        at = classes[at].parent
+    child = card.below(of.flow)
+    below = list(_below(child, card, findings, level + 1)) if child is not None else [Branch(None, command)]
+    for branch in _named(below, of, findings):
+        yield _shaped(branch, Shaper(command, rate, read[of.flow].burst), findings)
 
 
 def _rate(
@@ -183,9 +221,7 @@ def _rate(
     own = read[handle]
     if own.ceil == own.rate or not above:
         if not above and own.ceil > own.rate:
-            findings.note(
-                classes[handle].command.line, f"class {handle} has no parent to borrow from: ceil does nothing"
-            )
+            findings.note(classes[handle].command, f"class {handle} has no parent to borrow from: ceil does nothing")
         return own.rate
 
     def leaves(of: Handle) -> list[Handle]:
@@ -199,7 +235,7 @@ def _rate(
     why = (
         f"class {handle} has between {own.rate} and {own.ceil}, as others leave it, which has no word in a description"
     )
-    findings.cannot(command.line, command.text, why, f"take its rate of {own.rate}")
+    findings.cannot(command, command.text, why, f"take its rate of {own.rate}")
     return own.rate
 
 
@@ -214,83 +250,59 @@ def _within(handle: Handle, of: Handle, classes: dict[Handle, Class]) -> bool:
     return False
 
 
-def _named(branches: list[Branch], to: str | None, line: int, findings: Findings) -> Iterator[Branch]:
+def _named(branches: list[Branch], of: _Chosen, findings: Findings) -> Iterator[Branch]:
     for branch in branches:
-        if branch.to is not None and to is not None:
-            raise findings.error(line, to, "is divided by filters a second time: write one filter for each branch")
-        yield replace(branch, to=branch.to if to is None else to, line=line)
+        if branch.to is not None and of.to is not None:
+            why = "is divided by filters a second time: write one filter for each branch"
+            raise findings.error(of.command.line, of.to, why)
+        yield replace(branch, to=branch.to if of.to is None else of.to, command=of.command)
 
 
-def _filters(qdisc: Qdisc, card: Card, findings: Findings) -> list[tuple[str | None, Handle, int]]:
-    """Where filters send packets: address or None for all, class, line; in the order in which tc asks them."""
-    found: list[tuple[str | None, Handle, int]] = []
-    major = qdisc.handle.major if qdisc.handle is not None else -1
-    mine = [each for each in card.filters if (each.parent.major == major if each.parent else qdisc.parent is None)]
-    for each in sorted(mine, key=lambda each: each.order):
-        read = _filter(each, findings)
-        if read is None:
+def _chosen(qdisc: Qdisc, card: Card, findings: Findings) -> list[_Chosen]:
+    """Where packets are sent: by iptables first, then by filters in the order in which tc asks them."""
+    found: list[_Chosen] = []
+    handle = qdisc.handle or Handle(-1, 0)
+    for rule in card.rules:
+        if rule.flow is not None and rule.flow.major == handle.major:
+            _add(_Chosen(rule.to, rule.flow, rule.command), found, findings)
+    for each in sorted((each for each in card.filters if each.parent == handle), key=lambda each: each.order):
+        read = choice(each)
+        if read.actions:
+            findings.cannot(each.command, each.command.text, "does something to packets besides choosing their class")
             continue
-        if any(to is None for to, _, _ in found):
-            findings.note(each.command.line, "is behind a filter that takes all packets: it is never asked")
-        elif any(to == read[0] for to, _, _ in found):
-            raise findings.error(each.command.line, each.command.text, "a filter before it takes the same packets")
+        flow = flow_of(each, read.flow, findings)
+        if flow is None:
+            continue
+        if each.kind == "fw":
+            _add_marked(each, flow, card, found, findings)
+        elif read.matches is None or len(read.matches) > 1 or any(not to.startswith("dst ") for to in read.matches):
+            why = "chooses packets by something else than one destination"
+            findings.cannot(each.command, each.command.text, why)
         else:
-            found.append((*read, each.command.line))
+            to = read.matches[0].removeprefix("dst ") if read.matches else None
+            _add(_Chosen(to, flow, each.command), found, findings)
     return found
 
 
-def _filter(of: Filter, findings: Findings) -> tuple[str | None, Handle] | None:
-    line, text = of.command.line, of.command.text
-    words = list(of.words)
-    flow = next((words[i + 1] for i, word in enumerate(words[:-1]) if word in ("flowid", "classid")), None)
-    if flow is None or ":" not in flow:
-        findings.cannot(line, text, "sends packets to no class")
-        return None
-    target = Handle(*(int(part or "0", 16) if _is_hex(part) else 0 for part in flow.split(":")[:2]))
-    matches = matched(words)
-    if matches is None or (matches and not matches[0].startswith("dst ")) or len(matches) > 1:
-        findings.cannot(line, text, "chooses packets by something else than one destination")
-        return None
-    return (matches[0].removeprefix("dst ") if matches else None), target
+def _add_marked(of: Filter, flow: Handle, card: Card, found: list[_Chosen], findings: Findings) -> None:
+    """A filter of kind `fw` takes what a line of iptables marks."""
+    if not of.mark:
+        findings.cannot(of.command, of.command.text, "takes marks for classes: write a filter for each mark")
+        return
+    rules = marks_with(mark_of(of.mark, of.command, findings), card.rules)
+    if not rules:
+        findings.warn(of.command, f"no line of iptables marks packets with {of.mark}: {of.command.text}")
+    for rule in rules:
+        if _add(_Chosen(rule.to, flow, of.command), found, findings):
+            findings.settle(rule.command, Fate.LAB)
 
 
-def _is_hex(text: str) -> bool:
-    return 0 < len(text) <= 4 and all(letter in "0123456789abcdefABCDEF" for letter in text)
-
-
-def matched(words: list[str]) -> list[str] | None:
-    """`dst ADDRESS`, `src ADDRESS` of a filter; none for all packets; None for what cannot be read."""
-    found: list[str] = []
-    at = 1
-    while at < len(words):
-        word, rest = words[at], words[at + 1 :]
-        if word in ("flowid", "classid"):
-            at += 2
-        elif word == "action":
-            break
-        elif words[0] == "u32" and word == "match" and rest[:3] == ["u32", "0", "0"]:
-            at += 6 if rest[3:4] == ["at"] else 4
-        elif words[0] == "u32" and word == "match" and rest[:1] in (["ip"], ["ip6"]) and len(rest) >= 3:
-            if rest[1] not in ("dst", "src") or (address := _address(rest[2])) is None:
-                return None
-            found += [f"{rest[1]} {address}"] if address else []
-            at += 4
-        elif words[0] == "flower" and word in ("dst_ip", "src_ip") and rest:
-            if (address := _address(rest[0])) is None:
-                return None
-            found += [f"{word[:3]} {address}"] if address else []
-            at += 2
-        else:
-            return None
-    return found if words and words[0] in ("u32", "flower", "matchall") else None
-
-
-def _address(text: str) -> str | None:
-    """An address, or a network with its length; "" for all; None for what is neither."""
-    try:
-        network = ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        return None
-    if network.prefixlen == 0:
-        return ""
-    return str(network.network_address) if network.prefixlen == network.max_prefixlen else str(network)
+def _add(new: _Chosen, found: list[_Chosen], findings: Findings) -> bool:
+    """Unless what is asked before takes its packets."""
+    before = next((each for each in found if covers(each.to, new.to)), None)
+    if before is not None:
+        findings.warn(new.command, f"line {before.command.line} takes these packets before: {new.command.text}")
+        return False
+    findings.settle(new.command, Fate.LAB)
+    found.append(new)
+    return True

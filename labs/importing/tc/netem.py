@@ -72,11 +72,11 @@ class _Words:
         value = self.percent()
         if value.ppb:
             why = f"netem's correlation ({value}) changes the share itself and has no word in a description"
-            self.findings.cannot(self.command.line, f"{self.key} … {value}", why)
+            self.findings.cannot(self.command, f"{self.key} … {value}", why)
 
     def cannot(self, why: str, *, values: int = 0) -> None:
         taken = [self.left.pop(0) for _ in range(min(values, len(self.left)))]
-        self.findings.cannot(self.command.line, " ".join((self.key, *taken)), why)
+        self.findings.cannot(self.command, " ".join((self.key, *taken)), why)
 
 
 def read(command: Command, options: Sequence[str], findings: Findings) -> Netem:
@@ -111,7 +111,7 @@ def _distribution(words: _Words, netem: Netem) -> None:
         netem.distribution = name
         return
     why = f'the table "{name}" has no word in a description, whose delays are uniform, normal, pareto or a file\'s'
-    words.findings.cannot(words.command.line, f"distribution {name}", why, "take it as normal")
+    words.findings.cannot(words.command, f"distribution {name}", why, "take it as normal")
     netem.distribution = "normal"
 
 
@@ -175,18 +175,20 @@ def _reorder(words: _Words, netem: Netem) -> None:
         words.whole()
     if share.ppb:
         why = "sends a share of the packets without any delay, which has no word in a description"
-        words.findings.cannot(words.command.line, f"reorder {share}", why)
+        words.findings.cannot(words.command, f"reorder {share}", why)
 
 
 def _gap(words: _Words, netem: Netem) -> None:
-    words.whole()
+    if number := words.whole():
+        why = "sends each such packet without any delay, which has no word in a description"
+        words.findings.cannot(words.command, f"gap {number}", why)
 
 
 def _rate(words: _Words, netem: Netem) -> None:
     netem.rate = words.findings.read(words.command, "rate", tc_rate, words.take("rate"))
     netem.overhead = words.whole() if words.number else 0
     if words.number and (cell := words.whole()):
-        words.findings.cannot(words.command.line, f"rate … {cell}", "cells have no word in a description")
+        words.findings.cannot(words.command, f"rate … {cell}", "cells have no word in a description")
     if words.number:
         words.whole()
 
@@ -196,12 +198,12 @@ def _slot(words: _Words, netem: Netem) -> None:
     while words.left and words.left[0] not in _READERS:
         taken.append(words.left.pop(0))
     why = "holds packets back until a slot of netem's kind begins, which has no word in a description"
-    words.findings.cannot(words.command.line, " ".join(("slot", *taken)), why)
+    words.findings.cannot(words.command, " ".join(("slot", *taken)), why)
 
 
 def _seed(words: _Words, netem: Netem) -> None:
     value = words.take("number")
-    words.findings.note(words.command.line, f"seed {value}: draws are others here; seed: is the lab's own")
+    words.findings.note(words.command, f"seed {value}: draws are others here; seed: is the lab's own")
 
 
 _READERS: dict[str, Callable[[_Words, Netem], None]] = {
@@ -219,3 +221,4 @@ _READERS: dict[str, Callable[[_Words, Netem], None]] = {
     "slot": _slot,
     "seed": _seed,
 }
+OPTIONS = frozenset(_READERS)

@@ -19,6 +19,7 @@ from labs.units.tools import tbf_limit, tc_probability, tc_rate, tc_size, tc_tim
 
 ONE_PACKET = Size.parse("2000B")
 """A bucket up to this holds one packet of 1514 bytes and never two: it is no burst."""
+FULL_FRAME = Size.parse("1514B")
 SIXTEENTH_MHZ = Exact(125, 2)
 """PIE's gains in tc are sixteenths of a hertz."""
 
@@ -71,7 +72,7 @@ def _unknown(given: dict[str, str], known: Sequence[str], command: Command, find
             )
 
 
-def _bucket(text: str) -> Size:
+def bucket(text: str) -> Size:
     """`6000/16` has the size of a cell behind it, which old kernels needed."""
     return tc_size(text.split("/")[0])
 
@@ -92,14 +93,18 @@ def tbf(command: Command, options: Sequence[str], findings: Findings) -> Shaper:
         what = missing[0] if missing else "latency or limit, one of them"
         raise findings.error(command.line, command.text, f"tbf needs {what}: write it")
     rate = findings.read(command, "rate", tc_rate, given["rate"])
-    burst = findings.read(command, "burst", _bucket, given["burst"])
+    burst = findings.read(command, "burst", bucket, given["burst"])
+    if burst < FULL_FRAME:
+        findings.cannot(
+            command, f"burst {burst}", f"is less than a packet, and tbf drops such: write {FULL_FRAME} or more"
+        )
     shaper = Shaper(command, rate, burst if burst > ONE_PACKET else None)
     if "peakrate" in given:
         peak = findings.read(command, "peakrate", tc_rate, given["peakrate"])
-        least = findings.read(command, "mtu", _bucket, given.get("mtu", "0"))
+        least = findings.read(command, "mtu", bucket, given.get("mtu", "0"))
         if least > ONE_PACKET:
             why = f"lets {least} pass at once above the peak rate, which has no word in a description"
-            findings.cannot(command.line, f"mtu {given['mtu']}", why)
+            findings.cannot(command, f"mtu {given['mtu']}", why)
         shaper.peak = peak if shaper.burst else None
     if "limit" in given:
         shaper.limit = findings.read(command, "limit", tc_size, given["limit"])
@@ -119,7 +124,7 @@ def _sizes(given: dict[str, str], command: Command, findings: Findings) -> None:
         ("linklayer", "counts cells, which has no word in a description"),
     ):
         if given.get(key, "0") not in ("0", "ethernet"):
-            findings.cannot(command.line, f"{key} {given[key]}", why)
+            findings.cannot(command, f"{key} {given[key]}", why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +147,47 @@ def htb(of: Class, findings: Findings) -> HtbClass:
     if "rate" not in given:
         raise findings.error(command.line, command.text, "a class of HTB needs rate: write it")
     rate = findings.read(command, "rate", tc_rate, given["rate"])
-    ceil = max(rate, findings.read(command, "ceil", tc_rate, given["ceil"])) if "ceil" in given else rate
+    ceil = findings.read(command, "ceil", tc_rate, given["ceil"]) if "ceil" in given else rate
+    if ceil < rate:
+        raise findings.error(
+            command.line, command.text, f"ceil {ceil} is below rate {rate}: write the one that is meant"
+        )
     _sizes(given, command, findings)
-    buckets = [findings.read(command, key, _bucket, given[key]) for key in ("burst", "cburst") if key in given]
+    buckets = [findings.read(command, key, bucket, given[key]) for key in ("burst", "cburst") if key in given]
     depth = min(buckets) if len(buckets) == 2 else None
     if len(buckets) == 1:
-        findings.note(
-            command.line, "of burst and cburst only one is written: the other one is a packet, so nothing bursts"
-        )
+        findings.note(command, "of burst and cburst only one is written: the other one is a packet, so nothing bursts")
     return HtbClass(rate, ceil, depth if depth is not None and depth > ONE_PACKET else None)
+
+
+def htb_root(command: Command, options: Sequence[str], findings: Findings) -> tuple[int, Held]:
+    """The minor number of the default class (0: none), and the queue of packets that no class limits."""
+    given = pairs(options, ("offload",), command, findings)
+    _unknown(given, ("default", "r2q", "direct_qlen", "offload"), command, findings)
+    text = given.get("default", "0")
+    try:
+        minor = int(text, 16)
+    except ValueError:
+        raise findings.error(command.line, f"default {text}", 'is no class: write one like "10"') from None
+    packets = _limited(
+        command, {"limit": given["direct_qlen"]} if "direct_qlen" in given else {}, CARD_PACKETS, findings
+    )
+    return minor & 0xFFFF, Held(command, packets, None, "direct_qlen")
+
+
+def known_bands(command: Command, options: Sequence[str], findings: Findings) -> int:
+    """How many bands a prio has."""
+    left, bands = list(options), 3
+    while left:
+        key = left.pop(0)
+        if key == "bands" and left and left[0].isdecimal():
+            bands = int(left.pop(0))
+        elif key == "priomap":
+            while left and left[0].isdecimal():
+                left.pop(0)
+        elif key not in ("multiqueue", "nomultiqueue"):
+            raise findings.error(command.line, key, 'is no option of prio that can be read here: write "bands 3"')
+    return bands
 
 
 def queue(command: Command, kind: str, options: Sequence[str], findings: Findings) -> Held:
@@ -158,27 +195,27 @@ def queue(command: Command, kind: str, options: Sequence[str], findings: Finding
     reader = QUEUES.get(kind)
     if reader is None:
         why = "is a discipline that has no word in a description"
-        findings.cannot(command.line, kind, why, "take a drop-tail queue of 1000 packets")
+        findings.cannot(command, kind, why, "take a drop-tail queue of 1000 packets")
         return Held(command, Buffer("packets", CARD_PACKETS), None, kind)
     return reader(command, options, findings)
 
 
-def _limited(command: Command, given: dict[str, str], default: int) -> Buffer:
+def _limited(command: Command, given: dict[str, str], default: int, findings: Findings) -> Buffer:
     text = given.get("limit", str(default))
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        return Buffer("packets", default)
+        raise findings.error(command.line, f"limit {text}", 'is no number of packets: write one, like "1000"')
     return Buffer("packets", int(text))
 
 
 def _pfifo(command: Command, options: Sequence[str], findings: Findings) -> Held:
     given = pairs(options, (), command, findings)
     _unknown(given, ("limit",), command, findings)
-    return Held(command, _limited(command, given, CARD_PACKETS), None, "pfifo")
+    return Held(command, _limited(command, given, CARD_PACKETS, findings), None, "pfifo")
 
 
 def _pfifo_fast(command: Command, options: Sequence[str], findings: Findings) -> Held:
     why = "orders packets by their TOS bits, which a description says with classes of DSCP"
-    findings.note(command.line, f"pfifo_fast {why}: taken as one queue")
+    findings.note(command, f"pfifo_fast {why}: taken as one queue")
     return Held(command, Buffer("packets", CARD_PACKETS), None, "pfifo_fast")
 
 
@@ -194,7 +231,7 @@ def _codel_words(given: dict[str, str], command: Command, findings: Findings) ->
     target = findings.read(command, "target", tc_time, given.get("target", "5ms"))
     interval = findings.read(command, "interval", tc_time, given.get("interval", "100ms"))
     if "ce_threshold" in given:
-        findings.cannot(command.line, f"ce_threshold {given['ce_threshold']}", "has no word in a description")
+        findings.cannot(command, f"ce_threshold {given['ce_threshold']}", "has no word in a description")
     return {"target": str(target), "interval": str(interval)}
 
 
@@ -202,7 +239,7 @@ def _codel(command: Command, options: Sequence[str], findings: Findings) -> Held
     given = pairs(options, ("ecn", "noecn"), command, findings)
     _unknown(given, ("limit", "target", "interval", "ecn", "noecn", "ce_threshold"), command, findings)
     words = _codel_words(given, command, findings) | {"ecn": _word("ecn" in given)}
-    return Held(command, _limited(command, given, 1000), {"codel": words}, "codel")
+    return Held(command, _limited(command, given, 1000, findings), {"codel": words}, "codel")
 
 
 def _fq_codel(command: Command, options: Sequence[str], findings: Findings) -> Held:
@@ -223,17 +260,24 @@ def _fq_codel(command: Command, options: Sequence[str], findings: Findings) -> H
     words = _codel_words(given, command, findings)
     words |= {"flows": given.get("flows", "1024"), "quantum": f"{given.get('quantum', '1514')}B"}
     words |= {"ecn": _word("noecn" not in given)}
-    return Held(command, _limited(command, given, 10240), {"fq-codel": words}, "fq_codel")
+    for key, default in (("memory_limit", "32mb"), ("drop_batch", "64")):
+        if given.get(key, default).lower() != default:
+            findings.cannot(
+                command, f"{key} {given[key]}", f"is other than {default}, and has no word in a description"
+            )
+    return Held(command, _limited(command, given, 10240, findings), {"fq-codel": words}, "fq_codel")
 
 
 def _pie(command: Command, options: Sequence[str], findings: Findings) -> Held:
     flags = ("ecn", "noecn", "bytemode", "nobytemode", "dq_rate_estimator", "no_dq_rate_estimator")
     given = pairs(options, flags, command, findings)
     _unknown(given, ("limit", "target", "tupdate", "alpha", "beta", *flags), command, findings)
-    if "bytemode" in given:
+    if "dq_rate_estimator" in given:
         findings.cannot(
-            command.line, "bytemode", "scales drops by the packet's length, which has no word in a description"
+            command, "dq_rate_estimator", "estimates the delay otherwise, which has no word in a description"
         )
+    if "bytemode" in given:
+        findings.cannot(command, "bytemode", "scales drops by the packet's length, which has no word in a description")
     words: dict[str, Setting] = {
         "target": str(findings.read(command, "target", tc_time, given.get("target", "15ms"))),
         "update": str(findings.read(command, "tupdate", tc_time, given.get("tupdate", "15ms"))),
@@ -245,7 +289,7 @@ def _pie(command: Command, options: Sequence[str], findings: Findings) -> Held:
         if gain.denominator != 1:
             raise findings.error(command.line, f"{key} {text}", "is no even number of sixteenths of a hertz: write one")
         words[key] = f"{int(gain) // 1000}.{int(gain) % 1000:03d}Hz"
-    return Held(command, _limited(command, given, 1000), {"pie": words}, "pie")
+    return Held(command, _limited(command, given, 1000, findings), {"pie": words}, "pie")
 
 
 RED_BANDWIDTH = "10Mbit"
@@ -275,13 +319,13 @@ def _red(command: Command, options: Sequence[str], findings: Findings) -> Held:
     weight = _red_weight(command, given, least, most, average, findings)
     if "adaptive" in given:
         why = "moves max_p by itself, which has no word in a description"
-        findings.cannot(command.line, "adaptive", why, "hold max_p where it starts")
+        findings.cannot(command, "adaptive", why, "hold max_p where it starts")
     if "nodrop" in given:
-        findings.cannot(command.line, "nodrop", "keeps what cannot be marked, which has no word in a description")
+        findings.cannot(command, "nodrop", "keeps what cannot be marked, which has no word in a description")
     if "ecn" in given and "harddrop" not in given:
-        findings.note(command.line, "ecn without harddrop marks above max too; here what is above max is dropped")
+        findings.note(command, "ecn without harddrop marks above max too; here what is above max is dropped")
     findings.note(
-        command.line,
+        command,
         f"tc's red drops or marks all above max; a description's is gentle: from max to 2 max its share grows to 1. "
         f"Its average sinks in an empty queue by a step for each packet that could pass, not for each {average} B",
     )
@@ -323,15 +367,16 @@ def _red_weight(
 def _sfq(command: Command, options: Sequence[str], findings: Findings) -> Held:
     given = pairs(options, ("headdrop", "ecn", "harddrop"), command, findings)
     known = ("limit", "perturb", "quantum")
+    given = {key: value for key, value in given.items() if (key, value) not in (("depth", "127"), ("divisor", "1024"))}
     for key in [key for key in given if key not in known]:
-        findings.cannot(command.line, f"{key} {given[key]}".strip(), "is of an SFQ that has no word in a description")
+        findings.cannot(command, f"{key} {given[key]}".strip(), "is of an SFQ that has no word in a description")
     words: dict[str, Setting] = {"flows": "1024"}
     if given.get("perturb", "0") != "0":
         seconds = given["perturb"]
         words["perturb"] = str(findings.read(command, "perturb", lambda text: Duration.parse(f"{text}s"), seconds))
     if "quantum" in given:
         words["quantum"] = str(findings.read(command, "quantum", tc_size, given["quantum"]))
-    return Held(command, _limited(command, given, 127), {"sfq": words}, "sfq")
+    return Held(command, _limited(command, given, 127, findings), {"sfq": words}, "sfq")
 
 
 def _word(value: bool) -> str:
