@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from labs.compile.addresses import LARGEST_LAB
 from labs.compile.settings import LinkSettings
-from labs.spec import Spec
+from labs.spec import Spec, unwritable
 from labs.spec.values import LONGEST_NAME, NAME
 from labs.topologies import Layout
 from labs.wording import nearest
@@ -37,7 +37,7 @@ def check_layout(spec: Spec, layout: Layout) -> None:
         both = frozenset((edge.a, edge.b))
         if both in ends:
             message = f"is a second link from {edge.a} to {edge.b}: write one link with the sum of the rates"
-            raise spec.error(edge.path, message)
+            raise spec.error(edge.path, f"{message}; {unwritable.WAY_BACK}")
         ends.add(both)
     names = dict.fromkeys(edge.name for edge in layout.edges)
     for name in spec.description.links:
@@ -62,7 +62,7 @@ def check_mtus(spec: Spec, layout: Layout, settings: Sequence[LinkSettings]) -> 
     for edge, link in zip(layout.edges, settings, strict=True):
         if link.mtu != first.mtu:
             message = (
-                f"{edge.name} has {link.mtu} and {layout.edges[0].name} has {first.mtu} on one path: "
+                f"{edge.name} has {link.mtu} and {layout.edges[0].name} has {first.mtu}, and {unwritable.MTU}: "
                 f'write the same MTU, once as "mtu:"'
             )
             path = link.mtu_path if link.mtu_path != ("mtu",) else first.mtu_path

@@ -20,6 +20,7 @@ from labs.compile.settings import LinkSettings
 from labs.compile.vlans import Switching
 from labs.spec import Spec
 from labs.spec.source import DescriptionError, Path
+from labs.spec.unwritable import TWO_LINKS
 from labs.topologies import Edge, Layout
 from labs.units import Duration
 
@@ -125,7 +126,8 @@ class Paths:
                     if other in hosts:
                         raise self._spec.error(edge.path, f"links host {end} to host {other}: put a router between")
                     if end in uplink:
-                        raise self._spec.error(edge.path, f"is a second link of host {end}: make {end} a router")
+                        message = f"is a second link of host {end}, and {TWO_LINKS}: make {end} a router"
+                        raise self._spec.error(edge.path, message)
                     uplink[end] = index
         for host in self._layout.hosts:
             if host not in uplink:

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from labs.reading import read_text
+from labs.spec import unwritable
 from labs.spec.fields import Description, Direction, Model, Topology, card
 from labs.spec.source import DescriptionError, Path, Places, read_yaml
 from labs.spec.source import Place as _Place
@@ -179,6 +180,8 @@ def translate(error: ValidationError, places: Places, root: type[Model], page: s
     match first["type"]:
         case "extra_forbidden":
             key = str(path[-1])
+            if root is Description and (message := unwritable.of_key(path)) is not None:
+                return places.error(path, message, None)
             known, what = root.keys_at(path[:-1])
             return places.error(path, f"unknown {what}, {nearest(key, known)}", None)
         case "missing" if isinstance(path[-1], int):

@@ -1,0 +1,22 @@
+"""What people look for in a description and cannot write, in the words of its errors; PAGE says what there is."""
+
+from __future__ import annotations
+
+from labs.spec.source import Path
+
+PAGE = "docs/limits.md"
+MTU = f"another MTU in mid-path cannot be written ({PAGE})"
+TWO_LINKS = f"a host with two links cannot be written ({PAGE})"
+WAY_BACK = f"a way back by other links cannot be written ({PAGE})"
+_WAYS = ("route", "routes", "path", "paths", "via", "cost", "costs", "metric", "metrics", "gateway", "priority")
+_LINKS = ("links", "wan", "access", "topology")
+
+
+def of_key(path: Path) -> str | None:
+    """Of a key that no group has, if it is one of those; what to write is after the colon."""
+    key = str(path[-1])
+    if key == "mtu" and {"forward", "backward"} & set(path):
+        return f'{MTU}: write "mtu:" of the lab'
+    if key in _WAYS and (len(path) == 1 or path[0] in _LINKS):
+        return f'{WAY_BACK}: write "forward:" and "backward:" of a link'
+    return None
