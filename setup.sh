@@ -41,6 +41,7 @@ case ${1-} in tests | studio) tools="$tools npm:npm node:nodejs" ;; esac
 [ "${1-}" != tests ] || tools="$tools chromium:chromium"
 case ${1-} in tests | udt) tools="$tools g++:g++ /usr/include/udt/udt.h:libudt-dev" ;; esac
 case ${1-} in tests | machine) tools="$tools qemu-system-x86_64:qemu-system-x86 busybox:busybox-static dropbear:dropbear-bin iperf3:iperf3" ;; esac
+[ "${1-}" != tests ] || tools="$tools ns:ns2 /usr/include/ns3/core-module.h:libns3-dev /usr/include/gsl/gsl_math.h:libgsl-dev pkg-config:pkg-config"
 case ${1-} in tests | mpi) tools="$tools mpirun:openmpi-bin mpicc:libopenmpi-dev" ;; esac
 case ${1-} in aarch64) tools="$tools aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu /usr/aarch64-linux-gnu/lib/libc.a:libc6-dev-arm64-cross qemu-aarch64-static:qemu-user-static" ;; esac
 # A container engine: the one that answers, else Debian's, which the tests start for themselves.

@@ -1,4 +1,4 @@
-"""What `ewan export` writes runs in ns-2 and ns-3 and gives what the link's rate allows; skipped where they are not.
+"""What `ewan export` writes runs in ns-2 and ns-3 and gives what the link's rate allows.
 
 A file over a clean path ends when the last of its frames has crossed the bottleneck: volume/segment × 1538 bytes at
 the link's rate, after slow start, which leaves the link idle for some RTTs. `make bench PART=simulators` compares with
@@ -23,12 +23,11 @@ steps:
 """
 VOLUME, SEGMENT, FRAME, RATE_BPS, RTT_NS = 5_000_000, 1448, 1538, 20_000_000, 20 * NS_PER_MS
 
-needed = simulators.missing()
-pytestmark = pytest.mark.skipif(bool(needed), reason=f"the simulators are not there: apt install {needed}")
 
-
+@pytest.mark.virtual
 @pytest.mark.parametrize("kind", ["ns2", "ns3"])
 def test_a_file_takes_its_time_at_the_bottleneck(kind: str, tmp_path: Path) -> None:
+    assert not simulators.missing(), f"the simulators are not there: apt install {simulators.missing()}"
     file = tmp_path / "x.scenario.yaml"
     file.write_text(SCENARIO)
     (path,) = exports.write(kind, file, tmp_path / f"x{exports.KINDS[kind]}")

@@ -102,6 +102,17 @@ def test_a_host_whose_own_link_is_emulated_is_not_held_back(tmp_path: Path) -> N
     assert least_ns < flow["completion_ns"] < least_ns + 10 * 40_000_000
 
 
+def test_two_hosts_of_a_star_fill_the_link_to_a_third(tmp_path: Path) -> None:
+    """The star of docs/simulators.md, where ns-2 and ns-3 fill the link too. Held back, both have 7.8 Mbit/s."""
+    words = {"name": f"vt{os.getpid()}", "rtt": "20ms", "rate": "20Mbit/s", "buffer": "2BDP"}
+    plan = compile(from_template("star", words), host.virtual_facts())
+    size = 5_000_000
+    flows = [traffic_request.Flow(sender, "host3", "reno", bytes=size) for sender in ("host1", "host2")]
+    ends = [flow["completion_ns"] for flow in ran(plan, flows, tmp_path, threading.Event())]
+    least_ns = 2 * size * 8 * 1538 / 1448 / 20e6 * SECOND
+    assert least_ns < max(ends) < 1.1 * least_ns
+
+
 SWITCHED = """
 topology:
   graph:

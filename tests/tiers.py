@@ -37,9 +37,14 @@ def has_mark(file: Path, mark: str) -> bool:
 
 def files_with(marks: Iterable[str], root: Path = ROOT) -> list[str]:
     """The files that give one of these marks to a test, below the directories of tests."""
+    return [file for file in all_files(root) if any(has_mark(root / file, mark) for mark in marks)]
+
+
+def all_files(root: Path = ROOT) -> list[str]:
+    """The files below the directories of tests that hold tests."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     files = sorted(file for directory in settings["testpaths"] for file in (root / directory).rglob("test_*.py"))
-    return [str(file.relative_to(root)) for file in files if any(has_mark(file, mark) for mark in marks)]
+    return [str(file.relative_to(root)) for file in files]
 
 
 def tier_of(marks: Iterable[str]) -> str:
