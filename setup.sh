@@ -34,7 +34,7 @@ tools="ip:iproute2 ping:iputils-ping"
 useful="iperf3:iperf3"
 [ "${1-}" != tests ] || tools="$tools $useful tc:iproute2 ethtool:ethtool ITGSend:d-itg flent:flent tcpdump:tcpdump vtysh:frr ovs-vsctl:openvswitch-switch dnsmasq:dnsmasq-base udhcpc:udhcpc nuttcp:nuttcp mmdebstrap:mmdebstrap patch:patch podman:podman
     clang:clang clang:libbpf-dev bpftool:bpftool
-    ssh:openssh-client sudo:sudo nft:nftables"
+    ssh:openssh-client sudo:sudo nft:nftables iptables:iptables"
 [ "${1-}" != images ] || tools="$tools mmdebstrap:mmdebstrap"
 [ "${1-}" != containerlab ] || tools="$tools patch:patch"
 case ${1-} in tests | studio) tools="$tools npm:npm node:nodejs" ;; esac
