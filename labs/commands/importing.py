@@ -29,7 +29,8 @@ def import_command(
 ) -> None:
     """Write the lab description of a script of tc (netem, tbf, htb), Dummynet or NIST Net to standard output.
 
-    The script is read and not run. What a description cannot say is refused, with its line.
+    The script is read and not run. What a description cannot say is refused, with its line. What else of the script is
+    not in the lab is named in warnings.
 
     \b
     ewan import shape.sh -o shape.lab.yaml
