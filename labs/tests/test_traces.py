@@ -89,6 +89,8 @@ def test_pairs_of_seconds_and_mbit_hold_until_their_time() -> None:
             "0.5,2.66\n",
             "x:1: has 2 columns: write KEEP,LATENCY,RATE,LOSS,LIMIT, a header of ours, or seconds and Mbit/s",
         ),
+        ("0 1.5 20\n", "x:1: has 3 columns: write KEEP,LATENCY,RATE,LOSS,LIMIT, a header of ours, or seconds and"),
+        ("0.5;2.66\n", "x:1: has 2 columns: write KEEP,LATENCY,RATE,LOSS,LIMIT, a header of ours, or seconds and"),
         ("0 1\n", "x has no two lines of seconds and Mbit/s"),
         ("0 1\n1 2 3\n", "x:2: has 3 columns: write seconds and Mbit/s"),
         ("0 1\n1 secret\n", 'x:2: rate: write a number, like "0.5"'),

@@ -163,7 +163,8 @@ def _theaterq(name: str, lines: list[tuple[int, str]]) -> Rows:
         cells = [part.strip() for part in line.split(",")]
         if len(cells) not in (5, 8, 9):
             write = "write KEEP,LATENCY,RATE,LOSS,LIMIT, a header of ours, or seconds and Mbit/s with a space between"
-            raise TraceError(f"{name}:{number}: has {len(cells)} columns: {write}")
+            columns = len(cells) if len(cells) > 1 else len(line.replace(";", " ").split())
+            raise TraceError(f"{name}:{number}: has {columns} columns: {write}")
         if len(cells) > 5:
             jitter, *more = cells[2], *cells[6:]
             if any(each != "0" for each in (jitter, *more)):
