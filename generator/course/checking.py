@@ -40,10 +40,10 @@ def one(student: Student, question: Question, found: Mapping[str, Truth], given:
     own = words.of(student.lab.language)
     if question.settings is None:
         return verdicts.judge(question, found.get(question.name, Truth()), given, own)
-    if given.empty:
+    if given.empty or given.wrong:
         return verdicts.settle(question, given, None, own)
     try:
-        chosen = verdicts.settings_of(question, given)
+        chosen = verdicts.settings_of(question, given, student.drawing.numbers, own)
         return verdicts.settle(question, given, truths.held(student, question, chosen), own)
     except (UnitError, NoValueError) as error:
         return verdicts.settle(question, given, None, own, str(error))

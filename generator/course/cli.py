@@ -15,6 +15,7 @@ import click
 from rich.markup import escape
 
 from generator.course import answers, checking, executing, folder, history, reading, verdicts, words
+from generator.course.answers import Answers
 from generator.course.folder import Folder
 from generator.course.verdicts import Verdict
 from labs.commands.errors import guarded
@@ -127,22 +128,24 @@ def check_command(context: Context, name: str | None, as_json: bool) -> None:
     again. Exit status: 0 all is right, 1 something is wrong or missing, 2 something cannot be read.
     """
     mine = folder.find(name)
-    found = checked(context, mine)
+    given = answers.load(mine.answers, mine.lab.questions)
+    found = checked(context, mine, given)
     if as_json:
         reached, of, left = verdicts.points_of(found)
         rows = [_data(each) for each in found]
         context.reporter.emit(
             {"lab": mine.lab.name, "student": mine.drawing.student, "points": reached, "of": of, "teacher": left}
-            | {"older": mine.older, "questions": rows}
+            | {"older": mine.older, "questions": rows, "strange": list(given.strange)}
         )
     else:
         show(context, mine, found)
-    sys.exit(verdicts.status_of(found))
+    sys.exit(2 if given.strange else verdicts.status_of(found))
 
 
-def checked(context: Context, mine: Folder) -> list[Verdict]:
+def checked(context: Context, mine: Folder, given: Answers) -> list[Verdict]:
     """The verdict on each answer in a folder; the check is noted there."""
-    given = answers.load(mine.answers, mine.lab.questions)
+    for line in given.strange:
+        context.reporter.warn(line)
     if mine.older:
         context.reporter.note(
             f"{mine.path}: the lab has changed since this folder was made: checked against the lab as it is now"

@@ -94,12 +94,15 @@ class Drawn(Model):
 
 
 class Setting(Model):
-    """What a student may choose for a parameter of a scenario: from a least to a most, or one of several."""
+    """What a student may choose for a parameter of a scenario: from a least to a most, or one of several.
+
+    `bdp`: the bytes of one BDP, an expression of the student's parameters; then multiples of it may be chosen too."""
 
     what: ClassVar[str] = "key of a setting"
     low: Any = Field(None, alias="from")
     high: Any = Field(None, alias="to")
     one_of: tuple[Any, ...] | None = Field(None, alias="one of")
+    bdp: ExpressionText | None = None
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -109,20 +112,36 @@ class Setting(Model):
             raise ValueError("write {from: 10kB, to: 64MB} or {one of: [reno, cubic]}")
         if amounts.read(self.low).kind != amounts.read(self.high).kind:
             raise ValueError('"from" and "to" are of different kinds: write both with one, like kB')
+        if self.bdp is not None and amounts.read(self.low).kind != "size":
+            raise ValueError('"bdp" is for sizes: leave it out')
         return self
 
-    def check(self, text: str) -> str:
-        """What was chosen, as the scenario gets it; UnitError for anything else."""
+    def check(self, text: str, comma: bool = False, bdp: float | None = None) -> str:
+        """What was chosen, as the scenario gets it; UnitError for anything else. `comma`: see `amounts.typed`; `bdp`:
+        the bytes of one BDP, where multiples of it may be chosen."""
         if self.one_of is not None:
-            words = [str(each) for each in self.one_of]
-            if text.strip() not in words:
-                raise UnitError(f"write one of {', '.join(words)}")
-            return text.strip()
+            words = {str(each).casefold(): str(each) for each in self.one_of}
+            if text.strip().casefold() not in words:
+                raise UnitError(f"write one of {', '.join(words.values())}")
+            return words[text.strip().casefold()]
         low, high = amounts.read(self.low), amounts.read(self.high)
-        chosen = amounts.read_as(text, low.kind)
+        chosen = self._amount(text, low.kind, comma, bdp)
         if not low.value <= chosen.value <= high.value:
             raise UnitError(f"write one from {low} to {high}")
         return str(chosen)
+
+    @staticmethod
+    def _amount(text: str, kind: Kind, comma: bool, bdp: float | None) -> Amount:
+        try:
+            return amounts.read_as(text, kind, comma)
+        except UnitError as error:
+            if bdp is None:
+                raise
+            try:
+                share = amounts.read_as(text, "bdp", comma).value
+            except UnitError as other:
+                raise UnitError(f"{error}, or {str(other).removeprefix('write ')}") from None
+            return Amount(Exact(round(share * Exact(bdp))), kind)
 
 
 class Hint(Model):
@@ -211,6 +230,11 @@ class Question(Model):
     def kind(self) -> Kind | None:
         """Of the amount that answers it; None: no amount does."""
         return QUANTITIES.get(self.answer)
+
+    @property
+    def exact(self) -> bool:
+        """The answer is a number of things that are counted: none is near to it."""
+        return self.kind is not None and self.margin.absolute == 0
 
     @cached_property
     def margin(self) -> Tolerance:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generator.course import (
+    answers,
     checking,
     confirming,
     grade,
@@ -26,6 +27,7 @@ from generator.course import (
     submission,
     truths,
     verdicts,
+    words,
 )
 from generator.course.answers import Given
 from generator.course.confirming import Known, Versions
@@ -135,12 +137,12 @@ def _found(
 ) -> tuple[list[grade.Question], list[grade.Run], list[str], list[str]]:
     """Questions, runs, the inputs of the student's own runs, what to look at."""
     lab = student.lab
-    given = {name: _given(question, told.answers.get(name)) for name, question in lab.questions.items()}
+    given = answers.from_data(told.answers, lab.questions)
     true = truths.of(student)
     questions = []
     for each in lab.course.questions:
         verdict = checking.one(student, each, true, given[each.name])
-        questions.append(_question(each, verdict, true[each.name]))
+        questions.append(_question(each, verdict, true[each.name], lab.language))
     known = list(_known(told, student, executor, given))
     texts = {
         name.removesuffix(names.SCENARIO): hashlib.sha256(content).hexdigest()
@@ -152,15 +154,7 @@ def _found(
     return questions, runs, [each.inputs for each in known], list(_notes(told, lab, questions))
 
 
-def _given(question: Question, answer: submission.Answer | None) -> Given:
-    """An answer as answers.yaml would have it; none where it is not of the question's form."""
-    if question.settings is None:
-        return Given(answer) if isinstance(answer, str) else Given()
-    chosen: Mapping[str, str] = answer if isinstance(answer, dict) else {}
-    return Given(settings={name: chosen.get(name) for name in question.settings})
-
-
-def _question(question: Question, verdict: Verdict, truth: Truth) -> grade.Question:
+def _question(question: Question, verdict: Verdict, truth: Truth, language: str) -> grade.Question:
     return grade.Question(
         name=question.name,
         kind=question.answer,
@@ -168,17 +162,17 @@ def _question(question: Question, verdict: Verdict, truth: Truth) -> grade.Quest
         points=float(verdict.points or 0),
         most=float(verdict.most),
         answer=verdict.answer,
-        value=_value(question, verdict.answer),
+        value=_value(question, verdict.answer, language),
         truth=verdicts.told(question, truth),
         say=verdict.say,
     )
 
 
-def _value(question: Question, answer: str) -> float | None:
+def _value(question: Question, answer: str, language: str) -> float | None:
     if question.kind is None:
         return None
     try:
-        return float(amounts.read_as(answer, question.kind))
+        return float(amounts.read_as(answer, question.kind, words.of(language).comma))
     except UnitError:
         return None
 
@@ -204,8 +198,9 @@ def _chosen(
     """The runs with the settings that a student chose in an answer."""
     if question.settings is None or student.lab.scenario_of(question) not in asked:
         return []
+    own = words.of(student.lab.language)
     try:
-        chosen = verdicts.settings_of(question, given[question.name])
+        chosen = verdicts.settings_of(question, given[question.name], student.drawing.numbers, own)
         return list(student.changed(student.lab.scenario_of(question), chosen).units())
     except (UnitError, UserError):
         return []

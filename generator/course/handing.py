@@ -62,7 +62,8 @@ def made(folder: Folder, with_notebook: bool = False) -> Made:
     except submission.SubmissionError as error:
         raise HandingError(f"{folder.path}: {error}") from None
     unanswered = tuple(name for name, each in given.items() if each.empty)
-    return Made(told, content, unanswered, tuple(notes))
+    unread = [f"{each.place}{name}: {each.wrong}" for name, each in given.items() if each.wrong]
+    return Made(told, content, unanswered, (*given.strange, *unread, *notes))
 
 
 def _notebook(folder: Folder) -> bytes:

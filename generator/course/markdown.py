@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from generator.course.fields import Question, Setting
+from generator.course.verdicts import LETTERS
 from generator.course.words import Words
 
 _FENCE = re.compile(r"^```(?P<kind>[a-z]*)[^\n]*\n(?P<body>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -73,9 +74,9 @@ def page(text: str, questions: dict[str, Question], words: Words) -> str:
     return "\n\n".join(pieces) + "\n"
 
 
-def asked(question: Question, words: Words) -> str:
-    """A question as the page asks it."""
-    told = words.write_behind.format(name=question.name, how=how(question, words))
+def asked(question: Question, words: Words, in_notebook: bool = False) -> str:
+    """A question as the page asks it, or a notebook."""
+    told = (words.write_here if in_notebook else words.write_behind).format(name=question.name, how=how(question, words))
     points = f" ({question.points})" if question.points != 1 else ""
     return "\n".join(
         f"> {line}".rstrip()
@@ -86,7 +87,12 @@ def asked(question: Question, words: Words) -> str:
 def how(question: Question, words: Words) -> str:
     """How its answer is written."""
     settings = ", ".join(f"{name}: {_range(each)}" for name, each in (question.settings or {}).items())
-    return words.kinds[question.answer].format(choices=", ".join(question.choices or ()), settings=settings)
+    return words.kinds[question.answer].format(choices="; ".join(lettered(question)), settings=settings)
+
+
+def lettered(question: Question) -> list[str]:
+    """Its choices, each behind its letter."""
+    return [f"{letter}) {each}" for letter, each in zip(LETTERS, question.choices or (), strict=False)]
 
 
 def _range(setting: Setting) -> str:

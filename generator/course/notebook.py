@@ -49,7 +49,7 @@ def _cells(lab: Lab, text: str, words: Words) -> Iterator[tuple[str, str]]:
                 yield "code", f"lab.figure({block.text!r})"
             case "question":
                 question = lab.questions[block.text]
-                yield "markdown", markdown.asked(question, words)
+                yield "markdown", markdown.asked(question, words, in_notebook=True)
                 chosen = "".join(f", {name}=''" for name in question.settings or {}) or ", ''"
                 yield "code", f"lab.answer({block.text!r}{chosen})"
         if first:

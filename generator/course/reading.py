@@ -228,6 +228,9 @@ def _check(lab: Lab) -> None:
         for number, hint in enumerate(question.hints):
             if hint.given is not None:
                 _expression(lab, hint.given, known_names, (*at, "hints", number, "if"))
+        for key, setting in (question.settings or {}).items():
+            if setting.bdp is not None:
+                _expression(lab, setting.bdp, set(lab.course.parameters), (*at, "settings", key, "bdp"))
         for number, held in enumerate(question.holds or ()):
             _expression(lab, held.that, known_names, (*at, "holds", number, "that"), set(question.settings or ()))
 

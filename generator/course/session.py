@@ -30,6 +30,7 @@ from labs.errors import UserError
 from labs.record.experiment import DOCUMENT
 from labs.reporter import Reporter
 from labs.rundir import RESULTS
+from labs.wording import nearest
 
 COLUMNS = "110"
 """Of what commands print in a notebook."""
@@ -127,6 +128,8 @@ class Session:
         """Writes an answer into answers.yaml: `lab.answer("pipe", "1.2MB")`, `lab.answer("tuned", buffer="30kB")`.
         What is empty is not written."""
         questions = self._folder.lab.questions
+        if name not in questions:
+            raise ValueError(f"{name}: unknown question, {nearest(name, questions)}")
         given: str | dict[str, str] = settings if text is None else str(text)
         if not given or (isinstance(given, dict) and not all(given.values())):
             return
@@ -134,9 +137,7 @@ class Session:
 
         def work() -> None:
             before = file.read_text() if file.exists() else ""
-            after = writing.put(before, name, given, str(file))
-            answers.read(after, str(file), questions)
-            files.write(file, after)
+            files.write(file, writing.put(before, name, given, questions, str(file)))
 
         _plain(work)
 
@@ -148,6 +149,8 @@ class Session:
     def _check(self) -> Checked:
         mine = folder.load(self._folder.path, self._folder.lab.folder.parent)
         given = answers.load(mine.answers, mine.lab.questions)
+        for line in given.strange:
+            self._context.reporter.warn(line)
         with executing.here(self._context, mine.path) as executor:
             found = checking.check(mine.lab, mine.drawing, given, executor, self._see)
         history.add(mine.path, verdicts.summary_of(found))

@@ -1,27 +1,47 @@
 """What an answer is worth: right or not, and which mistake it looks like. Pure.
 
 In: a question, its truth, what a student gave. Out: a `Verdict`. Never in it: the truth, or on which side of it an
-answer lies. A known mistake of the lab comes first, then those that anybody makes (bits for bytes, a prefix, one way
-for both, a sign, a reciprocal), then the lab's last hint.
+amount lies. One rule of rounding holds for all labs: an amount that is the truth rounded to three digits or more is
+right, whatever the tolerance, and one that is the truth rounded to fewer is close. Where a known mistake of the lab
+gives an amount that can be told from the truth, and the answer is nearer to it, the answer is that mistake, also within
+the tolerance. Of a wrong answer a known mistake of the lab is said first, then those that anybody makes (bits for
+bytes, a prefix, one way for both, a sign, a reciprocal), then the lab's last hint.
 """
 
 from __future__ import annotations
 
 import math
+import re
+import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction as Exact
 from typing import Literal
 
+from generator.course import expressions
 from generator.course.answers import Given
 from generator.course.fields import Question, Tolerance
 from generator.course.measures.base import Value
 from generator.course.words import Words
 from labs.reading import one_line
 from labs.units import BITS_PER_BYTE, KILO, MEGA, NS_PER_SECOND, UnitError, amounts
+from labs.units.amounts import Typed
 from labs.units.shown import written
 
-State = Literal["right", "wrong", "missing", "unreadable", "teacher", "unknown"]
-"""`teacher`: words that a person judges; `unknown`: the truth could not be computed."""
+State = Literal["right", "close", "wrong", "missing", "unreadable", "teacher", "unknown"]
+"""`close`: rounded to too few digits; `teacher`: words that a person judges; `unknown`: the truth could not be
+computed."""
+
+DIGITS = 3
+"""So many are asked for: the texts say so."""
+NEAR = 0.05
+"""Share of the truth by which an answer that is close differs at most: what rounding to two digits may change."""
+APPARENT = 0.5 * 10 ** (1 - DIGITS)
+"""Share of the truth by which two amounts differ at least that can be told apart: what rounding may change."""
+
+HALF = Exact(1, 2)
+LETTERS = string.ascii_lowercase
+"""Of choices, in their order."""
 
 EXACT = 1e-9
 """Of an amount: what arithmetic with numbers of 53 bits may differ in, beyond the tolerance."""
@@ -30,6 +50,8 @@ WIDEST = 0.1
 
 APART = 8
 """A common mistake that is near to the truth is recognised within this part of their distance."""
+LONGEST_PATH_S = 1.0
+"""A time above this is not that of a path, of which one might take one way for both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,38 +93,105 @@ def judge(question: Question, truth: Truth, given: Given, words: Words) -> Verdi
     text = (given.text or "").strip()
     if question.answer == "words":
         return Verdict(question.name, "missing" if given.empty else "teacher", None, question.points, answer=text)
+    if given.wrong:
+        return _verdict(question, "unreadable", f"{given.place}{question.name}: {given.wrong}", text)
     if given.empty:
         return _verdict(question, "missing")
     if question.kind is None:
         return _choice(question, truth, text, given, words)
     try:
-        answer = float(amounts.read_as(text, question.kind))
+        typed = amounts.typed(text, question.kind, words.comma)
     except UnitError as error:
-        instead = words.instead.format(how=words.kinds[question.answer]) or str(error)
-        return _verdict(question, "unreadable", f'{given.place}{question.name} "{text[:40]}": {instead}', text)
+        said = words.instead.format(how=words.kinds[question.answer]) or str(error)
+        return _verdict(question, "unreadable", f'{given.place}{question.name} "{text[:40]}": {said}', text)
     if truth.value is None:
         return _verdict(question, "unknown", truth.why, text)
-    right = float(truth.value)
-    if agrees(answer, right, question.margin):
+    return _amount(question, truth, typed, text, words)
+
+
+def _amount(question: Question, truth: Truth, typed: Typed, text: str, words: Words) -> Verdict:
+    answer, right = float(typed.amount), float(truth.value or 0)
+    digits = DIGITS if question.exact else rounded(typed, right)
+    within = agrees(answer, right, question.margin)
+    if digits >= DIGITS and not question.exact:
         return _verdict(question, "right", answer=text)
+    if within and _nearer(question, truth, answer) is None:
+        return _verdict(question, "right", answer=text)
+    if 0 < digits < DIGITS and (within or abs(answer - right) <= NEAR * abs(right)):
+        return _verdict(question, "close", words.digits, text)
     return _verdict(question, "wrong", _hint(question, truth, answer, right, words), text)
 
 
+def rounded(typed: Typed, value: float) -> int:
+    """To how many digits a value must be rounded to give this amount; 0: it does not give it.
+
+    Zeros before the unit, as in 300 kB, may have been measured or not: the more digits count with which it fits.
+    """
+    exact = Exact(value) / typed.size
+    largest = max(abs(exact), abs(typed.number))
+    if not largest:
+        return 0
+    leading = math.floor(math.log10(largest))
+    for place in range(typed.finest, typed.coarsest + 1):
+        step = Exact(10) ** place
+        if abs(typed.number - exact) <= step * (HALF + Exact(EXACT)):
+            return max(0, leading - place + 1)
+    return 0
+
+
+def apart(known: Known, right: float) -> bool:
+    """Whether a known mistake gives an amount that people who write enough digits can tell from the truth."""
+    return not isinstance(known.value, str) and abs(float(known.value) - right) > APPARENT * abs(right)
+
+
+def _nearer(question: Question, truth: Truth, answer: float) -> Known | None:
+    """The known mistake to whose amount an answer is nearer than to the truth, and within its tolerance."""
+    right = float(truth.value or 0)
+    found = [
+        (abs(answer - float(each.value)), number, each)
+        for number, each in enumerate(truth.known)
+        if apart(each, right) and agrees(answer, float(each.value), question.margin)
+    ]
+    nearest = min(found, default=None)
+    return None if nearest is None or nearest[0] >= abs(answer - right) else nearest[2]
+
+
+_LETTER = re.compile(r"\(?(?P<letter>[a-z])(?:\)|\.|:|$)\s*(?P<rest>.*)")
+
+
+def chosen(question: Question, text: str) -> str | None:
+    """Which choice is meant, by its letter (`b`, `b)`), by its words, or by both; None: no choice is so."""
+    choices = {_letters(each): each for each in question.choices or ()}
+    if (whole := choices.get(_letters(text))) is not None:
+        return whole
+    found = _LETTER.fullmatch(" ".join(text.split()).casefold())
+    if found is None:
+        return None
+    by_letter = dict(zip(LETTERS, question.choices or (), strict=False)).get(found["letter"])
+    rest = _letters(found["rest"])
+    return by_letter if by_letter is not None and rest in ("", _letters(by_letter)) else None
+
+
+def _letters(text: str) -> str:
+    """What counts of a choice's words: letters and digits."""
+    return " ".join(re.findall(r"[\w.]+", text.casefold())).rstrip(".")
+
+
 def _choice(question: Question, truth: Truth, text: str, given: Given, words: Words) -> Verdict:
-    choices = {each.casefold(): each for each in question.choices or ()}
-    chosen = " ".join(text.split()).casefold()
-    if chosen not in choices:
-        instead = f"write one of {', '.join(choices.values())}"
-        return _verdict(question, "unreadable", f'{given.place}{question.name} "{text[:40]}": {instead}', text)
+    choice = chosen(question, text)
+    if choice is None:
+        last = LETTERS[len(question.choices or ()) - 1]
+        said = words.letter.format(last=last)
+        return _verdict(question, "unreadable", f'{given.place}{question.name} "{text[:40]}": {said}', text)
     if truth.value is None:
         return _verdict(question, "unknown", truth.why, text)
-    if chosen == str(truth.value).casefold():
+    if choice.casefold() == str(truth.value).casefold():
         return _verdict(question, "right", answer=text)
-    mistake = next((known.say for known in truth.known if chosen == str(known.value).casefold()), "")
+    mistake = next((known.say for known in truth.known if choice.casefold() == str(known.value).casefold()), "")
     return _verdict(question, "wrong", mistake or truth.last or words.again, text)
 
 
-def settings_of(question: Question, given: Given) -> dict[str, str]:
+def settings_of(question: Question, given: Given, parameters: Mapping[str, Value], words: Words) -> dict[str, str]:
     """What a student chose, as a scenario gets it; UnitError for the first that is missing or cannot be."""
     found = {}
     for name, setting in (question.settings or {}).items():
@@ -110,7 +199,8 @@ def settings_of(question: Question, given: Given) -> dict[str, str]:
         if text is None or not text.strip():
             raise UnitError(f"{name} is missing: write it too")
         try:
-            found[name] = setting.check(text)
+            bdp = None if setting.bdp is None else float(expressions.evaluate(setting.bdp, parameters, {}))
+            found[name] = setting.check(text, words.comma, bdp)
         except UnitError as error:
             raise UnitError(f'{name} "{text[:40]}": {error}') from None
     return found
@@ -121,7 +211,8 @@ def settle(question: Question, given: Given, held: Sequence[bool] | None, words:
     shown = ", ".join(f"{name}: {text}" for name, text in given.settings.items())
     if given.empty:
         return _verdict(question, "missing")
-    if held is None:
+    why = given.wrong or why
+    if given.wrong or held is None:
         return _verdict(question, "unreadable", f"{given.place}{question.name}: {why}", shown)
     failed = [each.otherwise for each, holds in zip(question.holds or (), held, strict=True) if not holds]
     if not failed:
@@ -135,13 +226,14 @@ def agrees(answer: float, value: float, tolerance: Tolerance) -> bool:
 
 
 def _hint(question: Question, truth: Truth, answer: float, right: float, words: Words) -> str:
-    for known in truth.known:
-        if not isinstance(known.value, str) and agrees(answer, float(known.value), question.margin):
-            return known.say
+    if (mistake := _nearer(question, truth, answer)) is not None:
+        return mistake.say
     share = _share(question.margin, right)
     for value, say in _common(question, right, words):
-        apart = abs(value - right) / abs(right)
-        if math.isclose(answer, value, rel_tol=min(share, apart / APART), abs_tol=0.0):
+        distance = abs(value - right) / abs(right)
+        if agrees(value, right, question.margin):  # whoever is wrong has made another mistake
+            continue
+        if math.isclose(answer, value, rel_tol=min(share, distance / APART), abs_tol=0.0):
             return say
     return truth.last or words.again
 
@@ -158,7 +250,7 @@ def _common(question: Question, right: float, words: Words) -> Iterator[tuple[fl
     factors: list[tuple[float, str]] = []
     if question.kind in ("size", "rate"):
         factors += [(BITS_PER_BYTE, words.bits)]
-    if question.kind == "time":
+    if question.kind == "time" and abs(right) <= LONGEST_PATH_S:
         factors += [(2, words.round_trip)]
     if question.kind in ("time", "size", "rate"):
         factors += [(KILO, words.prefix), (MEGA, words.prefix)]
@@ -180,7 +272,7 @@ def _verdict(question: Question, state: State, say: str = "", answer: str = "") 
 def status_of(found: Sequence[Verdict]) -> int:
     """The exit status of a check: 2 where an answer cannot be read, 1 where one is wrong or missing, else 0."""
     states = {each.state for each in found}
-    return 2 if "unreadable" in states else 1 if states & {"wrong", "missing", "unknown"} else 0
+    return 2 if "unreadable" in states else 1 if states & {"close", "wrong", "missing", "unknown"} else 0
 
 
 def points_of(found: Sequence[Verdict]) -> tuple[int, int, int]:

@@ -21,9 +21,15 @@ class Words:
     reciprocal: str
     again: str
     """A wrong answer without any hint."""
+    digits: str
+    """An answer that is rounded too much."""
+    letter: str
+    """An answer that is none of the choices."""
     states: Mapping[str, str]
     """Of verdicts."""
     write_behind: str
+    write_here: str
+    """The same in a notebook."""
     question: str
     kinds: Mapping[str, str]
     """What an answer is, and how it is written."""
@@ -34,6 +40,8 @@ class Words:
     points: str
     left: str
     """Added where a person gives more points."""
+    comma: bool = False
+    """Decimals are written behind a comma."""
     instead: str = ""
     """Of an answer that cannot be read; empty: what `labs.units` says of it."""
 
@@ -46,14 +54,18 @@ _EN = Words(
     sign="Look at the sign.",
     reciprocal="Is it the other way round: of which, by which?",
     again="Measure it once more, and look at what exactly is asked for.",
+    digits="give three digits",
+    letter="write a letter from a to {last}",
     states={
         "right": "right",
+        "close": "close",
         "wrong": "wrong",
         "missing": "no answer yet",
         "unreadable": "cannot be read",
         "teacher": "for the teacher",
         "unknown": "not checked",
     },
+    write_here="Write it between the quotes of the next cell, {how}.",
     write_behind="Write it behind `{name}:` in `answers.yaml`, {how}.",
     question="Question",
     kinds={
@@ -64,11 +76,11 @@ _EN = Words(
         "count": "as a number, like 7",
         "ratio": "as a number, like 0.25",
         "share": "as a share, like 95%",
-        "choice": "as one of: {choices}",
+        "choice": "by its letter: {choices}",
         "words": "in your own words; your teacher reads it",
         "settings": "as {{{settings}}}",
     },
-    how="Write each answer behind its name, with its unit: 42.1ms, 9.5Mbit/s, 1.2MB, 83packets, 95%.",
+    how="Write each answer behind its name, with its unit and three digits: 42.1ms, 9.52Mbit/s, 1.23MB, 83.4packets, 95.1%.",
     columns=("question", "answer", "verdict", "hint"),
     points="{reached} of {of} points",
     left="; {left} more from the teacher",
@@ -81,14 +93,18 @@ _DE = Words(
     sign="Sieh dir das Vorzeichen an.",
     reciprocal="Ist es umgekehrt: wovon, wodurch geteilt?",
     again="Miss noch einmal, und lies genau, wonach gefragt ist.",
+    digits="gib drei Ziffern an",
+    letter="schreibe einen Buchstaben von a bis {last}",
     states={
         "right": "richtig",
+        "close": "fast richtig",
         "wrong": "falsch",
         "missing": "noch keine Antwort",
         "unreadable": "nicht lesbar",
         "teacher": "für die Lehrkraft",
         "unknown": "nicht geprüft",
     },
+    write_here="Schreibe es zwischen die Anführungszeichen der nächsten Zelle, {how}.",
     write_behind="Schreibe es hinter `{name}:` in `answers.yaml`, {how}.",
     question="Frage",
     kinds={
@@ -99,14 +115,15 @@ _DE = Words(
         "count": "als Zahl, etwa 7",
         "ratio": "als Zahl, etwa 0.25",
         "share": "als Anteil, etwa 95%",
-        "choice": "als eines von: {choices}",
+        "choice": "durch den Buchstaben: {choices}",
         "words": "in eigenen Worten; deine Lehrkraft liest es",
         "settings": "als {{{settings}}}",
     },
-    how="Schreibe jede Antwort hinter ihren Namen, mit Einheit und Punkt: 42.1ms, 9.5Mbit/s, 1.2MB, 83packets, 95%.",
+    how="Schreibe jede Antwort hinter ihren Namen, mit Einheit und drei Ziffern: 42,1ms, 9,52Mbit/s, 1,23MB, 83,4packets, 95,1%.",
     columns=("Frage", "Antwort", "Urteil", "Hinweis"),
     points="{reached} von {of} Punkten",
     left="; {left} weitere von der Lehrkraft",
+    comma=True,
     instead="schreibe es {how}",
 )
 _FR = Words(
@@ -117,14 +134,18 @@ _FR = Words(
     sign="Regardez le signe.",
     reciprocal="N'est-ce pas l'inverse : de quoi, par quoi ?",
     again="Mesurez encore, et lisez bien ce qui est demandé.",
+    digits="donnez trois chiffres",
+    letter="écrivez une lettre de a à {last}",
     states={
         "right": "juste",
+        "close": "presque juste",
         "wrong": "faux",
         "missing": "pas encore de réponse",
         "unreadable": "illisible",
         "teacher": "pour l'enseignant",
         "unknown": "non vérifié",
     },
+    write_here="Écrivez-le entre les guillemets de la cellule suivante, {how}.",
     write_behind="Écrivez-le après `{name}:` dans `answers.yaml`, {how}.",
     question="Question",
     kinds={
@@ -135,14 +156,15 @@ _FR = Words(
         "count": "comme un nombre, par exemple 7",
         "ratio": "comme un nombre, par exemple 0.25",
         "share": "comme une part, par exemple 95%",
-        "choice": "l'un de : {choices}",
+        "choice": "par sa lettre : {choices}",
         "words": "avec vos propres mots ; votre enseignant le lit",
         "settings": "comme {{{settings}}}",
     },
-    how="Écrivez chaque réponse après son nom, avec unité et point : 42.1ms, 9.5Mbit/s, 1.2MB, 83packets, 95%.",
+    how="Écrivez chaque réponse après son nom, avec unité et trois chiffres : 42,1ms, 9,52Mbit/s, 1,23MB, 83,4packets, 95,1%.",
     columns=("question", "réponse", "verdict", "indice"),
     points="{reached} points sur {of}",
     left=" ; {left} de plus de l'enseignant",
+    comma=True,
     instead="écrivez-le {how}",
 )
 _ALL: Mapping[str, Words] = {"en": _EN, "de": _DE, "fr": _FR}

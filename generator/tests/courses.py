@@ -40,7 +40,7 @@ questions:
   - name: tuned
     ask: Choose the smallest buffer.
     answer: settings
-    settings: {buffer: {from: 1kB, to: 10MB}}
+    settings: {buffer: {from: 1kB, to: 10MB, bdp: rate * rtt / 8}}
     holds:
       - {that: 'metric("utilisation") > 0.5', else: The path is not full.}
       - {that: settings.buffer <= 2 * bdp, else: It works with less.}

@@ -14,13 +14,12 @@ import yaml
 
 from generator.course import answers, expressions, folder, parameters, reading, rendering, verdicts, words
 from generator.course.answers import Given
-from generator.course.fields import Drawn
+from generator.course.fields import Drawn, Question
 from generator.course.measures.base import NoValueError, Value
 from generator.course.reading import Lab
 from generator.course.verdicts import Known, Truth
 from generator.tests.courses import COURSE, SCENARIO, TEXT, written
 from labs.errors import UserError
-from labs.spec.source import Places
 from labs.units import UnitError, amounts
 
 
@@ -123,42 +122,120 @@ GOOD = "pipe: 42kB\nlaw: linear\nwhy: |\n  Because.\n  So.\ntuned: {buffer: 50kB
 def test_answers_are_what_was_typed(lab: Lab) -> None:
     found = answers.read(GOOD, "answers.yaml", lab.questions)
     assert found["pipe"].text == "42kB" and found["pipe"].place == "answers.yaml:1: "
-    assert found["why"].text == "Because.\nSo.\n" and found["delay"].empty
-    assert found["tuned"].settings == {"buffer": "50kB"}
-    again = answers.from_data(json.loads(json.dumps(answers.plain(found))), _places(), lab.questions)
+    assert found["why"].text == "Because.\nSo." and found["delay"].empty
+    assert found["tuned"].settings == {"buffer": "50kB"} and not found.strange
+    again = answers.from_data(json.loads(json.dumps(answers.plain(found))), lab.questions)
     assert answers.plain(again) == answers.plain(found)
-
-
-def _places() -> Places:
-    return Places("submission.json")
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("pipes: 1kB\n", 'answers.yaml:1: pipes "1kB": unknown question, write "pipe"'),
-        ("pipe: 1kB\npipe: 2kB\n", "answers.yaml:2: pipe: is written twice"),
-        ("pipe:\n\t1kB\n", "answers.yaml:2: has a tab: write spaces"),
-        ("pipe: !!python/object/apply:os.system [id]\n", "answers.yaml:1: has a tag"),
-        ("pipe: !binary aGFsbG8=\n", "answers.yaml:1: has a tag"),
-        ("pipe: [1, 2]\n", "pipe: is one answer"),
-        ("- pipe\n", "consists of keys"),
-        ("pipe: 1kB", None),
-        ("tuned: 5kB\n", "tuned \"5kB\": has several values: write them as {buffer: …}"),
-        ("tuned: {bufer: 5kB}\n", 'tuned.bufer "5kB": unknown setting, write "buffer"'),
-        ("why: " + "x" * 30_000, "is longer than 20000 letters"),
-        ("why: " + "x" * 300_000, "is larger than 256 KiB"),
+        ("pipes: 1kB\n", 'answers.yaml:1: "pipes: 1kB": unknown question, write "pipe"'),
+        ("- pipe\n", '"- pipe": belongs to no question'),
         ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n", "unknown question"),
-        ("pipe: \ud800", "answers.yaml"),
+        ("why: " + "x" * 300_000, "is larger than 256 KiB"),
     ],
 )  # fmt: skip
-def test_answers_that_cannot_be_read(lab: Lab, text: str, said: str | None) -> None:
-    if said is None:
-        assert answers.read(text, "answers.yaml", lab.questions)["pipe"].text == "1kB"
-        return
+def test_files_that_hold_no_answers(lab: Lab, text: str, said: str) -> None:
     with pytest.raises(UserError) as error:
         answers.read(text, "answers.yaml", lab.questions)
     assert said in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Solves: call. Not: pages",
+        "- one\n- two",
+        "> quoted",
+        "'tis so",
+        'it says "no" here',
+        "{open",
+        "[1, 2",
+        "*important* word",
+        "&amp",
+        "!tag",
+        "#1 is the queue",
+        "100 % sure: yes # and so",
+        "@home",
+        "`code`",
+        "%",
+        "a\tb",
+        "? why",
+        "null",
+        "first\n\nsecond: line",
+    ],
+)
+def test_free_text_is_free(lab: Lab, text: str) -> None:
+    """However it is put into the file, it is read, and so is what follows."""
+    for written in (text, "|\n  " + text.replace("\n", "\n  "), json.dumps(text)):
+        found = answers.read(f"pipe: 42kB\nwhy: {written}\n\n# a comment\ntuned:\n  buffer: 5kB\n", "a", lab.questions)
+        assert found["why"].text == text and found["pipe"].text == "42kB" and not found.strange
+        assert found["tuned"].settings == {"buffer": "5kB"}
+
+
+@pytest.mark.parametrize(
+    ("broken", "name", "said"),
+    [
+        ("pipe: [1, 2", "pipe", 'a:2: pipe "[1, 2": write a size'),
+        ("pipe: !binary aGFsbG8=", "pipe", '"!binary aGFsbG8="'),
+        ("pipe: &a 42kB", "pipe", '"&a 42kB"'),
+        ("pipe: 1kB\npipe: 2kB", "pipe", "a:3: pipe: is answered twice, in line 2 too: leave one answer"),
+        ("tuned: {bufer: 5kB}", "tuned", 'a:2: tuned: bufer "5kB": unknown setting, write "buffer"'),
+        ("tuned: {buffer: 5kB\n  buffer: 6kB", "tuned", "buffer: is written twice"),
+        ("tuned: {}5kB x {buffer: 3kB}", "tuned", "write the values as {buffer: …}"),
+        ("pipe: " + "x" * 30_000, "pipe", "is longer than 20000 letters"),
+        ("pipe: \ud800", "pipe", '"?"'),
+    ],
+)  # fmt: skip
+def test_one_broken_answer_stops_no_other(lab: Lab, broken: str, name: str, said: str) -> None:
+    found = answers.read(f"delay: 20ms\n{broken}\nlaw: linear\n", "a", lab.questions)
+    assert found["delay"].text == "20ms" and found["law"].text == "linear"
+    judge = verdicts.settle if name == "tuned" else verdicts.judge
+    verdict = (
+        judge(lab.questions[name], found[name], None, EN)
+        if name == "tuned"
+        else verdicts.judge(lab.questions[name], TRUTHS[name], found[name], EN)
+    )
+    assert verdict.state == "unreadable" and said in verdict.say
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ("pipe:42kB", "pipe", "42kB"),
+        ("pipe:\t42kB  # so", "pipe", "42kB"),
+        ('"pipe": "42kB"', "pipe", "42kB"),
+        ("pipe: |\n  42kB", "pipe", "42kB"),
+        ("pipe:\n  42kB", "pipe", "42kB"),
+        ("pipe:\npipe: 42kB", "pipe", "42kB"),
+        ("pipe: ~", "pipe", None),
+        ("---\npipe: 42kB\n...", "pipe", "42kB"),
+        ("\ufeffpipe: 42kB\r\nlaw: linear\r\n", "pipe", "42kB"),
+        ("why: a\nmore: text\npip: 42kB", "why", "a\nmore: text"),
+        ("tuned: 5kB", "tuned", "5kB"),
+        ("tuned: {buffer: 5kB}\n  buffer:", "tuned", "5kB"),
+        ("tuned: 5kB\n  buffer:", "tuned", "5kB"),
+        ("tuned: buffer = 0,5 BDP", "tuned", "0,5 BDP"),
+        ('tuned: {"buffer": "5kB"}', "tuned", "5kB"),
+        ("tuned:\n  buffer: 5kB  # mine", "tuned", "5kB"),
+    ],
+)  # fmt: skip
+def test_answers_are_read_as_people_write_them(lab: Lab, text: str, name: str, value: str | None) -> None:
+    found = answers.read(text, "a", lab.questions)
+    assert (found[name].settings["buffer"] if name == "tuned" else found[name].text) == value
+    assert [line.partition(": ")[2] for line in found.strange] == (
+        ['"pip: 42kB": unknown question, write "pipe"'] if "pip:" in text else []
+    )
+
+
+def test_editors_may_write_other_encodings(lab: Lab, tmp_path: Path) -> None:
+    for encoding in ("utf-8", "utf-8-sig", "utf-16", "cp1252"):
+        file = tmp_path / encoding
+        file.write_bytes("why: Die Länge der Schlange\npipe: 42kB\n".encode(encoding))
+        found = answers.load(file, lab.questions)
+        assert found["why"].text == "Die Länge der Schlange" and found["pipe"].text == "42kB"
 
 
 def test_no_answers_yet(lab: Lab) -> None:
@@ -191,19 +268,30 @@ TRUTHS: Mapping[str, Truth] = {
         ("pipe", "21kB", "wrong", "This is one way."),
         ("pipe", "42000", "unreadable", 'a.yaml:7: pipe "42000": write a size as "1.2MB"'),
         ("pipe", "42ms", "unreadable", 'write a size as "1.2MB"'),
-        ("pipe", "42,5kB", "unreadable", 'write decimals behind a point: "42.5kB"'),
+        ("pipe", "42,5kB", "right", ""),
+        ("pipe", "42,500B", "unreadable", 'write "42.500" or "42500"'),
+        ("pipe", "41,999.9 bytes", "right", ""),
         ("pipe", "", "missing", ""),
         ("delay", "20.5ms", "right", ""),
         ("delay", "20.6ms", "wrong", EN.again),
         ("delay", "40ms", "wrong", EN.round_trip),
+        ("delay", "20,5 msec", "right", ""),
+        ("delay", "0.02 seconds", "right", ""),
         ("delay", "20s", "wrong", EN.prefix),
         ("busy", "86%", "right", ""),
+        ("busy", "87 points", "right", ""),
         ("busy", "85.9%", "wrong", EN.again),
         ("busy", "0.87", "unreadable", 'write a share as "95%"'),
         ("busy", "115%", "wrong", EN.reciprocal),
         ("law", "Linear", "right", ""),
         ("law", "square root", "wrong", EN.again),
-        ("law", "cubic", "unreadable", "write one of linear, square root"),
+        ("law", "a", "right", ""),
+        ("law", "A)", "right", ""),
+        ("law", "(a) linear", "right", ""),
+        ("law", "b", "wrong", EN.again),
+        ("law", "b) linear", "unreadable", "write a letter from a to b"),
+        ("law", "c", "unreadable", "write a letter from a to b"),
+        ("law", "cubic", "unreadable", "write a letter from a to b"),
         ("why", "So it is.", "teacher", ""),
     ],
 )
@@ -213,10 +301,72 @@ def test_verdicts_and_hints(lab: Lab, name: str, answer: str, state: str, say: s
     assert (found.say == "") == (say == "")
 
 
+def asked(answer: str, tolerance: str) -> Question:
+    told = {"name": "q", "ask": "How?", "truth": "1", "because": "So."}
+    return Question.model_validate({**told, "answer": answer, "tolerance": tolerance})
+
+
+@pytest.mark.parametrize(
+    ("truth", "answer", "state"),
+    [
+        (5.462, "5.5", "close"),
+        (5.462, "5.46", "right"),
+        (5.462, "5.462", "right"),
+        (5.462, "5.50", "wrong"),
+        (5.462, "5.4", "wrong"),
+        (5.462, "5", "wrong"),
+        (0.408, "0.4", "close"),
+        (0.408, ".41", "close"),
+        (0.408, "0.408", "right"),
+        (1.0049, "1.00", "right"),
+        (1.203, "1", "wrong"),
+        (30.4, "30", "close"),
+        (304.0, "300", "close"),
+        (299.8, "300", "right"),
+        (3044.0, "3000", "close"),
+        (9.0, "10", "wrong"),
+        (99.7, "100", "right"),
+        (-0.463, "-0.46", "close"),
+        (-0.463, "0.46", "wrong"),
+        (0.0, "0", "right"),
+    ],
+)  # fmt: skip
+def test_one_rule_of_rounding(truth: float, answer: str, state: str) -> None:
+    """Three digits are right whatever the tolerance, fewer are close, and others are wrong."""
+    question = asked("ratio", "0.1%")
+    assert verdicts.judge(question, Truth(truth), Given(answer), EN).state == state
+    exact = asked("count", "0")
+    if state == "close":
+        found = verdicts.judge(question, Truth(truth), Given(answer), EN)
+        assert (found.points, found.say) == (0, "give three digits")
+        assert verdicts.judge(exact, Truth(truth), Given(answer), EN).state == "wrong"
+        assert verdicts.status_of([found]) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [("1.222", "right"), ("1.217", "right"), ("1.235", "right"), ("1.21", "wrong"), ("1.203", "wrong"), ("1.2", "close")],
+)
+def test_a_known_mistake_within_the_tolerance_is_told_apart(answer: str, state: str) -> None:
+    question = asked("ratio", "2%")
+    truth = Truth(1.222, (Known(1.203, "That is the base RTT."), Known(1.2221, "Nobody can tell.")))
+    found = verdicts.judge(question, truth, Given(answer), EN)
+    assert found.state == state and (state != "wrong" or found.say == "That is the base RTT.")
+
+
+def test_common_mistakes_are_named_where_they_can_be_meant() -> None:
+    size = asked("size", "5%")
+    assert verdicts.judge(size, Truth(42_000.0), Given("44.2kB"), EN).say == EN.again, "5 % off is no 1024"
+    wait = asked("time", "5%")
+    assert verdicts.judge(wait, Truth(236.0), Given("118s"), EN).say == EN.again, "minutes are no way of a packet"
+    assert verdicts.judge(wait, Truth(0.236), Given("118ms"), EN).say == EN.round_trip
+
+
 def test_a_german_check_is_in_german(lab: Lab) -> None:
     german = words.of("de")
     found = verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], Given("42", place="a.yaml:7: "), german)
     assert found.say == 'a.yaml:7: pipe "42": schreibe es als Größe, etwa 1.2MB'
+    assert verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], Given("42,000kB"), german).state == "right"
     assert verdicts.points_in_words([found], german) == "0 von 1 Punkten"
     assert words.of("eo") == words.of("en"), "English where there are no words"
 
@@ -236,10 +386,17 @@ def test_what_could_not_be_computed_is_no_fault_of_the_student(lab: Lab) -> None
 
 def test_settings_are_held_within_bounds(lab: Lab) -> None:
     question = lab.questions["tuned"]
-    assert verdicts.settings_of(question, Given(settings={"buffer": "50 kB"})) == {"buffer": "50kB"}
-    for text, said in [("50", "write a size"), ("1GB", "write one from 1kB to 10MB"), (None, "buffer is missing")]:
+    values = {"rate": 8e6, "rtt": 0.06}
+
+    def settings(text: str | None) -> dict[str, str]:
+        return verdicts.settings_of(question, Given(settings={"buffer": text}), values, EN)
+
+    assert settings("50 kB") == {"buffer": "50kB"}
+    assert settings("0,5 BDP") == {"buffer": "30kB"}, "of 60 kB"
+    bad = [("50", "write a size as .* or a buffer as"), ("1GB", "write one from 1kB to 10MB"), ("1000BDP", "write one from")]
+    for text, said in [*bad, (None, "buffer is missing")]:
         with pytest.raises(UnitError, match=said):
-            verdicts.settings_of(question, Given(settings={"buffer": text}))
+            settings(text)
     chosen = Given(settings={"buffer": "50kB"})
     assert verdicts.settle(question, chosen, [True, True], EN).state == "right"
     assert verdicts.settle(question, chosen, [True, False], EN).say == "It works with less."
@@ -356,6 +513,24 @@ def test_the_notebook_has_the_text_and_a_cell_for_each_thing_to_do(lab: Lab) -> 
         ("-0.5", "number", -0.5),
         ("1e-3", "number", 0.001),
         ("10BDP", "bdp", 10),
+        ("2.2mbit/s", "rate", 2.2e6),
+        ("1 kByte", "size", 1000),
+        ("1mB", "size", 1e6),
+        ("5 msec", "time", 0.005),
+        ("1min", "time", 60),
+        ("2 Stunden", "time", 7200),
+        ("41pkts", "packets", 41),
+        ("30 Pakete", "packets", 30),
+        ("4,795,000B", "size", 4_795_000),
+        ("4.795.000 B", "size", 4_795_000),
+        ("4 795 000,5 B", "size", 4_795_000.5),
+        ("5,64 points", "share", 0.0564),
+        ("3 percentage points", "share", 0.03),
+        ("95 per cent", "share", 0.95),
+        ("9.5 Mbit per second", "rate", 9.5e6),
+        ("−0,5", "number", -0.5),
+        ("~2.6x", "number", 2.6),
+        ("0,795", "number", 0.795),
     ],
 )
 def test_amounts(text: str, kind: str, value: float) -> None:
@@ -365,7 +540,7 @@ def test_amounts(text: str, kind: str, value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "ms", "1.2.3ms", "1 2ms", "--1", "1e999", "٣ms", "1ms2", "nan", "0x1", True, None]
+    "text", ["", "ms", "1.2.3ms", "1 2ms", "1,2,3ms", "4,795ms", "1,23.4,5ms", "9" * 99, "--1", "1e999", "٣ms", "1ms2", "nan", "0x1", True, None]
 )
 def test_what_is_no_amount(text: object) -> None:
     with pytest.raises(UnitError):

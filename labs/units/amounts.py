@@ -1,6 +1,6 @@
 """Amounts of any kind as people state them, when they answer a question or draw a parameter; not held to whole units.
 
-In: text like `42.1ms`, `1.2 MB`, `95%`, `83 packets`, `0.5`. Out: exact numbers in SI base units (seconds, bit/s,
+In: text like `42.1ms`, `1.2 MB`, `95%`, `83 packets`, `0,5`. Out: exact numbers in SI base units (seconds, bit/s,
 bytes; shares and plain numbers as such), and their text again. What a description holds is read by `labs.units`.
 """
 
@@ -28,9 +28,12 @@ EXAMPLES: Mapping[Kind, str] = {
 """How each kind is written, as it follows `write`."""
 
 _NUMBER = re.compile(
-    r"([+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?)\s*([^0-9.,\s].*)?"
+    r"[~≈]?\s*([+\-−–]?)((?:[0-9]|[.,][0-9])[0-9.,]*(?:[ _'’\u00a0\u202f][0-9]{3}(?![0-9])[0-9.,]*)*)"
+    r"((?:[eE][+-]?[0-9]{1,2})?)\s*([^0-9.,\s].*)?"
 )
-_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+\s*[^0-9,]*")
+_SEPARATORS = re.compile(r"[ _'’\u00a0\u202f]")
+MOST_DIGITS = 80
+"""Of a number: longer ones are converted ever more slowly, and mean nothing."""
 
 _SHOWN: Mapping[Kind, Mapping[str, Exact]] = {
     "time": {unit: Exact(ns, NS_PER_SECOND) for unit, ns in scale("time").items()},
@@ -43,35 +46,32 @@ _SHOWN: Mapping[Kind, Mapping[str, Exact]] = {
 }
 """Units in which amounts are written, the largest first."""
 
-_PREFIXES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
-_UNITS: Mapping[str, tuple[Kind, Exact]] = {
-    **{unit: (kind, size) for kind, units in _SHOWN.items() for unit, size in units.items()},
-    **{unit: ("time", Exact(1000, NS_PER_SECOND)) for unit in ("µs", "μs")},
-    **{
-        f"{prefix}{unit}": ("rate", Exact(size))
-        for prefix, size in _PREFIXES.items()
-        for unit in ("bit/s", "b/s", "bps", "Bit/s", "bits/s")
-    },
-    **{
-        f"{prefix}{unit}": ("rate", Exact(size * BITS_PER_BYTE))
-        for prefix, size in {**_PREFIXES, **_BINARY}.items()
-        for unit in ("B/s", "byte/s", "bytes/s")
-    },
-    **{
-        f"{prefix}{unit}": ("size", Exact(size))
-        for prefix, size in {**_PREFIXES, **_BINARY}.items()
-        for unit in ("B", "byte", "bytes")
-    },
-    **{
-        f"{prefix}{unit}": ("size", Exact(size, BITS_PER_BYTE))
-        for prefix, size in _PREFIXES.items()
-        for unit in ("bit", "bits", "Bit")
-    },
-    **{unit: ("packets", Exact(1)) for unit in ("packet", "packets", "segment", "segments", "Pakete", "Segmente")},
-    "ppm": ("share", Exact(1000, PPB)),
-    "bdp": ("bdp", Exact(1)),
+_PREFIXES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30}
+_DATA = re.compile(
+    r"(?P<prefix>(?:[kmgt]|[kmg]i)?)(?P<what>[bB]|(?i:bits?|bytes?|octets?))"
+    r"(?P<per>(?:\s?(?:/|per|pro|par)\s?(?:s|sec|second|sekunde|seconde)|(?<=[bB])ps)?)",
+    re.IGNORECASE,
+)
+"""Of sizes and rates. Letters may be large or small but for b (bits) and B (bytes): nobody means millibits."""
+_WORDS: Mapping[str, tuple[Kind, Exact]] = {
+    word: (kind, size)
+    for words, kind, size in (
+        ("ns nsec nanosecond nanosekunde nanoseconde", "time", Exact(1, NS_PER_SECOND)),
+        ("us µs μs usec microsecond mikrosekunde microseconde", "time", Exact(1000, NS_PER_SECOND)),
+        ("ms msec millisecond millisekunde milliseconde", "time", Exact(1, 1000)),
+        ("s sec sek second sekunde seconde", "time", Exact(1)),
+        ("min minute", "time", Exact(60)),
+        ("h hour stunde heure", "time", Exact(3600)),
+        ("packet pkt pkg paket pakete paquet segment segmente seg", "packets", Exact(1)),
+        ("% percent prozent pourcent point punkt punkte prozentpunkt prozentpunkte pp", "share", Exact(1, 100)),
+        ("ppm", "share", Exact(1000, PPB)),
+        ("bdp", "bdp", Exact(1)),
+        ("x × times time mal fois fold", "number", Exact(1)),
+    )
+    for word in words.split()
 }
+"""Units that are words, in small letters and in the singular."""
+_PLURAL = re.compile(r"(?<=[a-zµ]{2})(?:s|n)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,34 +93,106 @@ class Amount:
         return f"{_decimal(self.value / units[unit])}{unit}"
 
 
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """An amount as it was typed: `number` times the unit, whose size in the SI base unit is `size`.
+
+    `finest`: the power of ten of the last digit that was written; `coarsest`: that of the last digit that is not 0,
+    where there is no decimal point, as nobody knows whether the zeros of 300 were measured.
+    """
+
+    number: Exact
+    size: Exact
+    kind: Kind
+    finest: int
+    coarsest: int
+
+    @property
+    def amount(self) -> Amount:
+        """In the SI base unit."""
+        return Amount(self.number * self.size, self.kind)
+
+
 def read(text: object) -> Amount:
     """An amount of any kind, by its unit; UnitError for other text."""
-    number, unit = _split(text, 'write a quantity with its unit, as "42.1ms", or a number')
-    if unit not in _UNITS:
+    number, unit = _split(text, 'write a quantity with its unit, as "42.1ms", or a number', False)
+    found = _unit(unit)
+    if found is None:
         raise UnitError(f'unknown unit "{unit}": write {_listed()}')
-    kind, size = _UNITS[unit]
-    return Amount(number * size, kind)
+    return Amount(Exact(number) * found[1], found[0])
 
 
-def read_as(text: object, kind: Kind) -> Amount:
-    """An amount of one kind; UnitError for others, which says how this kind is written."""
+def read_as(text: object, kind: Kind, comma: bool = False) -> Amount:
+    """An amount of one kind; UnitError for others, which says how this kind is written. `comma`: see `typed`."""
+    return typed(text, kind, comma).amount
+
+
+def typed(text: object, kind: Kind, comma: bool = False) -> Typed:
+    """An amount of one kind with the digits in which it was written; UnitError for others.
+
+    Decimals may stand behind a point or a comma, thousands may be apart. `comma`: the reader's language writes decimals
+    behind a comma, so that `4,795` is less than 5; otherwise it may be either, and is refused. A number of packets needs
+    no unit, and a ratio may be in percent.
+    """
     instead = f"write {EXAMPLES[kind]}"
-    number, unit = _split(text, instead)
-    if unit not in _UNITS or _UNITS[unit][0] != kind:
+    number, unit = _split(text, instead, comma)
+    found = _unit(unit)
+    if kind == "packets" and not unit:
+        found = "packets", Exact(1)
+    if found is None or (found[0] != kind and (kind, found[0]) != ("number", "share")):
         raise UnitError(instead)
-    return Amount(number * _UNITS[unit][1], kind)
+    mantissa, _, power = number.lower().partition("e")
+    whole, _, decimals = mantissa.partition(".")
+    finest = int(power or 0) - len(decimals)
+    zeros = len(whole) - len(whole.rstrip("0")) if "." not in mantissa and whole.strip("+-0") else 0
+    return Typed(Exact(number), found[1], kind, finest, finest + zeros)
 
 
-def _split(text: object, instead: str) -> tuple[Exact, str]:
+def _split(text: object, instead: str, comma: bool) -> tuple[str, str]:
+    """The number as Python reads it, and the unit."""
     if isinstance(text, bool) or not isinstance(text, (str, int, float)):
         raise UnitError(instead)
-    words = str(text).strip()
-    if _COMMA.fullmatch(words):
-        raise UnitError(f'write decimals behind a point: "{words.replace(",", ".")[:40]}"')
-    found = _NUMBER.fullmatch(words)
-    if found is None:
+    found = _NUMBER.fullmatch(str(text).strip())
+    if found is None or len(found[2]) > MOST_DIGITS:
         raise UnitError(instead)
-    return Exact(found[1]), (found[2] or "").strip()
+    sign = "-" if found[1] in ("-", "−", "–") and found[1] else ""
+    return f"{sign}{_plain(found[2], comma, instead)}{found[3]}", (found[4] or "").strip()
+
+
+def _plain(digits: str, comma: bool, instead: str) -> str:
+    """Digits with a decimal point, and nothing between thousands; UnitError for what is no number, or may be two."""
+    joined = _SEPARATORS.sub("", digits)
+    if joined != digits and not re.fullmatch(r"[0-9]{1,3}(?:[^0-9.,][0-9]{3})+(?:[.,][0-9]*)?", digits):
+        raise UnitError(instead)
+    for point, thousands in ((".", ","), (",", ".")):
+        if re.fullmatch(rf"[0-9]{{1,3}}(?:\{thousands}[0-9]{{3}})+\{point}[0-9]*", joined):
+            return joined.replace(thousands, "").replace(point, ".")
+    if re.fullmatch(r"[0-9]{1,3}(?:,[0-9]{3}){2,}|[0-9]{1,3}(?:\.[0-9]{3}){2,}", joined):
+        return joined.replace(",", "").replace(".", "")
+    if not re.fullmatch(r"[0-9]*[.,]?[0-9]*", joined):
+        raise UnitError(instead)
+    if not comma and re.fullmatch(r"[1-9][0-9]{0,2},[0-9]{3}", joined):
+        pair = f'"{joined.replace(",", ".")}" or "{joined.replace(",", "")}"'
+        raise UnitError(f"may be either of two numbers: write {pair}")
+    return joined.replace(",", ".")
+
+
+def _unit(unit: str) -> tuple[Kind, Exact] | None:
+    """Kind and size of a unit as people write it; None for an unknown one."""
+    if not unit:
+        return "number", Exact(1)
+    word = re.sub(r"^(?:percentage|per(?= cent))\s*", lambda found: "" if "age" in found[0] else "per", unit.lower())
+    for each in (word, word.replace(" ", ""), _PLURAL.sub("", word)):
+        if each in _WORDS:
+            return _WORDS[each]
+    found = _DATA.fullmatch(unit)
+    if found is None:
+        return None
+    size = Exact(_PREFIXES[found["prefix"].lower()])
+    in_bits = found["what"] == "b" or found["what"].lower().startswith("bit")
+    if found["per"]:
+        return "rate", size if in_bits else size * BITS_PER_BYTE
+    return "size", size / BITS_PER_BYTE if in_bits else size
 
 
 def _decimal(value: Exact) -> str:

@@ -97,9 +97,15 @@ def wrong(lab: Lab, found: Mapping[str, Truth]) -> Iterator[str]:
             within = float(amounts.read_as(question.within, "share"))
             if abs(value - truth.closed) > within * abs(truth.closed):
                 yield f"{question.name}: run {value:.6g}, formula {truth.closed:.6g}: not within {within:.0%}"
+        if not question.exact:
+            three = verdicts.judge(question, truth, Given(answered(question, value, verdicts.DIGITS)), words.of("en"))
+            if three.state != "right":
+                yield f"{question.name}: the truth with three digits, {three.answer}, is {three.state}: {three.say}"
         for known in truth.known:
-            if not isinstance(known.value, str) and verdicts.agrees(float(known.value), value, question.margin):
-                yield f"{question.name}: a mistake ({known.say}) gives {float(known.value):.6g}, right is {value:.6g}"
+            if verdicts.apart(known, value) or (question.exact and known.value == value):
+                told = Given(answered(question, float(known.value)))
+                if verdicts.judge(question, truth, told, words.of("en")).state == "right":
+                    yield f"{question.name}: a mistake ({known.say}) gives {float(known.value):.6g}, right is {value:.6g}"
 
 
 def answer_of(question: Question, truth: Truth) -> str:
@@ -109,9 +115,9 @@ def answer_of(question: Question, truth: Truth) -> str:
     return answered(question, float(truth.value or 0))
 
 
-def answered(question: Question, value: float) -> str:
+def answered(question: Question, value: float, digits: int = 5) -> str:
     """An amount as a student would write it."""
-    return written(value, question.answer)
+    return written(value, question.answer, digits)
 
 
 def passing(lab: Lab, one: Mapping[str, Truth], other: Mapping[str, Truth]) -> float:

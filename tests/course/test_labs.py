@@ -21,7 +21,6 @@ from generator.course.fields import Question
 from generator.course.reading import Lab
 from generator.course.runs import Student
 from generator.course.verdicts import Truth, Verdict
-from labs.spec.source import Places
 from labs.units import amounts
 from tests.conftest import ROOT
 from tests.course import audit
@@ -77,7 +76,7 @@ def solved(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     said: Answers = module.solve(desk)
-    given = answers.from_data(dict(said), Places("solution"), desk.lab.questions)
+    given = answers.from_data(said, desk.lab.questions)
     executor = desk.executor(place / "scratch")
     other = parameters.drawn(desk.lab.name, OTHER, desk.lab.course.parameters)
     with (
@@ -110,7 +109,7 @@ def test_the_truths_can_be_used_in_a_class(solved: Solved) -> None:
 def test_wrong_units_are_told(solved: Solved) -> None:
     """A number alone is refused with what to write; bits for bytes are wrong, with a hint at that."""
     for question, text, value in solved.amounts():
-        bare = f"{value:.6g}" if question.answer not in ("count", "ratio") else f"{value:.6g}ms"
+        bare = f"{value:.6g}" if question.answer not in ("count", "ratio", "packets") else f"{value:.6g}ms"
         found = solved.check({question.name: Given(bare)})[question.name]
         assert found.state == "unreadable" and found.points == 0
         assert amounts.EXAMPLES[question.kind or "number"] in found.say, text

@@ -1,0 +1,72 @@
+"""Where the answers stand in answers.yaml: a name at the beginning of a line, and all until the next name. Pure.
+
+In: the file's text, the questions. Out: an `Entry` for each name, and in words what is no answer. The file looks like
+YAML, and people write it by hand: free text holds colons, dashes and quotes, brackets are left open, lines are not
+indented. What is behind one name never changes how another one is read.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from generator.course.fields import Question
+from labs.reading import one_line
+from labs.wording import nearest
+
+ALIKE = 0.75
+"""How alike an unknown name and a question's are (difflib's ratio) for it to be a slip, and no word of a text."""
+MOST_SHOWN = 60
+_KEY = re.compile(r"""(?P<quote>["']?)(?P<name>[^\s:"'#][^:"'#]{0,59}?)(?P=quote)[ \t]*:""")
+_MARKS = ("---", "...", "%YAML")
+
+
+@dataclass(slots=True)
+class Entry:
+    """`first` and `last`: where the text behind the name begins and ends; `line`: of the name, the first is 1."""
+
+    name: str
+    line: int
+    first: int
+    last: int
+
+
+def found(text: str, questions: Mapping[str, Question], file: str) -> tuple[list[Entry], list[str]]:
+    """The entries in their order, and a line for each piece that is none."""
+    entries: list[Entry] = []
+    strange: list[str] = []
+    current: Entry | None = None
+    begin = 0
+    for number, line in enumerate(text.splitlines(keepends=True), 1):
+        end, bare = begin + len(line), line.rstrip()
+        key = _KEY.match(line)
+        if key is not None and key["name"] in questions:
+            current = Entry(key["name"], number, begin + key.end(), begin + max(key.end(), len(bare)))
+            entries.append(current)
+        elif not bare or bare.startswith(_MARKS) or (line[0] == "#"):
+            pass
+        elif line[0] in " \t" or (current and _goes_on(questions[current.name], key, questions)):
+            if current is not None:
+                current.last = begin + len(bare)
+        else:
+            current = None
+            strange.append(f"{file}:{number}: {_strange(bare, key, questions)}")
+        begin = end
+    return entries, strange
+
+
+def _goes_on(question: Question, key: re.Match[str] | None, questions: Mapping[str, Question]) -> bool:
+    """Whether a line that is not indented belongs to the text above it: words may look like anything but a name that is
+    nearly a question's."""
+    if question.answer != "words":
+        return False
+    return key is None or not difflib.get_close_matches(key["name"], questions, n=1, cutoff=ALIKE)
+
+
+def _strange(line: str, key: re.Match[str] | None, questions: Mapping[str, Question]) -> str:
+    shown = one_line(line, MOST_SHOWN)
+    if key is None:
+        return f'"{shown}": belongs to no question: write the question\'s name and a colon before it'
+    return f'"{shown}": unknown question, {nearest(key["name"], questions)}'
