@@ -58,10 +58,20 @@ def _prose(text: str) -> Iterator[Block]:
         yield Block("prose", rest)
 
 
+def asking(text: str, words: Words) -> Iterator[Block]:
+    """The pieces of a rendered text, and before the first question how precise answers are to be."""
+    said = False
+    for block in blocks(text):
+        if block.kind == "question" and not said:
+            said = True
+            yield Block("prose", words.precision)
+        yield block
+
+
 def page(text: str, questions: dict[str, Question], words: Words) -> str:
     """What a student reads in a terminal or an editor."""
-    pieces = []
-    for block in blocks(text):
+    pieces: list[str] = []
+    for block in asking(text, words):
         match block.kind:
             case "prose":
                 pieces.append(block.text)

@@ -35,7 +35,7 @@ def write(lab: Lab, text: str, words: Words) -> bytes:
 def _cells(lab: Lab, text: str, words: Words) -> Iterator[tuple[str, str]]:
     """Kind and source of each cell."""
     first = True
-    for block in markdown.blocks(text):
+    for block in markdown.asking(text, words):
         match block.kind:
             case "prose":
                 yield "markdown", block.text

@@ -28,6 +28,8 @@ class Words:
     states: Mapping[str, str]
     """Of verdicts."""
     write_behind: str
+    precision: str
+    """Said once in each text, before the first question."""
     write_here: str
     """The same in a notebook."""
     question: str
@@ -65,6 +67,7 @@ _EN = Words(
         "teacher": "for the teacher",
         "unknown": "not checked",
     },
+    precision="Give amounts with three digits, like `42.1ms`: what is rounded to fewer is close, and not right yet.",
     write_here="Write it between the quotes of the next cell, {how}.",
     write_behind="Write it behind `{name}:` in `answers.yaml`, {how}.",
     question="Question",
@@ -104,6 +107,7 @@ _DE = Words(
         "teacher": "für die Lehrkraft",
         "unknown": "nicht geprüft",
     },
+    precision="Gib Größen mit drei Ziffern an, etwa `42,1ms`: was stärker gerundet ist, ist nur fast richtig.",
     write_here="Schreibe es zwischen die Anführungszeichen der nächsten Zelle, {how}.",
     write_behind="Schreibe es hinter `{name}:` in `answers.yaml`, {how}.",
     question="Frage",
@@ -145,6 +149,7 @@ _FR = Words(
         "teacher": "pour l'enseignant",
         "unknown": "non vérifié",
     },
+    precision="Donnez les quantités avec trois chiffres, par exemple `42,1ms` : moins de chiffres, c'est presque juste.",
     write_here="Écrivez-le entre les guillemets de la cellule suivante, {how}.",
     write_behind="Écrivez-le après `{name}:` dans `answers.yaml`, {how}.",
     question="Question",
