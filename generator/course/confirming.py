@@ -71,8 +71,11 @@ def _held(run: submission.Run, experiment: submission.Experiment, own: Known, ve
 
 def _unknown(experiment: submission.Experiment, versions: Versions) -> str:
     """Why a run is none of the student's own scenarios."""
-    same_text = versions.texts.get(experiment.scenario) == experiment.text and not experiment.changed
-    return grade.OTHER_TOOLS if same_text and not _same_tools(experiment, versions) else grade.CHANGED
+    if versions.texts.get(experiment.scenario) != experiment.text:
+        return grade.CHANGED
+    if not experiment.changed and not _same_tools(experiment, versions):
+        return grade.OTHER_TOOLS
+    return grade.TRIED if experiment.changed else grade.CHANGED
 
 
 def _same_tools(experiment: submission.Experiment, versions: Versions) -> bool:

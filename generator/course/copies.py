@@ -2,7 +2,9 @@
 
 In: grades of all submissions. Out: the same, each with a line for what a teacher should look at. Students have
 different parameters, so a wrong answer that is right for another student, and a run of another student's scenario, tell
-where they come from. Nothing here changes a point: a teacher judges.
+where they come from: the line says so at the copy, and at the original what is found elsewhere. Where nobody can tell
+which is which, both have the same line. Of several submissions of a student the latest one counts, and the others say
+which that is. Nothing here changes a point: a teacher judges.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 from generator.course.grade import Grade, Question
@@ -39,7 +42,27 @@ def looked_at(grades: Sequence[Grade]) -> list[Grade]:
     for number, each in enumerate(grades):
         if line := _misnamed(each):
             notes[number].append(line)
-    return [each.noted(*notes[number]) for number, each in enumerate(grades)]
+    later = {number: line for numbers in by_lab.values() for number, line in _replaced(grades, numbers)}
+    return [
+        replace(each.noted(*notes[number]), replaced=later.get(number, "")) for number, each in enumerate(grades)
+    ]
+
+
+def _by_student(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[list[int]]:
+    """Those of each student, the one that counts last: one that is not named for somebody else, in which something was
+    done last, or else the last in order."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for number in numbers:
+        found[grades[number].student].append(number)
+    for those in found.values():
+        yield sorted(those, key=lambda number: (not _misnamed(grades[number]), grades[number].latest, number))
+
+
+def _replaced(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """Submissions that do not count, each with the file of the one that does."""
+    for *earlier, last in _by_student(grades, numbers):
+        for number in earlier:
+            yield number, grades[last].file
 
 
 def _same_files(grades: Sequence[Grade]) -> Iterator[tuple[int, str]]:
@@ -54,14 +77,12 @@ def _same_files(grades: Sequence[Grade]) -> Iterator[tuple[int, str]]:
 
 def _twice(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[int, str]]:
     """Two submissions of one student: the teacher knows which of them counts."""
-    by_student: dict[str, list[int]] = defaultdict(list)
-    for number in numbers:
-        by_student[grades[number].student].append(number)
-    for those in by_student.values():
-        for number in those:
-            others = [grades[other].file for other in those if grades[other].sha256 != grades[number].sha256]
-            if others:
-                yield number, f"{grades[number].student} handed in more than once: also {_few(others)}"
+    for *earlier, last in _by_student(grades, numbers):
+        others = [grades[number].file for number in earlier if grades[number].sha256 != grades[last].sha256]
+        if others:
+            yield last, f"{grades[last].student} handed in more than once: this one counts, not {_few(others)}"
+        for number in earlier:
+            yield number, f"does not count: {grades[last].file} does, of the same student"
 
 
 def _answers(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[int, str]]:
@@ -81,13 +102,19 @@ def _answers(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[
                 if mine.verdict == "wrong" and grades[other].student != grades[number].student:
                     counted = rightly if theirs.verdict == "right" else wrongly
                     counted[number, other] += mine.truth != theirs.truth
-    for found, fewest, words in ((rightly, FEWEST_RIGHT, "the right ones of"), (wrongly, FEWEST_SAME, "those of")):
+    for found, fewest, words in ((rightly, FEWEST_RIGHT, "the right ones of"), (wrongly, FEWEST_SAME, "the same as those of")):
         alike: dict[tuple[int, int], list[str]] = defaultdict(list)
         for (number, other), count in sorted(found.items()):
             if count >= fewest:
                 alike[number, count].append(grades[other].student)
         for (number, count), others in alike.items():
             yield number, f"{count} wrong answers are {words} {_few(others)}"
+    taken: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for (number, other), count in sorted(rightly.items()):
+        if count >= FEWEST_RIGHT:
+            taken[other, count].append(grades[number].student)
+    for (other, count), students in taken.items():
+        yield other, f"{count} of its right answers are in the submission of {_few(students)} too, where they are wrong"
 
 
 def _words(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[int, str]]:
@@ -101,7 +128,7 @@ def _words(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[in
         students = sorted({grades[number].student for number in those})
         for number in those if len(students) > 1 else ():
             others = [name for name in students if name != grades[number].student]
-            yield number, f"the text of {question} is that of {_few(others)}"
+            yield number, f"the text of {question} is the same as that of {_few(others)}"
 
 
 def _runs(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[int, str]]:
@@ -117,6 +144,9 @@ def _runs(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[int
         )
         for student, count in sorted(foreign.items()):
             yield number, f"{count} of its runs are of the scenarios of {student}"
+            for other in numbers:
+                if grades[other].student == student:
+                    yield other, f"{each.student} handed in {count} run{'s' * (count != 1)} of its scenarios"
 
 
 def _misnamed(each: Grade) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import errno
 import shutil
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import orjson
 
@@ -21,6 +21,7 @@ from generator.course.reading import Lab
 from labs.errors import UserError
 from labs.reading import one_line, read_bytes
 from labs.typed import read_typed
+from labs.writing import write
 
 FORMAT: Literal["ewan-course/1"] = "ewan-course/1"
 RECORD = "course.json"
@@ -33,13 +34,18 @@ class FolderError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """course.json. `content`: SHA-256 of the lab's questions and files when the folder was made."""
+    """course.json. `content`: SHA-256 of the lab's questions and files when the folder was made; `checks`: how many were
+    made since then, and the digest of the last one (see `history.py`)."""
+
+    SPARSE: ClassVar[frozenset[str]] = frozenset({"checks", "last_check"})
 
     format: Literal["ewan-course/1"]
     lab: str
     student: str
     language: str
     content: str
+    checks: int = 0
+    last_check: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +79,24 @@ def contents(lab: Lab, number: str) -> dict[str, bytes]:
         f"{lab.name}.md": markdown.page(text, lab.questions, own).encode(),
         f"{lab.name}.ipynb": notebook.write(lab, text, own),
         answers.FILE: blank(lab).encode(),
-        RECORD: orjson.dumps(asdict(record), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE),
+        RECORD: _json(record),
     }
+
+
+def _json(record: Record) -> bytes:
+    return orjson.dumps(asdict(record), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def noted(path: Path) -> int:
+    """How many checks were made; FolderError where the record cannot be read."""
+    return read(_bytes(path / RECORD), str(path / RECORD)).checks
+
+
+def note(path: Path, checks: int, last: str) -> None:
+    """Keeps in a student's folder how many checks were made, and the digest of the last one; OSError where it cannot be
+    written, FolderError where there is no record."""
+    record = read(_bytes(path / RECORD), str(path / RECORD))
+    write(path / RECORD, _json(replace(record, checks=checks, last_check=last)))
 
 
 def blank(lab: Lab) -> str:

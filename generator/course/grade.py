@@ -19,6 +19,7 @@ NOT_CONFIRMED = "not confirmed: "
 OTHER_TOOLS = f"{NOT_CONFIRMED}made by another kernel or node binary"
 OTHER_VERSION = f"{NOT_CONFIRMED}made by another version"
 CHANGED = f"{NOT_CONFIRMED}changed scenario"
+TRIED = f"{NOT_CONFIRMED}settings that the lab does not ask for"
 DIFFER = f"{NOT_CONFIRMED}bytes differ"
 TOO_MANY = f"{NOT_CONFIRMED}too many"
 
@@ -88,6 +89,10 @@ class Grade:
     runs: tuple[Run, ...] = ()
     own: tuple[str, ...] = ()
     checks: int = 0
+    latest: str = ""
+    """When the student checked or ran something for the last time, in UTC; empty: never, or not known."""
+    replaced: str = ""
+    """The file of the same student and lab that counts in place of this one; empty: this one counts."""
     seconds: float = 0.0
     notes: tuple[str, ...] = field(default=())
 

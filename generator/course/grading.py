@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from generator.course import (
     answers,
     checking,
     confirming,
+    doubts,
     grade,
     parameters,
     reading,
@@ -29,7 +30,7 @@ from generator.course import (
     verdicts,
     words,
 )
-from generator.course.answers import Given
+from generator.course.asked import Asked
 from generator.course.confirming import Known, Versions
 from generator.course.executing import Here
 from generator.course.fields import Question
@@ -120,7 +121,8 @@ def graded(machine: Machine, task: Task) -> Grade:
         questions=tuple(questions),
         runs=tuple(runs),
         own=tuple(own),
-        checks=len(told.checks),
+        checks=max(len(told.checks), told.journal.checks if told.journal else 0),
+        latest=told.latest,
         seconds=round((time.monotonic_ns() - begun) / NS_PER_SECOND, 3),
         notes=tuple(notes),
     )
@@ -143,15 +145,16 @@ def _found(
     for each in lab.course.questions:
         verdict = checking.one(student, each, true, given[each.name])
         questions.append(_question(each, verdict, true[each.name], lab.language))
-    known = list(_known(told, student, executor, given))
     texts = {
         name.removesuffix(names.SCENARIO): hashlib.sha256(content).hexdigest()
         for name, content in rendering.files(lab, student.drawing).items()
         if name.endswith(names.SCENARIO)
     }
+    known = list(_known(told, Asked(student, texts).units(given, told.experiments), executor))
     versions = executor.tools.versions
     runs = confirming.confirm(told.experiments, known, Versions(versions.kernel, versions.binary, texts))
-    return questions, runs, [each.inputs for each in known], list(_notes(told, lab, questions))
+    notes = [*_notes(told, lab, questions), *doubts.of(told, lab, questions, runs, known)]
+    return questions, runs, [each.inputs for each in known], notes
 
 
 def _question(question: Question, verdict: Verdict, truth: Truth, language: str) -> grade.Question:
@@ -177,33 +180,14 @@ def _value(question: Question, answer: str, language: str) -> float | None:
         return None
 
 
-def _known(told: Submission, student: Student, executor: Here, given: Mapping[str, Given]) -> Iterator[Known]:
-    """The runs of the student's own scenarios, of those that the student has run, each with what it leaves here; only
-    those that were handed in are executed."""
+def _known(told: Submission, units: Iterable[Unit], executor: Here) -> Iterator[Known]:
+    """The runs that the lab asks this student for, each with what it leaves here; only those that were handed in are
+    executed."""
     handed_in = {run.inputs for experiment in told.experiments for run in experiment.runs}
-    asked = {experiment.scenario for experiment in told.experiments}
-    units = [
-        *(work for name in student.lab.scenarios if name in asked for work in student.units(name)),
-        *(work for question in student.lab.course.questions for work in _chosen(student, question, given, asked)),
-    ]
     for work in {each.key: each for each in units}.values():
         inputs = inputs_of(work)
         left, error = _left(executor, work) if inputs in handed_in else (None, "")
         yield Known(work.scenario, work.name, work.key, inputs, left, error)
-
-
-def _chosen(
-    student: Student, question: Question, given: Mapping[str, Given], asked: Sequence[str] | set[str]
-) -> list[Unit]:
-    """The runs with the settings that a student chose in an answer."""
-    if question.settings is None or student.lab.scenario_of(question) not in asked:
-        return []
-    own = words.of(student.lab.language)
-    try:
-        chosen = verdicts.settings_of(question, given[question.name], student.drawing.numbers, own)
-        return list(student.changed(student.lab.scenario_of(question), chosen).units())
-    except (UnitError, UserError):
-        return []
 
 
 def _left(executor: Here, work: Unit) -> tuple[str | None, str]:

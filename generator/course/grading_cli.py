@@ -17,7 +17,7 @@ from pathlib import Path
 
 import click
 
-from generator.course import copies, grading, ledger, pool, roster, sources
+from generator.course import copies, grading, ledger, pool, roster, sources, uploader
 from generator.course.formats import FORMATS, sheet, wording
 from generator.course.grade import Grade
 from generator.course.grading import Machine, Task
@@ -89,7 +89,7 @@ def grade_command(
     ewan course grade SUBMISSIONS/
     ewan course grade SUBMISSIONS/ --csv grades.csv --students students.csv --format gradescope
     """
-    listed = None if students is None else roster.read(students)
+    listed = None if students is None else roster.addresses(students)
     if forms and out.resolve() == submissions.resolve():
         raise Refused(f"--out {out}: submissions are there: name another directory")
     found = sources.below(submissions, [out, *([] if context.store is None else [context.store])])
@@ -100,10 +100,11 @@ def grade_command(
         machine = Machine(see, tools, store, Path(scratch))
         with Ledger(table.with_name(f"{table.name}{ledger.ENDING}")).opened(again) as book:
             grades = all_graded(context, machine, found, book)
-    grades = copies.looked_at(grades)
+    numbers = {email: student for student, email in (listed or {}).items() if email}
+    grades = uploader.held(copies.looked_at(grades), uploader.found(submissions), numbers)
     labs = {each.lab for each in grades if each.status == "graded"}
     if listed is not None:
-        grades = roster.held(grades, listed, labs)
+        grades = roster.held(grades, list(listed), labs)
     with rundir.kept(table.parent):
         write(table, sheet.text(grades))
     written = [path for name in forms for path in filed(out, grades, name, submissions.is_file())]
@@ -187,6 +188,7 @@ def counts(grades: Sequence[Grade]) -> dict[str, int]:
     """How many are so."""
     words = ("graded", "refused", "failed", "missing")
     return {word: sum(each.status == word for each in grades) for word in words} | {
+        "replaced": sum(bool(each.replaced) for each in grades),
         "to be looked at": sum(bool(each.notes) for each in grades)
     }
 
@@ -195,7 +197,7 @@ def show(context: Context, grades: Sequence[Grade]) -> None:
     """A line for each lab, and how many submissions are to be looked at."""
     rows = []
     for lab in sorted({each.lab for each in grades if each.status == "graded"}):
-        those = [each for each in grades if each.lab == lab and each.status == "graded"]
+        those = [each for each in grades if each.lab == lab and each.status == "graded" and not each.replaced]
         mean = sum(each.points for each in those) / len(those)
         runs = sum(len(each.runs) for each in those)
         confirmed = sum(each.confirmed for each in those)

@@ -56,6 +56,7 @@ def made(folder: Folder, with_notebook: bool = False) -> Made:
         answers=dict(answers.plain(given)),
         experiments=tuple(experiments),
         checks=history.read(folder.path),
+        journal=submission.Journal(checks=folder.record.checks, last=folder.record.last_check),
     )
     try:
         content = submission.packed(told, _notebook(folder) if with_notebook else None)

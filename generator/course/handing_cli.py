@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from generator.course import folder, handing
+from generator.course import folder, handing, words
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, pass_context
 from labs.context import Context
@@ -34,7 +34,8 @@ def hand_in_command(context: Context, name: str | None, notebook: bool, out: Pat
     \b
     ewan course hand-in bufferbloat      writes bufferbloat-4711.zip
     """
-    made = handing.made(folder.find(name), notebook)
+    mine = folder.find(name)
+    made, own = handing.made(mine, notebook), words.of(mine.lab.language)
     path = out / made.name
     try:
         write(path, made.content)
@@ -46,12 +47,11 @@ def hand_in_command(context: Context, name: str | None, notebook: bool, out: Pat
         context.reporter.emit({**keys, **more, "runs": made.runs, "notes": list(made.notes)})
         return
     for line in made.notes:
-        context.reporter.note(f"not taken: {line}")
+        context.reporter.note(f"{own.not_taken}: {line}")
     if made.unanswered:
-        context.reporter.warn(f"no answer yet: {', '.join(made.unanswered)}")
+        context.reporter.warn(f"{own.unanswered}: {', '.join(made.unanswered)}")
     if not made.runs:
-        context.reporter.warn("no run is in it: run the scenarios in the folder, so that results/ has them")
+        context.reporter.warn(own.no_run)
     size = about(len(made.content), "size", 3)
-    context.reporter.console.print(
-        f"{path}: {len(made.submission.answers)} answers, {made.runs} runs, {size}: hand it in", soft_wrap=True
-    )
+    line = own.handed_in.format(file=path, answers=len(made.submission.answers), runs=made.runs, size=size)
+    context.reporter.console.print(line, soft_wrap=True)

@@ -1,33 +1,53 @@
 """Which checks a student made: a line of `checks.jsonl` in the student's folder for each.
 
-In: verdicts as they are given. Out: the last of them, for what is handed in. It says how a student got to the answers;
-no point depends on it, and whoever removes the file loses nothing else.
+In: verdicts as they are given. Out: the last of them, for what is handed in, and how many there were. It says how a
+student got to the answers; no point depends on it, and whoever removes the file loses nothing else. Each line holds the
+digest of the line before it, and `course.json` holds how many there are: lines that were taken out, or a file that was
+cut, are seen. Whoever knows how that is computed can write another journal: it is no proof.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import os
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import orjson
 from pydantic import ValidationError
 
-from generator.course.submission import MOST_CHECKS, Check
+from generator.course import folder as folders
+from generator.course.submission import MOST_CHECKS, Check, Journal
 from generator.engine.unit import now
+from labs.errors import UserError
 from labs.reading import read_bytes
-from labs.writing import append
+from labs.runtime.locks import lock
 
 FILE = "checks.jsonl"
 MOST_BYTES = 16 << 20
+WAIT_S = 5.0
+"""For another check of the same folder to be noted."""
 
 
 def add(folder: Path, verdicts: Mapping[str, str]) -> None:
     """Adds a check that was made now: the verdict on each question, as a word. Where that cannot be written it is not:
     the student's own check goes on."""
-    line = orjson.dumps({"at": now(), "verdicts": dict(verdicts)}, option=orjson.OPT_APPEND_NEWLINE)
-    with contextlib.suppress(OSError), append(folder / FILE) as file:
-        file.write(line)
+    with contextlib.suppress(OSError, UserError):
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(folder / FILE, flags, 0o666)
+        try:
+            lock(descriptor, time.monotonic() + WAIT_S, f"{folder / FILE}: another check is noted there")
+            there = read(folder)
+            before = there[-1] if there else None
+            count = max(before.number if before else 0, len(there), folders.noted(folder))
+            made = Check(
+                at=now(), verdicts=dict(verdicts), number=count + 1, before="" if before is None else before.digest
+            )
+            os.write(descriptor, orjson.dumps(made.model_dump(), option=orjson.OPT_APPEND_NEWLINE))
+            folders.note(folder, made.number, made.digest)
+        finally:
+            os.close(descriptor)
 
 
 def read(folder: Path) -> tuple[Check, ...]:
@@ -41,3 +61,19 @@ def read(folder: Path) -> tuple[Check, ...]:
         with contextlib.suppress(ValidationError):
             found.append(Check.model_validate_json(line))
     return tuple(found)
+
+
+def missing(checks: Sequence[Check], journal: Journal) -> str:
+    """What is not whole about a journal, in words; empty where nothing is missing."""
+    made = max(journal.checks, *(each.number for each in checks), 0)
+    if not made:  # an older version made all of them, and did not count
+        return ""
+    whole = len(checks) in (made, MOST_CHECKS) and all(
+        (later.number, later.before) == (each.number + 1, each.digest) or not each.number
+        for each, later in zip(checks, checks[1:], strict=False)
+    )
+    # A check that was interrupted is in the journal, and not yet in the folder's record.
+    last = next((each for each in checks if each.number == journal.checks), None)
+    if whole and (last.digest if last else "") == journal.last:
+        return ""
+    return f"the journal of checks was changed: {len(checks)} of {made} are in it"

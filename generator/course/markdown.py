@@ -68,6 +68,12 @@ def asking(text: str, words: Words) -> Iterator[Block]:
         yield block
 
 
+def commands(text: str) -> list[str]:
+    """The lines of a rendered text that are for a shell, in order."""
+    lines = (line for block in blocks(text) if block.kind == "sh" for line in block.text.splitlines())
+    return [line for line in lines if line.strip() and not line.startswith("#")]
+
+
 def page(text: str, questions: dict[str, Question], words: Words) -> str:
     """What a student reads in a terminal or an editor."""
     pieces: list[str] = []

@@ -8,12 +8,13 @@ checksums; nobody finds them without running it.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import orjson
 
-from generator.course.submission import MOST_EXPERIMENTS, MOST_RUNS, Experiment, Run
+from generator.course.submission import MOST_EXPERIMENTS, MOST_RUNS, MOST_SETTINGS, PARAMETER, Experiment, Run
 from generator.engine.experiment import Experiment as Loaded
 from generator.engine.source import SCENARIO
 from generator.store import key
@@ -74,10 +75,18 @@ def _record(experiment: Loaded, notes: list[str]) -> Experiment | None:
         command=one_line(document.command, MOST_LINE),
         text=checksum(text),
         changed=bool(document.settings or document.scale),
+        settings=_settings(document.settings) if document.scale is None else {},
         kernel=document.kernel_sha256,
         binary=document.binary_sha256,
         runs=tuple(_run(experiment, entry) for entry in complete[:MOST_RUNS]),
     )
+
+
+def _settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Parameters given on the command line, where a submission may say them."""
+    found = dict(settings)
+    short = all(re.fullmatch(PARAMETER, name) and len(value) <= MOST_LINE for name, value in found.items())
+    return found if short and len(found) <= MOST_SETTINGS else {}
 
 
 def _run(experiment: Loaded, entry: Entry) -> Run:

@@ -20,6 +20,8 @@ from labs.spec import DescriptionError
 MOST_STUDENTS = 100_000
 COLUMNS = ("student", "student number", "number", "id", "id number", "sid", "matriculation", "matriculation number")
 """What the column of numbers may be called."""
+EMAILS = ("email", "e-mail", "email address", "e-mail address", "mail")
+"""What a column of e-mail addresses may be called."""
 
 
 class RosterError(UserError):
@@ -28,6 +30,11 @@ class RosterError(UserError):
 
 def read(path: Path) -> list[str]:
     """The students of a file; RosterError where it cannot be read."""
+    return list(addresses(path))
+
+
+def addresses(path: Path) -> dict[str, str]:
+    """The same with the e-mail address of each, in small letters; empty where the file does not have it."""
     try:
         text = read_text(path).removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
     except OSError as error:
@@ -41,19 +48,25 @@ def read(path: Path) -> list[str]:
     rows = list(csv.reader(io.StringIO("\n".join(lines)), delimiter=separator))
     heads = [head.strip().casefold() for head in rows[0]]
     column = next((heads.index(name) for name in COLUMNS if name in heads), None)
+    email = next((heads.index(name) for name in EMAILS if name in heads), None)
     if column is None and len(heads) > 1:
         raise RosterError(
             f'{path}: no column is called "student", "number" or "id": name the one that has the numbers so'
         )
-    result: dict[str, None] = {}
+    result: dict[str, str] = {}
     for number, row in enumerate(rows[0 if column is None else 1 :], 1 if column is None else 2):
         try:
-            result[parameters.student(row[column or 0] if len(row) > (column or 0) else "")] = None
+            student = parameters.student(_cell(row, column or 0))
         except DescriptionError as error:
             raise RosterError(f"{path}: row {number}: {error}") from None
+        result[student] = "" if email is None else _cell(row, email).strip().lower()
     if len(result) > MOST_STUDENTS:
         raise RosterError(f"{path}: has more than {MOST_STUDENTS} students")
-    return list(result)
+    return result
+
+
+def _cell(row: Sequence[str], column: int) -> str:
+    return row[column] if len(row) > column else ""
 
 
 def held(grades: Sequence[Grade], students: Sequence[str], labs: Collection[str]) -> list[Grade]:

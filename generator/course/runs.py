@@ -195,6 +195,10 @@ class Student:
         for number in range(1, len(self._runs[scenario]) + 1):
             yield self._unit(scenario, number)[0]
 
+    def points(self, scenario: str) -> Sequence[Mapping[str, str | int]]:
+        """The values of the parameters of each of a scenario's points."""
+        return self._runs[scenario].points
+
     def _numbers(self, chosen: Chosen) -> Iterator[tuple[str, int]]:
         scenario = chosen.scenario or self.lab.scenarios[0]
         if scenario not in self._runs:

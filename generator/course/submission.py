@@ -8,6 +8,7 @@ gives the same bytes.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import zipfile
 from typing import Annotated, Literal
@@ -31,6 +32,8 @@ MOST_EXPERIMENTS = 64
 MOST_RUNS = 256
 """Of an experiment."""
 MOST_CHECKS = 1000
+MOST_SETTINGS = 16
+"""Of an experiment."""
 MOST_QUESTIONS = 100
 MOST_LETTERS = 20_000
 """Of an answer in words: ten pages."""
@@ -40,6 +43,9 @@ _MODE = 0o100644
 
 Name = Annotated[str, Field(pattern=r"\A[a-z0-9][a-z0-9_-]{0,63}\z")]
 """Of a lab, a scenario, a question."""
+PARAMETER = "[A-Za-z_][A-Za-z0-9_-]{0,63}"
+Parameter = Annotated[str, Field(pattern=rf"\A{PARAMETER}\z")]
+"""Of a scenario."""
 Student = Annotated[str, Field(pattern=r"\A[A-Za-z0-9](?:[A-Za-z0-9._@-]{0,62}[A-Za-z0-9])?\z")]
 Digest = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
 """SHA-256 in hexadecimal digits."""
@@ -79,16 +85,33 @@ class Experiment(_Model):
     """Of its scenario."""
     changed: bool
     """Parameters, a scale or seeds were given on the command line."""
+    settings: Annotated[dict[Parameter, Line], Field(max_length=MOST_SETTINGS)] = {}
+    """Those parameters, where nothing else was given."""
     kernel: Digest
     binary: Digest
     runs: Annotated[tuple[Run, ...], Field(max_length=MOST_RUNS)]
 
 
 class Check(_Model):
-    """One call of `ewan course check`: when, in UTC, and the verdict on each question."""
+    """One call of `ewan course check`: when, in UTC, and the verdict on each question. They are a chain: `number` counts
+    from 1, `before` is the digest of the check before it, empty for the first."""
 
     at: Line
     verdicts: Annotated[dict[Name, Line], Field(max_length=MOST_QUESTIONS)]
+    number: Annotated[int, Field(ge=0)] = 0
+    before: Annotated[str, Field(pattern=r"\A(?:[0-9a-f]{64})?\z")] = ""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all of it."""
+        return hashlib.sha256(orjson.dumps(self.model_dump(), option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+class Journal(_Model):
+    """How many checks were made in the student's folder, and the digest of the last one; kept beside the checks."""
+
+    checks: Annotated[int, Field(ge=0)]
+    last: Annotated[str, Field(pattern=r"\A(?:[0-9a-f]{64})?\z")]
 
 
 class Submission(_Model):
@@ -102,6 +125,13 @@ class Submission(_Model):
     answers: Annotated[dict[Name, Answer], Field(max_length=MOST_QUESTIONS)]
     experiments: Annotated[tuple[Experiment, ...], Field(max_length=MOST_EXPERIMENTS)]
     checks: Annotated[tuple[Check, ...], Field(max_length=MOST_CHECKS)]
+    journal: Journal | None = None
+    """None: an older version made the submission."""
+
+    @property
+    def latest(self) -> str:
+        """When the student checked or ran something for the last time, in UTC; empty: never."""
+        return max([*(each.at for each in self.checks), *(each.started for each in self.experiments)], default="")
 
 
 def read(content: bytes) -> Submission:

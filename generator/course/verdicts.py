@@ -20,7 +20,7 @@ from typing import Literal
 
 from generator.course import expressions
 from generator.course.answers import Given
-from generator.course.fields import Question, Tolerance
+from generator.course.fields import Question, Setting, Tolerance
 from generator.course.measures.base import Value
 from generator.course.words import Words
 from labs.reading import one_line
@@ -199,11 +199,16 @@ def settings_of(question: Question, given: Given, parameters: Mapping[str, Value
         if text is None or not text.strip():
             raise UnitError(f"{name} is missing: write it too")
         try:
-            bdp = None if setting.bdp is None else float(expressions.evaluate(setting.bdp, parameters, {}))
-            found[name] = setting.check(text, words.comma, bdp)
+            found[name] = checked(setting, text, parameters, words)
         except UnitError as error:
             raise UnitError(f'{name} "{text[:40]}": {error}') from None
     return found
+
+
+def checked(setting: Setting, text: str, parameters: Mapping[str, Value], words: Words) -> str:
+    """A setting's value as a scenario gets it; UnitError for one that may not be chosen."""
+    bdp = None if setting.bdp is None else float(expressions.evaluate(setting.bdp, parameters, {}))
+    return setting.check(text, words.comma, bdp)
 
 
 def settle(question: Question, given: Given, held: Sequence[bool] | None, words: Words, why: str = "") -> Verdict:

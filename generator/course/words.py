@@ -6,7 +6,7 @@ In: a language. Out: its words; English ones where there are none of it. A lab's
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,17 @@ class Words:
     points: str
     left: str
     """Added where a person gives more points."""
+    not_graded: str
+    repeated: str
+    """How many runs were confirmed."""
+    not_repeated: str
+    """Added for those that were not."""
+    handed_in: str
+    unanswered: str
+    no_run: str
+    not_taken: str
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Why a run was not confirmed, by the English words (`grade.py`)."""
     comma: bool = False
     """Decimals are written behind a comma."""
     instead: str = ""
@@ -87,6 +98,13 @@ _EN = Words(
     columns=("question", "answer", "verdict", "hint"),
     points="{reached} of {of} points",
     left="; {left} more from the teacher",
+    not_graded="Not graded",
+    repeated="{confirmed} of {runs} runs were repeated, with the same bytes",
+    not_repeated="; {count} not: {reason}",
+    handed_in="{file}: {answers} answers, {runs} runs, {size}: hand it in",
+    unanswered="no answer yet",
+    no_run="no run is in it: run the scenarios in the folder, so that results/ has them",
+    not_taken="not taken",
 )
 _DE = Words(
     bits="Bit oder Byte? Sieh dir die Einheiten noch einmal an.",
@@ -127,6 +145,21 @@ _DE = Words(
     columns=("Frage", "Antwort", "Urteil", "Hinweis"),
     points="{reached} von {of} Punkten",
     left="; {left} weitere von der Lehrkraft",
+    not_graded="Nicht bewertet",
+    repeated="{confirmed} von {runs} Läufen wurden mit denselben Bytes wiederholt",
+    not_repeated="; {count} nicht: {reason}",
+    handed_in="{file}: {answers} Antworten, {runs} Läufe, {size}: gib es ab",
+    unanswered="noch keine Antwort",
+    no_run="es ist kein Lauf darin: führe die Szenarien im Ordner aus, damit sie in results/ sind",
+    not_taken="nicht übernommen",
+    reasons={
+        "changed scenario": "geändertes Szenario",
+        "settings that the lab does not ask for": "Werte, nach denen der Versuch nicht fragt",
+        "made by another kernel or node binary": "von einem anderen Kernel oder Knotenprogramm",
+        "made by another version": "von einer anderen Version",
+        "bytes differ": "andere Bytes",
+        "too many": "zu viele",
+    },
     comma=True,
     instead="schreibe es {how}",
 )
@@ -169,6 +202,21 @@ _FR = Words(
     columns=("question", "réponse", "verdict", "indice"),
     points="{reached} points sur {of}",
     left=" ; {left} de plus de l'enseignant",
+    not_graded="Pas noté",
+    repeated="{confirmed} exécutions sur {runs} ont été répétées, avec les mêmes octets",
+    not_repeated=" ; {count} non : {reason}",
+    handed_in="{file} : {answers} réponses, {runs} exécutions, {size} : remettez-le",
+    unanswered="pas encore de réponse",
+    no_run="il n'y a aucune exécution : exécutez les scénarios dans le dossier, pour que results/ les contienne",
+    not_taken="pas pris",
+    reasons={
+        "changed scenario": "scénario modifié",
+        "settings that the lab does not ask for": "des valeurs que le TP ne demande pas",
+        "made by another kernel or node binary": "par un autre noyau ou programme de nœud",
+        "made by another version": "par une autre version",
+        "bytes differ": "d'autres octets",
+        "too many": "trop",
+    },
     comma=True,
     instead="écrivez-le {how}",
 )

@@ -64,9 +64,7 @@ class Desk:
     @property
     def commands(self) -> list[str]:
         """The lines of the text's blocks of commands, in order, those that draw figures aside."""
-        blocks = [block.text for block in markdown.blocks(self.text) if block.kind == "sh"]
-        lines = [line for block in blocks for line in block.splitlines() if line and not line.startswith("#")]
-        return [line for line in lines if not line.startswith("ewan report")]
+        return [line for line in markdown.commands(self.text) if not line.startswith("ewan report")]
 
     @property
     def context(self) -> Context:

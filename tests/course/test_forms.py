@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from generator.course import grade
-from generator.course.formats import FORMATS, document, gradescope, inginious, sheet
+from generator.course.formats import FORMATS, document, gradescope, inginious, sheet, wide
 from tests.course.handed_in import graded, question
 
 HOSTILE = '=HYPERLINK("http://x","y")'
@@ -152,6 +152,36 @@ def test_students_read_verdicts_in_their_language() -> None:
         'nicht lesbar: write a size as "1MB"',
         "für die Lehrkraft (2)",
     ]
+
+
+def test_students_read_the_outcome_in_their_language() -> None:
+    told = json.dumps(gradescope.results(dataclasses.replace(MIXED, language="de")), ensure_ascii=False)
+    assert "1 von 4 Punkten; 2 weitere von der Lehrkraft" in told
+    assert "1 von 2 Läufen wurden mit denselben Bytes wiederholt; 1 nicht: geändertes Szenario" in told
+
+
+def test_inginious_shows_hints_where_a_task_has_one_problem() -> None:
+    """Of a task that takes a file, INGInious shows the text alone."""
+    text = orjson.loads(inginious.write(MIXED))["text"]
+    shown = docutils.core.publish_doctree(text, settings_overrides={"report_level": 5}).astext()
+    for each in MIXED.questions:
+        assert f"{each.name}: " in shown
+    assert "rtt: wrong: Bits or bytes? *Really* `look` at_it" in shown and "43.75kB" not in shown
+
+
+def test_one_row_a_student_and_each_lab_once() -> None:
+    grades = [
+        *GRADES,
+        graded("4711", question("a"), lab="mathis", file="m.zip"),
+        graded("4711", question("a"), question("b"), lab="mathis", file="old.zip", replaced="m.zip"),
+    ]
+    rows = list(csv.DictReader(io.StringIO(wide.write(grades).decode())))
+    assert [row["student"] for row in rows] == ["4711", "4712", "4713"]
+    assert (rows[0]["points"], rows[0]["of"], rows[0]["by the teacher"]) == ("2", "5", "2")
+    assert (rows[0]["mathis: points"], rows[0]["mathis: of"], rows[0]["bufferbloat: points"]) == ("1", "1", "1")
+    assert (rows[2]["bufferbloat: state"], rows[2]["points"], rows[1]["mathis: state"]) == ("missing", "0", "")
+    (long,) = (row for row in csv.DictReader(io.StringIO(sheet.text(grades))) if row["file"] == "old.zip")
+    assert long["state"] == "replaced"
 
 
 def test_json_has_all_of_it() -> None:

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from analysis.one_run import OneRun
-from generator.course import copies, folder, grading, grading_cli, handing, pool, reading, submission
+from generator.course import copies, folder, grading, grading_cli, handing, history, pool, reading, submission
 from generator.course.grade import Grade
 from generator.course.grading import Machine, Task
 from generator.course.ledger import Ledger
@@ -82,6 +82,9 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Class]:
     subprocess.run(run, cwd=first.path, check=True, capture_output=True)
     for mine in (first, second):
         mine.answers.write_text(yaml.safe_dump(answers_of(mine)))
+        for verdict in ("wrong", "right"):
+            history.add(mine.path, {"pipe": verdict})
+    first, second = (folder.load(mine.path, LABS) for mine in (first, second))
     tools = Tools(kernel.kernel(lambda line: None), node_binary(BINARY))
     machine = Machine(OneRun, tools, place / "store", place, LABS)
     yield Class(place, machine, handing.made(first).submission, handing.made(second).submission)
@@ -120,10 +123,14 @@ def test_a_copy_is_wrong_and_found_out(course: Class) -> None:
     assert {run.said for run in second.runs} == {"not confirmed: changed scenario"}
     assert second.notes == (
         "3 wrong answers are the right ones of 4711",
-        "the text of why is that of 4711",
+        "the text of why is the same as that of 4711",
         "2 of its runs are of the scenarios of 4711",
     )
-    assert first.notes == ("the text of why is that of 4712",)
+    assert first.notes == (
+        "3 of its right answers are in the submission of 4712 too, where they are wrong",
+        "the text of why is the same as that of 4712",
+        "4712 handed in 2 runs of its scenarios",
+    )
 
 
 def changed(told: Submission, **of_runs: str) -> Submission:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from generator.course import confirming, copies, grade, roster
+from generator.course import confirming, copies, folder, grade, history, reading, roster, submission, uploader
 from generator.course.confirming import Known, Versions
 from generator.course.ledger import Ledger
 from generator.course.roster import RosterError
@@ -41,7 +42,8 @@ def test_the_same_bytes_by_another_version_are_confirmed() -> None:
 
 def test_a_run_of_a_changed_scenario_is_said_to_be_so() -> None:
     assert said(experiment(run("9"), text="0" * 64)) == ["not confirmed: changed scenario"]
-    assert said(experiment(run("9"), changed=True)) == ["not confirmed: changed scenario"]
+    tried = "not confirmed: settings that the lab does not ask for"
+    assert said(experiment(run("9"), changed=True)) == [tried]
     # Its scenario is untouched and so is the version: the description beside it was changed.
     assert said(experiment(run("9"))) == ["not confirmed: changed scenario"]
 
@@ -94,7 +96,10 @@ def test_honest_ones_are_not_noted() -> None:
 def test_answers_of_another_student_are_found() -> None:
     first = graded("1", right("a", 1.0), right("b", 2.0))
     second = graded("2", wrong("a", 1.0), wrong("b", 2.0))
-    assert notes(first, second) == [(), ("2 wrong answers are the right ones of 1",)]
+    assert notes(first, second) == [
+        ("2 of its right answers are in the submission of 2 too, where they are wrong",),
+        ("2 wrong answers are the right ones of 1",),
+    ]
 
 
 def test_answers_that_are_wrong_for_both_are_found() -> None:
@@ -102,9 +107,9 @@ def test_answers_that_are_wrong_for_both_are_found() -> None:
         return [wrong(name, 1.0, truth) for name in "abc"]
 
     assert notes(graded("1", *given("x")), graded("2", *given("y")), graded("3", *given("z"))) == [
-        ("3 wrong answers are those of 2, 3",),
-        ("3 wrong answers are those of 1, 3",),
-        ("3 wrong answers are those of 1, 2",),
+        ("3 wrong answers are the same as those of 2, 3",),
+        ("3 wrong answers are the same as those of 1, 3",),
+        ("3 wrong answers are the same as those of 1, 2",),
     ]
 
 
@@ -124,8 +129,8 @@ def test_a_text_that_two_wrote_alike_is_found_whatever_its_spaces() -> None:
     second = graded("2", question("why", "teacher", kind="words", answer=text.upper().replace(" ", "\n  ")))
     short = graded("3", question("why", "teacher", kind="words", answer="Loss."))
     assert notes(first, second, short, graded("4", *short.questions)) == [
-        ("the text of why is that of 2",),
-        ("the text of why is that of 1",),
+        ("the text of why is the same as that of 2",),
+        ("the text of why is the same as that of 1",),
         (),
         (),
     ]
@@ -137,7 +142,10 @@ def test_records_of_another_student_are_found() -> None:
     second = graded(
         "2", runs=(grade.Run(scenario="bloat", name="x", inputs="a" * 64, said=grade.CHANGED),), own=("b" * 64,)
     )
-    assert notes(first, second) == [(), ("1 of its runs are of the scenarios of 1",)]
+    assert notes(first, second) == [
+        ("2 handed in 1 run of its scenarios",),
+        ("1 of its runs are of the scenarios of 1",),
+    ]
 
 
 def test_runs_that_are_the_same_for_all_are_everybodys() -> None:
@@ -151,7 +159,11 @@ def test_the_same_file_twice_and_another_number_in_it_are_found() -> None:
     found = notes(first, second)
     assert found == [
         ("the same file as 2/bufferbloat-2.zip",),
-        ("the same file as 1/bufferbloat-1.zip", "the file is named for 2, the submission is of 1"),
+        (
+            "the same file as 1/bufferbloat-1.zip",
+            "does not count: 1/bufferbloat-1.zip does, of the same student",
+            "the file is named for 2, the submission is of 1",
+        ),
     ]
 
 
@@ -160,11 +172,14 @@ def test_browsers_may_number_files() -> None:
 
 
 def test_a_second_submission_of_a_student_is_said() -> None:
-    first, second = graded("1", file="a.zip", sha256="1" * 64), graded("1", file="b.zip", sha256="2" * 64)
-    assert notes(first, second) == [
-        ("1 handed in more than once: also b.zip",),
-        ("1 handed in more than once: also a.zip",),
-    ]
+    """The one in which something was done last counts, once, whatever the order of the files."""
+    first = graded("1", right("a", 1.0), file="a.zip", sha256="1" * 64, latest="2026-11-02T10:00:00+00:00")
+    second = graded("1", wrong("a", 1.0), file="b.zip", sha256="2" * 64, latest="2026-11-01T10:00:00+00:00")
+    for grades in ([first, second], [second, first]):
+        found = {each.file: each for each in copies.looked_at(grades)}
+        assert found["a.zip"].notes == ("1 handed in more than once: this one counts, not b.zip",)
+        assert found["b.zip"].notes == ("does not count: a.zip does, of the same student",)
+        assert (found["a.zip"].replaced, found["b.zip"].replaced) == ("", "a.zip")
 
 
 @pytest.mark.parametrize(
@@ -287,3 +302,82 @@ def test_grades_are_for_the_teacher_alone(tmp_path: Path) -> None:
             assert (tmp_path / "g").stat().st_mode & 0o777 == 0o600
     finally:
         os.umask(before)
+
+
+def check(number: int, before: str = "") -> submission.Check:
+    return submission.Check(at="2026-11-24T17:00:00+00:00", verdicts={"pipe": "wrong"}, number=number, before=before)
+
+
+def chain(length: int) -> list[submission.Check]:
+    found: list[submission.Check] = []
+    for number in range(1, length + 1):
+        found.append(check(number, found[-1].digest if found else ""))
+    return found
+
+
+def test_a_journal_that_was_cut_anywhere_is_seen() -> None:
+    whole = chain(5)
+    journal = submission.Journal(checks=5, last=whole[-1].digest)
+    assert history.missing(whole, journal) == ""
+    assert history.missing(whole, submission.Journal(checks=4, last=whole[3].digest)) == "", "a check was interrupted"
+    assert history.missing([], submission.Journal(checks=0, last="")) == ""
+    for cut in (whole[:4], whole[1:], whole[:2] + whole[3:], [], [whole[-1]], [*whole[:4], check(5)], whole[::-1]):
+        said = history.missing(cut, journal)
+        assert said == f"the journal of checks was changed: {len(cut)} of 5 are in it"
+    old = [check(0), check(0)]
+    assert history.missing(old, submission.Journal(checks=0, last="")) == "", "checks of an older version"
+    later = check(3, old[-1].digest)
+    assert history.missing([*old, later], submission.Journal(checks=3, last=later.digest)) == ""
+
+
+def test_checks_are_chained_in_the_folder(tmp_path: Path) -> None:
+    mine = folder.start(reading.find("bufferbloat"), "4711", tmp_path / "mine")
+    for _ in range(3):
+        history.add(mine, {"pipe": "wrong"})
+    loaded = folder.load(mine)
+    made = submission.Journal(checks=loaded.record.checks, last=loaded.record.last_check)
+    assert (made.checks, history.missing(history.read(mine), made)) == (3, "")
+    lines = (mine / history.FILE).read_text().splitlines(keepends=True)
+    (mine / history.FILE).write_text(lines[-1])
+    assert history.missing(history.read(mine), made) == "the journal of checks was changed: 1 of 3 are in it"
+    (mine / history.FILE).unlink()
+    assert history.missing(history.read(mine), made) == "the journal of checks was changed: 0 of 3 are in it"
+    history.add(mine, {"pipe": "right"})
+    loaded = folder.load(mine)
+    made = submission.Journal(checks=loaded.record.checks, last=loaded.record.last_check)
+    assert history.missing(history.read(mine), made), "checks that are made later do not hide it"
+
+
+USERS = {"users": [{"id": 7, "name": "Ada L", "email": "Ada@Example.org"}]}
+
+
+@pytest.mark.parametrize(
+    ("student", "numbers", "status", "said"),
+    [
+        ("4711", {"ada@example.org": "4711"}, "graded", ""),
+        ("4711", {"ada@example.org": "4712"}, "refused", "was uploaded by Ada L (ada@example.org), and it is the"),
+        ("ada", {}, "graded", ""),
+        ("ada@example.org", {}, "graded", ""),
+        ("bob@example.org", {}, "refused", "it is the submission of another student"),
+        ("4711", {}, "graded", "uploaded by Ada L (ada@example.org): is that 4711?"),
+    ],
+)
+def test_who_uploaded_it_is_held_against_whose_it_is(
+    tmp_path: Path, student: str, numbers: dict[str, str], status: str, said: str
+) -> None:
+    (tmp_path / uploader.FILE).write_text(json.dumps(USERS))
+    (found,) = uploader.held([graded(student, right("a", 1.0))], uploader.found(tmp_path / "submission"), numbers)
+    assert found.status == status and said in "; ".join([found.error, *found.notes])
+    assert (found.points, bool(found.notes)) == (0.0 if status == "refused" else 1.0, said.startswith("uploaded"))
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"users": 1}', '{"users": [1]}', '{"users": [{}]}'])
+def test_what_is_beside_submissions_may_be_anything(tmp_path: Path, content: str) -> None:
+    (tmp_path / uploader.FILE).write_text(content)
+    for mine in ([], uploader.found(tmp_path / "submission")):
+        assert uploader.held([graded("4711")], mine, {})[0].status == "graded"
+
+
+def test_a_list_may_have_addresses(tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text("SID,Email\n4711,Ada@Example.org\n4712,\n")
+    assert roster.addresses(tmp_path / "list.csv") == {"4711": "ada@example.org", "4712": ""}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from generator.course.formats import document, gradescope, inginious
+from generator.course.formats import document, gradescope, inginious, wide
 from generator.course.grade import Grade
 from generator.course.sources import folder_of
 
@@ -31,5 +31,6 @@ def _all(file: str, write: Callable[[Sequence[Grade]], bytes], grades: Sequence[
 FORMATS: Mapping[str, Callable[[Sequence[Grade], bool], Files]] = {
     "gradescope": partial(_each, gradescope.FILE, gradescope.write),
     "inginious": partial(_each, inginious.FILE, inginious.write),
+    "students": partial(_all, wide.FILE, wide.write),
     "json": partial(_all, document.FILE, document.write),
 }

@@ -2,8 +2,9 @@
 
 In: a grade. Out: the bytes of `__feedback.json`, which INGInious' own commands write too (feedback-result,
 feedback-grade, feedback-msg, feedback-custom); a task's `run` may as well call these with what is in it. The results
-are those that the documentation of a run file names; texts are in reStructuredText; the names of problems are the lab's
-questions.
+are those that the documentation of a run file names; texts are in reStructuredText. A task that takes the file that was
+handed in has one problem, and INGInious shows nothing of others: so each question's verdict is in the text too. The
+names of problems are the lab's questions.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def write(grade: Grade) -> bytes:
 def feedback(grade: Grade) -> dict[str, Any]:
     """The same as data. `grade` is in percent of the points that a machine gives."""
     share = grade.points / grade.most if grade.most else 0.0
-    said = [wording.summary(grade), *filter(None, [wording.runs(grade)])]
+    hints = [f"{each.name}: {wording.of_question(each, grade.language)}" for each in grade.questions]
+    said = [wording.summary(grade), *filter(None, [wording.runs(grade)]), *hints]
     return {
         "result": _result(grade),
         "grade": round(PERCENT * share, 2),

@@ -22,6 +22,7 @@ COLUMNS = (
     "of",
     "by the teacher",
     "right",
+    "close",
     "wrong",
     "missing",
     "unreadable",
@@ -29,6 +30,7 @@ COLUMNS = (
     "runs not confirmed",
     "why not",
     "checks",
+    "last seen",
     "to be looked at",
     "answers in words",
     "file",
@@ -60,17 +62,18 @@ def _row(grade: Grade) -> list[str]:
     looked_at = [*([grade.error] if grade.error else []), *grade.notes]
     numbers = [
         *(wording.amount(value) for value in (grade.points, grade.most, grade.by_teacher)),
-        *(str(grade.count(verdict)) for verdict in ("right", "wrong", "missing", "unreadable")),
+        *(str(grade.count(verdict)) for verdict in ("right", "close", "wrong", "missing", "unreadable")),
         str(grade.confirmed),
         str(len(grade.runs) - grade.confirmed),
         "; ".join(f"{reason}: {count}" for reason, count in wording.not_confirmed(grade).items()),
         str(grade.checks),
+        grade.latest,
     ]
     words = [f"{each.name}: {each.answer}" for each in grade.questions if each.kind == "words" and each.answer]
     return [
         grade.student,
         grade.lab,
-        grade.status,
+        "replaced" if grade.replaced else grade.status,
         *(numbers if graded else [""] * len(numbers)),
         "; ".join(looked_at),
         "\n".join(words),

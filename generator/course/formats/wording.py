@@ -18,29 +18,28 @@ def of_question(question: Question, language: str) -> str:
 
 def summary(grade: Grade) -> str:
     """The outcome in a line."""
+    own = words.of(grade.language)
     if grade.status != "graded":
-        return f"Not graded: {grade.file} {grade.error}".strip()
-    more = f"; your teacher gives up to {points(grade.by_teacher)} more" if grade.by_teacher else ""
-    return f"{amount(grade.points)} of {points(grade.most)}{more}"
+        return f"{own.not_graded}: {grade.file} {grade.error}".strip()
+    more = own.left.format(left=amount(grade.by_teacher)) if grade.by_teacher else ""
+    return own.points.format(reached=amount(grade.points), of=amount(grade.most)) + more
 
 
 def runs(grade: Grade) -> str:
     """Which runs were confirmed, in a line; empty where none was handed in."""
     if not grade.runs:
         return ""
-    why = not_confirmed(grade)
-    more = "".join(f"; {count} not: {reason}" for reason, count in why.items())
-    return f"{grade.confirmed} of {len(grade.runs)} runs were repeated, with the same bytes{more}"
+    own = words.of(grade.language)
+    more = "".join(
+        own.not_repeated.format(count=count, reason=own.reasons.get(reason, reason))
+        for reason, count in not_confirmed(grade).items()
+    )
+    return own.repeated.format(confirmed=grade.confirmed, runs=len(grade.runs)) + more
 
 
 def not_confirmed(grade: Grade) -> dict[str, int]:
     """How many runs were not, by reason."""
     return dict(Counter(each.said.removeprefix(NOT_CONFIRMED) for each in grade.runs if not each.confirmed))
-
-
-def points(value: float) -> str:
-    """`1 point`, `2.5 points`."""
-    return f"{amount(value)} point{'' if value == 1 else 's'}"
 
 
 def amount(value: float) -> str:

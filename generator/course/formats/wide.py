@@ -1,0 +1,42 @@
+"""All grades as a table (CSV) with one row a student, as gradebooks import it.
+
+In: grades. Out: the bytes of the table: the sums, then of each lab its state, points and what the teacher gives. Of
+several submissions of a student only the one that counts is in it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+
+from generator.course.formats import wording
+from generator.course.formats.sheet import cell
+from generator.course.grade import Grade
+
+FILE = "students.csv"
+
+
+def write(grades: Sequence[Grade]) -> bytes:
+    """The bytes of the table, sorted by student."""
+    counted = {(each.student, each.lab): each for each in grades if each.student and not each.replaced}
+    labs = sorted({lab for _, lab in counted if lab})
+    result = io.StringIO()
+    writer = csv.writer(result, lineterminator="\n")
+    heads = [f"{lab}: {word}" for lab in labs for word in ("state", "points", "of", "by the teacher")]
+    writer.writerow(["student", "points", "of", "by the teacher", "to be looked at", *heads])
+    for student in sorted({student for student, _ in counted}):
+        mine = [counted.get((student, lab)) for lab in labs]
+        graded = [each for each in mine if each is not None and each.status == "graded"]
+        sums = [sum(getattr(each, word) for each in graded) for word in ("points", "most", "by_teacher")]
+        looked_at = [f"{each.lab}: {line}" for each in mine if each is not None for line in each.notes]
+        cells = [text for each in mine for text in _of(each)]
+        row = [student, *map(wording.amount, sums), "; ".join(looked_at), *cells]
+        writer.writerow(cell(value) for value in row)
+    return result.getvalue().encode()
+
+
+def _of(grade: Grade | None) -> list[str]:
+    if grade is None or grade.status != "graded":
+        return ["" if grade is None else grade.status, "", "", ""]
+    return [grade.status, *map(wording.amount, (grade.points, grade.most, grade.by_teacher))]
