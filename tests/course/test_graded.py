@@ -18,14 +18,16 @@ import pytest
 import yaml
 
 from analysis.one_run import OneRun
-from generator.course import copies, folder, grading, grading_cli, handing, history, pool, reading, submission
+from generator.course import copies, executing, folder, grading, grading_cli, handing, history, pool, reading, submission
 from generator.course.grade import Grade
 from generator.course.grading import Machine, Task
 from generator.course.ledger import Ledger
+from generator.course.runs import Student
 from generator.course.sources import SourceError, below
 from generator.course.submission import Submission
 from generator.engine.unit import Tools
 from labs.context import ROOT, Context
+from labs.reporter import Silent
 from labs.runtime import kernel
 from labs.runtime.binary import node_binary
 from labs.runtime.tests.lab import BINARY
@@ -102,6 +104,63 @@ def test_a_good_student_is_right_and_confirmed(course: Class) -> None:
     assert [run.said for run in found.runs] == ["confirmed", "confirmed"]
     truth = next(each.truth for each in found.questions if each.name == "goodput")
     assert truth.endswith("Mbit/s")
+
+
+def ran(course: Class, chosen: str, **changed: Any) -> Submission:
+    """The first student's submission with the record of one more experiment, as its run would leave it."""
+    name, _, values = chosen.partition("=")
+    lab = reading.find("tiny", root=LABS)
+    drawing = folder.load(course.place / "4711", LABS).drawing
+    executor = executing.Here(Silent(), BINARY, None, course.place, workers=1)
+    with Student(lab, drawing, executor, OneRun) as student:
+        works = list(student.changed("tiny", {name: values}).units())
+        runs = [
+            submission.Run(
+                name=work.name,
+                key=work.key,
+                inputs=grading.inputs_of(work),
+                tables=grading.tables_of(executor.results([work])[0]),
+            )
+            for work in works
+        ]
+    (own,) = course.first.experiments
+    more = own.model_copy(
+        update={"runs": tuple(runs), "changed": True, "settings": {name: values}, **changed}
+    )
+    return course.first.model_copy(update={"experiments": (own, more)})
+
+
+@pytest.mark.parametrize(
+    ("settings", "changed", "said"),
+    [
+        ("buffer=2BDP,10BDP", {}, "confirmed"),
+        ("buffer=10kB,3BDP", {}, "confirmed"),
+        ("buffer=2kB", {}, "not confirmed: settings that the lab does not ask for"),
+        ("rate=5Mbit/s", {}, "not confirmed: settings that the lab does not ask for"),
+        ("buffer=10kB", {"text": "0" * 64}, "not confirmed: changed scenario"),
+        ("buffer=2BDP", {"settings": {}}, "confirmed"),
+    ],
+)
+def test_runs_that_the_lab_asks_for_are_confirmed(
+    course: Class, settings: str, changed: dict[str, Any], said: str
+) -> None:
+    """Those of the text's commands, and those with settings that a question leaves free; no others are executed."""
+    before = len(list((course.place / "store").rglob("*.tar.zst")))
+    found = course.grade(ran(course, settings, **changed))
+    assert {run.said for run in found.runs[2:]} <= {said} and len(found.runs) >= 3
+    if said != "confirmed":
+        assert len(list((course.place / "store").rglob("*.tar.zst"))) == before
+
+
+def test_a_student_who_ran_nothing_is_said_to_the_teacher(course: Class) -> None:
+    alone = course.first.model_copy(update={"experiments": ()})
+    assert course.grade(alone).notes == ("5 of 5 right, no confirmed run, 2 checks",)
+    fewer = alone.model_copy(update={"answers": {"pipe": alone.answers["pipe"]}})
+    assert course.grade(fewer).notes == (), "what was computed by hand needs no run"
+    once = course.first.model_copy(update={"checks": (), "journal": submission.Journal(checks=0, last="")})
+    assert course.grade(once).notes == ("5 of 5 right, 0 checks",)
+    cut = course.first.model_copy(update={"checks": course.first.checks[1:]})
+    assert course.grade(cut).notes == ("the journal of checks was changed: 1 of 2 are in it",)
 
 
 def test_what_is_executed_is_kept(course: Class) -> None:
