@@ -57,6 +57,33 @@ END
 chmod 755 "$new"
 mv -f -- "$new" "$file"
 echo "installed $file"
+# closed FILE BIT: the first place on the way to a file that other users may not enter, or the file, if that is closed to
+# them (BIT: r, x); nothing where none is.
+closed() {
+    path=$(readlink -f -- "$1") || return 0
+    bit=$2
+    [ -e "$path" ] || return 0
+    while [ "$path" != / ]; do
+        case $bit$(stat -c %A -- "$path") in r???????r* | x?????????[xt]) ;; *) shut=$path ;; esac
+        path=$(dirname -- "$path") bit=x
+    done
+    printf '%s' "${shut-}"
+}
+case $prefix in
+    "${HOME-/nowhere}"/*) ;;
+    *)
+        for each in "r ewan.py" "x .venv/bin/ewan" "x .venv/bin/python"; do
+            shut=$(closed "${each#* }" "${each% *}")
+            [ -n "$shut" ] || continue
+            case ${each#* } in
+                *python) way="take a Python that all may run: rm -r .venv, then PATH=/usr/bin:\$PATH make install PREFIX=$prefix" ;;
+                *) way="put this tree where all may read it, below /opt for example, or chmod -R go+rX it" ;;
+            esac
+            echo "make install: other users cannot start it: $shut is closed to them, and ${each#* } is there: $way" >&2
+            break
+        done
+        ;;
+esac
 # Whoever may not write in this tree would compile its modules at each command (0.5 s).
 [ ! -x .venv/bin/python ] || .venv/bin/python -m compileall -q ewan.py labs generator calibration analysis emulator >/dev/null 2>&1 || true
 

@@ -110,9 +110,19 @@ python_environment() {
     if ! is_installed lock "$lock_hash"; then python3 -m venv .venv || fail "python3 -m venv failed (Debian: apt install python3-venv)"; fi
     options=
     for file in requirements.lock $files; do options="$options -r $file"; done
-    .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes $options & pip=$!
+    .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes $options 2>.venv/.pip-errors & pip=$!
     trap 'kill "$pip" 2>/dev/null || true; exit 2' TERM
-    wait "$pip" || fail "pip could not install requirements.lock$files (see above); run make setup again when the network is back"
+    status=0
+    wait "$pip" || status=$?
+    cat .venv/.pip-errors >&2
+    if [ "$status" != 0 ]; then
+        # What pip says where the index answers, and has no such version for this Python.
+        lacking=$(sed -n 's/^ERROR: No matching distribution found for \([^ ;]*\).*/\1/p' .venv/.pip-errors | head -n 1)
+        if [ -n "$lacking" ] && grep -q "require a different python version" .venv/.pip-errors; then
+            fail "$lacking of requirements.lock$files is not for $(python3 --version): set up with another Python (3.11.2 and newer are known to work)"
+        fi
+        fail "pip could not install requirements.lock$files (see above); run make setup again when the network is back"
+    fi
     printf '#!/bin/sh\nexec "%s/.venv/bin/python" -P "%s/ewan.py" "$@"\n' "$root" "$root" >.venv/bin/ewan
     chmod +x .venv/bin/ewan
     # `import ewan`, wherever a notebook stands.

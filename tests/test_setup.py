@@ -35,7 +35,7 @@ TOOLS = [
     "tail",
     "grep",
 ]
-TOOLS += ["mv", "rm", "env"]
+TOOLS += ["mv", "rm", "env", "readlink"]
 PIP = 'mkdir -p .venv/bin; printf "#!/bin/sh\\n" >.venv/bin/pip; chmod +x .venv/bin/pip'
 BUILD = "echo built >>cargo.log; printf x >target/any/release/ewan-node; chmod +x target/any/release/ewan-node"
 STUBS = {
@@ -195,6 +195,59 @@ def test_where_nothing_can_be_installed_one_line_says_what_to_write(
     refused = machine.run("./launcher.sh", "install", *words, HOME="")
     assert refused.returncode == 2 and len(refused.stderr.splitlines()) == 1
     assert said in refused.stderr
+
+
+def test_what_other_users_cannot_start_is_said(machine: BareMachine, tmp_path: Path) -> None:
+    """A launcher for all users is none where they may not enter the way to the Python, or to the tree."""
+    bin_, python = machine.tree / ".venv/bin", tmp_path / "closed/python3"
+    bin_.mkdir(parents=True)
+    python.parent.mkdir()
+    for file in (bin_ / "ewan", python):
+        file.write_text("#!/bin/sh\n")
+        file.chmod(0o755)
+    (machine.tree / "ewan.py").write_text("")
+    (bin_ / "python").symlink_to(python)
+    for each in [tmp_path, *tmp_path.parents]:
+        if each.stat().st_mode & 0o001 or each == Path("/tmp"):
+            break
+        each.chmod(0o755)
+    install = ("./launcher.sh", "install", str(tmp_path / "usr"))
+    assert machine.run(*install).stderr == ""
+    for place, mode, said in (
+        (python.parent, 0o700, "rm -r .venv"),
+        (machine.tree, 0o700, "put this tree where all may read it"),
+        (machine.tree / "ewan.py", 0o600, "put this tree where all may read it"),
+    ):
+        before = place.stat().st_mode
+        place.chmod(mode)
+        found = machine.run(*install)
+        assert found.returncode == 0 and len(found.stderr.splitlines()) == 1, found.stderr
+        assert f"{place} is closed to them" in found.stderr and said in found.stderr
+        assert machine.run("./launcher.sh", "install").stderr == "", "for oneself it works"
+        place.chmod(before)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (
+            "ERROR: Ignored the following versions that require a different python version: 9 Requires-Python >=3.13\n"
+            "ERROR: No matching distribution found for soupsieve==9",
+            "setup: soupsieve==9 of requirements.lock is not for Python 3.11.2: set up with another Python",
+        ),
+        ("ERROR: No matching distribution found for soupsieve==9", "run make setup again when the network is back"),
+        ("WARNING: Retrying", "run make setup again when the network is back"),
+    ],
+)
+def test_a_python_that_is_too_old_is_not_the_networks_fault(machine: BareMachine, said: str, expected: str) -> None:
+    pip = machine.bin / "pip-that-fails"
+    pip.write_text("#!/bin/sh\ncat <<END >&2\n" + said + "\nEND\nexit 1\n")
+    pip.chmod(0o755)
+    own = f'[ "$1" != -m ] || {{ mkdir -p .venv/bin; cp "{pip}" .venv/bin/pip; }}'
+    machine.program("python3", f'[ "$1" != --version ] || echo Python 3.11.2; {own}')
+    found = machine.run("./setup.sh")
+    assert found.returncode == 2 and said in found.stderr
+    assert [line for line in found.stderr.splitlines() if expected in line]
 
 
 def test_the_launcher_of_a_tree_that_is_not_set_up_says_so(machine: BareMachine) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from images.kernel import build
+from images.kernel import adopt, build, recall
 from labs.runtime import whole
 from labs.runtime.base import LabError
 
@@ -59,6 +59,21 @@ def test_a_package_that_was_damaged_in_the_cache_is_fetched_again(apt: Apt, tmp_
     (cache / DEB).write_bytes(CONTENT[:-1] + b"x")
     found, _ = build.Source(cache).fetch()
     assert found == cache / DEB and found.read_bytes() == CONTENT
+
+
+def test_a_kernel_that_is_there_is_known_without_its_source(apt: Apt, tmp_path: Path) -> None:
+    """Where the note of the source is missing, apt's index tells it: nothing is downloaded."""
+    target = tmp_path / "kernel"
+    source = f"{build.VERSION} {build.VERSION} {hashlib.sha256(CONTENT).hexdigest()}"
+    place = target / adopt.key_of(source)
+    assert not recall.recall(target) and not (target / "cache/source").exists()
+    place.mkdir(parents=True)
+    kernel_of(place)
+    assert recall.recall(target)
+    assert (target / "cache/source").read_text().strip() == source
+    fragments = [build.HERE / "fragment.config"]
+    assert build.Build.finished(target, build.HERE / "patches", fragments, "used") == place / "linux"
+    assert not list(target.glob("cache/*.deb"))
 
 
 def kernel_of(place: Path) -> Path:
