@@ -355,6 +355,11 @@ def _ping_p99(run: RunData) -> float | None:
     return flows.percentile(run.round_trips, 0.99) if run.round_trips else None
 
 
+@computes("ping rtt max")
+def _ping_max(run: RunData) -> float | None:
+    return max(run.round_trips, default=None)
+
+
 @computes("ping loss")
 def _ping_loss(run: RunData) -> float | None:
     readings = run.of_commands("readings")

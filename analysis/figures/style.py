@@ -150,6 +150,10 @@ class Drawing:
     csv: str
     files: Mapping[str, bytes] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """What a notebook keeps as text beside the picture: its title and caption, without the data."""
+        return f"{self.title}: {self.caption}" if self.caption else self.title
+
     def _repr_svg_(self) -> str:
         """What a notebook shows."""
         return self.svg

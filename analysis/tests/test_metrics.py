@@ -339,6 +339,7 @@ def test_pings_by_the_first_replies_of_all_steps_of_one_and_of_a_node() -> None:
     found = metrics.of_run(there, [parse(each) for each in (*wanted, "ping loss of each step", "ping loss of nobody")])
     assert found["ping rtt mean"] == pytest.approx((10 + 20 + 30 + 1 + 2) / 5 * MS)
     assert (found["ping rtt p50"], found["ping rtt p95"], found["ping rtt p99"]) == (10 * MS, 30 * MS, 30 * MS)
+    assert (found["ping rtt max"], metrics.of_run(run([]), [parse("ping rtt max")])) == (30 * MS, {})
     assert found["ping loss"] == pytest.approx(2 / 16)
     assert (found["ping loss of far"], found["ping rtt p50 of far"]) == (0.25, 20 * MS)
     assert (found["ping rtt mean of quiet"], found["ping rtt p99 of source left2"]) == (5 * MS, 2 * MS)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -95,13 +95,14 @@ def _answers(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[
         for each in grades[number].questions:
             if each.quantity and each.value is not None and each.verdict in ("right", "wrong"):
                 given[each.name, f"{each.value:.{DIGITS - 1}e}"].append((number, each))
-    rightly, wrongly = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
-    for those in given.values():
+    right, alike_wrong = defaultdict[tuple[int, int], set[str]](set), defaultdict[tuple[int, int], set[str]](set)
+    for (name, _), those in given.items():
         for number, mine in those if len(those) > 1 else ():
             for other, theirs in those:
-                if mine.verdict == "wrong" and grades[other].student != grades[number].student:
-                    counted = rightly if theirs.verdict == "right" else wrongly
-                    counted[number, other] += mine.truth != theirs.truth
+                own = grades[other].student == grades[number].student
+                if mine.verdict == "wrong" and not own and mine.truth != theirs.truth:
+                    (right if theirs.verdict == "right" else alike_wrong)[number, other].add(name)
+    rightly, wrongly = _counted(right), _counted(alike_wrong)
     for found, fewest, words in ((rightly, FEWEST_RIGHT, "the right ones of"), (wrongly, FEWEST_SAME, "the same as those of")):
         alike: dict[tuple[int, int], list[str]] = defaultdict(list)
         for (number, other), count in sorted(found.items()):
@@ -115,6 +116,17 @@ def _answers(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[
             taken[other, count].append(grades[number].student)
     for (other, count), students in taken.items():
         yield other, f"{count} of its right answers are in the submission of {_few(students)} too, where they are wrong"
+
+
+def _counted(found: Mapping[tuple[int, int], set[str]]) -> dict[tuple[int, int], int]:
+    """How many answers are shared, by the two submissions. Whoever shares only a part of what another one explains has
+    values in common with that one by chance."""
+    by_first: dict[int, list[set[str]]] = defaultdict(list)
+    for (number, _), names in found.items():
+        by_first[number].append(names)
+    return {
+        pair: len(names) for pair, names in found.items() if not any(names < others for others in by_first[pair[0]])
+    }
 
 
 def _words(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[int, str]]:

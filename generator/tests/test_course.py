@@ -495,6 +495,11 @@ def test_the_notebook_has_the_text_and_a_cell_for_each_thing_to_do(lab: Lab) -> 
     assert "lab.figure('utilisation over time')" in sources and "lab.answer('pipe', '')" in sources
     assert "lab.answer('tuned', buffer='')" in sources and sources[-1] == "lab.check()"
     assert len({each["id"] for each in found["cells"]}) == len(found["cells"])
+    text = "\n".join(sources)
+    assert "answers.yaml" not in text and "between the quotes of the next cell" in text
+    assert text.count("Give amounts with three digits") == 1 and text.index("three digits") < text.index("lab.answer")
+    page = folder.contents(lab, "4711")["pipe.md"].decode()
+    assert page.count("Give amounts with three digits") == 1 and "a) linear; b) square root" in page
 
 
 @pytest.mark.parametrize(

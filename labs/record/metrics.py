@@ -420,6 +420,16 @@ _ALL = (
         for rank, share in (("p50", "half"), ("p95", "95 %"), ("p99", "99 %"))
     ),
     Metric(
+        "ping rtt max",
+        "ns",
+        "longest RTT of echo requests that were answered",
+        Group.PING,
+        step="run",
+        commands=True,
+        comparable=True,
+        better="less",
+    ),
+    Metric(
         "ping loss",
         "share",
         "echo requests without an answer",

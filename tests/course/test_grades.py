@@ -102,6 +102,17 @@ def test_answers_of_another_student_are_found() -> None:
     ]
 
 
+def test_who_has_a_value_in_common_by_chance_is_not_named() -> None:
+    first = graded("1", right("a", 1.0), right("b", 2.0), right("c", 3.0))
+    second = graded("2", wrong("a", 1.0), wrong("b", 2.0), wrong("c", 3.0))
+    third = graded("3", right("a", 1.0), right("b", 2.0), right("c", 4.0))
+    assert notes(first, second, third) == [
+        ("3 of its right answers are in the submission of 2 too, where they are wrong",),
+        ("3 wrong answers are the right ones of 1",),
+        (),
+    ]
+
+
 def test_answers_that_are_wrong_for_both_are_found() -> None:
     def given(truth: str) -> list[grade.Question]:
         return [wrong(name, 1.0, truth) for name in "abc"]
