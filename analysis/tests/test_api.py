@@ -68,6 +68,7 @@ def test_wrong_words_are_refused(study: Results) -> None:
 
 def test_a_figure_is_asked_for_in_one_line(study: Results) -> None:
     drawing = study.figure("goodput by rtt", style="paper-1col", kinds=("pdf",))
+    assert repr(drawing) == f"{drawing.title}: {drawing.caption}", "a notebook keeps it beside the picture"
     assert drawing.files["pdf"].startswith(b"%PDF") and drawing.csv.count("\n") == len(POINTS) + 1
     assert "n = 3" in drawing.caption and drawing._repr_svg_().startswith("<?xml")
     with pytest.raises(ValueError, match='"lines cc": there is no such parameter'):

@@ -52,7 +52,7 @@ class Given:
 
 
 class Answers(dict[str, Given]):
-    """What is written for each question, by its name. `strange`: a line for each piece of the file that is no answer."""
+    """What is written for each question, by its name. `strange`: a line for each piece of the file that is none."""
 
     strange: tuple[str, ...] = ()
 

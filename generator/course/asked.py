@@ -8,6 +8,7 @@ settings, each within its limits. So nobody has the grader run anything else, or
 from __future__ import annotations
 
 import contextlib
+import itertools
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -118,5 +119,5 @@ def _of_command(line: str) -> Iterator[tuple[str, Settings]]:
     told = shlex.split(line)
     if told[:2] != ["ewan", "run"] or len(told) < 3 or {"--scale", "--seeds"} & set(told):
         return
-    pairs = [word.partition("=") for before, word in zip(told, told[1:], strict=False) if before == "--set"]
+    pairs = [word.partition("=") for before, word in itertools.pairwise(told) if before == "--set"]
     yield told[2].removesuffix(names.SCENARIO), {name: value for name, _, value in pairs}

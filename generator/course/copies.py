@@ -43,9 +43,7 @@ def looked_at(grades: Sequence[Grade]) -> list[Grade]:
         if line := _misnamed(each):
             notes[number].append(line)
     later = {number: line for numbers in by_lab.values() for number, line in _replaced(grades, numbers)}
-    return [
-        replace(each.noted(*notes[number]), replaced=later.get(number, "")) for number, each in enumerate(grades)
-    ]
+    return [replace(each.noted(*notes[number]), replaced=later.get(number, "")) for number, each in enumerate(grades)]
 
 
 def _by_student(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[list[int]]:
@@ -103,7 +101,10 @@ def _answers(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[
                 if mine.verdict == "wrong" and not own and mine.truth != theirs.truth:
                     (right if theirs.verdict == "right" else alike_wrong)[number, other].add(name)
     rightly, wrongly = _counted(right), _counted(alike_wrong)
-    for found, fewest, words in ((rightly, FEWEST_RIGHT, "the right ones of"), (wrongly, FEWEST_SAME, "the same as those of")):
+    for found, fewest, words in (
+        (rightly, FEWEST_RIGHT, "the right ones of"),
+        (wrongly, FEWEST_SAME, "the same as those of"),
+    ):
         alike: dict[tuple[int, int], list[str]] = defaultdict(list)
         for (number, other), count in sorted(found.items()):
             if count >= fewest:

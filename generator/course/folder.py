@@ -34,8 +34,8 @@ class FolderError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """course.json. `content`: SHA-256 of the lab's questions and files when the folder was made; `checks`: how many were
-    made since then, and the digest of the last one (see `history.py`)."""
+    """course.json. `content`: SHA-256 of the lab's questions and files when the folder was made; `checks`: how many
+    checks were made since then, and `last_check`: the digest of the last one (see `history.py`)."""
 
     SPARSE: ClassVar[frozenset[str]] = frozenset({"checks", "last_check"})
 

@@ -189,7 +189,7 @@ def counts(grades: Sequence[Grade]) -> dict[str, int]:
     words = ("graded", "refused", "failed", "missing")
     return {word: sum(each.status == word for each in grades) for word in words} | {
         "replaced": sum(bool(each.replaced) for each in grades),
-        "to be looked at": sum(bool(each.notes) for each in grades)
+        "to be looked at": sum(bool(each.notes) for each in grades),
     }
 
 

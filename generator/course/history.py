@@ -9,6 +9,7 @@ cut, are seen. Whoever knows how that is computed can write another journal: it 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -70,7 +71,7 @@ def missing(checks: Sequence[Check], journal: Journal) -> str:
         return ""
     whole = len(checks) in (made, MOST_CHECKS) and all(
         (later.number, later.before) == (each.number + 1, each.digest) or not each.number
-        for each, later in zip(checks, checks[1:], strict=False)
+        for each, later in itertools.pairwise(checks)
     )
     # A check that was interrupted is in the journal, and not yet in the folder's record.
     last = next((each for each in checks if each.number == journal.checks), None)

@@ -92,7 +92,9 @@ def page(text: str, questions: dict[str, Question], words: Words) -> str:
 
 def asked(question: Question, words: Words, in_notebook: bool = False) -> str:
     """A question as the page asks it, or a notebook."""
-    told = (words.write_here if in_notebook else words.write_behind).format(name=question.name, how=how(question, words))
+    told = (words.write_here if in_notebook else words.write_behind).format(
+        name=question.name, how=how(question, words)
+    )
     points = f" ({question.points})" if question.points != 1 else ""
     return "\n".join(
         f"> {line}".rstrip()

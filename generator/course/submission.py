@@ -93,8 +93,8 @@ class Experiment(_Model):
 
 
 class Check(_Model):
-    """One call of `ewan course check`: when, in UTC, and the verdict on each question. They are a chain: `number` counts
-    from 1, `before` is the digest of the check before it, empty for the first."""
+    """One call of `ewan course check`: when, in UTC, and the verdict on each question. They are a chain: `number`
+    counts from 1, `before` is the digest of the check before it, empty for the first."""
 
     at: Line
     verdicts: Annotated[dict[Name, Line], Field(max_length=MOST_QUESTIONS)]

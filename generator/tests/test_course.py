@@ -169,8 +169,8 @@ def test_files_that_hold_no_answers(lab: Lab, text: str, said: str) -> None:
 )
 def test_free_text_is_free(lab: Lab, text: str) -> None:
     """However it is put into the file, it is read, and so is what follows."""
-    for written in (text, "|\n  " + text.replace("\n", "\n  "), json.dumps(text)):
-        found = answers.read(f"pipe: 42kB\nwhy: {written}\n\n# a comment\ntuned:\n  buffer: 5kB\n", "a", lab.questions)
+    for told in (text, "|\n  " + text.replace("\n", "\n  "), json.dumps(text)):
+        found = answers.read(f"pipe: 42kB\nwhy: {told}\n\n# a comment\ntuned:\n  buffer: 5kB\n", "a", lab.questions)
         assert found["why"].text == text and found["pipe"].text == "42kB" and not found.strange
         assert found["tuned"].settings == {"buffer": "5kB"}
 
@@ -192,11 +192,10 @@ def test_free_text_is_free(lab: Lab, text: str) -> None:
 def test_one_broken_answer_stops_no_other(lab: Lab, broken: str, name: str, said: str) -> None:
     found = answers.read(f"delay: 20ms\n{broken}\nlaw: linear\n", "a", lab.questions)
     assert found["delay"].text == "20ms" and found["law"].text == "linear"
-    judge = verdicts.settle if name == "tuned" else verdicts.judge
+    question, given = lab.questions[name], found[name]
+    settled = question.settings is not None
     verdict = (
-        judge(lab.questions[name], found[name], None, EN)
-        if name == "tuned"
-        else verdicts.judge(lab.questions[name], TRUTHS[name], found[name], EN)
+        verdicts.settle(question, given, None, EN) if settled else verdicts.judge(question, TRUTHS[name], given, EN)
     )
     assert verdict.state == "unreadable" and said in verdict.say
 
@@ -345,7 +344,14 @@ def test_one_rule_of_rounding(truth: float, answer: str, state: str) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "state"),
-    [("1.222", "right"), ("1.217", "right"), ("1.235", "right"), ("1.21", "wrong"), ("1.203", "wrong"), ("1.2", "close")],
+    [
+        ("1.222", "right"),
+        ("1.217", "right"),
+        ("1.235", "right"),
+        ("1.21", "wrong"),
+        ("1.203", "wrong"),
+        ("1.2", "close"),
+    ],
 )
 def test_a_known_mistake_within_the_tolerance_is_told_apart(answer: str, state: str) -> None:
     question = asked("ratio", "2%")
@@ -393,7 +399,11 @@ def test_settings_are_held_within_bounds(lab: Lab) -> None:
 
     assert settings("50 kB") == {"buffer": "50kB"}
     assert settings("0,5 BDP") == {"buffer": "30kB"}, "of 60 kB"
-    bad = [("50", "write a size as .* or a buffer as"), ("1GB", "write one from 1kB to 10MB"), ("1000BDP", "write one from")]
+    bad = [
+        ("50", "write a size as .* or a buffer as"),
+        ("1GB", "write one from 1kB to 10MB"),
+        ("1000BDP", "write one from"),
+    ]
     for text, said in [*bad, (None, "buffer is missing")]:
         with pytest.raises(UnitError, match=said):
             settings(text)
@@ -545,7 +555,25 @@ def test_amounts(text: str, kind: str, value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "ms", "1.2.3ms", "1 2ms", "1,2,3ms", "4,795ms", "1,23.4,5ms", "9" * 99, "--1", "1e999", "٣ms", "1ms2", "nan", "0x1", True, None]
+    "text",
+    [
+        "",
+        "ms",
+        "1.2.3ms",
+        "1 2ms",
+        "1,2,3ms",
+        "4,795ms",
+        "1,23.4,5ms",
+        "9" * 99,
+        "--1",
+        "1e999",
+        "٣ms",
+        "1ms2",
+        "nan",
+        "0x1",
+        True,
+        None,
+    ],
 )
 def test_what_is_no_amount(text: object) -> None:
     with pytest.raises(UnitError):

@@ -15,7 +15,6 @@ from generator.course.session import Checked, Session
 from generator.course.verdicts import Truth
 from generator.tests.courses import written
 from labs.context import Context
-from labs.errors import UserError
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +69,9 @@ def test_settings_are_written_where_they_are(lab: Lab) -> None:
 
 @pytest.mark.parametrize("text", ["pipe: [", "- a\nlaw: b\n", "why: {a: 1}\n", "tuned: {other: 1}\n"])
 def test_a_file_that_was_broken_by_hand_is_written_to(lab: Lab, text: str) -> None:
-    after = writing.put(writing.put(text, "why", "x", lab.questions, "a"), "tuned", {"buffer": "1kB"}, lab.questions, "a")
+    after = writing.put(
+        writing.put(text, "why", "x", lab.questions, "a"), "tuned", {"buffer": "1kB"}, lab.questions, "a"
+    )
     found = answers.read(after, "a", lab.questions)
     assert found["why"].text == "x" and found["tuned"].settings == {"buffer": "1kB"}
     assert found["pipe"].text == ("[" if "pipe" in text else None)

@@ -53,22 +53,21 @@ _DATA = re.compile(
     re.IGNORECASE,
 )
 """Of sizes and rates. Letters may be large or small but for b (bits) and B (bytes): nobody means millibits."""
+_SPELLED: tuple[tuple[str, Kind, Exact], ...] = (
+    ("ns nsec nanosecond nanosekunde nanoseconde", "time", Exact(1, NS_PER_SECOND)),
+    ("us µs μs usec microsecond mikrosekunde microseconde", "time", Exact(1000, NS_PER_SECOND)),
+    ("ms msec millisecond millisekunde milliseconde", "time", Exact(1, 1000)),
+    ("s sec sek second sekunde seconde", "time", Exact(1)),
+    ("min minute", "time", Exact(60)),
+    ("h hour stunde heure", "time", Exact(3600)),
+    ("packet pkt pkg paket pakete paquet segment segmente seg", "packets", Exact(1)),
+    ("% percent prozent pourcent point punkt punkte prozentpunkt prozentpunkte pp", "share", Exact(1, 100)),
+    ("ppm", "share", Exact(1000, PPB)),
+    ("bdp", "bdp", Exact(1)),
+    ("x × times time mal fois fold", "number", Exact(1)),
+)
 _WORDS: Mapping[str, tuple[Kind, Exact]] = {
-    word: (kind, size)
-    for words, kind, size in (
-        ("ns nsec nanosecond nanosekunde nanoseconde", "time", Exact(1, NS_PER_SECOND)),
-        ("us µs μs usec microsecond mikrosekunde microseconde", "time", Exact(1000, NS_PER_SECOND)),
-        ("ms msec millisecond millisekunde milliseconde", "time", Exact(1, 1000)),
-        ("s sec sek second sekunde seconde", "time", Exact(1)),
-        ("min minute", "time", Exact(60)),
-        ("h hour stunde heure", "time", Exact(3600)),
-        ("packet pkt pkg paket pakete paquet segment segmente seg", "packets", Exact(1)),
-        ("% percent prozent pourcent point punkt punkte prozentpunkt prozentpunkte pp", "share", Exact(1, 100)),
-        ("ppm", "share", Exact(1000, PPB)),
-        ("bdp", "bdp", Exact(1)),
-        ("x × times time mal fois fold", "number", Exact(1)),
-    )
-    for word in words.split()
+    word: (kind, size) for words, kind, size in _SPELLED for word in words.split()
 }
 """Units that are words, in small letters and in the singular."""
 _PLURAL = re.compile(r"(?<=[a-zµ]{2})(?:s|n)$")
@@ -131,8 +130,8 @@ def typed(text: object, kind: Kind, comma: bool = False) -> Typed:
     """An amount of one kind with the digits in which it was written; UnitError for others.
 
     Decimals may stand behind a point or a comma, thousands may be apart. `comma`: the reader's language writes decimals
-    behind a comma, so that `4,795` is less than 5; otherwise it may be either, and is refused. A number of packets needs
-    no unit, and a ratio may be in percent.
+    behind a comma, so that `4,795` is less than 5; otherwise it may be either, and is refused. A number of packets
+    needs no unit, and a ratio may be in percent.
     """
     instead = f"write {EXAMPLES[kind]}"
     number, unit = _split(text, instead, comma)

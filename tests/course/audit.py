@@ -105,7 +105,7 @@ def wrong(lab: Lab, found: Mapping[str, Truth]) -> Iterator[str]:
             if verdicts.apart(known, value) or (question.exact and known.value == value):
                 told = Given(answered(question, float(known.value)))
                 if verdicts.judge(question, truth, told, words.of("en")).state == "right":
-                    yield f"{question.name}: a mistake ({known.say}) gives {float(known.value):.6g}, right is {value:.6g}"
+                    yield f"{question.name}: a mistake ({known.say}) gives {told.text}, right is {value:.6g}"
 
 
 def answer_of(question: Question, truth: Truth) -> str:

@@ -18,7 +18,18 @@ import pytest
 import yaml
 
 from analysis.one_run import OneRun
-from generator.course import copies, executing, folder, grading, grading_cli, handing, history, pool, reading, submission
+from generator.course import (
+    copies,
+    executing,
+    folder,
+    grading,
+    grading_cli,
+    handing,
+    history,
+    pool,
+    reading,
+    submission,
+)
 from generator.course.grade import Grade
 from generator.course.grading import Machine, Task
 from generator.course.ledger import Ledger
@@ -124,9 +135,7 @@ def ran(course: Class, chosen: str, **changed: Any) -> Submission:
             for work in works
         ]
     (own,) = course.first.experiments
-    more = own.model_copy(
-        update={"runs": tuple(runs), "changed": True, "settings": {name: values}, **changed}
-    )
+    more = own.model_copy(update={"runs": tuple(runs), "changed": True, "settings": {name: values}, **changed})
     return course.first.model_copy(update={"experiments": (own, more)})
 
 

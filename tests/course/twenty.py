@@ -1,8 +1,9 @@
 """A class of twenty: `python -m tests.course.twenty OUT [--lab bufferbloat]` makes what they hand in, and grades it.
 
-In: a lab that has a good student (`solutions/`). Out: OUT/handed-in/, OUT/students.csv, OUT/grades.csv, OUT/students/ to
-look at by hand, and a line for each student whose points or notes are not those that this kind of student deserves.
-Some work with care, some are careless, some write as one writes in German, some cheat, some are late.
+In: a lab that has a good student (`solutions/`). Out: OUT/handed-in/, OUT/students.csv, OUT/grades.csv and OUT/graded/
+to look at by hand, and the table in lines, with each answer that is not right. Some students work with care, some are
+careless, some write as one writes in German, some cheat, some are late. It takes a few minutes, and nothing is
+asserted: what is fair is judged by who reads it.
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ class Maker:
         for command in desk.commands:
             if command.startswith("ewan run"):
                 desk.run(command)
-        return {name: f"{each} (Student {desk.folder.record.student}.)" if self.words(name) else each for name, each in done.items()}
+        return {
+            name: f"{each} (Student {desk.folder.record.student}.)" if self.words(name) else each
+            for name, each in done.items()
+        }
 
     def words(self, name: str) -> bool:
         return self.lab.questions[name].answer == "words"
@@ -64,13 +68,17 @@ class Maker:
         """The truths, as a student's own machine computes them, whose runs are nowhere in the folder."""
         with Student(desk.lab, desk.folder.drawing, desk.executor(self.place), OneRun) as student:
             found = truths.of(student)
-        told: Answers = {name: audit.answer_of(self.lab.questions[name], each) for name, each in found.items() if each.value}
+        told: Answers = {
+            name: audit.answer_of(self.lab.questions[name], each) for name, each in found.items() if each.value
+        }
         (bdp,) = [float(found["pipe"].value or 0)] if "pipe" in found else [0.0]
         return told | ({"tuned": {"buffer": f"{0.43 * bdp:.0f}B"}} if "tuned" in self.lab.questions else {})
 
     def write(self, mine: Folder, told: Mapping[str, Any]) -> None:
         lines = [
-            f"{name}: {each}" if isinstance(each, str) else f"{name}: {{{', '.join(f'{k}: {v}' for k, v in each.items())}}}"
+            f"{name}: {each}"
+            if isinstance(each, str)
+            else f"{name}: {{{', '.join(f'{k}: {v}' for k, v in each.items())}}}"
             for name, each in told.items()
         ]
         mine.answers.write_text("\n".join(lines) + "\n")
@@ -81,7 +89,13 @@ class Maker:
         for _ in range(times):
             history.add(mine.path, verdicts.summary_of(found))
 
-    def hand_in(self, mine: Folder, folder_name: str, change: Callable[[submission.Submission], submission.Submission] | None = None, name: str = "") -> None:
+    def hand_in(
+        self,
+        mine: Folder,
+        folder_name: str,
+        change: Callable[[submission.Submission], submission.Submission] | None = None,
+        name: str = "",
+    ) -> None:
         made = handing.made(folder.load(mine.path, mine.lab.folder.parent))
         told = made.submission if change is None else change(made.submission)
         path = self.out / folder_name / (name or made.name)
@@ -91,6 +105,7 @@ class Maker:
 
 def comma(told: Answers) -> Answers:
     """As one writes in German: 42,1 ms, 83,4 Pakete."""
+
     def one(text: str) -> str:
         return text.replace(".", ",").replace("packets", " Pakete").replace("ms", " msec").replace("kbit/s", " kBit/s")
 
@@ -99,6 +114,7 @@ def comma(told: Answers) -> Answers:
 
 def two_digits(told: Answers) -> Answers:
     """Rounded more than the text asks for."""
+
     def one(text: str) -> str:
         number = next(text[:end] for end in range(len(text), 0, -1) if _is_number(text[:end]))
         rounded = f"{float(number):.2g}"
@@ -150,7 +166,10 @@ def made(maker: Maker) -> dict[str, str]:
     done(desk, dict(list(told.items())[: len(told) // 2]))
     desk, told = worked("5011", "many tries")
     done(desk, told, 40)
-    for number, kind, checks in (("5012", "cheats: computed, ran nothing", 1), ("5013", "cheats: computed, never checked", 0)):
+    for number, kind, checks in (
+        ("5012", "cheats: computed, ran nothing", 1),
+        ("5013", "cheats: computed, never checked", 0),
+    ):
         kinds[number] = kind
         desk = maker.desk(number)
         done(desk, maker.computed(desk), checks)
@@ -202,7 +221,8 @@ def main(out: Path, name: str) -> None:
     for grade in told["grades"]:
         for each in grade.get("questions", ()):
             if each["verdict"] not in ("right", "teacher"):
-                print(f"  {grade['student']} {each['name']}: {each['answer']} is {each['verdict']}, true {each['truth']}: {each['say']}")
+                line = f"{each['answer']} is {each['verdict']}, true {each['truth']}: {each['say']}"
+                print(f"  {grade['student']} {each['name']}: {line}")
 
 
 if __name__ == "__main__":
