@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from generator.course import truths, verdicts, words
+from generator.course import markdown, truths, verdicts, words
 from generator.course.answers import Given
 from generator.course.fields import Question
 from generator.course.measures.base import NoValueError
@@ -45,7 +45,10 @@ def one(student: Student, question: Question, found: Mapping[str, Truth], given:
     try:
         chosen = verdicts.settings_of(question, given, student.drawing.numbers, own)
         return verdicts.settle(question, given, truths.held(student, question, chosen), own)
-    except (UnitError, NoValueError) as error:
+    except UnitError as error:
+        why = own.instead.format(how=markdown.how(question, own)) or str(error)
+        return verdicts.settle(question, given, None, own, why)
+    except NoValueError as error:
         return verdicts.settle(question, given, None, own, str(error))
     except DescriptionError as error:
         return verdicts.settle(question, given, None, own, f"the scenario does not take that: {error}")

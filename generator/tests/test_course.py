@@ -578,3 +578,11 @@ def test_amounts(text: str, kind: str, value: float) -> None:
 def test_what_is_no_amount(text: object) -> None:
     with pytest.raises(UnitError):
         amounts.read(text)
+
+
+def test_a_plain_number_may_say_what_is_counted() -> None:
+    for text, value in (("8 adjacencies", 8), ("8,2 segments/s", 8.2), ("7 Runden", 7), ("70%", 0.7), ("2.6x", 2.6)):
+        assert float(amounts.read_as(text, "number")) == value
+    for text in ("8ms", "8 packets", "8 kB", "8.2 s", "8 x1"):
+        with pytest.raises(UnitError):
+            amounts.read_as(text, "number")

@@ -70,6 +70,8 @@ _WORDS: Mapping[str, tuple[Kind, Exact]] = {
     word: (kind, size) for words, kind, size in _SPELLED for word in words.split()
 }
 """Units that are words, in small letters and in the singular."""
+_COUNTED = re.compile(r"[^\W\d_]{3,}(?:[ /][^\W\d_]+)*")
+"""What is counted, behind a number that needs no unit: `8 adjacencies`, `8.2 segments/s`."""
 _PLURAL = re.compile(r"(?<=[a-zµ]{2})(?:s|n)$")
 
 
@@ -131,13 +133,15 @@ def typed(text: object, kind: Kind, comma: bool = False) -> Typed:
 
     Decimals may stand behind a point or a comma, thousands may be apart. `comma`: the reader's language writes decimals
     behind a comma, so that `4,795` is less than 5; otherwise it may be either, and is refused. A number of packets
-    needs no unit, and a ratio may be in percent.
+    needs no unit, a plain number may have a word of what is counted, and a ratio may be in percent.
     """
     instead = f"write {EXAMPLES[kind]}"
     number, unit = _split(text, instead, comma)
     found = _unit(unit)
     if kind == "packets" and not unit:
         found = "packets", Exact(1)
+    if kind == "number" and found is None and _COUNTED.fullmatch(unit):
+        found = "number", Exact(1)
     if found is None or (found[0] != kind and (kind, found[0]) != ("number", "share")):
         raise UnitError(instead)
     mantissa, _, power = number.lower().partition("e")

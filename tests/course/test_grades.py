@@ -8,7 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from generator.course import confirming, copies, folder, grade, history, reading, roster, submission, uploader
+from generator.course import (
+    answers,
+    confirming,
+    copies,
+    folder,
+    grade,
+    handing,
+    history,
+    reading,
+    roster,
+    submission,
+    uploader,
+)
 from generator.course.confirming import Known, Versions
 from generator.course.ledger import Ledger
 from generator.course.roster import RosterError
@@ -392,3 +404,22 @@ def test_what_is_beside_submissions_may_be_anything(tmp_path: Path, content: str
 def test_a_list_may_have_addresses(tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("SID,Email\n4711,Ada@Example.org\n4712,\n")
     assert roster.addresses(tmp_path / "list.csv") == {"4711": "ada@example.org", "4712": ""}
+
+
+def test_broken_answers_stop_no_hand_in(tmp_path: Path) -> None:
+    mine = folder.start(reading.find("bufferbloat"), "4711", tmp_path / "mine")
+    lines = ["pipe: [1, 2", "full: 1,1s", "full: 2s", "why: It waits: for a loss.", "- so", "pip: 3kB"]
+    lines += ["tuned: {bufer: 1kB}", "small: 99,9ms", "remedy: " + "x" * 30_000]
+    (mine / answers.FILE).write_text("\n".join(lines))
+    made = handing.made(folder.load(mine))
+    assert made.submission.answers["why"] == "It waits: for a loss.\n- so"
+    assert (made.submission.answers["small"], made.submission.answers["pipe"]) == ("99,9ms", "[1, 2")
+    assert submission.read(made.content) == made.submission
+    said = "\n".join(made.notes)
+    for words in (
+        '"pip: 3kB": unknown question',
+        "full: is answered twice",
+        'bufer "1kB": unknown setting',
+        "20000 letters",
+    ):
+        assert words in said

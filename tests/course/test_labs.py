@@ -119,6 +119,22 @@ def test_wrong_units_are_told(solved: Solved) -> None:
             assert found.state == "wrong" and found.say in {words.of("en").bits, *known}
 
 
+def test_rounding_is_told_from_error(solved: Solved) -> None:
+    """By one rule in all labs: three digits are right, fewer are close, with a decimal comma too, never wrong."""
+    for found in (solved.found, solved.other):
+        for question in solved.lab.course.questions:
+            if question.kind is None or question.exact:
+                continue
+            truth = found[question.name]
+            for digits, states in ((3, {"right"}), (4, {"right"}), (2, {"right", "close"})):
+                text = written(float(truth.value or 0), question.answer, digits)
+                verdict = verdicts.judge(question, truth, Given(text), words.of("en"))
+                assert verdict.state in states, (question.name, text, verdict)
+                assert verdict.state != "close" or verdict.say == "give three digits"
+                comma = verdicts.judge(question, truth, Given(text.replace(".", ",")), words.of("de"))
+                assert comma.state == verdict.state
+
+
 def test_a_guess_is_wrong_and_gets_a_hint_that_does_not_tell(solved: Solved) -> None:
     for question, text, value in solved.amounts():
         tolerance = question.margin.around(value)
