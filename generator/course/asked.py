@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -84,6 +85,8 @@ class Asked:
         scenario = experiment.scenario
         if not experiment.settings or self.texts.get(scenario) != experiment.text:
             return False
+        if math.prod(values.count(",") + 1 for values in experiment.settings.values()) > MOST_TRIED:
+            return False  # each value is combined with all others
         known = self._known(scenario)
         return all(
             value.strip() in known[name] or self._free(scenario, name, value)

@@ -35,25 +35,25 @@ def of(
     right = [each.name for each in judged if each.verdict == "right"]
     confirmed = {each.inputs for each in runs if each.confirmed}
     seen = {each.scenario for each in known if each.inputs in confirmed}
-    measured = {name: scenarios_of(lab, lab.questions[name]) for name in right if name in lab.questions}
-    unseen = {name: left for name, needed in measured.items() if (left := needed - seen)}
+    measured = [name for name in right if scenarios_of(lab, lab.questions[name])]
+    needed = {name: scenarios_of(lab, lab.questions[name]) for name in measured if not lab.questions[name].closed}
+    unseen = {name: left for name, each in needed.items() if (left := each - seen)}
     checks = max(len(told.checks), told.journal.checks if told.journal else 0)
     times = f"{checks} check{'s' * (checks != 1)}"
-    if unseen and not confirmed:
+    if measured and not confirmed:
         yield f"{len(right)} of {len(judged)} right, no confirmed run, {times}"
     elif unseen:
         where = ", ".join(sorted({name for left in unseen.values() for name in left}))
         yield f"no confirmed run of {where}, whose results are right answers to {', '.join(unseen)}"
-    if len(right) == len(judged) >= MANY and checks <= FEW and (confirmed or not unseen):
+    if len(right) == len(judged) >= MANY and checks <= FEW and (confirmed or not measured):
         yield f"{len(right)} of {len(judged)} right, {times}"
     if told.journal is not None and (line := history.missing(told.checks, told.journal)):
         yield line
 
 
 def scenarios_of(lab: Lab, question: Question) -> set[str]:
-    """The scenarios without whose runs nobody can answer: none where a formula gives the same, or where students do not
-    have the scenario."""
-    if question.truth is None or question.closed is not None or question.answer in _KINDS:
+    """The scenarios whose runs have the answer, of those that students have."""
+    if question.truth is None or question.answer in _KINDS:
         return set()
     texts, todo = [], [question.truth]
     while todo:  # values are made of others that stand before them
