@@ -12,6 +12,7 @@ from generator.course import (
     answers,
     confirming,
     copies,
+    doubts,
     folder,
     grade,
     handing,
@@ -25,7 +26,7 @@ from generator.course.confirming import Known, Versions
 from generator.course.ledger import Ledger
 from generator.course.roster import RosterError
 from labs.runtime.base import LabError
-from tests.course.handed_in import experiment, graded, question, run
+from tests.course.handed_in import experiment, graded, handed_in, question, run
 
 OWN = Known("bloat", "buffer=1BDP", key="c" * 64, inputs="a" * 64, tables="b" * 64)
 VERSIONS = Versions(kernel="e" * 64, binary="f" * 64, texts={"bloat": "d" * 64})
@@ -423,3 +424,18 @@ def test_broken_answers_stop_no_hand_in(tmp_path: Path) -> None:
         "20000 letters",
     ):
         assert words in said
+
+
+def test_a_scenario_whose_runs_nobody_confirmed_is_said() -> None:
+    lab = reading.find("buffer-sizing")
+    told = submission.read(handed_in(lab="buffer-sizing", journal={"checks": 9, "last": ""}))
+    questions = [question(name) for name in ("pipe", "four", "price", "whole")]
+    ran = [grade.Run(scenario="single", name="x", inputs="a" * 64, said=grade.CONFIRMED)]
+    known = [Known(name, "x", "c" * 64, inputs * 64, "b" * 64) for name, inputs in (("single", "a"), ("many", "b"))]
+    (line, journal) = doubts.of(told, lab, questions, ran, known)
+    assert line == "no confirmed run of many, whose results are right answers to four, price"
+    assert journal == "the journal of checks was changed: 0 of 9 are in it"
+    both = [*ran, grade.Run(scenario="many", name="x", inputs="b" * 64, said=grade.CONFIRMED)]
+    assert list(doubts.of(told, lab, questions, both, known)) == [journal]
+    assert next(doubts.of(told, lab, questions, [], known)) == "4 of 4 right, no confirmed run, 9 checks"
+    assert list(doubts.of(told, lab, questions[:1], [], known)) == [journal], "what is computed needs no run"
