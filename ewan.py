@@ -7,22 +7,28 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120 - pathlib takes a while to import
+
+from labs import interrupt
 
 if __name__ == "__main__":
     # The processes that work for this one are started with its options: without -P they would import what others have
     # written into the directory where it was called.
     if not sys.flags.safe_path:
+        interrupt.block()
         os.execv(sys.executable, [sys.executable, "-P", *sys.orig_argv[1:]])
-    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    interrupt.begin()
+
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from labs.commands.group import Commands
 from labs.context import Context
 from labs.ownership import restrict_umask
-from labs.runtime import interrupt
 
 if TYPE_CHECKING:
     from analysis.api import Results
@@ -119,7 +125,6 @@ def main(context: click.Context) -> None:
     ewan run parallel-streams --scale quick --runtime virtual
                                        a scenario, from its lab to its report
     """
-    interrupt.heeded()
     restrict_umask()
     context.obj = Context.of(os.environ)
     context.meta.update(
@@ -152,4 +157,4 @@ def course(folder: str | os.PathLike[str] = ".") -> Session:
 
 
 if __name__ == "__main__":
-    main(prog_name="ewan")
+    interrupt.run(lambda: main(prog_name="ewan"))

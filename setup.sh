@@ -123,7 +123,10 @@ python_environment() {
         fi
         fail "pip could not install requirements.lock$files (see above); run make setup again when the network is back"
     fi
-    printf '#!/bin/sh\nexec "%s/.venv/bin/python" -P "%s/ewan.py" "$@"\n' "$root" "$root" >.venv/bin/ewan
+    # Ctrl-C waits until Python can answer it (labs/interrupt.py); env takes a path with "=" for a variable.
+    waiting=
+    case $root in *=*) ;; *) if env --block-signal=INT sh -c : 2>/dev/null; then waiting="$(command -v env) --block-signal=INT,TERM,HUP "; fi ;; esac
+    printf '#!/bin/sh\nexec %s"%s/.venv/bin/python" -P "%s/ewan.py" "$@"\n' "$waiting" "$root" "$root" >.venv/bin/ewan
     chmod +x .venv/bin/ewan
     # `import ewan`, wherever a notebook stands.
     echo "$root" >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/ewan.pth"

@@ -15,6 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import cache, lru_cache
 from typing import Any, Generic, TypeVar
 
+from labs import interrupt
 from labs.processes import begin, cpus
 
 Given = TypeVar("Given")
@@ -58,7 +59,8 @@ def each(function: Callable[[Given], Found], given: Sequence[Given], runs: int) 
         while todo or others:
             while todo and len(others) < cpus():  # one waits, so that no process does
                 index = todo.popleft()
-                others[_workers().submit(function, given[index])] = index
+                with interrupt.blocked():  # it may start a process
+                    others[_workers().submit(function, given[index])] = index
             if todo:
                 index = todo.pop()
                 found[index] = function(given[index])

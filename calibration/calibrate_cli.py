@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -140,15 +141,14 @@ def calibrate_lab(
         raise Refused(f"lab {plan.lab} is up, and of another plan: ewan down {plan.lab}, or give this one another name")
     directory = rundir.make(plan.lab)
     try:
-        if not there:
-            plan = live.bring_up(context, plan)
-        try:
-            certificate = cli.certify(context, plan, policy, directory, thorough=True)
-            if readings is not None and reference is not None:
-                certificate = reference_readings.against(certificate, readings, reference)
-        finally:
-            if not there:
-                context.live().down(plan.lab)
+        with nullcontext(plan) if there else live.brought_up(context, plan) as plan:
+            try:
+                certificate = cli.certify(context, plan, policy, directory, thorough=True)
+                if readings is not None and reference is not None:
+                    certificate = reference_readings.against(certificate, readings, reference)
+            finally:
+                if not there:
+                    context.live().down(plan.lab)
     except BaseException:
         cli.drop(directory)
         raise

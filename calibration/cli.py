@@ -83,27 +83,25 @@ def lab_command(context: Context, /, topology: str, policy: Policy, as_json: boo
     as_root(context)
     directory = rundir.make(plan.lab)
     try:
-        plan = live.bring_up(context, plan)
-        if not as_json:
-            describe(context, plan)
-        try:
+        with live.brought_up(context, plan) as plan:
+            if not as_json:
+                describe(context, plan)
             certificate = certify(context, plan, policy, directory)
-        except KeyboardInterrupt:
-            context.live().down(plan.lab)
-            raise Refused(f"interrupted: {plan.lab} is down again") from None
-        live.start_machines(context, plan)
+            live.start_machines(context, plan)
+            show(context, certificate, directory, plan, as_json)
+            if not as_json:
+                first, last = (
+                    (plan.pairs[0].source, plan.pairs[0].sink)
+                    if plan.pairs
+                    else (plan.nodes[0].name, plan.nodes[-1].name)
+                )
+                context.reporter.console.print(
+                    f'it stays up: make exec NODE={first} CMD="ping -c 3 {last}", make watch, make down'
+                )
+            advise(context, certificate)
     except BaseException:
         drop(directory)
         raise
-    show(context, certificate, directory, plan, as_json)
-    if not as_json:
-        first, last = (
-            (plan.pairs[0].source, plan.pairs[0].sink) if plan.pairs else (plan.nodes[0].name, plan.nodes[-1].name)
-        )
-        context.reporter.console.print(
-            f'it stays up: make exec NODE={first} CMD="ping -c 3 {last}", make watch, make down'
-        )
-    advise(context, certificate)
     sys.exit(0 if certificate.passed else 1)
 
 

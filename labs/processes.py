@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import threading
+
+from labs import interrupt
 
 
 def cpus() -> int:
@@ -20,7 +21,7 @@ def cpus() -> int:
 def begin() -> None:
     """A worker ends with Ctrl-C, without words, and with the process that it works for. Each has a CPU."""
     os.environ["POLARS_MAX_THREADS"] = "1"
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    interrupt.begin()
     threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
 
 

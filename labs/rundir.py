@@ -8,11 +8,12 @@ import os
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import orjson
 
-from labs import ownership
+from labs import interrupt, ownership
 from labs.runtime.base import LabError
 from labs.writing import anew
 
@@ -46,6 +47,7 @@ def make(lab: str) -> Path:
     while True:
         directory = RESULTS / (f"{stamp}-{lab}" if number == 1 else f"{stamp}-{lab}-{number}")
         try:
+            interrupt.left[str(directory)] = partial(_left, directory)
             directory.mkdir(parents=True)
             check(directory)  # somebody else may have made the one above it meanwhile
             _try(directory)
@@ -72,6 +74,12 @@ def check(directory: Path) -> None:
         ) from None
     except OSError as error:
         raise LabError(f"{error.filename}: {error.strerror}") from None
+
+
+def _left(directory: Path) -> str:
+    """What is said of a directory when its command is interrupted; one in which nothing was written is taken away."""
+    drop(directory)
+    return f"what was written until then is in {directory}" if directory.exists() else ""
 
 
 def lab_of(directory: Path) -> str | None:

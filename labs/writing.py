@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 from typing import IO
 
-from labs import ownership
+from labs import interrupt, ownership
 
 
 def write(path: Path, content: bytes | str) -> None:
@@ -20,15 +20,16 @@ def write(path: Path, content: bytes | str) -> None:
     data = content.encode() if isinstance(content, str) else content
     # A name of its own: two processes that write the same file do not meet, not on two machines either.
     new = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}")
-    try:
+    with interrupt.deferred():
         try:
-            with anew(new) as file:
-                file.write(data)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(path)) from None
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
+            try:
+                with anew(new) as file:
+                    file.write(data)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, str(path)) from None
+            new.replace(path)
+        finally:
+            new.unlink(missing_ok=True)
 
 
 def write_named(path: Path, content: bytes) -> None:

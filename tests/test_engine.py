@@ -17,9 +17,9 @@ import pytest
 import zstandard
 
 from generator.engine import archive
-from generator.engine.experiment import LOCK, Experiment
+from generator.engine.experiment import Experiment
 from labs.record import disturbances, tables
-from labs.record.experiment import INPUTS, STAGES
+from labs.record.experiment import INPUTS, LOCK, STAGES
 from labs.runtime.base import LabError
 from labs.runtime.locks import held
 from labs.units import NS_PER_SECOND

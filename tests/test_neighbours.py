@@ -25,6 +25,7 @@ from generator.store import Store
 from generator.store.entry import Origin
 from generator.workers import remote
 from labs import ownership
+from labs.record import experiment as records
 from labs.runtime import cpu, occupied, sharing, spinners, unix_names
 from labs.runtime.base import LabError
 from labs.runtime.live import LiveRuntime
@@ -328,7 +329,7 @@ def test_a_stranger_who_can_read_directories_stops_no_run(monkeypatch: pytest.Mo
 def test_a_lock_of_a_killed_command_is_no_hindrance(tmp_path: Path) -> None:
     place = tmp_path / "runs/001"
     place.mkdir(parents=True)
-    for path in (occupied.lock_of(place), place / experiment.LOCK):
+    for path in (occupied.lock_of(place), place / records.LOCK):
         path.touch()
     with occupied.occupied(place), experiment.locked(place), pytest.raises(LabError), experiment.locked(place):
         pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -54,11 +55,11 @@ def test_the_environment_names_the_default(monkeypatch: pytest.MonkeyPatch, word
     monkeypatch.setenv("EWAN_RUNTIME", word)
     monkeypatch.setattr(up, "as_root", lambda context: None)
 
-    def bring_up(context: Context, plan: Plan) -> Plan:
+    def brought_up(context: Context, plan: Plan) -> AbstractContextManager[Plan]:
         seen.append(context.runtime)
-        return plan
+        return nullcontext(plan)
 
-    monkeypatch.setattr(live, "bring_up", bring_up)
+    monkeypatch.setattr(live, "brought_up", brought_up)
     told = Context.of({})
     result = CliRunner().invoke(up.up_command, ["dumbbell"], obj=told)
     # A lab of the virtual clock does not stay up, and `up` says so.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -135,6 +137,17 @@ def test_nothing_is_asked_for_where_all_is_there(machine: BareMachine) -> None:
     assert done.stderr.splitlines()[-1] == (
         "setup: done: the command is .venv/bin/ewan; make install puts it on your PATH as ewan"
     )
+
+
+def test_signals_wait_until_python_can_answer_them(machine: BareMachine) -> None:
+    with contextlib.suppress(FileExistsError):
+        (machine.bin / "env").symlink_to(shutil.which("env") or "")
+    assert machine.run("./setup.sh").returncode == 0
+    python = machine.tree / ".venv/bin/python"
+    python.write_text("#!/bin/sh\nwhile read name mask; do [ $name = SigBlk: ] && echo $mask; done </proc/$$/status\n")
+    python.chmod(0o755)
+    blocked = int(machine.run(".venv/bin/ewan").stdout, 16)
+    assert all(blocked >> number - 1 & 1 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 
 
 def test_the_launcher_is_installed_and_removed(machine: BareMachine) -> None:

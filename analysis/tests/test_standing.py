@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from analysis.standing import of_command, progress
 from analysis.tests import synthetic
 from generator.tests.origins import origin
-from labs.record.experiment import DOCUMENT, Entry, begin, to_json
+from labs.record.experiment import DOCUMENT, LOCK, Entry, begin, to_json
 from labs.record.journal import Journal, RunChange
+from labs.runtime.locks import held
 
 STARTED = "2026-01-31T12:00:00+00:00"
 MOMENT = 1_769_860_800
@@ -23,7 +25,7 @@ def entry(number: int, congestion: str, **more: object) -> Entry:
 
 
 @pytest.fixture
-def experiment(tmp_path: Path) -> Path:
+def experiment(tmp_path: Path) -> Iterator[Path]:
     """Two points of two seeds; the first run has ended, the second is at work, the others wait."""
     place = tmp_path / "20260131T120000Z-x"
     document = begin(origin(command="ewan run x.scenario.yaml"), "virtual", False, STARTED)
@@ -34,7 +36,8 @@ def experiment(tmp_path: Path) -> Path:
         (place / f"runs/{number:03}/plan.json").write_text("{}")
     (place / "runs/002/console.log").write_text("")
     (place / DOCUMENT).write_bytes(to_json(document))
-    return place
+    with held(place / LOCK, 0.0, "nobody else has it"):
+        yield place
 
 
 def test_each_point_is_told_with_its_runs(experiment: Path) -> None:

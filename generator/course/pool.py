@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection, wait
 from types import FrameType
 from typing import Any, Generic, TypeVar
 
-from labs import processes
+from labs import interrupt, processes
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")
@@ -81,7 +81,8 @@ def each(
     def started() -> _Worker[Given, Found]:
         mine, other = context.Pipe()
         process = context.Process(target=_work, args=(function, other), daemon=False)
-        process.start()
+        with interrupt.blocked():
+            process.start()
         other.close()
         return _Worker(process, mine, longest_s)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from generator.engine.experiment import Experiment
+from labs import interrupt
 from labs.context import Context
 from labs.plan import Plan, digest
 from labs.record.experiment import Deployed
@@ -35,16 +36,17 @@ class Deployment:
         self._remove_left()
         document = self._experiment.document
         over_machines = self._context.machines is not None
-        for warning in (self._labs if over_machines else self._context.live(document.runtime)).up(plan):
-            self._context.reporter.tell(f"warning: {warning}")
-        self._up = self._as_up = plan
-        if over_machines:
-            self._as_up = self._labs.load(plan.lab).plan
-        versions = self._labs.versions(plan.lab)
-        document.runtime = versions["runtime"]
-        document.host.versions.update(versions)
-        identity = self._labs.load(plan.lab).manifest["id"]
-        self._remember(Deployed(lab=plan.lab, id=identity))
+        with interrupt.deferred():
+            for warning in (self._labs if over_machines else self._context.live(document.runtime)).up(plan):
+                self._context.reporter.tell(f"warning: {warning}")
+            self._up = self._as_up = plan
+            if over_machines:
+                self._as_up = self._labs.load(plan.lab).plan
+            versions = self._labs.versions(plan.lab)
+            document.runtime = versions["runtime"]
+            document.host.versions.update(versions)
+            identity = self._labs.load(plan.lab).manifest["id"]
+            self._remember(Deployed(lab=plan.lab, id=identity))
         return self._as_up
 
     def batch(self, plan: Plan, program: Program, directory: Path) -> None:
@@ -62,10 +64,11 @@ class Deployment:
 
     def close(self) -> None:
         """Takes the lab down that is up, if there is one."""
-        if self._up is not None:
-            lab, self._up = self._up.lab, None
-            self._labs.down(lab)
-            self._remember(None)
+        with interrupt.deferred():
+            if self._up is not None:
+                lab, self._up = self._up.lab, None
+                self._labs.down(lab)
+                self._remember(None)
 
     def _remove_left(self) -> None:
         """What an engine that was killed left up; a lab of the same name that somebody else made is not ours."""

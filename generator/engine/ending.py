@@ -6,10 +6,8 @@ go on.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 from generator.engine import verification
 from labs import rundir
@@ -23,10 +21,6 @@ def status_of(
     """The exit status of work in an experiment's directory; whatever ends it early is one line. `kept`: where what has
     ended is, `again`: what goes on; that directory and `ewan run --resume` if absent."""
 
-    def ask(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGHUP)}
     resume = again or f"ewan run --resume {directory} goes on"
     try:
         status = work()
@@ -41,8 +35,6 @@ def status_of(
     except verification.UnverifiedLabError as error:
         raise Incomplete(str(error)) from None
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
         if directory.exists():
             rundir.give_back(directory)
     if status:

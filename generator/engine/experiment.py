@@ -23,14 +23,14 @@ import orjson
 
 from generator.engine import stored
 from generator.engine.unit import now, results
+from labs import interrupt, rundir
 from labs import plan as plans
-from labs import rundir
 from labs.documents import DocumentError
 from labs.errors import UserError
 from labs.plan import Plan
 from labs.record import experiment as records
 from labs.record import journal
-from labs.record.experiment import DOCUMENT, INPUTS, Clock, Document, Entry, Origin, State
+from labs.record.experiment import DOCUMENT, INPUTS, LOCK, Clock, Document, Entry, Origin, State
 from labs.record.journal import Change, LabChange, RunChange
 from labs.runtime import left
 from labs.runtime.base import LabError
@@ -43,10 +43,11 @@ from labs.writing import anew
 
 AGAIN = "`ewan rerun` of its archive runs it once more"
 
+READS_S = 0.1
+"""For others, who hold the lock while they look whether an engine does."""
 # Room for the last experiment.json where the results have filled the disk.
 RESERVE = ".reserve"
 RESERVE_BYTES = 1 << 20
-LOCK = ".lock"
 # What is in the directory before the document.
 BEGINNING = {"scenario.yaml", "settings.json", "runs", RESERVE, LOCK, rundir.ROOM, f".{DOCUMENT}"}
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
@@ -136,7 +137,7 @@ class Experiment:
 
     def save(self) -> None:
         """Replaces experiment.json in one step; the reserve makes room where the disk is full."""
-        with self._lock:
+        with interrupt.deferred(), self._lock:
             text = records.to_json(self.document)
             new = self.directory / f".{DOCUMENT}"
             self._with_reserve(lambda: _put(new, text))
@@ -156,7 +157,7 @@ class Experiment:
         if not self._journal.begun:
             self.save()
             return
-        with self._lock:
+        with interrupt.deferred(), self._lock:
             self._with_reserve(lambda: self._journal.add(change))
 
     def _with_reserve(self, write: Callable[[], object]) -> None:
@@ -340,7 +341,7 @@ def locked(directory: Path) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         refusal = f"{directory}: another `ewan run` is at work there: wait for its end"
         try:
-            stack.enter_context(held(directory / LOCK, 0.0, refusal))
+            stack.enter_context(held(directory / LOCK, READS_S, refusal))
         except OSError as error:
             raise LabError(f"{directory}: {error.strerror}: name a directory of results/") from None
         yield

@@ -43,6 +43,12 @@ def begun(directory: Path, runs: int) -> Experiment:
     return prepared.experiment
 
 
+def loaded(experiment: Experiment) -> Experiment:
+    """What another process reads while an engine is at work."""
+    with experiment.locked():
+        return Experiment.load(experiment.directory)
+
+
 def end(experiment: Experiment, entry: Entry) -> None:
     """A run ends, and its tables are made, as the engine does it."""
 
@@ -125,7 +131,7 @@ def test_nothing_that_ended_is_lost(tmp_path: Path) -> None:
     experiment.runs[1].error = "left1 fell over"
     experiment.save_run(experiment.runs[1])
     assert {run["status"] for run in orjson.loads((tmp_path / "experiment.json").read_bytes())["runs"]} == {"waiting"}
-    left = Experiment.load(tmp_path)
+    left = loaded(experiment)
     assert left.document == experiment.document
     assert [entry.status for entry in left.runs] == ["waiting", "complete", "complete", "waiting"]
     left.check()
@@ -185,7 +191,16 @@ def test_the_journal_of_an_earlier_document_says_nothing(tmp_path: Path) -> None
     experiment.save()
     assert not (tmp_path / JOURNAL).exists()
     (tmp_path / JOURNAL).write_bytes(old)
-    assert Experiment.load(tmp_path).document == experiment.document
+    assert loaded(experiment).document == experiment.document
+
+
+def test_an_experiment_whose_engine_was_killed_is_incomplete(tmp_path: Path) -> None:
+    experiment = begun(tmp_path, 1)
+    experiment.document.stages["execution"].status = "running"
+    experiment.save()
+    read = (loaded(experiment).document, Experiment.load(tmp_path).document)
+    assert [each.status for each in read] == ["running", "incomplete"]
+    assert [each.stages["execution"].status for each in read] == ["running", "incomplete"]
 
 
 @pytest.mark.parametrize("changes", [{"run": 1}, {"files": {"../x": ""}}, {"colour": 1}, None])
@@ -220,7 +235,7 @@ def test_a_full_disk_costs_the_reserve_and_no_change(tmp_path: Path, monkeypatch
     monkeypatch.setattr(journal.Journal, "add", full)
     end(experiment, experiment.runs[1])
     assert not (tmp_path / RESERVE).exists()
-    assert Experiment.load(tmp_path).document == experiment.document
+    assert loaded(experiment).document == experiment.document
 
 
 def test_at_the_end_the_document_alone_is_there(tmp_path: Path) -> None:
@@ -229,7 +244,7 @@ def test_at_the_end_the_document_alone_is_there(tmp_path: Path) -> None:
         end(experiment, entry)
     experiment.finish("complete")
     assert not (tmp_path / JOURNAL).exists()
-    assert Experiment.load(tmp_path).document == experiment.document
+    assert loaded(experiment).document == experiment.document
 
 
 def test_the_seconds_in_which_a_run_was_disturbed_are_kept_and_written_of_watched_runs_alone(tmp_path: Path) -> None:

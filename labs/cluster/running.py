@@ -32,9 +32,9 @@ from labs.cluster.records import Record
 from labs.cluster.results import Completed
 from labs.cluster.routes import Routes
 from labs.cluster.talking import ASK_S, SHARES, WORK_S, all_of, done
+from labs.interrupt import deferred
 from labs.plan import Plan
 from labs.runtime.base import LabError
-from labs.runtime.interrupt import deferred
 from labs.runtime.program import Program
 from labs.units import NS_PER_MS, NS_PER_SECOND
 

@@ -133,7 +133,7 @@ def _bounds(file: str | None, count: int | None, size: str | None, longest: str 
 @contextmanager
 def _ended_by_signals(capture: Capture) -> Iterator[Capture]:
     """Ctrl-C and its like ask it to end meanwhile, and what it has by then is whole."""
-    from labs.runtime.interrupt import SIGNALS
+    from labs.interrupt import SIGNALS
 
     before = {number: signal.signal(number, lambda *_: capture.end()) for number in SIGNALS}
     try:

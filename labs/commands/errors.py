@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import functools
+import signal
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import click
 
+from labs import interrupt
 from labs.errors import UserError
 from labs.reading import one_line, shortened
+from labs.streams import OutputLostError
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class Refused(click.ClickException):
-    """An error that the user can put right: one line, exit status 2."""
+    """An error that the user can put right: one line, exit status 2, or that of a program which a signal ended."""
 
     exit_code = 2
+
+    def __init__(self, message: str) -> None:
+        number = interrupt.came()
+        super().__init__(message if number is None else "; ".join([message, *interrupt.what_is_left(message)]))
+        if number is not None:
+            self.ended_by(number)
+
+    def ended_by(self, number: int) -> None:
+        """The exit status is that of a program which this signal ended."""
+        self.exit_code = 128 + number  # type: ignore[misc]  # click has it as the class's
 
     def show(self, file: Any = None) -> None:
         """Writes the line to standard error; `file`, which click passes, is not used."""
@@ -31,14 +44,29 @@ class Incomplete(Refused):
     exit_code = 1
 
 
+def _interrupted() -> Refused:
+    ended = Refused("interrupted")
+    ended.ended_by(interrupt.came() or signal.SIGINT)
+    return ended
+
+
 def guarded(command: Callable[P, R]) -> Callable[P, R]:
-    """Turns the errors that a user can put right into one line with exit status 2."""
+    """Turns the errors that a user can put right into one line with exit status 2, and a signal that ends the command
+    into one with the status of that (`labs.interrupt`)."""
 
     @functools.wraps(command)
     def run(*arguments: P.args, **options: P.kwargs) -> R:
-        try:
-            return command(*arguments, **options)
-        except UserError as error:
-            raise Refused(str(error)) from None
+        with interrupt.heeded():
+            try:
+                return command(*arguments, **options)
+            except UserError as error:
+                raise Refused(str(error)) from None
+            except KeyboardInterrupt:
+                raise _interrupted() from None
+            except Exception as error:
+                # Some libraries make errors of their own of what is raised within them.
+                if interrupt.came() is None or isinstance(error, (click.ClickException, OutputLostError)):
+                    raise
+                raise _interrupted() from None
 
     return run

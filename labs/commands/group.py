@@ -63,11 +63,9 @@ class Commands(click.Group):
 
 @contextlib.contextmanager
 def _in_one_line() -> Iterator[None]:
-    """Turns click's usage errors, and Ctrl-C that nothing else answered, into `Refused`, which is one line."""
+    """Turns click's usage errors into `Refused`, which is one line."""
     try:
         yield
-    except KeyboardInterrupt:
-        raise Refused("interrupted") from None
     except click.exceptions.NoArgsIsHelpError:
         raise
     except click.UsageError as error:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from labs import writing
+from labs import interrupt, writing
 from labs.commands.errors import Refused
 from labs.context import Context
 from labs.reporter import Tell
@@ -50,8 +52,10 @@ def host_facts(context: Context) -> Callable[[], HostFacts]:
     return host.facts if context.machines is None else of_machines
 
 
-def bring_up(context: Context, plan: Plan) -> Plan:
-    """Up, with progress and warnings on standard error; the plan as it is up. Ctrl-C leaves nothing.
+@contextmanager
+def brought_up(context: Context, plan: Plan) -> Iterator[Plan]:
+    """A lab that is up, with progress and warnings on standard error; gives the plan as it is up. It stays up
+    afterwards; Ctrl-C meanwhile takes it down again.
 
     Over several machines the plan that is up has the spinners of all of them.
     """
@@ -63,16 +67,22 @@ def bring_up(context: Context, plan: Plan) -> Plan:
         warnings.append(f"full links would hold {about(needed, 'size')}, and {about(free, 'size')} of memory are free")
     what = f"bringing up {plan.lab}: {len(plan.nodes)} nodes, {len(plan.links)} emulated links"
     try:
-        with context.reporter.progress(what) as progress:
+        with context.reporter.progress(what) as progress, interrupt.deferred():
             warnings += context.live(show=lambda text: progress.update(f"{what}: {text}")).up(plan)
-            made = True
-    except KeyboardInterrupt:
-        if made:  # without it what is there may be somebody else's lab of this name
+            made = True  # without it what is there may be somebody else's lab of this name
+            interrupt.left[plan.lab] = partial(_left, context, plan.lab)
+        for warning in warnings:
+            context.reporter.warn(warning)
+        yield plan if context.machines is None else context.live().load(plan.lab).plan
+    except (KeyboardInterrupt, GeneratorExit):
+        if made:
             context.live().down(plan.lab)
         raise
-    for warning in warnings:
-        context.reporter.warn(warning)
-    return plan if context.machines is None else context.live().load(plan.lab).plan
+
+
+def _left(context: Context, lab: str) -> str:
+    up = lab in context.live().names()
+    return f"lab {lab} is up: `ewan down {lab}` removes it" if up else f"lab {lab} is down again"
 
 
 def converged(context: Context, plan: Plan, progress: Tell) -> dict[str, Any]:
@@ -126,21 +136,21 @@ def run_and_remove(context: Context, plan: Plan, program: Program, directory: Pa
     from labs.plan import to_json
 
     writing.write(directory / "plan.json", to_json(plan))
-    bring_up(context, plan)
-    labs = context.live()
-    try:
-        with context.reporter.progress(f"running {plan.lab}"):
-            labs.batch(plan.lab, program, directory)
-    except LabError as error:
+    with brought_up(context, plan):
+        labs = context.live()
         try:
+            with context.reporter.progress(f"running {plan.lab}"):
+                labs.batch(plan.lab, program, directory)
+        except LabError as error:
+            try:
+                labs.down(plan.lab)
+            except LabError as left:
+                raise LabError(f"{error}; {left}") from None
+            raise
+        except Exception:
             labs.down(plan.lab)
-        except LabError as left:
-            raise LabError(f"{error}; {left}") from None
-        raise
-    except BaseException:
-        labs.down(plan.lab)
-        raise
-    removed = labs.down(plan.lab)
+            raise
+        removed = labs.down(plan.lab)
     path = directory / "links.json"
     # The program leaves the counters of all links; a spinner's last ones come when it ends.
     told = orjson.loads(path.read_bytes()) if path.exists() else {"format": "ewan-links/1", "links": []}

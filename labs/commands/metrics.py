@@ -21,11 +21,11 @@ from labs.commands.live import which
 from labs.commands.options import live_option, pass_context
 from labs.commands.privileges import as_root
 from labs.context import Context
+from labs.interrupt import deferred
 from labs.render import dashboards
 from labs.reporter import Reporter
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
-from labs.runtime.interrupt import deferred
 from labs.runtime.state import State
 
 ADDRESS = f"127.0.0.1:{dashboards.METRICS_PORT}"

@@ -30,14 +30,10 @@ def up_command(context: Context, /, topology: str, **options: Any) -> None:
     as_root(context)
     reporter = context.reporter
     plan = descriptions.trusted_plan_of(context, topology, options, virtual=False, facts=live.host_facts(context))
-    plan = live.bring_up(context, plan)
-    try:
+    with live.brought_up(context, plan) as plan:
         with reporter.progress(f"{plan.lab} is up") as progress:
             routing = live.converged(context, plan, lambda text: progress.update(f"{plan.lab} is up: {text}"))
-    except KeyboardInterrupt:
-        context.live().down(plan.lab)
-        raise
-    live.start_machines(context, plan)
-    live.show_routing(context, routing)
-    remedy = "ewan lab verifies it" if any(node.machine for node in plan.nodes) else f"ewan verify {plan.lab}"
-    reporter.console.print(f"{plan.lab} is up, unverified: {remedy}")
+        live.start_machines(context, plan)
+        live.show_routing(context, routing)
+        remedy = "ewan lab verifies it" if any(node.machine for node in plan.nodes) else f"ewan verify {plan.lab}"
+        reporter.console.print(f"{plan.lab} is up, unverified: {remedy}")

@@ -26,6 +26,8 @@ from labs.record.demand import Demand
 FORMAT = "ewan-experiment/2"
 OLDER = ("ewan-experiment/1",)
 DOCUMENT = "experiment.json"
+LOCK = ".lock"
+"""The file that an engine locks while it has the experiment."""
 INPUTS = ("plan.json", "program.json", "schedule.json")
 """Of each run: what it executes."""
 MOST_BYTES = 1 << 30

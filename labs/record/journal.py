@@ -9,7 +9,9 @@ whole says nothing.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from labs.reading import read_bytes
 from labs.record import MachineFacts
 from labs.record.experiment import (
     DOCUMENT,
+    LOCK,
     MOST_BYTES,
     Deployed,
     Document,
@@ -100,7 +103,7 @@ _OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHR
 
 def load(directory: Path, shown: Path | None = None) -> Document:
     """The document of an experiment with all changes since; OSError where it cannot be read, DocumentError where it is
-    none. `shown` stands for the directory in errors."""
+    none. `shown` stands for the directory in errors. One whose engine was killed is incomplete, and not running."""
     path, place = directory / DOCUMENT, shown or directory
     for _ in range(MOST_TRIES):
         before = path.stat()
@@ -115,7 +118,29 @@ def load(directory: Path, shown: Path | None = None) -> Document:
     check_values(changes, str(place / JOURNAL))
     document = from_json(text, place)
     apply(document, _changes(changes.split(b"\n")[:-1], text, place))
+    if document.status == "running" and not _is_at_work(directory):
+        _left(document)
     return document
+
+
+def _is_at_work(directory: Path) -> bool:
+    """Whether an engine has the experiment; True also where this user may not know."""
+    try:
+        with open(directory / LOCK, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW)) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def _left(document: Document) -> None:
+    """Its engine was killed: nobody could write that it is incomplete."""
+    document.status = "incomplete"
+    for stage in document.stages.values():
+        if stage.status == "running":
+            stage.status = "incomplete"
 
 
 def _changes(lines: list[bytes], document: bytes, place: Path) -> Iterator[Change]:

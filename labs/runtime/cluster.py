@@ -27,12 +27,12 @@ from labs.cluster.running import Runs
 from labs.cluster.samples import Samples, asking
 from labs.cluster.talking import SHARES, Relays
 from labs.compile.facts import HostFacts
+from labs.interrupt import deferred
 from labs.plan import Plan
 from labs.render.files import hosts as hosts_file
 from labs.runtime import own
 from labs.runtime.base import Capture, Elsewhere, LabError, Seen
 from labs.runtime.binary import node_binary
-from labs.runtime.interrupt import deferred
 from labs.runtime.namespaces import NAMESPACES
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Program

@@ -23,6 +23,7 @@ import orjson
 import psutil
 
 from labs import cards, images
+from labs.interrupt import deferred
 from labs.plan import Plan
 from labs.render import containerlab as rendered
 from labs.render import dashboards, files
@@ -32,7 +33,6 @@ from labs.runtime.base import Capture, LabError
 from labs.runtime.binary import node_binary
 from labs.runtime.container_engine import Container, ContainerEngine, NoAnswerError
 from labs.runtime.containers import engine_of, name_of
-from labs.runtime.interrupt import deferred
 from labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Program

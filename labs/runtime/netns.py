@@ -19,13 +19,13 @@ import orjson
 
 from labs import plan as plans
 from labs import writing
+from labs.interrupt import deferred
 from labs.plan import Plan
 from labs.reading import one_line, read_bytes
 from labs.runtime import devices, left, machines, own, readouts, services, spinners
 from labs.runtime.base import Capture, Elsewhere, LabError, Loaded, Seen
 from labs.runtime.binary import node_binary
 from labs.runtime.capturing import LocalCapture
-from labs.runtime.interrupt import deferred
 from labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from labs.runtime.probes import send
 from labs.runtime.program import Program

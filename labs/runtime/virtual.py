@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 
 from labs import documents, writing
 from labs import plan as plans
+from labs.interrupt import deferred
 from labs.plan import Plan
 from labs.reading import end_of, one_line
 from labs.runtime import cpu, guests, kernel, left, memory, own, services, sessions, wall
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
 from labs.runtime.guests import SHARED_MEMORY
-from labs.runtime.interrupt import deferred
 from labs.runtime.occupied import kernel_files_of, occupied, root_of
 from labs.runtime.program import Program
 from labs.runtime.progress import Page, Reading, RunProgress, Watch

@@ -50,5 +50,5 @@ def test_ctrl_c_during_up_leaves_nothing(monkeypatch: pytest.MonkeyPatch, during
     monkeypatch.setattr(up, "as_root", lambda context: None)
     monkeypatch.setattr(host, "facts", lambda: HostFacts(cpus=(0, 1), networks=()))
     result = CliRunner().invoke(up.up_command, ["chain", "--routing", "ospf", "--name", "stopped"], obj=Context.of({}))
-    assert result.exit_code == 1
+    assert result.exit_code == 130
     assert runtime.did == did
