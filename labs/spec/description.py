@@ -64,15 +64,16 @@ def text_of(file: File, instead: str) -> str:
         raise DescriptionError(f"{file}: {error.strerror or 'cannot be read'}: {instead}") from None
 
 
-def parse(text: str, file: File) -> Spec:
-    """The description in `text`, which was read from `file`: errors, the lab's name and other files go by that."""
+def parse(text: str, file: File, *, alone: bool = False) -> Spec:
+    """The description in `text`, which was read from `file`: errors, the lab's name and other files go by that.
+    `alone`: one that names files is refused, and no file is looked at."""
     raw, places = read_yaml(text, str(file))
     if not isinstance(raw, dict):
         raise places.error((), 'a description consists of keys: write at least "topology: dumbbell"')
     if "name" not in raw:
         stem = file.name.removesuffix(".yaml").removesuffix(".yml").removesuffix(".lab").lower().replace("_", "-")
         raw["name"] = stem
-    return from_data(raw, places, file.parent)
+    return from_data(raw, places, file.parent, alone=alone)
 
 
 def from_template(name: str, overrides: Mapping[str, str]) -> Spec:
@@ -148,8 +149,9 @@ def _topology_mapping(raw: dict[str, Any]) -> dict[str, Any]:
     return dict(topology)
 
 
-def from_data(raw: dict[str, Any], places: Places, folder: File) -> Spec:
-    """The description in `raw`, whose values were written at `places`; files that it names are relative to `folder`."""
+def from_data(raw: dict[str, Any], places: Places, folder: File, *, alone: bool = False) -> Spec:
+    """The description in `raw`, whose values were written at `places`; files that it names are relative to `folder`.
+    `alone`: as `parse` has it."""
 
     left = MOST_TABLES
 
@@ -162,7 +164,8 @@ def from_data(raw: dict[str, Any], places: Places, folder: File) -> Spec:
     for name, place in card.written(raw.get("external")).items():
         places.moved["external", name] = ("external", *place)
     try:
-        description = Description.model_validate(raw, context={"read": read, "folder": folder})
+        context = {} if alone else {"read": read, "folder": folder}
+        description = Description.model_validate(raw, context=context)
     except ValidationError as error:
         raise translate(error, places, Description, "docs/description.md") from None
     return Spec(description, places, raw, folder)

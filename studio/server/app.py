@@ -36,7 +36,7 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
     work = Work(context, here, access)
     areas: tuple[api.Area, ...] = (
         Descriptions(here, access, lab),
-        Scenarios(here),
+        Scenarios(here, access),
         Verdicts(context, here),
         work,
         Verifications(here),

@@ -98,10 +98,11 @@ def facts(virtual: bool) -> HostFacts:
     return host.virtual_facts() if virtual else host.facts()
 
 
-def described(text: str, file: Path, of_host: HostFacts) -> tuple[Drawing, Plan] | Refusal:
-    """What a description is; `file`: its name gives the lab its own, and other files are found beside it."""
+def described(text: str, file: Path, of_host: HostFacts, *, alone: bool = False) -> tuple[Drawing, Plan] | Refusal:
+    """What a description is; `file`: its name gives the lab its own, and other files are found beside it. `alone`: one
+    that names files is refused."""
     try:
-        found = spec.parse(text, file)
+        found = spec.parse(text, file, alone=alone)
         plan = compile_spec(found, of_host)
     except spec.DescriptionError as error:
         return refusal_of(str(error), file)

@@ -6,6 +6,7 @@ two tabs do not write over each other.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 from dataclasses import dataclass
@@ -67,6 +68,15 @@ class Files:
         if path.resolve().parent != place.resolve():
             raise RefusedError(f"{name}: is a link to a file that is elsewhere")
         return path
+
+    def stands(self, name: str, text: str) -> bool:
+        """Whether a file of that name has this text: what such a text names is no news to who may read it."""
+        both: tuple[Where, ...] = ("here", "library")
+        for where in both:
+            with contextlib.suppress(RefusedError):
+                if self.read(name, where).text == text:
+                    return True
+        return False
 
     def read(self, name: str, where: Where) -> Text:
         """A file's text; RefusedError where it cannot be read."""

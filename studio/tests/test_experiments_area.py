@@ -207,6 +207,42 @@ def test_a_report_is_framed_by_our_page_alone(client: TestClient) -> None:
     assert missing.status_code == 404 and f"ewan report {OTHER}" in missing.json()["error"]
 
 
+NAMING = (
+    "topology: dumbbell\nwan: {loss: {pattern: {file: PATH}}}",
+    "topology: dumbbell\nkinds: {host: {image: alpine, binds: ['PATH:/x']}}",
+)
+
+
+@pytest.mark.parametrize("text", NAMING)
+def test_view_does_not_tell_which_files_there_are(tmp_path: Path, text: str) -> None:
+    (tmp_path / "there").write_text("x")
+    with client_of(tmp_path, view=True) as viewer:
+        told = [
+            viewer.post("/api/describe", json={"text": text.replace("PATH", str(tmp_path / name))}).text.replace(
+                name, ""
+            )
+            for name in ("there", "absent")
+        ]
+    assert told[0] == told[1]
+
+
+def test_view_draws_what_stands_in_a_file(tmp_path: Path) -> None:
+    text = "topology: dumbbell\nwan: {loss: {pattern: {file: losses}}}"
+    (tmp_path / "losses").write_text("0001")
+    (tmp_path / "own.lab.yaml").write_text(text)
+    (tmp_path / "own.scenario.yaml").write_text("x")
+    with client_of(tmp_path, view=True) as viewer:
+        drawn = [
+            viewer.post("/api/describe", json={"name": "own.lab.yaml", "text": each}).json()["refusal"]
+            for each in (text, "topology: dumbbell", f"{text} ")
+        ]
+        other = viewer.post(
+            "/api/scenario/describe", json={"name": "own.scenario.yaml", "text": "lab: /etc/x.lab.yaml"}
+        )
+    assert drawn[:2] == [None, None] and "names files" in drawn[2]["message"]
+    assert other.json()["error"].startswith("own.scenario.yaml: with --view")
+
+
 def test_view_shows_all_and_changes_nothing(here: Path) -> None:
     with client_of(here, view=True) as viewer:
         assert viewer.get(f"/api/experiments/{NAME}").status_code == 200

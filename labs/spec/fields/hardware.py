@@ -45,9 +45,10 @@ def _driver(value: object, info: ValidationInfo) -> tuple[str, dict[str, DeviceM
         raise ValueError(f"write the name of a driver, {', '.join(catalogue.shipped())}, or the path of a program")
 
     def read(name: str) -> str:
-        context: dict[str, Any] | None = info.context
-        assert context is not None
-        return str(context["read"](name))
+        found = (info.context or {}).get("read")
+        if found is None:
+            raise ValueError(f"{name}: only a lab's description names files: write the name of a driver")
+        return str(found(name))
 
     return value, catalogue.models(value, read)
 

@@ -12,6 +12,7 @@ from typing import Any
 from starlette.routing import BaseRoute
 
 from labs import spec
+from labs.plan import Plan
 from labs.spec.fields import Topology
 from studio.server import drawing, files, live
 from studio.server.api import Body, Endpoint
@@ -56,18 +57,23 @@ class Descriptions:
 
     def describe(self, body: Describe) -> dict[str, Any]:
         """What a text is: its drawing, or the line that is wrong."""
-        path = self._files.path(body.name)
-        found = drawing.described(body.text, path, drawing.facts(body.virtual))
+        found = self._described(body)
         if isinstance(found, drawing.Refusal):
             return {"refusal": found, "drawing": None}
         return {"refusal": None, "drawing": found[0]}
 
     def paths(self, body: Between) -> live.Paths:
         """The links between two hosts by the plan, each way."""
-        found = drawing.described(body.text, self._files.path(body.name), drawing.facts(body.virtual))
+        found = self._described(body)
         if isinstance(found, drawing.Refusal):
             raise files.RefusedError(found.message)
         return live.planned(found[1], body.source, body.sink)
+
+    def _described(self, body: Describe) -> tuple[drawing.Drawing, Plan] | drawing.Refusal:
+        path = self._files.path(body.name)
+        # A viewer's own text would tell which files of this machine there are.
+        alone = self._access.view and not self._files.stands(body.name, body.text)
+        return drawing.described(body.text, path, drawing.facts(body.virtual), alone=alone)
 
     def listed(self) -> list[files.Named]:
         """Descriptions and scenarios."""

@@ -16,6 +16,7 @@ from generator.scenario.schema import json_schema
 from labs.errors import UserError
 from studio.server import drawing, files
 from studio.server.api import Body, Endpoint
+from studio.server.guard import Access
 
 
 class Describe(Body):
@@ -32,8 +33,8 @@ class Describe(Body):
 class Scenarios:
     """What is run, and what is varied."""
 
-    def __init__(self, here: Path) -> None:
-        self._files = files.Files(here)
+    def __init__(self, here: Path, access: Access) -> None:
+        self._files, self._access = files.Files(here), access
 
     def schema(self) -> dict[str, Any]:
         """The scenario format as JSON Schema, for completion."""
@@ -42,6 +43,9 @@ class Scenarios:
     def describe(self, body: Describe) -> dict[str, Any]:
         """What a text stands for, or the line that is wrong."""
         path = self._files.path(body.name, body.where)
+        # A viewer's own text would tell which files of this machine there are.
+        if self._access.view and not self._files.stands(body.name, body.text):
+            raise files.RefusedError(f"{body.name}: with --view scenarios are shown as their files have them")
         try:
             found = scenarios.parse(body.text, path)
             clock: scenarios.Clock = "virtual" if body.virtual else "live"
