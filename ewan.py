@@ -11,7 +11,7 @@ import sys
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120 - pathlib takes a while to import
 
-from labs import interrupt
+from labs import interrupt, limits
 
 if __name__ == "__main__":
     # The processes that work for this one are started with its options: without -P they would import what others have
@@ -20,6 +20,7 @@ if __name__ == "__main__":
         interrupt.block()
         os.execv(sys.executable, [sys.executable, "-P", *sys.orig_argv[1:]])
     interrupt.begin()
+    limits.check()
 
 from pathlib import Path
 from typing import TYPE_CHECKING

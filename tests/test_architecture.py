@@ -22,6 +22,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.errors": (),
     "labs.garbage": (),
     "labs.interrupt": (),
+    "labs.limits": (),
     "labs.processes": ("labs.interrupt",),
     "labs.reading": (),
     "labs.writing": ("labs.interrupt", "labs.ownership"),

@@ -63,6 +63,10 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
                 raise Refused(str(error)) from None
             except KeyboardInterrupt:
                 raise _interrupted() from None
+            except MemoryError:
+                raise Refused(
+                    "there is not enough memory: end other programs, or raise the limit (ulimit -v)"
+                ) from None
             except Exception as error:
                 # Some libraries make errors of their own of what is raised within them.
                 if interrupt.came() is None or isinstance(error, (click.ClickException, OutputLostError)):
