@@ -37,7 +37,8 @@ def cards(commands: Iterable[Command], findings: Findings) -> dict[str, Card]:
             if option in ("-b", "-batch", "-n", "-netns") and words:
                 value = words.pop(0)
                 if option in ("-b", "-batch"):
-                    raise findings.error(command.line, command.text, f"is a file of commands: import {value} itself")
+                    instead = "write them here" if value == "-" else f"import {value} itself"
+                    raise findings.error(command.line, command.text, f"is a file of commands: {instead}")
         if len(words) < 2:
             findings.settle(command, Fate.NOTHING)
         else:
