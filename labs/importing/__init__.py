@@ -152,7 +152,7 @@ def _usable(mine: list[Command], every: Sequence[Command], findings: Findings) -
             raise findings.error(command.line, command.text, why)
         elif command.conditional:
             why = "is inside of if, case, a loop or a function, or behind a test, and nothing of the script runs"
-            raise findings.error(command.line, command.text, f"{why}: write the commands alone")
+            raise findings.error(command.line, command.text, f"{why}: write only the commands")
         elif usable and pause is not None and command.number > pause.number > usable[0].number:
             why = f"comes after the pause of line {pause.line}: a description has one state, and this is an event"
             if any(word.startswith("del") or word in ("flush", "-d", "-r") for word in words[:4]):

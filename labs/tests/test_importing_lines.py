@@ -226,3 +226,10 @@ def test_lines_of_a_pipe_without_a_rule_and_of_rules_that_pass_are_named() -> No
     text += "ipfw add pipe 1 ip from 10.0.0.1 to 10.0.0.2 in\nipfw table 1 add 10.0.0.9\n"
     named = [warning.split(":")[1] for warning in imported(text, "a.sh").warnings]
     assert named == ["2", "3", "5"]
+
+
+def test_what_is_too_much_for_comments_is_told_by_its_lines() -> None:
+    made = imported(TBF + "ip link set eth0 up\n" * 300, "a.sh")
+    assert len(made.warnings) == 201
+    assert made.warnings[-1].endswith(f"notes on lines {', '.join(map(str, range(202, 302)))}")
+    nothing_is_forgotten(TBF + "ip link set eth0 up\n" * 300, made)
