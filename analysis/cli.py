@@ -154,9 +154,7 @@ def export_command(
     except load.LoadError as error:
         raise Refused(str(error)) from None
     except OSError as error:
-        raise Refused(
-            f"{error.filename or directory}: {error.strerror}: name a directory where you may write"
-        ) from None
+        raise Refused(writing.trouble(error, directory, "name a directory where you may write")) from None
     _so_far(context, experiment)
     for what, place, paths in written:
         files = f"{len(paths)} file{'' if len(paths) == 1 else 's'}"
@@ -177,7 +175,7 @@ def _export_experiment(
         try:
             paths = write(kind, run, target, scale, chosen)
         except OSError as error:
-            raise Refused(f"{error.filename or target}: {error.strerror}: name a file that you may write") from None
+            raise Refused(writing.trouble(error, target, "name a file that you may write")) from None
         for path in paths:
             context.reporter.console.print(str(path), soft_wrap=True, markup=False)
 
@@ -268,8 +266,7 @@ def checked(chosen: Sequence[FigureSpec], directory: Path) -> None:
 
 def unwritable(error: OSError, path: Path) -> Refused:
     """What to do where a file could not be written."""
-    reason = f"{error.filename or path}: {error.strerror}"
-    return Refused(f"{reason}: make room there, or name a directory where you may write")
+    return Refused(writing.trouble(error, path, "name a directory where you may write"))
 
 
 def ended_last() -> Path:

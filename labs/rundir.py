@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ import orjson
 
 from labs import interrupt, ownership
 from labs.runtime.base import LabError
-from labs.writing import anew
+from labs.writing import FULL, anew, no_space
 
 RESULTS = Path("results")
 _MADE = re.compile(r"\d{8}T\d{6}Z-(?P<lab>.+?)(-\d+)?")
@@ -26,7 +25,6 @@ ROOM = ".room"
 FULL_BYTES = 64 << 10
 """A disk with less is full: a record that is not whole was cut off by its end."""
 NO_SPACE = "no space left in"
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class DiskFullError(LabError):
@@ -58,7 +56,7 @@ def make(lab: str) -> Path:
             number += 1
         except OSError as error:
             drop(directory)
-            if error.errno in _FULL:
+            if error.errno in FULL:
                 raise _full(directory) from None
             raise LabError(f"{directory}: {error.strerror}: run it in a directory where you may write") from None
 
@@ -111,7 +109,7 @@ def kept(directory: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in FULL:
             raise _full(directory) from None
         raise LabError(f"{error.filename or directory}: {error.strerror}") from None
     except orjson.JSONDecodeError as error:
@@ -129,11 +127,11 @@ def kept(directory: Path) -> Iterator[None]:
 
 def is_full(words: str) -> bool:
     """Whether an error's words, of whatever program, say that a disk is full."""
-    return any(os.strerror(number).lower() in words.lower() for number in _FULL) or "no space left" in words.lower()
+    return any(os.strerror(number).lower() in words.lower() for number in FULL) or "no space left" in words.lower()
 
 
 def _full(directory: Path) -> DiskFullError:
-    return DiskFullError(f"{NO_SPACE} {directory}: make room there")
+    return DiskFullError(no_space(directory))
 
 
 def give_back(directory: Path) -> None:

@@ -9,10 +9,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 from labs import interrupt, ownership
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""The numbers of errors of a disk that is full."""
 
 
 def write(path: Path, content: bytes | str) -> None:
@@ -22,14 +26,45 @@ def write(path: Path, content: bytes | str) -> None:
     new = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}")
     with interrupt.deferred():
         try:
-            try:
-                with anew(new) as file:
-                    file.write(data)
-            except OSError as error:
-                raise OSError(error.errno, error.strerror, str(path)) from None
+            with anew(new) as file:
+                file.write(data)
             new.replace(path)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from None
         finally:
-            new.unlink(missing_ok=True)
+            with suppress(OSError):  # where nothing can be written nothing can be removed either
+                new.unlink(missing_ok=True)
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """A file that was not there; FileExistsError where it was, another OSError where it cannot be written: then nothing
+    of it is left."""
+    with interrupt.deferred(), path.open("xb") as file:
+        try:
+            file.write(content)
+            file.flush()
+        except OSError as error:
+            with suppress(OSError):
+                path.unlink()
+            raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def trouble(error: OSError, place: Path, instead: str) -> str:
+    """What is said of a file that could not be written, with what to do: make room where there is none, else `instead`.
+    `place` is named where the error names no file."""
+    path = place if error.filename is None else Path(os.fsdecode(error.filename))
+    if error.errno not in FULL:
+        return f"{path}: {error.strerror}: {instead}"
+    return no_space(path if path.is_dir() else path.parent)
+
+
+def no_space(folder: Path) -> str:
+    """What is said where a folder's disk is full: of bytes, or of the number of files that it can have."""
+    there = next(each for each in (folder, *folder.absolute().parents) if each.is_dir())
+    found = os.statvfs(there)
+    if found.f_files and not found.f_ffree:
+        return f"no space left in {folder}: its disk has as many files as it can have, remove some"
+    return f"no space left in {folder}: make room there"
 
 
 def write_named(path: Path, content: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -91,6 +92,48 @@ def test_a_lab_whose_certificate_cannot_be_kept_says_that_it_is_up(
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("size=2m", "ewan: no space left in {place}: make room there"),
+        ("nr_inodes=100", "ewan: no space left in {place}: its disk has as many files as it can have, remove some"),
+        ("size=2m,ro", "ewan: {file}: Read-only file system: "),
+    ],
+    ids=["full", "inodes", "read-only"],
+)
+@pytest.mark.parametrize(
+    ("words", "place", "file"),
+    [
+        (("tag", "done", "+x"), "done", "done/experiment.json"),
+        (("compile", *LAB, "-o", "out"), "out", "out"),
+        (("import", "tc.sh", "-o", "new.lab.yaml"), ".", "new.lab.yaml"),
+        (("course", "start", "bufferbloat", "--student", "4711", "--folder", "begun"), ".", "begun"),
+    ],
+    ids=lambda words: words[0] if isinstance(words, tuple) else "",
+)
+def test_what_cannot_be_written_is_one_line_with_its_cause(
+    ewan: Ewan, disk: Disk, words: tuple[str, ...], place: str, file: str, options: str, says: str
+) -> None:
+    top = disk(options.removesuffix(",ro"))
+    ended(top / "done")
+    (top / "tc.sh").write_text("tc qdisc add dev eth0 root netem delay 10ms rate 10mbit\n")
+    if options.endswith(",ro"):
+        subprocess.run(["mount", "-o", "remount,ro", top], check=True)
+    elif options.startswith("size"):
+        (top / "out").mkdir()
+        subprocess.run(["dd", "if=/dev/zero", f"of={top / 'zeros'}", "bs=4k"], capture_output=True)
+    else:
+        with contextlib.suppress(OSError):
+            for number in range(1000):
+                (top / str(number)).touch()
+        place = "." if place == "out" else place
+    before = sorted(top.rglob("*"))
+    done = ewan(*words, cwd=top)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 2 and line.startswith(says.format(place=place, file=file)), done.stderr
+    assert sorted(top.rglob("*")) == before
 
 
 def test_a_record_that_is_cut_off_on_a_disk_with_room_is_named(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def compare_command(
     try:
         writing.write(place, page.render(found))
     except OSError as error:
-        raise Refused(f"{place}: {error.strerror}: name another file with --output") from None
+        raise Refused(writing.trouble(error, place, "name another file with --output")) from None
     if output is None:
         rundir.give_back(second)
     if as_json:

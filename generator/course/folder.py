@@ -21,7 +21,7 @@ from generator.course.reading import Lab
 from labs.errors import UserError
 from labs.reading import one_line, read_bytes
 from labs.typed import read_typed
-from labs.writing import write
+from labs.writing import trouble, write
 
 FORMAT: Literal["ewan-course/1"] = "ewan-course/1"
 RECORD = "course.json"
@@ -120,7 +120,7 @@ def start(lab: Lab, number: str, path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         new = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     except OSError as error:
-        raise FolderError(f"{path.parent}: {error.strerror}: name a place where you may write") from None
+        raise _unwritable(error, path) from None
     try:
         for name, content in made.items():
             (new / name).write_bytes(content)
@@ -128,10 +128,15 @@ def start(lab: Lab, number: str, path: Path) -> Path:
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
             raise FolderError(f"{path}: is there already: go on in it, or write --folder with another name") from None
-        raise FolderError(f"{path}: {error.strerror}: name a place with room where you may write") from None
+        raise _unwritable(error, path) from None
     finally:
         shutil.rmtree(new, ignore_errors=True)
     return path
+
+
+def _unwritable(error: OSError, path: Path) -> FolderError:
+    own = OSError(error.errno, error.strerror, str(path))  # it may name the folder that was to become this one
+    return FolderError(trouble(own, path, "name a place where you may write"))
 
 
 def find(word: str | None, here: Path | None = None, root: Path = reading.LABS) -> Folder:

@@ -37,7 +37,7 @@ from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
 from labs.sheet import grid
 from labs.units import about
-from labs.writing import write
+from labs.writing import trouble, write
 
 LONGEST_S = 600.0
 """For one submission: a hundred times what a lab may take."""
@@ -180,7 +180,7 @@ def filed(out: Path, grades: Sequence[Grade], form: str, alone: bool) -> Iterato
             path.parent.mkdir(parents=True, exist_ok=True)
             write(path, content)
         except OSError as error:
-            raise LabError(f"{path}: {error.strerror}: write --out DIR where you may write") from None
+            raise LabError(trouble(error, path, "write --out DIR where you may write")) from None
         yield path
 
 

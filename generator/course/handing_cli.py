@@ -15,7 +15,7 @@ from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, pass_context
 from labs.context import Context
 from labs.units import about
-from labs.writing import write
+from labs.writing import trouble, write
 
 
 @click.command("hand-in")
@@ -40,7 +40,7 @@ def hand_in_command(context: Context, name: str | None, notebook: bool, out: Pat
     try:
         write(path, made.content)
     except OSError as error:
-        raise Refused(f"{path}: {error.strerror}: write --out DIR where you may write") from None
+        raise Refused(trouble(error, path, "write --out DIR where you may write")) from None
     if as_json:
         keys = {"file": str(path), "lab": made.submission.lab, "student": made.submission.student}
         more = {"unanswered": list(made.unanswered), "experiments": len(made.submission.experiments)}

@@ -23,6 +23,7 @@ from labs.reading import read_bytes
 from labs.runtime.base import LabError
 from labs.runtime.locks import lock
 from labs.typed import read_typed
+from labs.writing import trouble
 
 ENDING = ".ledger"
 FORMAT = "ewan-grades/1"
@@ -47,7 +48,7 @@ class Ledger:
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
             self._descriptor = os.open(self.path, flags, 0o600)
         except OSError as error:
-            raise LabError(f"{self.path}: {error.strerror}: write --csv FILE where you may write") from None
+            raise LabError(trouble(error, self.path, "write --csv FILE where you may write")) from None
         try:
             lock(self._descriptor, time.monotonic(), f"{self.path}: another `ewan course grade` is at work with it")
             if again:
@@ -71,7 +72,7 @@ class Ledger:
         try:
             os.write(self._descriptor, line)
         except OSError as error:
-            raise LabError(f"{self.path}: {error.strerror}") from None
+            raise LabError(trouble(error, self.path, "write --csv FILE where you may write")) from None
         self._known[grade.sha256, basis] = grade
 
     def _read(self) -> None:

@@ -39,7 +39,7 @@ from labs.runtime.occupied import occupied
 from labs.runtime.program import Program
 from labs.spec.values import LONGEST_NAME, NAME
 from labs.typed import read_typed
-from labs.writing import anew
+from labs.writing import anew, trouble
 
 AGAIN = "`ewan rerun` of its archive runs it once more"
 
@@ -139,9 +139,14 @@ class Experiment:
         """Replaces experiment.json in one step; the reserve makes room where the disk is full."""
         with interrupt.deferred(), self._lock:
             text = records.to_json(self.document)
-            new = self.directory / f".{DOCUMENT}"
-            self._with_reserve(lambda: _put(new, text))
-            new.replace(self.directory / DOCUMENT)
+            path, new = self.directory / DOCUMENT, self.directory / f".{DOCUMENT}"
+            try:
+                self._with_reserve(lambda: _put(new, text))
+                new.replace(path)
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    new.unlink()
+                raise OSError(error.errno, error.strerror, str(path)) from None
             self._journal.begin(text)
 
     def save_run(self, entry: Entry) -> None:
@@ -164,7 +169,8 @@ class Experiment:
         try:
             write()
         except OSError:
-            (self.directory / RESERVE).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                (self.directory / RESERVE).unlink(missing_ok=True)
             write()
 
     def finish(self, status: State) -> None:
@@ -343,7 +349,7 @@ def locked(directory: Path) -> Iterator[None]:
         try:
             stack.enter_context(held(directory / LOCK, READS_S, refusal))
         except OSError as error:
-            raise LabError(f"{directory}: {error.strerror}: name a directory of results/") from None
+            raise LabError(trouble(error, directory, "name a directory of results/")) from None
         yield
 
 

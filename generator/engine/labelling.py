@@ -13,6 +13,7 @@ from labs import rundir
 from labs.errors import UserError
 from labs.record import labels
 from labs.record.experiment import Document
+from labs.writing import trouble
 
 
 class LabelError(UserError):
@@ -44,4 +45,4 @@ def _change(experiment: Experiment, changes: Sequence[str], name: str | None, no
     except ValueError as error:
         raise LabelError(str(error)) from None
     except OSError as error:
-        raise LabelError(f"{error.filename}: {error.strerror}: run it as who may write there") from None
+        raise LabelError(trouble(error, experiment.directory, "run it as who may write there")) from None

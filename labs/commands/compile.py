@@ -17,6 +17,7 @@ from labs.images import TAG
 from labs.plan import digest
 from labs.render import containerlab, dashboards, files
 from labs.runtime.binary import node_binary
+from labs.writing import trouble
 
 
 @click.command("compile")
@@ -71,7 +72,7 @@ def compile_command(context: Context, /, topology: str, output: Path, as_json: b
     except ValueError as error:
         raise Refused(str(error)) from None
     except OSError as error:
-        raise Refused(f"{error.filename or output}: {error.strerror}: name another directory with --output") from None
+        raise Refused(trouble(error, output, "name another directory with --output")) from None
     if as_json:
         reporter.emit({"lab": plan.lab, "plan_sha256": digest(plan), **{key: str(path) for key, path in made.items()}})
         return

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from labs import reading
+from labs import reading, writing
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import pass_context
 from labs.context import Context
@@ -61,10 +61,9 @@ def import_command(
     if not output.name.endswith((".lab.yaml", ".yaml", ".yml")):
         raise Refused(f"--output {output}: write a name that ends in .lab.yaml")
     try:
-        with output.open("x", encoding="utf-8") as target:
-            target.write(made.text)
+        writing.write_new(output, made.text.encode())
     except FileExistsError:
         raise Refused(f"--output {output}: is there already: write another name") from None
     except OSError as error:
-        raise Refused(f"--output {output}: {error.strerror}: write another path") from None
+        raise Refused(writing.trouble(error, output, "write another path after --output")) from None
     context.reporter.console.print(str(output), soft_wrap=True)

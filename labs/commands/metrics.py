@@ -136,7 +136,7 @@ def write(reporter: Reporter, directory: Path, listen: str) -> None:
             writing.make_folder(root, str(Path(name).parent))
             writing.write(root / name, text)
     except OSError as error:
-        raise Refused(f"{error.filename or root}: {error.strerror}: name another directory with --files") from None
+        raise Refused(writing.trouble(error, root, "name another directory with --files")) from None
     start = f"prometheus --config.file={root / dashboards.PROMETHEUS_FILE} --web.listen-address={PROMETHEUS}"
     show = f"GF_PATHS_PROVISIONING={root / dashboards.PROVISIONING}, or import {root / dashboards.DASHBOARD_FILE}"
     for line in (start, f"Grafana: {show}"):

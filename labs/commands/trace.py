@@ -166,13 +166,12 @@ def import_command(
     rundir.check(into)
     try:
         into.mkdir(parents=True, exist_ok=True)
-        with target.open("xb") as file:
-            file.write(content)
+        written.write_new(target, content)
         written.write(beside, yaml.safe_dump(about, sort_keys=False))
     except FileExistsError:
         raise Refused(f"{target}: is there already: write another NAME") from None
     except OSError as error:
-        raise Refused(f"{error.filename or into}: {error.strerror}: name another folder with --into") from None
+        raise Refused(written.trouble(error, into, "name another folder with --into")) from None
     context.reporter.console.print(f"{target}  {beside}", soft_wrap=True)
 
 

@@ -8,9 +8,11 @@ that is somebody else's, or a lab's that is up, is refused with an OSError.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +25,9 @@ from labs.render import containerlab, dashboards, svg
 
 BINARY = "ewan-node"
 """In the lab's directory, where nodes are of images that have none."""
+
+WAITS_S, POLL_S = 10.0, 0.02
+"""For another `ewan compile` that writes into the same directory."""
 
 # What deployments leave in a lab's directory, beside nodes/.
 _LEFT = ("spinner-*", "changes.jsonl", "applied.json")
@@ -46,9 +51,9 @@ def written(
     images of one's own. OSError, with the file's name, where one cannot be written.
     """
     live = live and cards.refusal(plan) is None
-    if live:
-        _refuse(plan, output / plan.lab)
     with _new(output):
+        if live:
+            _refuse(plan, output / plan.lab)
         files = _described(plan, output, sheet, {})
         return files | _for_containerlab(plan, output, version, ports, binary) if live else files
 
@@ -68,9 +73,9 @@ def written_for_machines(
 
     shares: machine → its share; machine_of: of each node. The files of a machine are `clab MACHINE` in what is given.
     """
-    for machine in shares:
-        _refuse(plan, output / machine / plan.lab)
     with _new(output):
+        for machine in shares:
+            _refuse(plan, output / machine / plan.lab)
         files = _described(plan, output, sheet, machine_of)
         for machine, share in shares.items():
             (output / machine).mkdir(exist_ok=True)
@@ -81,15 +86,36 @@ def written_for_machines(
 
 @contextmanager
 def _new(output: Path) -> Iterator[None]:
-    """The directory; one that was not there is gone again after an error."""
+    """The directory, for one who writes at a time; one that was not there is gone again after an error."""
     made = not output.exists()
     try:
         output.mkdir(parents=True, exist_ok=True)
-        yield
+        with _locked(output):
+            yield
     except OSError:
         if made:
             shutil.rmtree(output, ignore_errors=True)
         raise
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """The lock is on the directory itself, so that nothing of it stays; it ends with its process. OSError where
+    somebody has it for long, as another user can who may read the directory."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    end = time.monotonic() + WAITS_S
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise OSError(errno.EBUSY, "another `ewan compile` writes there for long", str(directory)) from None
+                time.sleep(POLL_S)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _described(plan: Plan, output: Path, sheet: str, machine_of: Mapping[str, str]) -> dict[str, Path]:

@@ -59,7 +59,10 @@ def write(
             f"{experiment.directory}: has no {metadata.SCENARIO}: run the scenario once more with `ewan run`"
         )
     with rundir.kept(output.parent):
-        work = Path(tempfile.mkdtemp(prefix=f".{output.name}-", dir=output.parent))
+        try:
+            work = Path(tempfile.mkdtemp(prefix=f".{output.name}-", dir=output.parent))
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(output)) from None
         try:
             stage = work / "crate"
             stage.mkdir()
