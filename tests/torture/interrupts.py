@@ -99,7 +99,16 @@ COMMANDS = {
     "doctor": Command(("doctor",)),
     "driver": Command(("driver", "list")),
     "simulate": Command(
-        ("driver", "simulate", "gtrcnet-1", "--ports", "torn0,torn1", "--address", "unix:box"), stays=True
+        (
+            "driver",
+            "simulate",
+            "gtrcnet-1",
+            "--ports",
+            "torn0,torn1",
+            "--address",
+            f"unix:/tmp/ewan-torn-{os.getpid()}",
+        ),
+        stays=True,
     ),
     "studio": Command(("studio", "--port", "0", "--no-open"), stays=True),
     "course start": Command(("course", "start", "bufferbloat", "--student", "4712", "--folder", "begun")),
@@ -200,6 +209,8 @@ def _is_named(path: str, said: str) -> bool:
     if parts[:2] == ("results", "store") or parts[0] == "home":
         return True
     joined = said.replace("\n", "")
+    if any(f"{Path(path).stem}{each}" in joined for each in (".svg", ".pdf")):  # a figure's data lie beside it
+        return True
     return any("/".join(parts[:count]) in joined for count in range(2 if parts[0] == "results" else 1, len(parts) + 1))
 
 
