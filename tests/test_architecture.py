@@ -208,6 +208,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.commands": ("labs",),
     "emulator": ("labs.units", "labs.errors", "labs.reading", "labs.stages", "labs.hardware", "emulator"),
     "emulator.hardware.simulator": (
+        "labs.interrupt",
         "labs.units",
         "labs.errors",
         "labs.hardware",

@@ -125,7 +125,6 @@ def simulate_command(context: Context, model: str, ports: str, address: str, wir
     \b
     ewan driver simulate gtrcnet-1 --ports box0,box1 --address /tmp/box
     """
-    import signal
     import tempfile
 
     from emulator.hardware import simulator
@@ -146,8 +145,6 @@ def simulate_command(context: Context, model: str, ports: str, address: str, wir
     names = ports.split(",")
     if len(names) != 2 or not all(0 < len(name) < 16 and "/" not in name for name in names) or names[0] == names[1]:
         raise Refused(f'--ports "{ports}": write two names of at most 15 letters, "box0,box1"')
-    for number in (signal.SIGTERM, signal.SIGHUP):  # whatever ends it, nothing of the box is left
-        signal.signal(number, lambda *_: sys.exit(0))
     with tempfile.TemporaryDirectory(prefix="ewan-simulated-") as folder, suppress(KeyboardInterrupt):
         cpu = max(os.sched_getaffinity(0))
         with simulator.simulated(node_binary(context.binary), Path(folder), model, names, table, cpu) as box:

@@ -24,6 +24,7 @@ from typing import Any
 
 from emulator.hardware import wire
 from emulator.hardware.box import Box
+from labs import interrupt
 from labs import plan as plans
 from labs.errors import UserError
 from labs.hardware import catalogue
@@ -63,19 +64,29 @@ def simulated(
     lab = f"simulated-{os.getpid()}"
     namespace = f"ewan-{lab}-{LINK}"
     with ExitStack() as ending:
-        _ip("netns", "add", namespace)
-        ending.callback(_ip, "netns", "del", namespace)
-        for outer, inner in zip(ports, PORTS, strict=True):
-            inside = ("peer", "name", inner, "mtu", str(mtu), "netns", namespace)
-            _ip("link", "add", "name", outer, "mtu", str(mtu), "type", "veth", *inside)
-        for inner in PORTS:
-            _ip("-n", namespace, "link", "set", inner, "up")
-        for outer in ports:
-            _ip("link", "set", outer, "up")
+        with interrupt.deferred():
+            _remove_killed()
+            _ip("netns", "add", namespace)
+            ending.callback(_ip, "netns", "del", namespace)
+            for outer, inner in zip(ports, PORTS, strict=True):
+                inside = ("peer", "name", inner, "mtu", str(mtu), "netns", namespace)
+                _ip("link", "add", "name", outer, "mtu", str(mtu), "type", "veth", *inside)
+            for inner in PORTS:
+                _ip("-n", namespace, "link", "set", inner, "up")
+            for outer in ports:
+                _ip("link", "set", outer, "up")
         datapath = ending.enter_context(_link(binary, folder, lab, abilities, cpu, mtu))
         box = Box(table, model, abilities, datapath)
         box.defaults()
         yield box
+
+
+def _remove_killed() -> None:
+    """Removes the namespaces of boxes whose processes were killed, and with them their ports."""
+    for path in Path("/run/netns").glob(f"ewan-simulated-*-{LINK}"):
+        process = path.name.split("-")[2]
+        if process.isdecimal() and not Path("/proc", process).exists():
+            _ip("netns", "del", path.name)
 
 
 class _Spinner:
@@ -143,7 +154,8 @@ def _direction(abilities: Abilities) -> Direction:
 
 
 def _ip(*words: str) -> None:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True)
+    # Ctrl-C, which a terminal sends to all, does not end it half way.
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, start_new_session=True)
     if done.returncode:
         raise UserError(f"the simulated box: ip {' '.join(words)}: {done.stderr.strip()}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def test_one_waits_for_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         waited.append(seconds)
         fcntl.flock(other, fcntl.LOCK_UN)
 
-    monkeypatch.setattr(files.time, "sleep", sleep)
+    monkeypatch.setattr(time, "sleep", sleep)
     made = files.written(PLAN, tmp_path, sheet="", version="1")
     os.close(other)
     assert len(waited) == 1 and all(path.exists() for path in made.values())

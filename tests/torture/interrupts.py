@@ -190,7 +190,7 @@ def _nothing_in_silence(
         return
     labs = [path.parent.name for path in (place / "state").glob("*/manifest.json")]
     if not command.up:
-        assert all(f"ewan down {each}" in said for each in labs), f"status {status}, {labs} up:\n{said}"
+        assert all(f"{each} is up" in said for each in labs), f"status {status}, {labs} up:\n{said}"
         if not labs and command.words[0] != "studio":
             assert not (left := _gone(environment["EWAN_TRIAL"])), f"processes {left}:\n{said}"
     after = _files(work)
