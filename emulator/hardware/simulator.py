@@ -22,6 +22,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from emulator.hardware import wire
 from emulator.hardware.box import Box
 from labs import interrupt
@@ -82,11 +84,17 @@ def simulated(
 
 
 def _remove_killed() -> None:
-    """Removes the namespaces of boxes whose processes were killed, and with them their ports."""
+    """Ends the spinners of boxes whose processes were killed, and removes their namespaces with their ports."""
     for path in Path("/run/netns").glob(f"ewan-simulated-*-{LINK}"):
-        process = path.name.split("-")[2]
-        if process.isdecimal() and not Path("/proc", process).exists():
-            _ip("netns", "del", path.name)
+        box = path.name.split("-")[2]
+        if not box.isdecimal() or Path("/proc", box).exists():
+            continue
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.uids().real == os.geteuid() and process.cmdline()[-2:] == ["--id", f"simulated-{box}"]:
+                    process.kill()
+                    process.wait(spinners.ENDS_S)
+        _ip("netns", "del", path.name)
 
 
 class _Spinner:
