@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -22,8 +23,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 def write(path: Path, content: bytes | str) -> None:
     """OSError where there is no room, no such directory, or no permission; `path` is then what it was before."""
     data = content.encode() if isinstance(content, str) else content
-    # A name of its own: two processes that write the same file do not meet, not on two machines either.
-    new = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}")
+    new = beside(path)
     with interrupt.deferred():
         try:
             with anew(new) as file:
@@ -65,6 +65,12 @@ def no_space(folder: Path) -> str:
     if found.f_files and not found.f_ffree:
         return f"no space left in {folder}: its disk has as many files as it can have, remove some"
     return f"no space left in {folder}: make room there"
+
+
+def beside(path: Path) -> Path:
+    """The path of a new file that is to take the place of `path`. It is another one at each call, so that threads,
+    processes and machines that write the same file at once do not meet, and nobody can put something there first."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}")
 
 
 def write_named(path: Path, content: bytes) -> None:

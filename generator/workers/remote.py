@@ -26,7 +26,7 @@ from generator.store import Store
 from labs import ownership
 from labs.runtime.base import LabError
 from labs.units import NS_PER_SECOND
-from labs.writing import anew
+from labs.writing import anew, beside
 
 ENDS = "EWAN_WORKER_ENDS"
 """Of a job's environment: when its walltime is over, in seconds since 1970."""
@@ -97,7 +97,7 @@ def provide(contents: Sequence[bytes]) -> None:
         path = _sent(hashlib.sha256(content).hexdigest())
         if path.is_file() and hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(content).digest():
             continue
-        new = path.with_name(f".{path.name}.{os.getpid()}")
+        new = beside(path)
         with anew(new) as file:
             file.write(content)
         new.chmod(0o700)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import resource
 import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -16,6 +19,25 @@ def test_a_file_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
     writing.write(path, "first\n")
     writing.write(path, b"second\n")
     assert path.read_bytes() == b"second\n" and [each.name for each in tmp_path.iterdir()] == ["x.csv"]
+
+
+def test_threads_that_write_the_same_file_do_not_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, texts, opened, open_it = (
+        tmp_path / "x.csv",
+        ["a" * 9, "b" * 9],
+        threading.Barrier(2, timeout=10),
+        writing.anew,
+    )
+
+    def open_and_wait(new: Path) -> IO[bytes]:
+        file = open_it(new)
+        opened.wait()
+        return file
+
+    monkeypatch.setattr(writing, "anew", open_and_wait)
+    with ThreadPoolExecutor(len(texts)) as threads:
+        list(threads.map(writing.write, [path] * len(texts), texts))  # an error of one of them is raised here
+    assert path.read_text() in texts and [each.name for each in tmp_path.iterdir()] == ["x.csv"]
 
 
 def test_where_there_is_no_room_the_older_one_stays(tmp_path: Path) -> None:

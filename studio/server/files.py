@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from labs import writing
+from labs import reading, writing
 from labs.context import ROOT
+from labs.runtime import locks
 
 LIBRARY = ROOT / "labs/library"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}(\.[A-Za-z0-9][A-Za-z0-9_-]{0,60}){0,3}\.(lab|scenario)\.yaml")
-MOST_BYTES = 4 << 20
+LOCK = ".studio-saves"
+"""The file in the directory whose lock the server that saves holds; it is there only meanwhile."""
+SAVES_S = 10.0
 Where = Literal["here", "library"]
 
 
@@ -82,15 +85,11 @@ class Files:
         """A file's text; RefusedError where it cannot be read."""
         path = self.path(name, where)
         try:
-            if path.stat().st_size > MOST_BYTES:
-                raise RefusedError(f"{name}: has more than {MOST_BYTES} bytes")
-            text = path.read_text("utf-8")
+            text = reading.read_text(path)
         except FileNotFoundError:
             raise RefusedError(f"{name}: there is no such file") from None
         except OSError as error:
             raise RefusedError(f"{name}: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise RefusedError(f"{name}: is not UTF-8") from None
         return Text(name, where, text, tag(text))
 
     def write(self, name: str, text: str, made_of: str | None) -> Text:
@@ -99,20 +98,24 @@ class Files:
         RefusedError where another text is there, or it cannot be written.
         """
         path = self.path(name)
+        refusal = f"{name}: another save takes more than {SAVES_S:g} s: save it once more"
         try:
-            now: str | None = tag(path.read_text("utf-8"))
-        except FileNotFoundError:
-            now = None
-        except (OSError, UnicodeDecodeError) as error:
-            raise RefusedError(f"{name}: {error}") from None
-        if now != made_of:
-            why = "there is a file of that name" if made_of is None else "was changed by somebody else"
-            raise RefusedError(f"{name}: {why}: open it, or choose another name", conflict=True)
-        try:
-            writing.write(path, text)
+            # Between the comparison and the end of the write nobody else saves, in no thread and in no other server.
+            with locks.held(self._here / LOCK, SAVES_S, refusal):
+                self._check_made_of(path, made_of)
+                writing.write(path, text)
         except OSError as error:
             raise RefusedError(f"{name}: {error.strerror}") from None
         return Text(name, "here", text, tag(text))
+
+    def _check_made_of(self, path: Path, made_of: str | None) -> None:
+        try:
+            now: str | None = tag(reading.read_text(path))
+        except FileNotFoundError:
+            now = None
+        if now != made_of:
+            why = "there is a file of that name" if made_of is None else "was changed by somebody else"
+            raise RefusedError(f"{path.name}: {why}: open it, or choose another name", conflict=True)
 
 
 def _names(place: Path) -> list[str]:

@@ -69,6 +69,24 @@ def test_two_who_write_do_not_write_over_each_other(client: TestClient, tmp_path
     assert client.get("/api/files/here/a.lab.yaml").json()["text"] == "two"
 
 
+@pytest.mark.parametrize("text", ["topology: dumbbell\r\n", "\rtopology: star\n"])
+def test_who_saves_twice_is_in_no_conflict_with_himself(client: TestClient, text: str) -> None:
+    tag = client.put("/api/files/here/a.lab.yaml", json={"text": text}).json()["tag"]
+    assert client.get("/api/files/here/a.lab.yaml").json() | {"tag": ""} == {
+        "name": "a.lab.yaml", "where": "here", "text": text, "tag": "",
+    }  # fmt: skip
+    assert client.put("/api/files/here/a.lab.yaml", json={"text": "two", "made_of": tag}).status_code == 200
+
+
+def test_what_is_no_regular_file_is_not_waited_for(client: TestClient, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.lab.yaml")
+    for answer in (
+        client.get("/api/files/here/a.lab.yaml"),
+        client.put("/api/files/here/a.lab.yaml", json={"text": "two"}),
+    ):
+        assert answer.status_code == 400 and "is not a regular file" in answer.json()["error"]
+
+
 def test_files_of_the_directory_and_the_library_are_listed(client: TestClient, tmp_path: Path) -> None:
     (tmp_path / "mine.lab.yaml").write_text("topology: dumbbell\n")
     (tmp_path / "other.yaml").write_text("x")
