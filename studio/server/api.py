@@ -1,7 +1,7 @@
 """What can be asked, each thing once: its path and its function, of which routes and OpenAPI are made.
 
 A body is JSON of a pydantic model; unknown keys are refused. An answer is JSON. What a person can put right is status
-400, 404 or 409 with `{"error": "one line"}`.
+400, 404 or 409 with `{"error": "one line"}`, and what the system refuses, as a full disk does, is status 503.
 """
 
 from __future__ import annotations
@@ -9,21 +9,26 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Protocol, get_type_hints
+from typing import Annotated, Any, Protocol, get_type_hints
 
 import orjson
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from labs.errors import UserError
-from labs.reading import one_line
+from labs.reading import one_line, shortened
 from studio.server.files import RefusedError
 from studio.server.jobs import UnknownJobError
 
 OPENAPI_VERSION = "3.1.0"
+
+
+LONGEST_WORD = 1000
+"""Characters of a name, a filter or a setting, which may become a word of a process."""
+Word = Annotated[str, Field(max_length=LONGEST_WORD, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
 class Body(BaseModel):
@@ -99,12 +104,13 @@ def wrong(error: ValidationError) -> str:
     """What is wrong with a body, and where."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
-    return f"{where + ': ' if where else ''}{first['msg']}"
+    said = "write it without control characters" if first["type"] == "string_pattern_mismatch" else first["msg"]
+    return f"{where + ': ' if where else ''}{said}"
 
 
 def refused(status: int, why: str) -> Response:
     """What the person can put right, in one line."""
-    return json({"error": one_line(why)}, status)
+    return json({"error": shortened(one_line(why))}, status)
 
 
 def openapi(endpoints: Sequence[Endpoint]) -> dict[str, Any]:

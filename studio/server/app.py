@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -58,6 +59,10 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
         path = request.url.path[:MOST_SAID]
         return api.refused(HTTPStatus.NOT_FOUND, f"{path}: nothing is here: /api/openapi.json says what is")
 
+    async def prevented(request: Request, error: Exception) -> Response:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return api.refused(HTTPStatus.SERVICE_UNAVAILABLE, f"this machine refuses it: {why}")
+
     routes = [
         Route("/", index),
         Route("/api/openapi.json", told),
@@ -65,5 +70,5 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
         *(route for area in areas for route in area.routes()),
         Mount("/", StaticFiles(directory=page)),
     ]
-    handlers = {HTTPStatus.NOT_FOUND: nothing}
+    handlers: dict[Any, Any] = {HTTPStatus.NOT_FOUND: nothing, OSError: prevented}
     return Guard(Starlette(routes=routes, exception_handlers=handlers, lifespan=lambda app: work.serving()), access)

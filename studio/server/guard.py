@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote_plus
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -148,6 +148,8 @@ class Guard:
         async def refuse(status: HTTPStatus, why: str) -> None:
             await PlainTextResponse(f"{why}\n", status)(scope, receive, guarded)
 
+        if not _is_printable(scope):
+            return await refuse(HTTPStatus.BAD_REQUEST, "an address has no control characters")
         opening = scope["path"] == "/" and scope["method"] == "GET"
         if (why := self._strange(headers, "origin" in headers, opening)) is not None:
             return await refuse(HTTPStatus.FORBIDDEN, why)
@@ -179,7 +181,7 @@ class Guard:
         # A browser always says the Origin of a WebSocket; a script, which knows the token, need not.
         strange = self._strange(headers, "origin" in headers or self._bearer(headers) is None, False)
         full = self._sockets >= MOST_SOCKETS
-        if strange is not None or not self._known(scope, headers) or full:
+        if strange is not None or not self._known(scope, headers) or full or not _is_printable(scope):
             await receive()
             await send({"type": "websocket.close", "code": REFUSED_SOCKET, "reason": "refused"})
             return
@@ -228,6 +230,12 @@ def _asked(scope: Scope, name: str) -> str | None:
     """A word of the address, after ?."""
     found: list[str] = parse_qs(scope["query_string"].decode("latin-1")).get(name, [])
     return found[0] if found else None
+
+
+def _is_printable(scope: Scope) -> bool:
+    """Whether the words of an address can be names: of files, labs and nodes, and words of a process."""
+    said: str = scope["path"] + unquote_plus(scope["query_string"].decode("latin-1"))
+    return said.isprintable()
 
 
 READING = frozenset({"/api/describe", "/api/paths", "/api/scenario/describe", "/api/figure", "/api/verdict"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -13,8 +14,11 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
 
+from studio.server.guard import REFUSED_SOCKET
 from studio.server.jobs import Jobs
+from studio.tests.conftest import PORT
 
 
 def described(client: TestClient, text: str, name: str = "x.lab.yaml") -> dict[str, Any]:
@@ -115,6 +119,59 @@ def test_work_that_cannot_be_is_refused_in_a_line(
     answer = client.post("/api/jobs", json=body)
     assert answer.status_code == 400 and words in answer.json()["error"], answer.text
     assert client.get("/api/jobs").json() == []
+
+
+LIVE = "/api/live/nobody"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "words"),
+    [
+        (f"{LIVE}/links/%00/carrier", {"up": True}, "control characters"),
+        (f"{LIVE}/links/core%0A/set", {"words": {"rate": "1Mbit/s"}}, "control characters"),
+        (f"{LIVE}/links/core/set", {"words": {"rate\0": "1Mbit/s"}}, "control characters"),
+        (f"{LIVE}/capture", {"place": "left\0"}, "place: write it without control characters"),
+        (f"{LIVE}/capture", {"place": "left1", "filter": "ip\0"}, "filter: write it without control characters"),
+        (f"{LIVE}/capture", {"place": "left1", "filter": "x" * 200_000}, "filter: String should have at most"),
+        ("/api/jobs", {"kind": "lab", "name": "mine.lab.yaml", "scale": "\0"}, "scale: write it without control"),
+        ("/api/jobs", {"kind": "lab", "name": "mine.lab.yaml", "scale": "x" * 3_000_000}, "scale: String should have"),
+        ("/api/paths", {"text": "", "source": ["a"], "sink": "b"}, "source: Input should be a valid string"),
+        ("/api/jobs", {"kind": "down", "name": "x" * 900}, "no lab"),
+    ],
+)
+def test_what_is_no_word_of_a_process_is_refused_in_a_line(
+    client: TestClient, tmp_path: Path, path: str, body: dict[str, Any], words: str
+) -> None:
+    (tmp_path / "mine.lab.yaml").write_text("topology: dumbbell\n")
+    answer = client.post(path, json=body)
+    assert answer.status_code == 400 and words in answer.text and len(answer.text) < 1100, answer.text
+    assert client.get("/api/jobs").json() == []
+
+
+def test_a_socket_with_control_characters_in_its_address_is_refused(client: TestClient) -> None:
+    address = f"ws://127.0.0.1:{PORT}/ws/live/nobody/packets?place=left1&filter=ip%00"
+    with pytest.raises(WebSocketDisconnect) as refused, client.websocket_connect(address):
+        pass
+    assert refused.value.code == REFUSED_SOCKET
+
+
+def test_each_name_in_a_body_has_a_limit(client: TestClient) -> None:
+    """All but whole texts, which the limit of a request holds."""
+    paths = client.get("/api/openapi.json").json()["paths"].values()
+    asked = [each["requestBody"] for methods in paths for each in methods.values() if "requestBody" in each]
+    bodies = [each["content"]["application/json"]["schema"] for each in asked]
+    named = [field for body in bodies for key, field in body["properties"].items() if key != "text"]
+    strings = [each for field in named for each in field.get("anyOf", [field]) if each.get("type") == "string"]
+    assert len(strings) > 15 and all("maxLength" in each or "enum" in each for each in strings), strings
+
+
+def test_what_the_system_refuses_is_said_in_a_line(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*words: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Jobs, "every", full)
+    answer = client.get("/api/jobs")
+    assert answer.status_code == 503 and answer.json() == {"error": "this machine refuses it: No space left on device"}
 
 
 def test_the_interface_is_described(client: TestClient) -> None:

@@ -40,7 +40,7 @@ COMMANDS = (
 def trial(seed: int, place: Path) -> None:
     draw = random.Random(seed)
     directory = place / "results" / "x"
-    shutil.copytree(_whole(), directory)
+    shutil.copytree(whole(), directory)
     file = _damaged(draw, directory)
     before = Path.cwd()
     os.chdir(place)
@@ -54,7 +54,7 @@ def trial(seed: int, place: Path) -> None:
 
 
 @functools.cache
-def _whole() -> Path:
+def whole() -> Path:
     place = Path(tempfile.mkdtemp(prefix="ewan-folders-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     points = [{"congestion": name} for name in ("reno", "cubic")]

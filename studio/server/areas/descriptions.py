@@ -15,14 +15,14 @@ from labs import spec
 from labs.plan import Plan
 from labs.spec.fields import Topology
 from studio.server import drawing, files, live
-from studio.server.api import Body, Endpoint
+from studio.server.api import Body, Endpoint, Word
 from studio.server.guard import Access
 
 
 class Describe(Body):
     """A text; `name` is the file that it is of, or will be."""
 
-    name: str = "untitled.lab.yaml"
+    name: Word = "untitled.lab.yaml"
     text: str
     virtual: bool = False
 
@@ -30,15 +30,15 @@ class Describe(Body):
 class Between(Describe):
     """A text, and two hosts of it."""
 
-    source: str
-    sink: str
+    source: Word
+    sink: Word
 
 
 class Write(Body):
     """A file's new text; `made_of`: the tag of the text that was changed."""
 
     text: str
-    made_of: str | None = None
+    made_of: Word | None = None
 
 
 class Descriptions:

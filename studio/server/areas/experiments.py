@@ -25,7 +25,7 @@ from labs.record.labels import LONGEST_NOTE
 from labs.record.metrics import METRICS
 from labs.record.series import SAMPLES, SERIES
 from studio.server import api, files, results
-from studio.server.api import Body, Endpoint
+from studio.server.api import Body, Endpoint, Word
 from studio.server.guard import Access
 from studio.server.reader import Reader
 
@@ -54,11 +54,11 @@ class Labelled:
 class Figure(Body):
     """A figure of an experiment, in the line that `ewan plot` takes (docs/figures.md)."""
 
-    experiment: str
-    figure: Annotated[str, Field(min_length=1, max_length=1000)]
+    experiment: Word
+    figure: Annotated[Word, Field(min_length=1)]
     style: StyleName = "page"
     kind: Kind = "svg"
-    beside: str | None = None
+    beside: Word | None = None
     """Another experiment, whose runs are drawn on the same axes."""
 
 

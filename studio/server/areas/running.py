@@ -25,7 +25,7 @@ from labs.context import Context
 from labs.errors import UserError
 from labs.units import NS_PER_SECOND
 from studio.server import api, files, live
-from studio.server.api import Body, Endpoint
+from studio.server.api import Body, Endpoint, Word
 from studio.server.capturing import LONGEST, MOST, Capture
 from studio.server.guard import Access
 from studio.server.terminal import Terminal
@@ -37,16 +37,16 @@ GONE = 4404
 class Set(Body):
     """A change of a link, in the words of `ewan set`."""
 
-    words: Annotated[dict[str, str], Field(min_length=1)]
+    words: Annotated[dict[Word, Word], Field(min_length=1)]
     direction: Literal["forward", "backward", "both"] = "both"
 
 
 class Captured(Body):
     """Packets that are kept: where, by which filter of tcpdump, for how long."""
 
-    place: Annotated[str, Field(min_length=1)]
-    filter: str = ""
-    longest: str = "10s"
+    place: Annotated[Word, Field(min_length=1)]
+    filter: Word = ""
+    longest: Word = "10s"
 
 
 class Carrier(Body):

@@ -15,18 +15,18 @@ from generator.scenario.outline import outline
 from generator.scenario.schema import json_schema
 from labs.errors import UserError
 from studio.server import drawing, files
-from studio.server.api import Body, Endpoint
+from studio.server.api import Body, Endpoint, Word
 from studio.server.guard import Access
 
 
 class Describe(Body):
     """A scenario's text; `name` is the file that it is of, or will be. `point`: whose steps and events are shown."""
 
-    name: str = "untitled.scenario.yaml"
+    name: Word = "untitled.scenario.yaml"
     where: files.Where = "here"
     text: str
     virtual: bool = True
-    scale: str | None = None
+    scale: Word | None = None
     point: int = 1
 
 

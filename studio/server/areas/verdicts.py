@@ -15,16 +15,16 @@ from generator import scenario as scenarios
 from labs.context import Context
 from labs.rundir import RESULTS
 from studio.server import files
-from studio.server.api import Body, Endpoint
+from studio.server.api import Body, Endpoint, Word
 
 
 class Judge(Body):
     """A description or a scenario, by the end of its name."""
 
-    name: str
+    name: Word
     where: files.Where = "here"
     text: str
-    scale: str | None = None
+    scale: Word | None = None
 
 
 class Verdicts:

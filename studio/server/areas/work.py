@@ -21,7 +21,7 @@ from labs import change
 from labs.context import Context
 from labs.rundir import RESULTS
 from studio.server import files, live, results
-from studio.server.api import Body, Endpoint
+from studio.server.api import Body, Endpoint, Word
 from studio.server.guard import Access
 from studio.server.jobs import PLACE, Job, Jobs
 
@@ -33,19 +33,19 @@ class Begin(Body):
     """A job: what is done with which file, lab or experiment."""
 
     kind: Literal["lab", "run", "verify", "down", "report"]
-    name: str
+    name: Word
     where: files.Where = "here"
     runtime: Literal["auto", "netns", "containerlab", "virtual"] = "auto"
-    scale: str | None = None
+    scale: Word | None = None
 
 
 class Later(Body):
     """A link of a lab that is up fails, or is mended, at a time, "+10s" from now."""
 
-    lab: str
-    link: str
+    lab: Word
+    link: Word
     up: bool
-    at: str
+    at: Word
 
 
 class Work:
