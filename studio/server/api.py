@@ -7,19 +7,20 @@ A body is JSON of a pydantic model; unknown keys are refused. An answer is JSON.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Annotated, Any, Protocol, get_type_hints
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from labs.errors import UserError
 from labs.reading import one_line, shortened
+from studio.server import threads
 from studio.server.files import RefusedError
 from studio.server.jobs import UnknownJobError
 
@@ -65,13 +66,14 @@ class Endpoint:
 
         async def answer(request: Request) -> Response:
             given: dict[str, Any] = dict(request.path_params)
+            part = (self.method, self.path, given.get("lab"))  # a lab may be slow, and the others are not
             if body is not None:
                 try:
                     given["body"] = body.model_validate_json(await request.body())
                 except ValidationError as error:
                     return refused(HTTPStatus.BAD_REQUEST, wrong(error))
             try:
-                found = await run_in_threadpool(self.function, **given)
+                found = await threads.run(part, functools.partial(self.function, **given))
             except UnknownJobError as error:
                 return refused(HTTPStatus.NOT_FOUND, f"there is no job {error}")
             except RefusedError as error:

@@ -6,12 +6,16 @@ some milliseconds and is called in threads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from labs import change, doing, following
 from labs.context import Context
+from labs.errors import UserError
 from labs.plan import Plan
 from labs.runtime.base import LabError
 from labs.units import NS_PER_MS, mean_rate_bps
@@ -20,12 +24,15 @@ from studio.server.drawing import Line, lines
 FRAME_MS = 50
 """Between two frames: 20 a second."""
 DROPS = ("lost", "queue_full", "aqm", "store_full")
+ANSWERS_S = 1.0
+"""A lab whose look takes longer does not answer."""
+SILENT = "silent"
 HEADINGS: tuple[change.Heading, ...] = get_args(change.Heading)
 
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """A lab that is up."""
+    """A lab that is up. One whose `state` is `silent` does not answer now; its links are the last that were known."""
 
     lab: str
     runtime: str
@@ -70,16 +77,65 @@ def planned(plan: Plan, source: str, sink: str) -> Paths:
     return Paths(following.planned(plan, source, sink), following.planned(plan, sink, source))
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is found in a lab, and when the look began, of time.monotonic."""
+
+    begun: float
+    found: Future[Up]
+
+
+class Looks:
+    """Looks at labs, each in a thread of its own. Who asks for a lab while somebody looks at it shares that look, so a
+    lab that does not answer takes one thread, however often it is asked for."""
+
+    def __init__(self, look: Callable[[str], Up]) -> None:
+        self._look, self._lock = look, threading.Lock()
+        self._begun: dict[str, Look] = {}
+
+    def begin(self, name: str) -> Look:
+        """The look at a lab that goes on, or a new one."""
+        with self._lock:
+            self._begun = {lab: each for lab, each in self._begun.items() if not each.found.done()}
+            look = self._begun.get(name)
+            if look is None:
+                look = self._begun[name] = Look(time.monotonic(), Future())
+                threading.Thread(target=self._run, args=(name, look.found), daemon=True).start()
+            return look
+
+    def _run(self, name: str, found: Future[Up]) -> None:
+        try:
+            found.set_result(self._look(name))
+        except Exception as error:
+            found.set_exception(error)
+
+
 class Live:
     """The live labs of this machine."""
 
     def __init__(self, context: Context) -> None:
         self._labs = context.live()
+        self._looks = Looks(self.one)
+        self._known: dict[str, Up] = {}
         self._lines: dict[str, tuple[Plan, list[Any], tuple[Line, ...]]] = {}
 
     def every(self) -> list[Up]:
         """Labs that are up, whole or in part."""
-        return [self.one(name) for name in self._labs.names()]
+        looks = {name: self._looks.begin(name) for name in self._labs.names()}
+        self._known = {name: known for name, known in self._known.items() if name in looks}
+        return [found for name, look in looks.items() if (found := self._seen(name, look)) is not None]
+
+    def _seen(self, name: str, look: Look) -> Up | None:
+        """What a look found in time; of a lab that did not answer by then, what is known of it; None of one that is
+        gone."""
+        try:
+            found = self._known[name] = look.found.result(max(look.begun + ANSWERS_S - time.monotonic(), 0))
+        except (TimeoutError, UserError):
+            if name not in self._labs.names():
+                return None
+            known = self._known.get(name) or Up(name, str(self._labs.runtime_of(name)), SILENT, ())
+            return replace(known, state=SILENT)
+        return found
 
     def one(self, name: str) -> Up:
         """One lab, its links as they are after the changes that were made to them; LabError where it is not up."""

@@ -78,10 +78,13 @@ export interface Job {
 export interface Up {
   lab: string;
   runtime: string;
-  state: string;
+  state: string; // "complete", "silent" where it does not answer now, else it is there in part
   links: DrawnLink[]; // as they are now
   down: string[]; // of them those that were taken down
 }
+/** Whether a lab is up as a whole, also while it does not answer. */
+export const isRunning = (lab: Up): boolean => lab.state === "complete" || lab.state === "silent";
+
 export interface Moment {
   link: string;
   direction: Heading;

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -24,7 +23,7 @@ from labs.context import Context
 from labs.record.labels import LONGEST_NOTE
 from labs.record.metrics import METRICS
 from labs.record.series import SAMPLES, SERIES
-from studio.server import api, files, results
+from studio.server import api, files, results, threads
 from studio.server.api import Body, Endpoint, Word
 from studio.server.guard import Access
 from studio.server.reader import Reader
@@ -143,6 +142,6 @@ class Experiments:
 
 async def _file(find: Callable[..., Response], *words: Any) -> Response:
     try:
-        return await run_in_threadpool(find, *words)
+        return await threads.run(find, find, *words)
     except files.RefusedError as error:
         return api.refused(HTTPStatus.NOT_FOUND, str(error))

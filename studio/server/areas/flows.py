@@ -15,6 +15,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from labs.context import Context
 from labs.errors import UserError
 from labs.flows import Flows
+from studio.server import threads
 from studio.server.api import Endpoint
 from studio.server.areas.running import GONE, ends_with
 
@@ -36,13 +37,14 @@ class LiveFlows:
     async def watched(self, socket: WebSocket) -> None:
         """The flows of a lab, or of the node that the query names, until the page goes or the lab is down."""
         lab, node = socket.path_params["lab"], socket.query_params.get("node")
+        part = ("flows", lab)
         await socket.accept()
         flows: Flows | None = None
         try:
-            flows = await asyncio.to_thread(lambda: Flows(self._labs, self._labs.load(lab).plan, node))
+            flows = await threads.run(part, lambda: Flows(self._labs, self._labs.load(lab).plan, node))
             async with ends_with(socket) as gone:
                 while not gone.is_set():
-                    await socket.send_bytes(orjson.dumps(await asyncio.to_thread(flows.look)))
+                    await socket.send_bytes(orjson.dumps(await threads.run(part, flows.look)))
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(gone.wait(), flows.wait_s)
         except UserError as error:

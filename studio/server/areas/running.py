@@ -24,7 +24,7 @@ from labs import doing, following
 from labs.context import Context
 from labs.errors import UserError
 from labs.units import NS_PER_SECOND
-from studio.server import api, files, live
+from studio.server import api, files, live, threads
 from studio.server.api import Body, Endpoint, Word
 from studio.server.capturing import LONGEST, MOST, Capture
 from studio.server.guard import Access
@@ -131,12 +131,13 @@ class Running:
     async def watched(self, socket: WebSocket) -> None:
         """Frames of a lab's links, 20 a second, until the page goes or the lab is down."""
         lab = socket.path_params["lab"]
+        part = ("frames", lab)
         await socket.accept()
         try:
-            frames = await asyncio.to_thread(self._live.frames, lab)
+            frames = await threads.run(part, self._live.frames, lab)
             async with ends_with(socket) as gone:
                 while not gone.is_set():
-                    moments = await asyncio.to_thread(frames.next)
+                    moments = await threads.run(part, frames.next)
                     await socket.send_bytes(orjson.dumps(moments))
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(gone.wait(), live.FRAME_MS / 1000)
@@ -194,7 +195,7 @@ class Running:
         """A shell in a node: binary frames are its bytes, JSON in text frames is the window's size."""
         lab, node = socket.path_params["lab"], socket.path_params["node"]
         try:
-            plan = await asyncio.to_thread(self._live.plan, lab)
+            plan = await threads.run(("terminal", lab), self._live.plan, lab)
         except UserError as error:
             await socket.accept()
             return await socket.close(GONE, str(error)[:120])

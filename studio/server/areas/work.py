@@ -20,7 +20,7 @@ from analysis.standing import Progress, of_command, progress
 from labs import change
 from labs.context import Context
 from labs.rundir import RESULTS
-from studio.server import files, live, results
+from studio.server import files, live, results, threads
 from studio.server.api import Body, Endpoint, Word
 from studio.server.guard import Access
 from studio.server.jobs import PLACE, Job, Jobs
@@ -68,7 +68,7 @@ class Work:
         async def look() -> None:
             while True:
                 with contextlib.suppress(OSError, ValueError):
-                    await asyncio.to_thread(self._jobs.turn)
+                    await threads.run("turn", self._jobs.turn)
                 await asyncio.sleep(LOOKS_S)
 
         looking = asyncio.create_task(look())

@@ -2,6 +2,7 @@
 
 import { ReactFlowProvider } from "@xyflow/react";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { isRunning } from "../api";
 import { withLayout, without, withValue } from "../common/edit";
 import { Editor } from "../common/editor/Editor";
 import { hashOf, placeOf, withQuery } from "../common/route";
@@ -33,8 +34,7 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
   const { selected, ends, setSelected, setEnds } = useLooked();
   const document = useLabDocument(fail);
   const { refusal, text } = document;
-  const running =
-    labs.find((each) => each.lab === document.drawing?.lab && each.state === "complete") ?? null;
+  const running = labs.find((each) => each.lab === document.drawing?.lab && isRunning(each)) ?? null;
   const linksNow = running?.links;
   // A lab that is up is drawn with what its links do now, which may not be what the text says.
   const drawing = useMemo(() => {
@@ -134,7 +134,11 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
           <button type="button" onClick={save} disabled={view || refusal !== null} data-testid="save">
             Save
           </button>
-          {lab && <span className="up">{lab} is up</span>}
+          {running && (
+            <span className={running.state === "silent" ? "wrong" : "up"} data-testid="state">
+              {running.lab} {running.state === "silent" ? "does not answer" : "is up"}
+            </span>
+          )}
         </div>
         <Start document={document} />
         <Editor text={text} refusal={refusal} schema={schema} onChange={document.change} />
