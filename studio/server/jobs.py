@@ -2,6 +2,8 @@
 
 In: the words of a command. Out: results/.studio/jobs/ID/ with job.json (what was asked), out and err (what it said),
 and ended.json (its exit status), so that whoever opens the page again, or starts the server again, finds all of it.
+A job is at work as long as one of its processes holds the lock of the file `at-work`, which all of them have as
+standard input: the process around the command, the command, and a sudo between them, whichever of them is killed.
 A job that waits for its turn has waiting.json instead. It begins when no other is at work: whoever ends looks for the
 next one, server or no server; a server looks too, for those whose predecessor was killed.
 """
@@ -22,10 +24,10 @@ from pathlib import Path
 from typing import Literal
 
 import orjson
-import psutil
 
 from labs import writing
 from labs.context import COMMAND, ROOT
+from labs.errors import UserError
 from labs.rundir import RESULTS
 from labs.runtime import locks
 
@@ -49,19 +51,25 @@ Jobs(ended.parent.parent, os.environ, sys.argv[3:3 + prefix]).turn()
 """
 """A process around each command: it writes the exit status, whoever is there to read it, and begins what waits."""
 State = Literal["waiting", "running", "ended", "lost"]
-ASKED, WAITS, BEGINS, ENDED, OUT_OF_LINE = "job.json", "waiting.json", "begins.json", "ended.json", "taken-out.json"
-"""Files of a job; the second is renamed to the third when its turn has come, and to the last where it is taken out."""
+ASKED, AT_WORK, WAITS, BEGINS, ENDED, OUT_OF_LINE = (
+    "job.json",
+    "at-work",
+    "waiting.json",
+    "begins.json",
+    "ended.json",
+    "taken-out.json",
+)
+"""Files of a job. WAITS is renamed to BEGINS when its turn has come, and to OUT_OF_LINE where it is taken out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """job.json. `pid` and `created` name the process for good: numbers of processes come again."""
+    """job.json. `pid`: number of the process around the command, and of the group of both."""
 
     id: str
     words: tuple[str, ...]
     started: str
     pid: int
-    created: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,18 +128,22 @@ class Jobs:
     def _begin(self, number: str, words: Sequence[str]) -> None:
         place = self._place / number
         around = [str((place / ENDED).absolute()), str(len(self._command))]
-        with (place / "out").open("wb") as out, (place / "err").open("wb") as err:
+        with (
+            os.fdopen(locks.private(place / AT_WORK), "rb") as at_work,
+            (place / "out").open("wb") as out,
+            (place / "err").open("wb") as err,
+        ):
+            fcntl.flock(at_work, fcntl.LOCK_EX)
             child = subprocess.Popen(
                 [sys.executable, "-P", "-c", AROUND, *around, *self._command, *words],
-                stdin=subprocess.DEVNULL,
+                stdin=at_work,
                 stdout=out,
                 stderr=err,
                 start_new_session=True,
                 env=dict(self._environment) | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "160"},
             )
         self._children[number] = child
-        created = psutil.Process(child.pid).create_time()
-        writing.write(place / ASKED, orjson.dumps(asdict(Asked(number, tuple(words), _now(), child.pid, created))))
+        writing.write(place / ASKED, orjson.dumps(asdict(Asked(number, tuple(words), _now(), child.pid))))
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -159,8 +171,9 @@ class Jobs:
 
     def _asked(self, number: str) -> Asked | None:
         try:
-            return Asked(**orjson.loads((self._place / number / ASKED).read_bytes()))
-        except (OSError, ValueError, TypeError):
+            told = orjson.loads((self._place / number / ASKED).read_bytes())
+            return Asked(told["id"], told["words"], told["started"], told["pid"])
+        except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def _at_work(self, number: str) -> bool:
@@ -168,7 +181,7 @@ class Jobs:
             return False
         asked = self._asked(number)
         # A change of a link that waits for its time takes nothing of the machine.
-        return asked is not None and list(asked.words[:1]) != ["set"] and self._process(asked) is not None
+        return asked is not None and list(asked.words[:1]) != ["set"] and self._has_process(number)
 
     def find(self, number: str, most_bytes: int = MOST_TOLD_BYTES) -> Job:
         """One job as it is now, with the last `most_bytes` of what it said; UnknownJobError."""
@@ -187,7 +200,7 @@ class Jobs:
             state: State = "ended"
             ended = (place / ENDED).stat().st_mtime
         except (OSError, ValueError, KeyError):
-            status, state = None, "running" if self._process(asked) is not None else "lost"
+            status, state = None, "running" if self._has_process(number) else "lost"
         out, err = (_end(place / name, most_bytes) for name in ("out", "err"))
         return Job(number, tuple(asked.words), asked.started, state, status, out, err, ended)
 
@@ -223,18 +236,30 @@ class Jobs:
                 return found
             found = self.find(number)  # its turn has come meanwhile
         asked = self._asked(number)
-        process = None if asked is None else self._process(asked)
-        if found.state == "running" and process is not None:
-            os.killpg(process.pid, signal.SIGINT)
+        if found.state == "running" and asked is not None:
+            try:
+                os.killpg(asked.pid, signal.SIGINT)
+            except ProcessLookupError:
+                pass  # it has just ended
+            except PermissionError:
+                line = f"sudo kill -INT -- -{asked.pid}"
+                raise UserError(f"job {number} runs as another user: {line} asks it to end") from None
         return self.find(number)
 
-    def _process(self, asked: Asked) -> psutil.Process | None:
+    def _has_process(self, number: str) -> bool:
         try:
-            process = psutil.Process(asked.pid)
-            alive = process.create_time() == asked.created and process.status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return None
-        return process if alive else None
+            descriptor = os.open(self._place / number / AT_WORK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except PermissionError:
+            return True  # another user's, who knows more
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
 
 
 def _now() -> str:

@@ -86,6 +86,28 @@ def test_the_next_server_begins_what_waits_behind_a_job_that_was_killed(jobs: Jo
     assert noted(tmp_path) == "a+b+b-"
 
 
+ENDLESS = "import time\ntry:\n print('begun', flush=True); time.sleep(60)\nexcept KeyboardInterrupt:\n print('stopped')"
+
+
+def test_a_command_whose_process_around_it_was_killed_is_at_work_and_stops(jobs: Jobs, tmp_path: Path) -> None:
+    """Meanwhile it can be seen and the next one waits."""
+    first = jobs.start([ENDLESS])
+    until(lambda: "begun" in jobs.find(first.id).out)
+    around = psutil.Process(json.loads((tmp_path / "jobs" / first.id / "job.json").read_text())["pid"])
+    around.kill()
+    around.wait()
+    later = Jobs(tmp_path / "jobs", os.environ, PYTHON)
+    second = later.queue(words(tmp_path, "b"))
+    assert [each.state for each in (jobs.find(first.id), later.find(first.id), second)] == ["running"] * 2 + ["waiting"]
+    assert noted(tmp_path) == ""
+    later.stop(first.id)
+    until(lambda: later.find(first.id).state == "lost")
+    assert later.find(first.id).out == "begun\nstopped\n"
+    later.turn()
+    until(lambda: later.find(second.id).state == "ended")
+    assert noted(tmp_path) == "b+b-" and later.stop(first.id).state == "lost"
+
+
 def test_a_job_that_waits_can_be_taken_out(jobs: Jobs, tmp_path: Path) -> None:
     made = [jobs.queue(words(tmp_path, name, 0.5)) for name in "abc"]
     jobs.stop(made[1].id)
