@@ -76,10 +76,12 @@ def studio_command(context: Context, lab: Path | None, port: int, host: str, vie
     if opens or (opens is None and sys.stdout.isatty()):
         # All users of the machine can read the arguments of the browser: a code that is void after its first use.
         webbrowser.open(f"http://{shown}:{port}/?code={access.code()}")
+    most = connections.most_connections()
     config = uvicorn.Config(
         make(context, Path.cwd(), PAGE, access, None if lab is None else lab.name),
         log_level="error",
-        http=connections.protocol(connections.most_connections()),
+        http=connections.protocol(most),
+        backlog=connections.most_accepted(most),
         ws="websockets-sansio",
         ws_max_size=1 << 20,
         timeout_graceful_shutdown=CLOSES_S,

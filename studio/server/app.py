@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -70,5 +70,9 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
         *(route for area in areas for route in area.routes()),
         Mount("/", StaticFiles(directory=page)),
     ]
-    handlers: dict[Any, Any] = {HTTPStatus.NOT_FOUND: nothing, OSError: prevented}
+
+    async def gone(request: Request, error: Exception) -> Response:
+        return Response(status_code=HTTPStatus.BAD_REQUEST)  # nobody is there any more to read it
+
+    handlers: dict[Any, Any] = {HTTPStatus.NOT_FOUND: nothing, OSError: prevented, ClientDisconnect: gone}
     return Guard(Starlette(routes=routes, exception_handlers=handlers, lifespan=lambda app: work.serving()), access)

@@ -1,8 +1,9 @@
 """Connections within limits: who says nothing is closed soon, and nobody keeps others out by opening many.
 
-In: connections, as asyncio gives them. Out: uvicorn's protocol for each. A connection that has not sent a whole request
-is closed after `HEADERS_S`, and the oldest of these as soon as there are too many. A log is bounded too: an error that
-comes with each attempt of a stranger does not fill the disk.
+In: connections, as asyncio gives them. Out: uvicorn's protocol for each. A connection waits while no whole request of
+it is at work: its head or its body is not whole, it has been answered, or nobody reads the answer. One that waits for
+`WAITS_S` is closed, and the one that waits for longest as soon as there are too many. A log is bounded too: an error
+that comes with each attempt of a stranger does not fill the disk.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ import resource
 import time
 from typing import Any
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-HEADERS_S = 10.0
-"""How long the head of a request may take."""
+WAITS_S = 10.0
+"""How long the head of a request may take, and how long nothing may come of its body."""
+READS_S = 120.0
+"""How long nobody may read more of an answer; what the system holds of it is read meanwhile, over a slow link."""
 MOST = 256
 """Connections at a time, and a third of the files that this process may have open."""
 MOST_LINES, LINES_S = 20, 60.0
@@ -29,16 +33,21 @@ def most_connections() -> int:
     return MOST if files == resource.RLIM_INFINITY else max(min(MOST, files // 3), 8)
 
 
-def protocol(most: int, headers_s: float = HEADERS_S) -> type[asyncio.Protocol]:
+def most_accepted(most: int) -> int:
+    """How many connections are taken at once: those and as many that are just closed have files beside the `most`."""
+    return max(most * 3 // 4, 4)
+
+
+def protocol(most: int, waits_s: float = WAITS_S) -> type[asyncio.Protocol]:
     """The class of a server's connections, which know of each other."""
     waiting: dict[Any, asyncio.TimerHandle] = {}
-    """Those that have not sent a whole request, the oldest first."""
+    """Connections that wait, the one that waits for longest first."""
 
     class Bounded(H11Protocol):
         """A connection."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            """Too many are there: the one that has been silent for longest goes."""
+            """Where too many are there, the one that waits for longest goes."""
             super().connection_made(transport)
             self._wait()
             if len(self.connections) > most:
@@ -51,13 +60,11 @@ def protocol(most: int, headers_s: float = HEADERS_S) -> type[asyncio.Protocol]:
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
-            """A request is at work, or its head is not whole."""
+            """A whole request is at work, or the connection waits for the rest of it."""
             super().data_received(data)
-            upgraded = self.transport.get_protocol() is not self
-            if upgraded or (self.cycle is not None and not self.cycle.response_complete):
+            if self._is_at_work() or self.conn.their_state is h11.SEND_BODY:
                 self._heard()
-            elif self not in waiting and not self.transport.is_closing():
-                self._wait()
+            self._wait_unless_at_work()
 
         def end(self) -> None:
             """Closes it at once."""
@@ -65,12 +72,34 @@ def protocol(most: int, headers_s: float = HEADERS_S) -> type[asyncio.Protocol]:
             self.transport.abort()
 
         def on_response_complete(self) -> None:
-            """From then on uvicorn's own time for idle connections runs."""
-            self._heard()
+            """From then on uvicorn's own time for idle connections runs, which is shorter."""
             super().on_response_complete()
+            self._wait_unless_at_work()
 
-        def _wait(self) -> None:
-            waiting[self] = self.loop.call_later(headers_s, self.end)
+        def pause_writing(self) -> None:
+            """Nobody reads the answer."""
+            super().pause_writing()
+            self._heard()
+            self._wait(READS_S)
+
+        def resume_writing(self) -> None:
+            """Somebody reads it."""
+            super().resume_writing()
+            self._heard()
+            self._wait_unless_at_work()
+
+        def _is_at_work(self) -> bool:
+            upgraded = self.transport.get_protocol() is not self
+            asked = self.cycle is not None and not self.cycle.response_complete
+            whole = self.conn.their_state is not h11.SEND_BODY
+            return upgraded or (asked and whole and not self.flow.write_paused)
+
+        def _wait_unless_at_work(self) -> None:
+            if self not in waiting and not self._is_at_work() and not self.transport.is_closing():
+                self._wait()
+
+        def _wait(self, longest_s: float = waits_s) -> None:
+            waiting[self] = self.loop.call_later(longest_s, self.end)
 
         def _heard(self) -> None:
             if (timer := waiting.pop(self, None)) is not None:

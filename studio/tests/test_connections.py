@@ -11,13 +11,26 @@ from contextlib import suppress
 
 import pytest
 import uvicorn
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 
 from studio.server.connections import MOST_LINES, Sparse, protocol
 
 pytestmark = pytest.mark.slow
 
-MOST, HEADERS_S = 16, 0.4
+MOST, WAITS_S = 16, 0.4
+LARGE = 1 << 20
+ASKED = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+    """Takes the body of a request; the answer to /large is of a megabyte."""
+    if scope["type"] == "http":
+        request = Request(scope, receive)
+        await request.body()
+        content = "x" * LARGE if request.url.path == "/large" else "here"
+        await PlainTextResponse(content)(scope, receive, send)
 
 
 @pytest.fixture
@@ -25,7 +38,7 @@ def address() -> Iterator[tuple[str, int]]:
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     listening.listen()
-    config = uvicorn.Config(PlainTextResponse("here"), log_level="error", http=protocol(MOST, HEADERS_S))
+    config = uvicorn.Config(answer, log_level="critical", http=protocol(MOST, WAITS_S))
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
@@ -42,6 +55,13 @@ def asked(address: tuple[str, int]) -> bytes:
         return own.recv(4096)
 
 
+def is_answered(address: tuple[str, int]) -> bool:
+    try:
+        return asked(address).startswith(b"HTTP/1.1 200")
+    except OSError:
+        return False
+
+
 @pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: "])
 def test_silent_connections_give_way_and_end(address: tuple[str, int], said: bytes) -> None:
     silent = [socket.create_connection(address, timeout=5) for _ in range(4 * MOST)]
@@ -53,15 +73,37 @@ def test_silent_connections_give_way_and_end(address: tuple[str, int], said: byt
         for each in silent:
             with suppress(ConnectionResetError):
                 assert each.recv(1) == b""
-        assert time.monotonic() - begun < 20 * HEADERS_S
+        assert time.monotonic() - begun < 20 * WAITS_S
     finally:
         for each in silent:
             each.close()
 
 
+@pytest.mark.parametrize(
+    ("said", "least"),
+    [
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf", 1),
+        (ASKED, 10),
+        (b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n" * 20, 1),
+    ],
+    ids=["half a body", "idle after an answer", "nobody reads the answers"],
+)
+def test_whatever_connections_wait_for_they_keep_nobody_out(address: tuple[str, int], said: bytes, least: int) -> None:
+    others = []
+    try:
+        for _ in range(3 * MOST):
+            others.append(socket.create_connection(address, timeout=5))
+            others[-1].sendall(said)
+        # The server may be at work on all of them at one moment. Later it has seen what each of them waits for.
+        assert sum([is_answered(address) for _ in range(30)][20:]) >= least
+    finally:
+        for each in others:
+            each.close()
+
+
 def test_a_second_request_that_stays_half_ends_too(address: tuple[str, int]) -> None:
     with socket.create_connection(address, timeout=5) as own:
-        own.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        own.sendall(ASKED)
         said = b""
         while b"here" not in said:
             said += own.recv(4096)
