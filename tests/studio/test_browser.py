@@ -33,6 +33,7 @@ def test_text_and_drawing_are_one(page: Page, server: Server) -> None:
     expect(page.get_by_test_id("node-h1")).to_be_visible()
     assert "hosts: [a, b, h1]" in text(page) and "- {between: [r2, h1]}" in text(page)
     assert text(page).startswith("# A network drawn by hand.")
+    put_at = re.findall(r"h1: \[-?\d+, -?\d+\]", text(page))[0]
 
     page.get_by_role("button", name="core", exact=True).click()
     put(page, "rate", "1Gbps/s")
@@ -51,7 +52,7 @@ def test_text_and_drawing_are_one(page: Page, server: Server) -> None:
     page.mouse.down()
     page.mouse.move(box["x"] + 60, box["y"] - 60, steps=5)
     page.mouse.up()
-    until(lambda: re.search(r"layout: \{h1: \[-?\d+, -?\d+\]\}", text(page)) is not None)
+    until(lambda: (now := re.search(r"h1: \[.*\]", text(page))) is not None and now[0] != put_at)
 
     save_as(page, "drawn.lab.yaml")
     assert "layout:" in (server.place / "drawn.lab.yaml").read_text()
@@ -74,6 +75,23 @@ def test_two_tabs_do_not_write_over_each_other(page: Page, server: Server) -> No
     page.get_by_test_id("save").click()
     expect(page.get_by_test_id("told")).to_contain_text("was changed by somebody else")
     assert (server.place / "shared.lab.yaml").read_text().startswith("topology: ring")
+
+
+def test_a_verification_in_the_virtual_clock_is_of_its_description(page: Page) -> None:
+    """Until that is changed."""
+    save_as(page, "mine.lab.yaml")
+    page.get_by_test_id("virtual").click()
+    verification = page.get_by_test_id("verification")
+    heading = verification.get_by_role("heading")
+    expect(heading).to_contain_text("verified", timeout=VERIFIED_MS)
+    expect(heading).to_have_class("up")
+    expect(verification).not_to_contain_text("another description")
+    write(page, "topology: dumbbell\nrtt: 30ms\n")
+    expect(verification).to_contain_text("of another description than this one")
+    expect(heading).to_have_class("quiet")
+    write(page, "topology: dumbbell\n")
+    expect(heading).to_have_class("up")
+    expect(verification).not_to_contain_text("another description")
 
 
 def test_what_is_typed_is_shown_and_never_run(page: Page) -> None:

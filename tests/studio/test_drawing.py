@@ -98,6 +98,43 @@ def test_a_network_is_drawn_without_a_mouse(page: Page, server: Server) -> None:
     assert "paris" in (server.place / "drawn.lab.yaml").read_text()
 
 
+def test_a_network_is_drawn_while_it_is_no_lab_yet_and_nobody_moves(page: Page) -> None:
+    """A router without a link is there, greys nothing out, and stays where it is put. Nor does a host move others that
+    is written into the text."""
+    page.get_by_test_id("template").select_option("graph")
+    expect(page.get_by_test_id("node-r2")).to_be_visible()
+    time.sleep(0.5)  # all is shown
+
+    def stands(name: str) -> str:
+        """Where in the drawing, however much of it is seen."""
+        return str(page.locator(f'[data-id="{name}"]').evaluate("node => node.style.transform"))
+
+    others = ("a", "b", "r1", "r2")
+    before, seen = [stands(name) for name in others], [place(page, name) for name in others]
+    page.get_by_test_id("add-router").click()
+    expect(page.get_by_test_id("node-r3")).to_be_visible()
+    expect(page.get_by_test_id("refusal")).to_contain_text("no links lead from r1 to r3")
+    expect(page.locator("main.stale")).to_have_count(0)
+    assert [place(page, name) for name in others] == seen
+    x, y = place(page, "r3")
+    page.mouse.move(x + 12, y + 12)
+    page.mouse.down()
+    page.mouse.move(x + 12, y + 102, steps=5)
+    page.mouse.up()
+    until(lambda: place(page, "r3")[1] > y + 40 and "r3: [190, 120]" not in text(page))
+    page.get_by_test_id("link-to").select_option("r2")
+    page.get_by_test_id("join").click()
+    expect(page.get_by_test_id("refusal")).to_have_text("")
+    expect(page.locator('[aria-label^="link r3-r2"]')).to_have_count(1)
+    there = stands("r3")
+    write(page, text(page).replace("hosts: [a, b]", "hosts: [a, b, c]").replace("links:", "links:\n      - [c, r3]"))
+    expect(page.get_by_test_id("node-c")).to_be_visible()
+    write(page, text(page).replace("- [c, r3]", "- {between: [c, r3]}"))
+    expect(page.locator('[aria-label^="link c-r3"]')).to_have_count(1)
+    expect(page.get_by_test_id("refusal")).to_have_text("")
+    assert [stands(name) for name in others] == before and stands("r3") == there
+
+
 def test_nodes_are_placed_moved_and_forgotten_together(page: Page) -> None:
     """ELK puts a tree's hosts below its routers, in one change; several nodes are moved as one; a node goes with its
     links."""

@@ -143,7 +143,8 @@ export const part = encodeURIComponent;
 export const api = {
   about: () => ask<About>("GET", "/api/studio"),
   schema: () => ask<unknown>("GET", "/api/schema"),
-  describe: (name: string, text: string) => ask<Described>("POST", "/api/describe", { name, text }),
+  describe: (name: string, text: string, virtual = false) =>
+    ask<Described>("POST", "/api/describe", { name, text, virtual }),
   files: () => ask<Named[]>("GET", "/api/files"),
   read: (file: Named) => ask<FileText>("GET", `/api/files/${file.where}/${part(file.name)}`),
   write: (name: string, text: string, made_of: string | null) =>

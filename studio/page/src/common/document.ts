@@ -14,6 +14,7 @@ export interface Kept {
 
 export interface Document<T> extends Kept {
   found: T | null; // the last one that could be made
+  current: boolean; // `found` is of the text as it is here
   refusal: Refusal | null;
   saved: boolean; // the directory has it as it is here
   same: boolean; // the directory or the library has it as it is here
@@ -48,7 +49,7 @@ function keptOf(key: string, first: { name: string; text: string }): Kept {
 export function useDocument<T>(kind: Kind<T>, fail: (why: string) => void): Document<T> {
   const { key, first, describe } = kind;
   const [now, setNow] = useState<Kept>(() => keptOf(key, first));
-  const [found, setFound] = useState<T | null>(null);
+  const [found, setFound] = useState<{ made: T; text: string } | null>(null);
   const [refusal, setRefusal] = useState<Refusal | null>(null);
   const [savedText, setSavedText] = useState<string | null>(null);
   const asked = useRef(0);
@@ -73,7 +74,7 @@ export function useDocument<T>(kind: Kind<T>, fail: (why: string) => void): Docu
         (answer) => {
           if (number !== asked.current) return; // an older text's answer
           setRefusal(answer.refusal);
-          if (answer.found) setFound(answer.found);
+          if (answer.found) setFound({ made: answer.found, text: now.text });
         },
         (error: RefusedError) => fail(error.message),
       );
@@ -101,5 +102,16 @@ export function useDocument<T>(kind: Kind<T>, fail: (why: string) => void): Docu
     [now, take],
   );
   const same = savedText === now.text;
-  return { ...now, found, refusal, saved: same && now.tag !== null, same, change, open, fresh, save };
+  return {
+    ...now,
+    found: found?.made ?? null,
+    current: refusal === null && found?.text === now.text,
+    refusal,
+    saved: same && now.tag !== null,
+    same,
+    change,
+    open,
+    fresh,
+    save,
+  };
 }

@@ -97,8 +97,10 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
     },
     [document.change, text, view],
   );
-  const arrange = (places: Places | null) =>
+  const arrange = (places: Places | null) => {
+    if (places === null) document.forgetPlaces();
     document.change(places === null ? without(text, ["layout"]) : withLayout(text, places));
+  };
   const drawn = kindOf(text) === "graph" && lab === null && !view;
   const remove = useCallback(() => {
     if (!selected || !drawn) return;
@@ -146,7 +148,7 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
           {refusal ? `line ${refusal.line}: ${refusal.message}` : ""}
         </p>
       </div>
-      <main className={refusal ? "stale" : ""} aria-label="Drawing">
+      <main className={document.stale ? "stale" : ""} aria-label="Drawing">
         <FramesOf value={frames}>
           <ReactFlowProvider>
             <Canvas
@@ -166,14 +168,15 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
           </ReactFlowProvider>
         </FramesOf>
         {refusal && (
-          <div className="stale-words">the last drawing that could be made; line {refusal.line} is wrong</div>
+          <div className="stale-words">
+            {document.stale ? "the last drawing that could be made" : "no lab yet"}; line {refusal.line} is
+            wrong
+          </div>
         )}
       </main>
       <aside>
         <Work document={document} />
-        {shown && (
-          <Verification lab={document.drawing?.lab ?? null} plan={document.drawing?.plan_sha256 ?? ""} />
-        )}
+        {shown && <Verification lab={document.drawing?.lab ?? null} document={document} />}
         <PathPanel drawing={drawing} ends={ends} paths={paths} live={lab !== null} onEnds={setEnds} />
         {link ? (
           <LinkPanel

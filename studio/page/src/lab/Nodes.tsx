@@ -1,16 +1,17 @@
 // Nodes: more of them in a network drawn by hand, other names, links and routing; a shell in the one that is chosen.
 
 import { useState } from "react";
-import { valueAt, without, withValue } from "../common/edit";
+import { valueAt, withLayout, without, withValue } from "../common/edit";
 import { Field } from "../common/Field";
 import { useStudio } from "../common/studio";
+import type { Places } from "./canvas/arrange";
 import type { Selected } from "./canvas/Canvas";
 import { namesOf } from "./canvas/shown";
 import type { LabDocument } from "./document";
 import { FlowsPanel } from "./flows/FlowsPanel";
 import { KINDS, NAME, type NodeKind, withLink, withName, withNode } from "./graph";
-
 import { Packets } from "./Packets";
+import { freePlace } from "./places";
 import { RoutingTable } from "./RoutingTable";
 import { kindOf } from "./Start";
 
@@ -90,13 +91,18 @@ function Drawn({ document, selected, node, onSelect, onRemove }: Props & { node:
   const [other, setOther] = useState("");
   const add = (kind: NodeKind) => {
     const [next, name] = withNode(text, kind, names, node);
-    document.change(next);
+    const at: Places = new Map(document.drawing?.nodes.map((each) => [each.name, [each.x, each.y]]));
+    at.set(name, freePlace(name, node === null ? [] : [{ a: node, b: name }], at));
+    for (const [each, [x, y]] of at) at.set(each, [Math.round(x), Math.round(y)]);
+    document.change(withLayout(next, at)); // nobody moves, not when the file is opened again either
     if (node === null) onSelect({ kind: "node", name });
   };
   const rename = (name: string) => {
     if (!NAME.test(name)) return fail(`"${name}": write small letters, digits and -, a letter first`);
     if (names.includes(name)) return fail(`"${name}": another node has this name`);
-    document.change(withName(text, node ?? "", name));
+    const at = document.drawing?.nodes.find((each) => each.name === node);
+    const next = withName(text, node ?? "", name);
+    document.change(at ? withValue(next, ["layout", name], [Math.round(at.x), Math.round(at.y)]) : next);
     onSelect({ kind: "node", name });
   };
   return (

@@ -1,7 +1,9 @@
 // The description that is worked on, and its drawing.
 
+import { useCallback, useMemo, useState } from "react";
 import { api, type Drawing } from "../api";
 import { type Document, type Kind, useDocument } from "../common/document";
+import { Standing, unfinished } from "./places";
 
 const KIND: Kind<Drawing> = {
   key: "ewan-studio-text",
@@ -13,10 +15,20 @@ const KIND: Kind<Drawing> = {
 };
 
 export interface LabDocument extends Document<Drawing> {
-  drawing: Drawing | null; // the last one that could be drawn
+  drawing: Drawing | null; // of the text, also of a graph that is no lab yet; else the last one that could be drawn
+  stale: boolean; // it is not of the text
+  forgetPlaces: () => void;
 }
 
 export function useLabDocument(fail: (why: string) => void): LabDocument {
   const document = useDocument(KIND, fail);
-  return { ...document, drawing: document.found };
+  const [standing] = useState(() => new Standing());
+  const { name, text, found, current, refusal } = document;
+  const [drawing, stale] = useMemo(() => {
+    const graph = refusal && unfinished(text, found);
+    const drawn = graph ?? found;
+    return [drawn && standing.placed(drawn, text, name, current), refusal !== null && graph === null];
+  }, [standing, name, text, found, current, refusal]);
+  const forgetPlaces = useCallback(() => standing.forget(), [standing]);
+  return { ...document, drawing, stale, forgetPlaces };
 }

@@ -10,17 +10,17 @@ export const NAME = /^[a-z]([a-z0-9-]*[a-z0-9])?$/;
 
 const at = (...path: (string | number)[]) => ["topology", "graph", ...path];
 
-function list(text: string, ...path: (string | number)[]): unknown[] {
+export function list(text: string, ...path: (string | number)[]): unknown[] {
   const found = valueAt(text, at(...path));
   return Array.isArray(found) ? found : [];
 }
 
-interface Written {
+export interface Written {
   between?: unknown[];
   name?: unknown;
 }
 
-function nameOf(link: unknown): string {
+export function nameOf(link: unknown): string {
   const { name, between } = (link ?? {}) as Written;
   return name === undefined ? (between ?? []).join("-") : String(name);
 }
