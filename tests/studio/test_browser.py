@@ -21,6 +21,8 @@ from tests.studio.steps import put, save_as, text, until, write
 pytestmark = pytest.mark.untimed
 
 VERIFIED_MS, ROUTES_MS = 120_000, 60_000
+RED = "rgb(164, 18, 31)"
+"""Of what is wrong, in the light scheme."""
 
 
 def test_text_and_drawing_are_one(page: Page, server: Server) -> None:
@@ -228,6 +230,7 @@ def test_a_live_lab_from_drawing_to_down(page: Page, server: Server, lab: str, s
 
     page.get_by_test_id("carrier").click()
     expect(page.get_by_test_id("told")).to_contain_text("down; no other path", timeout=ROUTES_MS)
+    expect(page.get_by_test_id("link-core")).to_have_css("stroke", RED)
     page.get_by_test_id("when").fill("1s")
     page.get_by_test_id("carrier").click()
     expect(page.get_by_test_id("told")).to_contain_text("core: up, in 1s")

@@ -120,7 +120,7 @@ function LinkWords({ link, down, place, x, y }: WordsProps) {
       {place.form === "stacked" && <br />}
       {place.form !== "name" && ` ${text}`}
       {place.form === "line" && marked && <span className="mark"> bottleneck</span>}
-      {down && <span className="mark"> down</span>}
+      {down && <span className="mark failed"> down</span>}
       {place.form !== "name" && <span className="now" data-testid={`now-${link.name}`} ref={shown} />}
     </div>
   );
