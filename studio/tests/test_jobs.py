@@ -26,7 +26,7 @@ PYTHON = (sys.executable, "-c")
 NOTE = "import sys, time; open({place!r}, 'a').write('{name}+'); time.sleep({s}); open({place!r}, 'a').write('{name}-')"
 
 
-def until(what: Callable[[], bool], within_s: float = 20) -> None:
+def until(what: Callable[[], bool], within_s: float = 60) -> None:
     end = time.monotonic() + within_s
     while not what():
         assert time.monotonic() < end
