@@ -116,4 +116,4 @@ def lettered(question: Question) -> list[str]:
 def _range(setting: Setting) -> str:
     if setting.one_of is not None:
         return " | ".join(str(each) for each in setting.one_of)
-    return f"{setting.low} … {setting.high}" + (" or 0.5BDP" if setting.bdp is not None else "")
+    return f"{setting.low} … {setting.high}" + (" | 0.5BDP" if setting.bdp is not None else "")
