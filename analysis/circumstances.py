@@ -19,7 +19,6 @@ from labs.units.shown import ARROWS, NONE, typographic, written
 def facts(experiment: load.ExperimentResults) -> dict[str, str]:
     """What was run, when and how."""
     document = experiment.document
-    points, seeds = len(experiment.points), {run.seed for run in experiment.runs}
     nodes = "containers" if document.runtime == "containerlab" else "network namespaces"
     clock = {
         "virtual": "virtual: a kernel of its own in simulated time; a rerun gives the same results to the byte",
@@ -30,8 +29,7 @@ def facts(experiment: load.ExperimentResults) -> dict[str, str]:
             "name": document.name,
             "tags": ", ".join(document.tags),
             "note": document.note,
-            "runs": f"{len(experiment.runs)}: {points} choice{'s' * (points != 1)} of parameters, "
-            f"seed{'s' * (len(seeds) != 1)} {_counted(seeds)}",
+            "runs": f"{len(experiment.runs)}: {extent(experiment)}",
             "clock": clock[document.clock],
             "scale": document.scale,
             "started": when(document.started),
@@ -42,6 +40,12 @@ def facts(experiment: load.ExperimentResults) -> dict[str, str]:
             "node binary": document.binary_sha256,
         }
     )
+
+
+def extent(experiment: load.ExperimentResults) -> str:
+    """`4 choices of parameters, seeds 1, 2, 3`."""
+    points, seeds = len(experiment.points), {run.seed for run in experiment.runs}
+    return f"{points} choice{'s' * (points != 1)} of parameters, seed{'s' * (len(seeds) != 1)} {_counted(seeds)}"
 
 
 def hosts(facts: MachineFacts, certificates: Iterable[Certificate]) -> dict[str, str]:

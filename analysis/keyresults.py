@@ -37,5 +37,4 @@ def _value(name: str, point: Mapping[str, Any]) -> str:
 
 
 def _where(experiment: load.ExperimentResults, point: Mapping[str, Any]) -> str:
-    own = {name: point["parameters"].get(name) for name in experiment.varied}
-    return ", ".join(load.word(name, value) for name, value in own.items() if value not in load.NOTHING)
+    return load.words((name, point["parameters"].get(name)) for name in experiment.varied)

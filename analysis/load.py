@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -366,6 +366,11 @@ def _text(run: RunResults, name: str) -> str | None:
 def word(name: str, value: Any) -> str:
     """`rtt = 20ms`; a value that is a word needs no name before it."""
     return str(value) if str(value)[:1].isalpha() else f"{name} = {value}"
+
+
+def words(parameters: Iterable[tuple[str, Any]]) -> str:
+    """`cubic, rtt = 20ms`; parameters without a value are left out."""
+    return ", ".join(word(name, value) for name, value in parameters if value not in NOTHING)
 
 
 def experiment(directory: Path) -> ExperimentResults:

@@ -29,6 +29,7 @@ from labs.record.experiment import checksum
 from labs.record.metrics import METRICS
 from labs.record.quantities import Quantity, Selection
 from labs.record.tables import TABLES
+from labs.record.uncounted import Uncounted
 
 FILE = ".measured"
 FORMAT = "ewan-measured/1"
@@ -60,8 +61,8 @@ class Measured:
     """Of its tables, by their names; without those that it does not have."""
     dropped: host_drops.Counts
     """By hosts and routers."""
-    uncounted: dict[str, Any] | None = None
-    """See analysis/uncounted.py; None: all traffic is of flows."""
+    uncounted: Uncounted | None = None
+    """None: all traffic belongs to flows (analysis/uncounted.py)."""
 
     def values(self, also: Iterable[Quantity] = ()) -> Values:
         """Of the load, then what is asked for beside that."""

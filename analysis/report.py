@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,9 +114,9 @@ def render(
             so_far=experiment.so_far,
             facts=facts,
             brief={
-                "runs": f"{experiment.so_far}; {facts['runs'].partition(': ')[2]}",
+                "runs": f"{experiment.so_far}; {circumstances.extent(experiment)}",
                 "clock": facts["clock"],
-                "links": verified(certified.values(), len(experiment.by_certificate)),
+                "links": verified(experiment),
             },
             key_results=key_results(experiment, found),
             host=circumstances.hosts(document.host, certified.values()),
@@ -126,7 +126,7 @@ def render(
                 circumstances.certificate(each, experiment.by_certificate[name]) for name, each in certified.items()
             ],
             other_certificates=len(experiment.by_certificate) - len(certified),
-            confidence=f"{found['confidence']:.0%}".replace("%", " %"),
+            confidence=written(found["confidence"], "share"),
             several=any(point["seeds"] > 1 for point in found["points"]),
             tables=tables(experiment, shown),
             ratios=ratios(experiment, shown),
@@ -179,22 +179,27 @@ def unmatched(found: Mapping[str, Any]) -> list[str]:
 
 def certificates(experiment: load.ExperimentResults) -> dict[str, Certificate]:
     """Of so many labs as a person looks at, those that did not pass first, by path. LoadError where one is damaged."""
-    numbers = {run.number: run.verified for run in experiment.document.runs}
-    labs = experiment.by_certificate
-    names = few(list(labs), MOST_CERTIFICATES, lambda name: any(numbers[run] is False for run in labs[name]))
+    failed = _failed(experiment)
+    names = few(list(experiment.by_certificate), MOST_CERTIFICATES, lambda name: name in failed)
     read = {name: experiment.certificate(name) for name in names}
     return {name: each for name, each in read.items() if each is not None}
 
 
-def verified(shown: Iterable[Certificate], labs: int) -> str:
-    """Whether links did what their description says, in all labs with a certificate. Those that failed are `shown`."""
-    failed = sum(not each.passed for each in shown)
+def verified(experiment: load.ExperimentResults) -> str:
+    """`3 labs verified before traffic ran`, or how many were not; a lab is one that has a certificate."""
+    labs, failed = len(experiment.by_certificate), len(_failed(experiment))
     if not labs:
         return "not measured: there is no certificate"
     several = f"{labs} labs" if labs > 1 else "the lab"
     if failed:
         return f"{failed} of {several} NOT verified" if labs > 1 else "NOT verified"
     return f"{several} verified before traffic ran"
+
+
+def _failed(experiment: load.ExperimentResults) -> set[str]:
+    """The certificates of labs that did not pass."""
+    numbers = {run.number for run in experiment.document.runs if run.verified is False}
+    return {name for name, runs in experiment.by_certificate.items() if numbers & set(runs)}
 
 
 def environment() -> jinja2.Environment:

@@ -88,9 +88,7 @@ def comparisons(experiment: load.ExperimentResults, found: Mapping[str, Any]) ->
 
 def comparison(experiment: load.ExperimentResults, row: Mapping[str, Any]) -> dict[str, str]:
     """In words: at which point, of what, both means, the difference, the test, the effect, the outcome."""
-    others = [name for name in experiment.varied if name != row["by"]]
-    where = {name: row["parameters"].get(name) for name in others}
-    told = ", ".join(load.word(name, value) for name, value in where.items() if value not in load.NOTHING)
+    told = load.words((name, row["parameters"].get(name)) for name in experiment.varied if name != row["by"])
     return {
         "value": f"{load.word(row['by'], row['value'])} against {row['to']}",
         "where": told,

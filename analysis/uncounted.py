@@ -1,12 +1,11 @@
-"""What share of a bottleneck's bytes no counted flow explains: traffic of programs, whose flows nobody counts.
+"""Finds traffic that belongs to no flow: programs send it, and nobody counts their flows.
 
-In: a run. Out: the link, and the share, where it is more than headers and acknowledgments leave open. Flows are taken
-to explain rather too much than too little, so that traffic is only said to be there where it is.
+In: a run. Out: the busiest link, and the share of its bytes that no flow explains, where that is more than headers and
+acknowledgments leave open. Flows are taken to explain rather too much than too little, so that traffic is only said to
+be there where it is.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import polars as pl
 
@@ -14,11 +13,13 @@ from analysis import flows, network
 from analysis.arrivals import FLOW
 from analysis.network import BYTE_NS, LinkUse
 from analysis.rundata import RunData
+from labs.record.uncounted import Uncounted
 
 LEAST = 0.05
 """A smaller share is not told."""
 HEADERS_BYTES = 110
-"""Of a packet at most: Ethernet with preamble, checksum and gap (38), IPv6 (40), TCP with time stamps (32)."""
+"""A packet has at most so many beside its payload: Ethernet with preamble, checksum and gap (38), IPv6 (40), TCP with
+time stamps (32)."""
 ACKNOWLEDGMENT_BYTES = HEADERS_BYTES + 40
 """With blocks of SACK."""
 HANDSHAKES = 8
@@ -28,14 +29,15 @@ USUAL_SEGMENT = 1000
 _OPPOSITE = {"forward": "backward", "backward": "forward"}
 
 
-def of_run(run: RunData) -> dict[str, Any] | None:
-    """`link`, `direction` and `share` of the busiest link of all that flows cross; None where no more than `LEAST` is
-    left open, and where a flow does not tell what it sent."""
+def of_run(run: RunData) -> Uncounted | None:
+    """For the busiest link of all that flows cross; None where no more than `LEAST` is left open, and where a flow does
+    not tell what it sent."""
     active = flows.active(run.all_flows)
     crossed = {(hop.link, hop.direction) for path in run.paths for hop in path.hops}
     if not active or not crossed or flows.untold(run.all_flows) or (run.all_flows["kind"] == "messages").any():
         return None
-    busiest = network.bottleneck(network.link_use(run.watched, active), crossed)
+    uses = run.uses if active == run.active else network.link_use(run.watched, active)
+    busiest = network.bottleneck(uses, crossed)
     if busiest is None or not busiest.sent_bytes:
         return None
     # What was sent and had not arrived at the end, and copies that the link made.

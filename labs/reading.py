@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import functools
 import hashlib
 import os
@@ -162,6 +163,24 @@ def is_hollow(descriptor: int, found: os.stat_result) -> bool:
 
 def _refused(number: int, reason: str, path: Path | str) -> OSError:
     return OSError(number, reason, str(path))
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds a lock (flock(2)) on a file; True also where this user may not know, False where there is
+    no such file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def end_of(path: Path, most: int) -> tuple[str, bool]:

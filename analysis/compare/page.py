@@ -16,7 +16,7 @@ from markupsafe import Markup
 from analysis import circumstances, report, tabulated
 from analysis.compare.descriptions import Difference, shortened
 from analysis.load import ExperimentResults, word
-from labs.units.shown import typographic, with_interval
+from labs.units.shown import typographic, with_interval, written
 
 MOST_LAB_ROWS = 200
 
@@ -54,7 +54,7 @@ def render(found: Compared) -> str:
             more_certificates=max(len(found.certificates) - MOST_LAB_ROWS, 0),
             rows=[row(found, each) for each in found.rows],
             pairs=found.pairs,
-            confidence=f"{found.confidence:.0%}".replace("%", " %"),
+            confidence=written(found.confidence, "share"),
             figures=_figures(found.first.directory, found.second.directory),
         )
     )

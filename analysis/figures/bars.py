@@ -14,10 +14,11 @@ from analysis.figures import counts, style
 from analysis.figures.choice import ordered
 from analysis.figures.counts import Count
 from analysis.figures.style import PAGE, Drawing, Style
-from analysis.load import NOTHING, word
+from analysis.load import words
 from analysis.rows import spread
 from labs.record.metrics import GROUPS, METRICS, RANKED, Group
 from labs.record.quantities import parse
+from labs.units.shown import written
 
 MOST_BARS = 8
 MOST_GROUPS = 4
@@ -64,7 +65,7 @@ def normalised(
         for metric, value in point["normalised"].items()
         if metric in metrics
     ]
-    share = f"{confidence:.0%}".replace("%", " %")
+    share = written(confidence, "share")
     caption = f"Each metric divided by that of {to} with the same seed. "
     caption += (
         f"Error bars: {share} confidence intervals over seeds, {counts.in_words(seeds)}; an arrow: it goes on."
@@ -146,5 +147,4 @@ def _bars(
 
 
 def _label(point: Point, names: Sequence[str]) -> str:
-    there = [name for name in names if point["parameters"].get(name) not in NOTHING]
-    return ", ".join(word(name, point["parameters"][name]) for name in there)
+    return words((name, point["parameters"].get(name)) for name in names)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from analysis.figures import scales
-from analysis.load import NOTHING, word
+from analysis.load import words
 from analysis.rows import spread
 from labs.record.figures import FigureSpec
 from labs.record.independent import independent
@@ -59,7 +59,8 @@ class Layout:
     left_out: str = ""
     """What is not drawn, in words for the caption."""
     values: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Of each parameter, in order: those of the whole experiment, so that a value looks the same in all its figures."""
+    """The values of each parameter in order: those of the whole experiment, so that all its figures draw a value in the
+    same way."""
 
     def of(self, panel: Key, line: Key | None = None) -> list[Place]:
         """The points of a panel, or of a line in it."""
@@ -97,7 +98,7 @@ def picked(found: Layout, most: int) -> Layout:
 
 def named(key: Key) -> str:
     """`cubic, rtt = 20ms`."""
-    return ", ".join(word(name, value) for name, value in key if value not in NOTHING)
+    return words(key)
 
 
 def layout(
@@ -111,11 +112,10 @@ def layout(
     own = [point for point in points if _chosen(point["parameters"], spec)]
     if spec.run is not None:
         own = [point for point in own if spec.run in point["runs"]]
-    names = list(dict.fromkeys(name for point in own for name in point["parameters"]))
-    values = {name: ordered(point["parameters"].get(name) for point in own) for name in names}
+    values = _values(own)
     # What follows from another parameter, as a number of sources from a congestion level, needs no line of its own.
     rest = independent([point["parameters"] for point in own], (*spec.by, *spec.facets, *(spec.lines or ())))
-    rest = [name for name in names if name in rest or (name in (spec.lines or ()) and len(values[name]) > 1)]
+    rest = [name for name in values if name in rest or (name in (spec.lines or ()) and len(values[name]) > 1)]
     facets = list(spec.facets)
     if spec.kind == "phase":
         # What else varies are points of a line.
@@ -148,11 +148,14 @@ def layout(
     kept = [lines[at] for at in spread(len(lines), MOST_LINES)]
     left = [f"{len(kept)} of {len(lines)} lines"] * (len(kept) < len(lines))
     left += [f"{len(shown)} of {len(panels)} panels"] * (len(shown) < len(panels))
-    words = f" {' and '.join(left)} drawn, all are in the CSV." if left else ""
-    known = every or points
-    names = list(dict.fromkeys(name for point in known for name in point["parameters"]))
-    order_of = {name: ordered(point["parameters"].get(name) for point in known) for name in names}
-    return Layout(places, shown, kept, facets, grouped, words, order_of)
+    left_out = f" {' and '.join(left)} drawn, all are in the CSV." if left else ""
+    return Layout(places, shown, kept, facets, grouped, left_out, _values(every or points))
+
+
+def _values(points: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """The values of each parameter, in order."""
+    names = dict.fromkeys(name for point in points for name in point["parameters"])
+    return {name: ordered(point["parameters"].get(name) for point in points) for name in names}
 
 
 def ordered(values: Any) -> list[str]:

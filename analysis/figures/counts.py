@@ -1,4 +1,4 @@
-"""How many values a figure's points are made of, in words for its caption. Pure.
+"""A figure's caption says how many values its points are made of. Pure.
 
 In: of each point that is drawn, its line, its parameters, and the number of its values. Out: `n = 4 (3 for bbr)`.
 """

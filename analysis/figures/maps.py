@@ -86,7 +86,7 @@ def draw(request: Request) -> Drawing:
         assert image is not None
         bar = figure.colorbar(image, ax=axes, label=f"{harmed} ({unit_name})" if unit_name else harmed)
         bar.outline.set_linewidth(0.5)
-        said = f"{quantity.metric.name}: {quantity.metric.meaning}. {means_words(request, drawn)}"
+        said = f"{quantity.metric.name}: {quantity.metric.meaning}. {_seeds(request, drawn)}"
         if spec.harm:
             said = f"What is lost of the {quantity} at {request.reference} = {spec.relative_to}, seed by seed " + (
                 f"(Ware et al., HotNets 2019); below 0 it gains. Of {said}"
@@ -98,8 +98,8 @@ def draw(request: Request) -> Drawing:
                            request.kinds)  # fmt: skip
 
 
-def means_words(request: Request, drawn: Sequence[tuple[Place, Value]]) -> str:
-    """Of how many seeds the values are means."""
+def _seeds(request: Request, drawn: Sequence[tuple[Place, Value]]) -> str:
+    """The caption says how many seeds the values are means of."""
     if all(value.n == 1 for _, value in drawn):
         return "One seed."
     return f"Means over seeds, {request.seeds_words([(place, value.n) for place, value in drawn])}."

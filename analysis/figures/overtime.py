@@ -32,7 +32,7 @@ from labs.units.shown import fitting
 MOST_FLOWS = 8
 """Flows that are shown one by one where nothing else is said; of more, all together."""
 MOST_BANDS = 3
-"""Of a panel: those of more lines would hide each other."""
+"""A panel has bands of at most so many lines: those of more would hide each other."""
 FEW_SEEDS = 10
 """Up to so many, a band goes from the least to the largest; of more, from the 10th to the 90th percentile."""
 

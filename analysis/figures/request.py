@@ -22,6 +22,7 @@ from analysis.rows import spread
 from labs.record.figures import FigureSpec
 from labs.record.metrics import Metric
 from labs.record.quantities import Quantity, Selection
+from labs.units.shown import written
 
 Bounds = tuple[float | None, float | None]
 KINDS = {"t": "Student's t", "t, cut": "Student's t", "BCa": "bootstrap, BCa"}
@@ -203,7 +204,7 @@ class Request:
         return words + told + disturbed.footnote(own, self.found)
 
     def seeds_words(self, values: Sequence[tuple[Place, int]]) -> str:
-        """How many values each point has: `n = 4 (3 for bbr)`."""
+        """`n = 4 (3 for bbr)`: the caption says how many values each point has."""
         return counts.in_words([Count(choice.named(place.line), self.name_of(place), n) for place, n in values])
 
     def name_of(self, place: Place) -> str:
@@ -219,7 +220,7 @@ class Request:
             return "One seed: no confidence intervals."
         kinds = " or ".join(sorted({KINDS[value.kind] for value in shown if value.low is not None}))
         n = self.seeds_words([(place, each.n) for place, each in values])
-        share = f"{self.found['confidence']:.0%}".replace("%", " %")
+        share = written(self.found["confidence"], "share")
         return f"Error bars: {share} confidence intervals of the mean over seeds ({kinds}), {n}."
 
 

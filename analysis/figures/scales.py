@@ -92,7 +92,7 @@ def top(axes: Sequence[Axes]) -> float:
 
 
 def whole_ticks(axis: Axis, unit: str) -> None:
-    """Of a linear axis: what is counted has no ticks between whole numbers."""
+    """A linear axis of what is counted has ticks at whole numbers only."""
     if unit in ("count", "packets", "segments", "bytes"):
         axis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
 

@@ -151,7 +151,7 @@ class Drawing:
     files: Mapping[str, bytes] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """What a notebook keeps as text beside the picture: its title and caption, without the data."""
+        """A notebook keeps the title and the caption as text beside the picture, without the data."""
         return f"{self.title}: {self.caption}" if self.caption else self.title
 
     def _repr_svg_(self) -> str:

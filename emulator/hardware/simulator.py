@@ -89,11 +89,11 @@ def _remove_killed() -> None:
         box = path.name.split("-")[2]
         if not box.isdecimal() or Path("/proc", box).exists():
             continue
-        for process in psutil.process_iter():
+        for number in spinners.processes(f"simulated-{box}").values():
             with suppress(psutil.Error):
-                if process.uids().real == os.geteuid() and process.cmdline()[-2:] == ["--id", f"simulated-{box}"]:
-                    process.kill()
-                    process.wait(spinners.ENDS_S)
+                process = psutil.Process(number)
+                process.kill()
+                process.wait(spinners.ENDS_S)
         _ip("netns", "del", path.name)
 
 

@@ -9,9 +9,7 @@ whole says nothing.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -19,7 +17,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, field_validator
 
 from labs.documents import DocumentError, check_values
-from labs.reading import read_bytes
+from labs.reading import is_locked, read_bytes
 from labs.record import MachineFacts
 from labs.record.experiment import (
     DOCUMENT,
@@ -118,21 +116,9 @@ def load(directory: Path, shown: Path | None = None) -> Document:
     check_values(changes, str(place / JOURNAL))
     document = from_json(text, place)
     apply(document, _changes(changes.split(b"\n")[:-1], text, place))
-    if document.status == "running" and not _is_at_work(directory):
+    if document.status == "running" and not is_locked(directory / LOCK):
         _left(document)
     return document
-
-
-def _is_at_work(directory: Path) -> bool:
-    """Whether an engine has the experiment; True also where this user may not know."""
-    try:
-        with open(directory / LOCK, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW)) as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
 
 
 def _left(document: Document) -> None:

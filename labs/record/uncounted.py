@@ -6,9 +6,18 @@ In: an experiment's summary (analysis/uncounted.py finds the share). Out: lines,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from labs.units.shown import ARROWS, written
+
+
+class Uncounted(TypedDict):
+    """A direction of a link, and which share of the bytes that it carried no flow explains."""
+
+    link: str
+    direction: str
+    share: float
+
 
 MARK = "⚠"
 """Stands after shares and fairness of a point where traffic was not counted."""

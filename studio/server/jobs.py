@@ -25,7 +25,7 @@ from typing import Literal
 
 import orjson
 
-from labs import writing
+from labs import reading, writing
 from labs.context import COMMAND, ROOT
 from labs.errors import UserError
 from labs.rundir import RESULTS
@@ -247,19 +247,7 @@ class Jobs:
         return self.find(number)
 
     def _has_process(self, number: str) -> bool:
-        try:
-            descriptor = os.open(self._place / number / AT_WORK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except PermissionError:
-            return True  # another user's, who knows more
-        except OSError:
-            return False
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
-        return False
+        return reading.is_locked(self._place / number / AT_WORK)
 
 
 def _now() -> str:

@@ -6,6 +6,7 @@ Comes in: commands in their order. Goes out: a `Card` for each device. What Linu
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 
 from labs.importing.findings import Fate, Findings, ImportingError
@@ -67,14 +68,15 @@ def _take(what: str, verb: str, words: list[str], command: Command, found: dict[
     take(read, command, found.setdefault(name, Card(name)), findings).do(verb)
 
 
-class _Change:
+class _Change(ABC):
     """One command on one card."""
 
     def __init__(self, words: Words, command: Command, card: Card, findings: Findings) -> None:
         self.words, self.command, self.card, self.findings = words, command, card, findings
 
+    @abstractmethod
     def do(self, verb: str) -> None:
-        raise NotImplementedError
+        """Does what the verb says: add, change, replace or delete."""
 
     def refused(self, why: str) -> ImportingError:
         """Linux did not do it, so no lab has it."""
