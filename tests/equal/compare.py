@@ -1,0 +1,95 @@
+"""Two folders of results are compared file by file: what differs is told, with the first place where it does."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tests.equal.allowed import FILES, NAMES, PATTERNS
+
+COMPILED = [(re.compile(pattern), put) for pattern, put, _ in PATTERNS]
+LINES = 6
+"""Of a text's differences so many lines are shown."""
+
+
+def normal(text: str) -> str:
+    for pattern, put in COMPILED:
+        text = pattern.sub(put, text)
+    return text
+
+
+def files(root: Path) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for path in sorted(root.rglob("*")):
+        name = normal(str(path.relative_to(root)))
+        if path.is_file() and not any(fnmatch(name, pattern) for pattern in FILES):
+            found[name] = path
+    return found
+
+
+def compare(before: Path, after: Path) -> int:
+    """How many files differ; each is told in a few lines."""
+    first, second = files(before), files(after)
+    differing = 0
+    for name in sorted({*first, *second}):
+        if name not in second or name not in first:
+            differing += 1
+            print(f"{name}: only {'before' if name in first else 'after'}")
+        elif told := list(differences(first[name], second[name])):
+            differing += 1
+            print(f"{name}:")
+            for line in told[:LINES]:
+                print(f"    {line[:300]}")
+    print(f"{len(first)} files before, {len(second)} after, {differing} differ")
+    return differing
+
+
+def differences(before: Path, after: Path) -> Iterator[str]:
+    one, two = before.read_bytes(), after.read_bytes()
+    if one == two:
+        return
+    if before.suffix == ".parquet":
+        same = pl.read_parquet(before).equals(pl.read_parquet(after), null_equal=True)
+        yield "the rows differ" if not same else "other bytes for the same rows"
+        return
+    try:
+        left, right = normal(one.decode()), normal(two.decode())
+    except UnicodeDecodeError:
+        yield "binary files differ"
+        return
+    if left == right:
+        return
+    if before.suffix == ".json":
+        yield from leaves(json.loads(left), json.loads(right), "")
+        return
+    lines = difflib.unified_diff(left.splitlines(), right.splitlines(), lineterm="", n=0)
+    yield from (line for line in lines if not line.startswith(("---", "+++", "@@")))
+
+
+def leaves(one: Any, two: Any, place: str) -> Iterator[str]:
+    if type(one) is not type(two):
+        yield f"{place}: {str(one)[:80]} → {str(two)[:80]}"
+    elif isinstance(one, dict):
+        if list(one) != list(two) and sorted(one) == sorted(two):
+            yield f"{place}: keys in another order"
+        for key in sorted({*one, *two}):
+            if key in NAMES:
+                continue
+            if key not in one or key not in two:
+                yield f"{place}.{key}: only {'before' if key in one else 'after'}"
+            else:
+                yield from leaves(one[key], two[key], f"{place}.{key}")
+    elif isinstance(one, list):
+        if len(one) != len(two):
+            yield f"{place}: {len(one)} items → {len(two)}"
+        for number, (left, right) in enumerate(zip(one, two, strict=False)):
+            yield from leaves(left, right, f"{place}[{number}]")
+    elif one != two:
+        yield f"{place}: {str(one)[:120]} → {str(two)[:120]}"
