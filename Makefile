@@ -147,7 +147,7 @@ test: ## every test
 	@generator/mpi/build.sh >/dev/null
 	@images/build-images.sh --archives >/dev/null
 	@images/containerlab/build.sh >/dev/null
-	@.venv/bin/python -m calibration.link_model
+	@.venv/bin/python -m ewan.calibration.link_model
 	@.venv/bin/python -m tests.run all
 torture: setup ## trials with random seeds, tried/failed; NAMES="kills mutants" OPTS=--long
 	@.venv/bin/python -m tests.torture $(call given,NAMES) $(OPTS)
@@ -161,7 +161,7 @@ lint-rust:
 lint-python: setup
 	@./setup.sh lint
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
-	@.venv/bin/mypy .
+	@.venv/bin/mypy
 lint-page:
 	@studio/page/check.sh
 bench: setup ## performance, side by side, into results/bench/

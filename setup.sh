@@ -123,14 +123,15 @@ python_environment() {
         fi
         fail "pip could not install requirements.lock$files (see above); run make setup again when the network is back"
     fi
-    # Ctrl-C waits until Python can answer it (labs/interrupt.py); env takes a path with "=" for a variable.
-    waiting=
-    case $root in *=*) ;; *) if env --block-signal=INT sh -c : 2>/dev/null; then waiting="$(command -v env) --block-signal=INT,TERM,HUP "; fi ;; esac
-    printf '#!/bin/sh\nexec %s"%s/.venv/bin/python" -P "%s/ewan.py" "$@"\n' "$waiting" "$root" "$root" >.venv/bin/ewan
-    chmod +x .venv/bin/ewan
     # `import ewan`, wherever a notebook stands.
     echo "$root" >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/ewan.pth"
     for mark in $marks; do echo "${mark#*:}" >".venv/.${mark%%:*}-hash"; done
+}
+# The command. Ctrl-C waits until Python can answer it (labs/interrupt.py); env takes a path with "=" for a variable.
+launcher() {
+    waiting=
+    case $root in *=*) ;; *) if env --block-signal=INT sh -c : 2>/dev/null; then waiting="$(command -v env) --block-signal=INT,TERM,HUP "; fi ;; esac
+    printf '#!/bin/sh\nexec %s"%s/.venv/bin/python" -P "%s/ewan/cli.py" "$@"\n' "$waiting" "$root" "$root"
 }
 packages=
 if [ -n "$marks" ]; then
@@ -165,6 +166,10 @@ images/node/build.sh >/dev/null
 if [ -n "$packages" ]; then
     trap - EXIT
     wait "$packages" || exit 2
+fi
+if [ "$(cat .venv/bin/ewan 2>/dev/null || true)" != "$(launcher)" ]; then
+    launcher >.venv/bin/ewan
+    chmod +x .venv/bin/ewan
 fi
 
 case ${1-} in tests | studio) studio/page/build.sh >/dev/null ;; esac

@@ -21,15 +21,15 @@ from typing import Any
 
 import polars as pl
 
-from analysis import load, measured, metrics, statistics, summary
-from analysis.figures import asked
-from analysis.figures.request import FigureError
-from analysis.figures.style import STYLES, Drawing
-from analysis.packets import Packets
-from analysis.rundata import RunData
-from labs.record import figures, quantities, tables
-from labs.record.quantities import Quantity
-from labs.wording import nearest
+from ewan.analysis import load, measured, metrics, statistics, summary
+from ewan.analysis.figures import asked
+from ewan.analysis.figures.request import FigureError
+from ewan.analysis.figures.style import STYLES, Drawing
+from ewan.analysis.packets import Packets
+from ewan.analysis.rundata import RunData
+from ewan.labs.record import figures, quantities, tables
+from ewan.labs.record.quantities import Quantity
+from ewan.labs.wording import nearest
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ from typing import TypeVar
 
 import polars as pl
 
-from analysis import flows, network, payload
-from analysis.arrivals import FLOW
-from analysis.load import Link, RunResults
-from analysis.network import Watched
-from analysis.payload import Key
-from analysis.queries import collected, groups
-from analysis.rundata import Ready
-from labs.record.tables import TABLES
+from ewan.analysis import flows, network, payload
+from ewan.analysis.arrivals import FLOW
+from ewan.analysis.load import Link, RunResults
+from ewan.analysis.network import Watched
+from ewan.analysis.payload import Key
+from ewan.analysis.queries import collected, groups
+from ewan.analysis.rundata import Ready
+from ewan.labs.record.tables import TABLES
 
 MOST_TOGETHER = 64
 """Runs."""

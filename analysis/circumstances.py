@@ -9,11 +9,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from analysis import load
-from analysis.figures.choice import ordered
-from labs.record import GRAVITY, Certificate, MachineFacts, Row, Verdict
-from labs.record.experiment import STAGES, Stage, StageName
-from labs.units.shown import ARROWS, NONE, typographic, written
+from ewan.analysis import load
+from ewan.analysis.figures.choice import ordered
+from ewan.labs.record import GRAVITY, Certificate, MachineFacts, Row, Verdict
+from ewan.labs.record.experiment import STAGES, Stage, StageName
+from ewan.labs.units.shown import ARROWS, NONE, typographic, written
 
 
 def facts(experiment: load.ExperimentResults) -> dict[str, str]:

@@ -14,21 +14,21 @@ from typing import get_args
 import click
 from rich.markup import escape
 
-from analysis import export, flent, listing, load, plotting, reference, report, summary
-from analysis import latex as tables_latex
-from analysis.figures import asked
-from analysis.figures.request import FigureError
-from analysis.figures.style import FILE_KINDS, STYLES
-from labs import rundir, writing
-from labs.commands.errors import Refused, guarded
-from labs.commands.group import composed
-from labs.commands.options import json_option, pass_context
-from labs.context import Context
-from labs.record import figures
-from labs.record.experiment import DOCUMENT, State
-from labs.record.figures import FigureSpec
-from labs.record.series import SERIES
-from labs.sheet import Sheet
+from ewan.analysis import export, flent, listing, load, plotting, reference, report, summary
+from ewan.analysis import latex as tables_latex
+from ewan.analysis.figures import asked
+from ewan.analysis.figures.request import FigureError
+from ewan.analysis.figures.style import FILE_KINDS, STYLES
+from ewan.labs import rundir, writing
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.group import composed
+from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.context import Context
+from ewan.labs.record import figures
+from ewan.labs.record.experiment import DOCUMENT, State
+from ewan.labs.record.figures import FigureSpec
+from ewan.labs.record.series import SERIES
+from ewan.labs.sheet import Sheet
 
 
 @click.command("report")
@@ -164,7 +164,7 @@ def export_command(
 def _export_experiment(
     context: Context, run: Path, others: Mapping[str, Path | None], scale: str | None, settings: Sequence[str]
 ) -> None:
-    """Writes a scenario, or that of an experiment, by what `ewan.py` composes."""
+    """Writes a scenario, or that of an experiment, by what `ewan/cli.py` composes."""
     write = composed(click.get_current_context(), "exports")["write"]
     chosen = dict(text.partition("=")[::2] for text in settings)
     if wrong := next((text for text in settings if not all(text.partition("="))), None):

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from analysis import differences
-from analysis.differences import Difference
-from analysis.points import BySeed, Others, Point, meant, names, of_seed
-from labs.record import quantities
-from labs.record.metrics import METRICS, USUAL
+from ewan.analysis import differences
+from ewan.analysis.differences import Difference
+from ewan.analysis.points import BySeed, Others, Point, meant, names, of_seed
+from ewan.labs.record import quantities
+from ewan.labs.record.metrics import METRICS, USUAL
 
 
 def of(

@@ -29,8 +29,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis import statistics
-from analysis.statistics import CONFIDENCE, Interval, bootstrapped
+from ewan.analysis import statistics
+from ewan.analysis.statistics import CONFIDENCE, Interval, bootstrapped
 
 Test = Literal["paired t", "Wilcoxon", "permutation", "Welch", "Mann–Whitney"]
 Effect = Literal["d_z", "Hedges' g", "Cliff's delta"]

@@ -13,13 +13,13 @@ from typing import Any
 
 import polars as pl
 
-from analysis import flows, network
-from analysis.load import RunResults
-from analysis.network import Ways
-from labs.record import disturbances
-from labs.record.disturbances import Disturbance
-from labs.units import NS_PER_SECOND
-from labs.units.shown import written
+from ewan.analysis import flows, network
+from ewan.analysis.load import RunResults
+from ewan.analysis.network import Ways
+from ewan.labs.record import disturbances
+from ewan.labs.record.disturbances import Disturbance
+from ewan.labs.units import NS_PER_SECOND
+from ewan.labs.units.shown import written
 
 MARK = "†"
 """Beside a point of the parameters whose links left their tolerance in a run of it."""

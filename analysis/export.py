@@ -14,11 +14,11 @@ from typing import Any
 
 import polars as pl
 
-from analysis import load, summary
-from labs import writing
-from labs.record import quantities, tables
-from labs.record.columns import COLUMNS
-from labs.units import NS_PER_SECOND
+from ewan.analysis import load, summary
+from ewan.labs import writing
+from ewan.labs.record import quantities, tables
+from ewan.labs.record.columns import COLUMNS
+from ewan.labs.units import NS_PER_SECOND
 
 BOUNDS = ("low", "high")
 

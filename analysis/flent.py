@@ -19,10 +19,10 @@ from typing import Any
 
 import polars as pl
 
-from analysis import arrivals
-from analysis.load import ExperimentResults, RunResults
-from labs import writing
-from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
+from ewan.analysis import arrivals
+from ewan.analysis.load import ExperimentResults, RunResults
+from ewan.labs import writing
+from ewan.labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
 
 Flow = tuple[int, int]
 """Its number and part."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from analysis.network import BYTE_NS
+from ewan.analysis.network import BYTE_NS
 
 TIMED = ("requests", "messages")  # kinds that complete without a volume
 

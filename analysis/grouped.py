@@ -9,11 +9,11 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis import load, summary
-from analysis.figures.choice import ordered
-from labs.record import quantities
-from labs.record.metrics import GROUPS
-from labs.units.shown import fitting
+from ewan.analysis import load, summary
+from ewan.analysis.figures.choice import ordered
+from ewan.labs.record import quantities
+from ewan.labs.record.metrics import GROUPS
+from ewan.labs.units.shown import fitting
 
 FIRST = "Main results"
 """The title of the table of what the scenario names."""

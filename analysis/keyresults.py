@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis import grouped, load, summary
-from labs.record.metrics import RANKED
-from labs.units.shown import typographic, with_interval
+from ewan.analysis import grouped, load, summary
+from ewan.labs.record.metrics import RANKED
+from ewan.labs.units.shown import typographic, with_interval
 
 MOST_METRICS = 4
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis import grouped, load
-from labs.units.shown import NONE, interval_in
+from ewan.analysis import grouped, load
+from ewan.labs.units.shown import NONE, interval_in
 
 MOST_COLUMNS = 5
 """Metrics of a table: with as many parameters it is as wide as a page."""

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from analysis import load
-from labs.documents import DocumentError
-from labs.record import summary as summaries
-from labs.record.experiment import Document
-from labs.record.metrics import RANKED
-from labs.record.quantities import metric_of
-from labs.units.ages import parse_age
-from labs.units.shown import fitting, interval_in
+from ewan.analysis import load
+from ewan.labs.documents import DocumentError
+from ewan.labs.record import summary as summaries
+from ewan.labs.record.experiment import Document
+from ewan.labs.record.metrics import RANKED
+from ewan.labs.record.quantities import metric_of
+from ewan.labs.units.ages import parse_age
+from ewan.labs.units.shown import fitting, interval_in
 
 NOT_READABLE = "not readable"
 

@@ -17,13 +17,22 @@ from typing import Any
 
 import polars as pl
 
-from labs.documents import DocumentError
-from labs.record import CERTIFICATES_FOLDER, Certificate, disturbances, from_json, journal, own_tables, paths, tables
-from labs.record.disturbances import Disturbance
-from labs.record.experiment import DOCUMENT, Document, State, damage, intact
-from labs.record.own_tables import OwnTable
-from labs.record.paths import CrossedPath
-from labs.typed import read_typed
+from ewan.labs.documents import DocumentError
+from ewan.labs.record import (
+    CERTIFICATES_FOLDER,
+    Certificate,
+    disturbances,
+    from_json,
+    journal,
+    own_tables,
+    paths,
+    tables,
+)
+from ewan.labs.record.disturbances import Disturbance
+from ewan.labs.record.experiment import DOCUMENT, Document, State, damage, intact
+from ewan.labs.record.own_tables import OwnTable
+from ewan.labs.record.paths import CrossedPath
+from ewan.labs.typed import read_typed
 
 SCHEDULE = "schedule.json"
 EVENTS = "events.json"

@@ -20,16 +20,16 @@ from typing import Any
 
 import orjson
 
-from analysis import batches, disturbed, load, metrics, side_by_side, uncounted
-from analysis.rundata import Ready, RunData
-from labs import writing
-from labs.reading import read_bytes
-from labs.record import host_drops
-from labs.record.experiment import checksum
-from labs.record.metrics import METRICS
-from labs.record.quantities import Quantity, Selection
-from labs.record.tables import TABLES
-from labs.record.uncounted import Uncounted
+from ewan.analysis import batches, disturbed, load, metrics, side_by_side, uncounted
+from ewan.analysis.rundata import Ready, RunData
+from ewan.labs import writing
+from ewan.labs.reading import read_bytes
+from ewan.labs.record import host_drops
+from ewan.labs.record.experiment import checksum
+from ewan.labs.record.metrics import METRICS
+from ewan.labs.record.quantities import Quantity, Selection
+from ewan.labs.record.tables import TABLES
+from ewan.labs.record.uncounted import Uncounted
 
 FILE = ".measured"
 FORMAT = "ewan-measured/1"
@@ -225,6 +225,6 @@ def _head(text: bytes) -> dict[str, str]:
 @cache
 def _code() -> str:
     """SHA-256 of the modules that compute, and of the versions of what they compute with."""
-    place = Path(__file__).parent
+    place = Path(__file__).resolve().parent
     found = sorted(path.resolve() for pattern in _SOURCES for path in place.glob(pattern))
     return hashlib.sha256("".join(f"{path.name} {checksum(path)}\n" for path in found).encode()).hexdigest()

@@ -11,11 +11,11 @@ from statistics import fmean
 
 import polars as pl
 
-from analysis import devices, flows, network, payload, slowdowns
-from analysis.arrivals import FLOW
-from analysis.rundata import RunData
-from labs.record.metrics import METRICS
-from labs.record.quantities import Quantity, Selection, parse
+from ewan.analysis import devices, flows, network, payload, slowdowns
+from ewan.analysis.arrivals import FLOW
+from ewan.analysis.rundata import RunData
+from ewan.labs.record.metrics import METRICS
+from ewan.labs.record.quantities import Quantity, Selection, parse
 
 Computation = Callable[[RunData], float | None]
 COMPUTATIONS: dict[str, Computation] = {}

@@ -16,9 +16,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from analysis.load import Link
-from analysis.queries import collected, groups
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND
+from ewan.analysis.load import Link
+from ewan.analysis.queries import collected, groups
+from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND
 
 BYTE_NS = BITS_PER_BYTE * NS_PER_SECOND
 """bytes × this / (bit/s) is ns; bytes × this / ns is bit/s."""

@@ -17,14 +17,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from analysis import load, metrics
-from analysis.figures import series
-from analysis.rundata import RunData
-from labs.record import paths, quantities, tables
-from labs.record.quantities import Selection
-from labs.record.series import SERIES
-from labs.units import NS_PER_SECOND
-from labs.wording import nearest
+from ewan.analysis import load, metrics
+from ewan.analysis.figures import series
+from ewan.analysis.rundata import RunData
+from ewan.labs.record import paths, quantities, tables
+from ewan.labs.record.quantities import Selection
+from ewan.labs.record.series import SERIES
+from ewan.labs.units import NS_PER_SECOND
+from ewan.labs.wording import nearest
 
 Line = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Times in seconds from T0, and values."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from analysis.bursts import largest_burst_bytes
+from ewan.analysis.bursts import largest_burst_bytes
 
 FLOW = ("source", "source_port", "destination", "destination_port", "protocol")
 POINT = ("node", "interface", "direction")

@@ -13,12 +13,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from analysis import load, summary
-from analysis.figures import asked
-from analysis.figures.style import Drawing
-from analysis.report import environment, inline
-from labs import documents, writing
-from labs.record import figures
+from ewan.analysis import load, summary
+from ewan.analysis.figures import asked
+from ewan.analysis.figures.style import Drawing
+from ewan.analysis.report import environment, inline
+from ewan.labs import documents, writing
+from ewan.labs.record import figures
 
 PICTURES = "pictures"
 

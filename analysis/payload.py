@@ -18,12 +18,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from analysis import arrivals
-from analysis.arrivals import FLOW, STEADY_KINDS, TELLS, TOLD
-from analysis.network import BYTE_NS
-from analysis.queries import collected, groups
-from analysis.warmup import mser5
-from labs.units import NS_PER_SECOND
+from ewan.analysis import arrivals
+from ewan.analysis.arrivals import FLOW, STEADY_KINDS, TELLS, TOLD
+from ewan.analysis.network import BYTE_NS
+from ewan.analysis.queries import collected, groups
+from ewan.analysis.warmup import mser5
+from ewan.labs.units import NS_PER_SECOND
 
 Key = tuple[int, int]
 """A flow and its part."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis import load, summary
-from analysis.compare.overlaid import Both
-from analysis.figures import asked
-from analysis.figures.request import FigureError
-from analysis.figures.style import Drawing, Style
-from labs.record.figures import FigureSpec
+from ewan.analysis import load, summary
+from ewan.analysis.compare.overlaid import Both
+from ewan.analysis.figures import asked
+from ewan.analysis.figures.request import FigureError
+from ewan.analysis.figures.style import Drawing, Style
+from ewan.labs.record.figures import FigureSpec
 
 
 def drawn(

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from labs.record import quantities
-from labs.record.independent import independent
+from ewan.labs.record import quantities
+from ewan.labs.record.independent import independent
 
 Point = tuple[tuple[str, Any], ...]
 Seeds = Mapping[int, Mapping[str, float]]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analysis import export, load
-from labs.record.experiment import checksum
+from ewan.analysis import export, load
+from ewan.labs.record.experiment import checksum
 
 HEADS = ("metric", "unit", "mean", "low", "high", "runs")
 _UNITS = {"ns": "s"}

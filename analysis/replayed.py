@@ -16,13 +16,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from analysis import arrivals
-from analysis.arrivals import FLOW
-from analysis.figures.happenings import words_of
-from analysis.load import EVENTS, PLAN, LoadError, RunResults
-from analysis.network import BYTE_NS, ends_of_payload
-from analysis.queries import groups
-from labs.units import NS_PER_MS
+from ewan.analysis import arrivals
+from ewan.analysis.arrivals import FLOW
+from ewan.analysis.figures.happenings import words_of
+from ewan.analysis.load import EVENTS, PLAN, LoadError, RunResults
+from ewan.analysis.network import BYTE_NS, ends_of_payload
+from ewan.analysis.queries import groups
+from ewan.labs.units import NS_PER_MS
 
 MOST_VALUES = 60_000
 """Of each column, in one answer, over all links or flows."""

@@ -16,20 +16,20 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from analysis import circumstances, disturbed, figures, grouped, load, summary, tabulated
-from analysis.figures.request import FigureError
-from analysis.figures.style import COLOURS, FAINT, INK, PAGE, PAPER, Drawing, Style
-from analysis.keyresults import key_results
-from analysis.rows import MOST_CERTIFICATES, few, left_out
-from labs import writing
-from labs.record import Certificate, host_drops, quantities, uncounted
-from labs.record.figures import FigureSpec
-from labs.units.shown import NONE, interval_in, percent, typographic, with_interval, written
+from ewan.analysis import circumstances, disturbed, figures, grouped, load, summary, tabulated
+from ewan.analysis.figures.request import FigureError
+from ewan.analysis.figures.style import COLOURS, FAINT, INK, PAGE, PAPER, Drawing, Style
+from ewan.analysis.keyresults import key_results
+from ewan.analysis.rows import MOST_CERTIFICATES, few, left_out
+from ewan.labs import writing
+from ewan.labs.record import Certificate, host_drops, quantities, uncounted
+from ewan.labs.record.figures import FigureSpec
+from ewan.labs.units.shown import NONE, interval_in, percent, typographic, with_interval, written
 
 ALL_MATCHED = 0.999
 """Where so many of the captured packets are known again, nothing is said of the others."""
 
-TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).resolve().parent / "templates"
 STATES = {
     "complete": "",
     "running": "This experiment was not at its end when the report was made, or was ended from outside.",

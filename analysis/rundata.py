@@ -15,16 +15,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from analysis import flows, network, payload, slowdowns, wire
-from analysis.arrivals import FLOW
-from analysis.load import Link, RunResults
-from analysis.network import Ends, LinkUse, Losses, Watched, Ways
-from analysis.payload import Binned, Came, Key, Together
-from analysis.queries import collected
-from analysis.slowdowns import Transfer
-from analysis.wire import Wire
-from labs.record.paths import CrossedPath
-from labs.record.quantities import Kind, Quantity, Selection
+from ewan.analysis import flows, network, payload, slowdowns, wire
+from ewan.analysis.arrivals import FLOW
+from ewan.analysis.load import Link, RunResults
+from ewan.analysis.network import Ends, LinkUse, Losses, Watched, Ways
+from ewan.analysis.payload import Binned, Came, Key, Together
+from ewan.analysis.queries import collected
+from ewan.analysis.slowdowns import Transfer
+from ewan.analysis.wire import Wire
+from ewan.labs.record.paths import CrossedPath
+from ewan.labs.record.quantities import Kind, Quantity, Selection
 
 _COLUMNS: Mapping[Kind, str] = {"step": "step", "role": "role", "source": "source", "flow": "name"}
 """Of the flows' table, by what flows are selected by."""

@@ -15,8 +15,8 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import cache, lru_cache
 from typing import Any, Generic, TypeVar
 
-from labs import interrupt
-from labs.processes import begin, cpus
+from ewan.labs import interrupt
+from ewan.labs.processes import begin, cpus
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from analysis.flows import transfers
-from analysis.network import BYTE_NS, Ends
+from ewan.analysis.flows import transfers
+from ewan.analysis.network import BYTE_NS, Ends
 
 SHORT_BYTES, LONG_BYTES = 100_000, 10_000_000
 

@@ -15,17 +15,17 @@ from typing import Any
 
 import orjson
 
-from analysis import comparisons, disturbed, load, measured, statistics
-from analysis.measured import Measured
-from analysis.points import BySeed, Others, Seeds, names, of_seed
-from labs import writing
-from labs.documents import DocumentError
-from labs.record import figures, quantities
-from labs.record import summary as summaries
-from labs.record.figures import FigureSpec
-from labs.record.metrics import METRICS
-from labs.record.quantities import Quantity
-from labs.units import UnitError, parse_published
+from ewan.analysis import comparisons, disturbed, load, measured, statistics
+from ewan.analysis.measured import Measured
+from ewan.analysis.points import BySeed, Others, Seeds, names, of_seed
+from ewan.labs import writing
+from ewan.labs.documents import DocumentError
+from ewan.labs.record import figures, quantities
+from ewan.labs.record import summary as summaries
+from ewan.labs.record.figures import FigureSpec
+from ewan.labs.record.metrics import METRICS
+from ewan.labs.record.quantities import Quantity
+from ewan.labs.units import UnitError, parse_published
 
 
 def analyse(directory: Path, also: Iterable[Quantity] = ()) -> dict[str, Any]:

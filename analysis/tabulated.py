@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analysis import load
-from analysis.statistics import NARROW
-from labs.record import quantities, uncounted
-from labs.units.shown import NONE, fitting, interval_in, typographic, with_interval, written
+from ewan.analysis import load
+from ewan.analysis.statistics import NARROW
+from ewan.labs.record import quantities, uncounted
+from ewan.labs.units.shown import NONE, fitting, interval_in, typographic, with_interval, written
 
 BEYOND = "‡"
 """Stands after what is more than the links carry."""

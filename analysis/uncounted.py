@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from analysis import flows, network
-from analysis.arrivals import FLOW
-from analysis.network import BYTE_NS, LinkUse
-from analysis.rundata import RunData
-from labs.record.uncounted import Uncounted
+from ewan.analysis import flows, network
+from ewan.analysis.arrivals import FLOW
+from ewan.analysis.network import BYTE_NS, LinkUse
+from ewan.analysis.rundata import RunData
+from ewan.labs.record.uncounted import Uncounted
 
 LEAST = 0.05
 """A smaller share is not told."""

@@ -13,9 +13,9 @@ from functools import cached_property
 
 import polars as pl
 
-from analysis import packets
-from analysis.flows import active
-from analysis.network import BYTE_NS, ends_of_payload, within
+from ewan.analysis import packets
+from ewan.analysis.flows import active
+from ewan.analysis.network import BYTE_NS, ends_of_payload, within
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 """Calibration: decides whether a lab may be believed. `verify_lab` measures a lab against its plan, in either clock."""
 
-from calibration.certify import BatchLab, LiveLab, verify_lab
+from ewan.calibration.certify import BatchLab, LiveLab, verify_lab
 
 __all__ = ["BatchLab", "LiveLab", "verify_lab"]

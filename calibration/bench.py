@@ -17,28 +17,28 @@ from typing import Any
 import click
 import orjson
 
-from calibration import bench_containers as containers
-from calibration import bench_course as course
-from calibration import bench_estimate as estimate
-from calibration import bench_machines as machines
-from calibration import bench_simulators as simulators
-from calibration import bench_studio as studio
-from calibration import bench_sweep as sweep
-from calibration import bench_traffic as traffic
-from calibration import bench_virtual as virtual
-from calibration.bench_compile import measure
-from calibration.timing import timed
-from labs import host, writing
-from labs.commands.errors import Refused, guarded
-from labs.commands.options import machines_option, pass_context, trust_option
-from labs.commands.privileges import as_root
-from labs.compile import compile
-from labs.context import Context
-from labs.record import host_facts
-from labs.reporter import Reporter
-from labs.sheet import grid
-from labs.spec import from_template
-from labs.units import NS_PER_SECOND, about
+from ewan.calibration import bench_containers as containers
+from ewan.calibration import bench_course as course
+from ewan.calibration import bench_estimate as estimate
+from ewan.calibration import bench_machines as machines
+from ewan.calibration import bench_simulators as simulators
+from ewan.calibration import bench_studio as studio
+from ewan.calibration import bench_sweep as sweep
+from ewan.calibration import bench_traffic as traffic
+from ewan.calibration import bench_virtual as virtual
+from ewan.calibration.bench_compile import measure
+from ewan.calibration.timing import timed
+from ewan.labs import host, writing
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import machines_option, pass_context, trust_option
+from ewan.labs.commands.privileges import as_root
+from ewan.labs.compile import compile
+from ewan.labs.context import Context
+from ewan.labs.record import host_facts
+from ewan.labs.reporter import Reporter
+from ewan.labs.sheet import grid
+from ewan.labs.spec import from_template
+from ewan.labs.units import NS_PER_SECOND, about
 
 RESULTS = Path("results/bench")
 ARMS = 100

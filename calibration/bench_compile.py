@@ -1,4 +1,4 @@
-"""How long a star of 10,000 hosts takes from template to plan.json's bytes: `python -m calibration.bench_compile`.
+"""How long a star of 10,000 hosts takes from template to plan.json's bytes: `python -m ewan.calibration.bench_compile`.
 
 The process's start and its imports count: the time is that of a fresh interpreter, the best of five;
 `cpu_s` is the least CPU time, which says what a busy machine has added to it.
@@ -13,9 +13,9 @@ import sys
 import time
 
 PROGRAM = """
-from labs.compile import HostFacts, compile
-from labs.plan import to_json
-from labs.spec import from_template
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import to_json
+from ewan.labs.spec import from_template
 plan = compile(from_template("star", {"arms": "%d"}), HostFacts((0, 1), ("192.168.1.0/24",)))
 print(len(plan.nodes), len(to_json(plan)))
 """

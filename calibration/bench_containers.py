@@ -15,18 +15,18 @@ from typing import Any
 
 import yaml
 
-from calibration.timing import timed
-from labs import host, images
-from labs.compile import compile
-from labs.context import Context
-from labs.plan import Plan
-from labs.render import containerlab
-from labs.runtime import clab, container_engine, containers
-from labs.runtime.binary import node_binary
-from labs.runtime.container_engine import ContainerEngine
-from labs.runtime.namespaces import NAMESPACES
-from labs.spec import from_template
-from labs.units import NS_PER_SECOND, about
+from ewan.calibration.timing import timed
+from ewan.labs import host, images
+from ewan.labs.compile import compile
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.render import containerlab
+from ewan.labs.runtime import clab, container_engine, containers
+from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.container_engine import ContainerEngine
+from ewan.labs.runtime.namespaces import NAMESPACES
+from ewan.labs.spec import from_template
+from ewan.labs.units import NS_PER_SECOND, about
 
 HOSTS = 50
 BARE = "sleep infinity"

@@ -23,26 +23,26 @@ from typing import Any
 
 import orjson
 
-from analysis.one_run import OneRun
-from generator.course import grading, parameters, pool, reading, rendering, submission, truths
-from generator.course.executing import Here
-from generator.course.fields import Question, Setting
-from generator.course.grading import Machine
-from generator.course.pool import Lost
-from generator.course.reading import Lab
-from generator.course.runs import Student
-from generator.course.submission import Answer, Experiment, Run, Submission
-from generator.course.verdicts import Truth
-from generator.engine.unit import Tools
-from generator.store import Store
-from labs import processes
-from labs.context import COMMAND, STORE_VARIABLE, Context
-from labs.reporter import Silent
-from labs.runtime import kernel
-from labs.runtime.base import LabError
-from labs.runtime.binary import node_binary
-from labs.spec import names
-from labs.units import NS_PER_SECOND, about, amounts
+from ewan.analysis.one_run import OneRun
+from ewan.generator.course import grading, parameters, pool, reading, rendering, submission, truths
+from ewan.generator.course.executing import Here
+from ewan.generator.course.fields import Question, Setting
+from ewan.generator.course.grading import Machine
+from ewan.generator.course.pool import Lost
+from ewan.generator.course.reading import Lab
+from ewan.generator.course.runs import Student
+from ewan.generator.course.submission import Answer, Experiment, Run, Submission
+from ewan.generator.course.verdicts import Truth
+from ewan.generator.engine.unit import Tools
+from ewan.generator.store import Store
+from ewan.labs import processes
+from ewan.labs.context import COMMAND, STORE_VARIABLE, Context
+from ewan.labs.reporter import Silent
+from ewan.labs.runtime import kernel
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.binary import node_binary
+from ewan.labs.spec import names
+from ewan.labs.units import NS_PER_SECOND, about, amounts
 
 LABS = 5
 STUDENTS, QUICK_STUDENTS = 40, 4

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from calibration.host import virtual as calibration
-from generator import scenario as scenarios
-from generator.scenario import ScenarioRun, Schedule
-from labs import host
-from labs.context import Context
-from labs.plan import Plan
-from labs.spec import names
-from labs.units import about
+from ewan.calibration.host import virtual as calibration
+from ewan.generator import scenario as scenarios
+from ewan.generator.scenario import ScenarioRun, Schedule
+from ewan.labs import host
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.spec import names
+from ewan.labs.units import about
 
 BUDGET_S, QUICK_BUDGET_S = 12.0, 5.0
 WITHIN = 0.25

@@ -10,17 +10,17 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from calibration.certify import LiveLab, verify_lab
-from calibration.timing import timed
-from labs import host
-from labs.compile import HostFacts, compile
-from labs.context import Context
-from labs.plan import Plan
-from labs.record import Certificate
-from labs.runtime.base import LabError, Live
-from labs.runtime.cluster import ClusterRuntime
-from labs.spec import from_template
-from labs.units import NS_PER_SECOND, about
+from ewan.calibration.certify import LiveLab, verify_lab
+from ewan.calibration.timing import timed
+from ewan.labs import host
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.record import Certificate
+from ewan.labs.runtime.base import LabError, Live
+from ewan.labs.runtime.cluster import ClusterRuntime
+from ewan.labs.spec import from_template
+from ewan.labs.units import NS_PER_SECOND, about
 
 HOSTS = 90
 RTT = "20ms"

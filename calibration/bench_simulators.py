@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from calibration import simulators
-from calibration.simulators import FlowOutcome
-from generator import exports, records
-from generator import scenario as scenarios
-from labs import host
-from labs.compile import compile as compile_spec
-from labs.context import Context
-from labs.record import tables as records_of
-from labs.runtime.base import LabError
-from labs.units.shown import percent, written
+from ewan.calibration import simulators
+from ewan.calibration.simulators import FlowOutcome
+from ewan.generator import exports, records
+from ewan.generator import scenario as scenarios
+from ewan.labs import host
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.context import Context
+from ewan.labs.record import tables as records_of
+from ewan.labs.runtime.base import LabError
+from ewan.labs.units.shown import percent, written
 
 BOUND = 0.03
 """The most by which a simulator's number may differ from ours, as a share of ours."""

@@ -20,11 +20,11 @@ from typing import Any
 import orjson
 import psutil
 
-from calibration import many_runs
-from labs.context import COMMAND, Context
-from labs.runtime import cpu
-from labs.runtime.base import LabError
-from labs.units import NS_PER_SECOND, about
+from ewan.calibration import many_runs
+from ewan.labs.context import COMMAND, Context
+from ewan.labs.runtime import cpu
+from ewan.labs.runtime.base import LabError
+from ewan.labs.units import NS_PER_SECOND, about
 
 LOOKED_S = 0.05
 """Between two looks at what memory the processes have."""

@@ -18,19 +18,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calibration.certify import BatchLab, verify_lab
-from generator import traffic_request
-from labs import host
-from labs.compile import compile
-from labs.context import Context
-from labs.plan import Plan
-from labs.runtime.base import LabError
-from labs.runtime.program import Command, Program
-from labs.runtime.sweep import sweep
-from labs.spec import from_template, parse
-from labs.units import GIGA, MEGA, NS_PER_SECOND
+from ewan.calibration.certify import BatchLab, verify_lab
+from ewan.generator import traffic_request
+from ewan.labs import host
+from ewan.labs.compile import compile
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import Command, Program
+from ewan.labs.runtime.sweep import sweep
+from ewan.labs.spec import from_template, parse
+from ewan.labs.units import GIGA, MEGA, NS_PER_SECOND
 
-NS3_SOURCE = Path(__file__).parent / "ns3/dumbbell.cc"
+NS3_SOURCE = Path(__file__).resolve().parent / "ns3/dumbbell.cc"
 NS3_MODULES = ("applications", "internet", "point-to-point", "network", "core")
 RTT_NS = NS_PER_SECOND // 10
 # What may be in front of one flow over 1 Gbit/s and 20 ms, as the wide-area link's settings.

@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calibration.expectation import BYTE_NS
-from calibration.spinner import LinkFacts
-from calibration.uncertainty import (
+from ewan.calibration.expectation import BYTE_NS
+from ewan.calibration.spinner import LinkFacts
+from ewan.calibration.uncertainty import (
     Components,
     Instrument,
     Samples,
@@ -23,7 +23,7 @@ from calibration.uncertainty import (
     rectangular,
     shifted_quantile,
 )
-from labs.units import PPB
+from ewan.labs.units import PPB
 
 BY_ROOT: Mapping[Source, float] = {"finite sample": 0.5}
 """Values drawn independently: their mean, and their quantiles."""

@@ -17,20 +17,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.bursts import largest_bunch, largest_burst_bytes
-from calibration.expect import expectations
-from calibration.expectation import framed_bytes, serialisation_ns
-from calibration.probing import packet_stream
-from labs import host
-from labs.compile import compile
-from labs.context import Context
-from labs.plan import Plan
-from labs.runtime.base import LabError
-from labs.runtime.program import Preparation, Program
-from labs.runtime.sweep import sweep
-from labs.runtime.virtual import VirtualRuntime
-from labs.spec import from_template
-from labs.units import NS_PER_MS
+from ewan.analysis.bursts import largest_bunch, largest_burst_bytes
+from ewan.calibration.expect import expectations
+from ewan.calibration.expectation import framed_bytes, serialisation_ns
+from ewan.calibration.probing import packet_stream
+from ewan.labs import host
+from ewan.labs.compile import compile
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import Preparation, Program
+from ewan.labs.runtime.sweep import sweep
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.spec import from_template
+from ewan.labs.units import NS_PER_MS
 
 DURATION_NS = 20 * NS_PER_MS
 DRAIN_NS = 20 * NS_PER_MS
@@ -163,7 +163,8 @@ def csv(series: Sequence[Series]) -> str:
 
 
 def points(context: Context) -> dict[str, Any]:
-    """The series as points of a summary (`analysis.summary`): `series` is the parameter; sizes in bytes, times in ns.
+    """The series as points of a summary (`ewan.analysis.summary`): `series` is the parameter; sizes in bytes, times in
+    ns.
 
     LabError where it cannot be measured.
     """

@@ -15,17 +15,17 @@ from typing import Any
 import click
 import orjson
 
-from calibration import cli, page, path
-from calibration import reference as reference_readings
-from calibration.host import cli as host_cli
-from calibration.host import kept, measurement
-from calibration.host.kept import PROFILES, Profile
-from calibration.uncertainty import Instrument
-from generator import traffic_request
-from labs import descriptions, rundir, writing
-from labs.commands import live
-from labs.commands.errors import Refused, guarded
-from labs.commands.options import (
+from ewan.calibration import cli, page, path
+from ewan.calibration import reference as reference_readings
+from ewan.calibration.host import cli as host_cli
+from ewan.calibration.host import kept, measurement
+from ewan.calibration.host.kept import PROFILES, Profile
+from ewan.calibration.uncertainty import Instrument
+from ewan.generator import traffic_request
+from ewan.labs import descriptions, rundir, writing
+from ewan.labs.commands import live
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import (
     json_option,
     machines_option,
     only_live,
@@ -35,13 +35,13 @@ from labs.commands.options import (
     reference_option,
     trust_option,
 )
-from labs.commands.privileges import as_root
-from labs.context import Context
-from labs.plan import Plan, digest
-from labs.record import Certificate, Policy, Row
-from labs.runtime.probes import send as send_probes
-from labs.sheet import grid
-from labs.units.shown import ARROWS, written
+from ewan.labs.commands.privileges import as_root
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan, digest
+from ewan.labs.record import Certificate, Policy, Row
+from ewan.labs.runtime.probes import send as send_probes
+from ewan.labs.sheet import grid
+from ewan.labs.units.shown import ARROWS, written
 
 
 @click.command("calibrate")

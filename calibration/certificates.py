@@ -8,11 +8,11 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from calibration.certify import BatchLab, LiveLab, verify_lab
-from calibration.host import kept
-from labs.context import Context
-from labs.plan import Plan
-from labs.record import Certificate
+from ewan.calibration.certify import BatchLab, LiveLab, verify_lab
+from ewan.calibration.host import kept
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.record import Certificate
 
 
 def certify(context: Context, plan: Plan, directory: Path, virtual: bool, stop: threading.Event) -> Certificate:

@@ -19,21 +19,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from calibration import devices, elsewhere, exact, expect, lab_cards, machine, offloads, plugged_in, probe, spinner
-from calibration.compare import HOLDS_S, compare
-from calibration.probing import Probing, plan_probes
-from calibration.same_plan import differences
-from calibration.so_far import Teller
-from calibration.thorough import drained_ns
-from calibration.thorough import rows as thorough_rows
-from calibration.tolerances import POLICIES, REASONS, Tolerances, beside_routing
-from calibration.uncertainty import Instrument, quantile
-from labs import routes
-from labs.plan import Plan, digest
-from labs.record import Certificate, Emulating, MachineFacts, Policy, host_drops, host_facts
-from labs.record.experiment import checksum
-from labs.runtime.base import BatchRuns, Controllable, Converging, LabError, Loaded, Measuring, Spread, Versioned
-from labs.units import NS_PER_SECOND
+from ewan.calibration import devices, elsewhere, exact, expect, lab_cards, machine, offloads, plugged_in, probe, spinner
+from ewan.calibration.compare import HOLDS_S, compare
+from ewan.calibration.probing import Probing, plan_probes
+from ewan.calibration.same_plan import differences
+from ewan.calibration.so_far import Teller
+from ewan.calibration.thorough import drained_ns
+from ewan.calibration.thorough import rows as thorough_rows
+from ewan.calibration.tolerances import POLICIES, REASONS, Tolerances, beside_routing
+from ewan.calibration.uncertainty import Instrument, quantile
+from ewan.labs import routes
+from ewan.labs.plan import Plan, digest
+from ewan.labs.record import Certificate, Emulating, MachineFacts, Policy, host_drops, host_facts
+from ewan.labs.record.experiment import checksum
+from ewan.labs.runtime.base import BatchRuns, Controllable, Converging, LabError, Loaded, Measuring, Spread, Versioned
+from ewan.labs.units import NS_PER_SECOND
 
 QUANTILES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1.0)
 """Of one-way delays, kept in a certificate."""

@@ -16,14 +16,14 @@ from typing import Any
 import click
 import orjson
 
-from calibration import BatchLab, LiveLab, devices, doctor, kept, report, so_far, verify_lab
-from calibration import reference as reference_readings
-from calibration.host import kept as host_kept
-from calibration.host.finding import Finding
-from labs import clock, descriptions, routes, rundir, writing
-from labs.commands import live, tables, virtual
-from labs.commands.errors import Incomplete, Refused, guarded
-from labs.commands.options import (
+from ewan.calibration import BatchLab, LiveLab, devices, doctor, kept, report, so_far, verify_lab
+from ewan.calibration import reference as reference_readings
+from ewan.calibration.host import kept as host_kept
+from ewan.calibration.host.finding import Finding
+from ewan.labs import clock, descriptions, routes, rundir, writing
+from ewan.labs.commands import live, tables, virtual
+from ewan.labs.commands.errors import Incomplete, Refused, guarded
+from ewan.labs.commands.options import (
     description_options,
     json_option,
     live_option,
@@ -33,15 +33,15 @@ from labs.commands.options import (
     reference_option,
     trust_option,
 )
-from labs.commands.privileges import as_root, is_virtual
-from labs.context import Context
-from labs.plan import Plan, to_json
-from labs.record import CERTIFICATE_FILE, Certificate, Policy, host_drops
-from labs.record import to_json as certificate_json
-from labs.runtime.base import LabError
-from labs.runtime.program import Program
-from labs.runtime.virtual import Run
-from labs.sheet import Sheet, grid
+from ewan.labs.commands.privileges import as_root, is_virtual
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan, to_json
+from ewan.labs.record import CERTIFICATE_FILE, Certificate, Policy, host_drops
+from ewan.labs.record import to_json as certificate_json
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.virtual import Run
+from ewan.labs.sheet import Sheet, grid
 
 COLOURS = {
     "ok": "green",

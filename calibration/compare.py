@@ -12,9 +12,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from calibration import budget, hints, statistic
-from calibration.expectation import BYTE_NS, Expectations, LinkExpectation, framed_bytes, own_ns, serialisation_ns
-from calibration.judge import (
+from ewan.calibration import budget, hints, statistic
+from ewan.calibration.expectation import BYTE_NS, Expectations, LinkExpectation, framed_bytes, own_ns, serialisation_ns
+from ewan.calibration.judge import (
     Judge,
     Results,
     Stream,
@@ -26,14 +26,14 @@ from calibration.judge import (
     rounding_ns,
     why_not,
 )
-from calibration.loss_rows import loss_rows
-from calibration.pairs import pair_rows, shortened, with_mtu
-from calibration.probing import PROBE_BYTES, Probing
-from calibration.spinner import CHANGED, LinkFacts
-from calibration.tolerances import Tolerances
-from calibration.uncertainty import Components, Instrument, enough_for, expanded, recorded, rectangular
-from labs.record import Row
-from labs.units.shown import written
+from ewan.calibration.loss_rows import loss_rows
+from ewan.calibration.pairs import pair_rows, shortened, with_mtu
+from ewan.calibration.probing import PROBE_BYTES, Probing
+from ewan.calibration.spinner import CHANGED, LinkFacts
+from ewan.calibration.tolerances import Tolerances
+from ewan.calibration.uncertainty import Components, Instrument, enough_for, expanded, recorded, rectangular
+from ewan.labs.record import Row
+from ewan.labs.units.shown import written
 
 NEARLY = 0.15
 """Of what the delay line holds: so far off may a queue's limit be that lacks it, where senders pause now and then."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from calibration.reference import FORMAT, Reading, Readings
-from labs.hardware.abilities import Abilities, ranges, read_abilities
-from labs.hardware.settings import Settings, read_settings
-from labs.record import COVERAGE_FACTOR, Certificate, Row, Verdict
-from labs.stages.delay import nominal_ns
-from labs.units import NS_PER_MS, mean_rate_bps
+from ewan.calibration.reference import FORMAT, Reading, Readings
+from ewan.labs.hardware.abilities import Abilities, ranges, read_abilities
+from ewan.labs.hardware.settings import Settings, read_settings
+from ewan.labs.record import COVERAGE_FACTOR, Certificate, Row, Verdict
+from ewan.labs.stages.delay import nominal_ns
+from ewan.labs.units import NS_PER_MS, mean_rate_bps
 
 HEADINGS = ("forward", "backward")
 QUANTITIES = {"delay": ("ns", "delay.delay_ns"), "rate": ("bit/s", "rate_bps"), "loss": ("ppb", "loss.ppb")}

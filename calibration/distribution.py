@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import assert_never
 
-from labs import stages
-from labs.stages import (
+from ewan.labs import stages
+from ewan.labs.stages import (
     NO_HARQ,
     ConstantDelay,
     Delay,
@@ -26,7 +26,7 @@ from labs.stages import (
     ParetoDelay,
     UniformDelay,
 )
-from labs.units import BITS_PER_BYTE, PPB
+from ewan.labs.units import BITS_PER_BYTE, PPB
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,18 +12,18 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from calibration.host import surroundings, timers, trials
-from calibration.host.finding import Finding, Verdict
-from calibration.host.processors import configuration_of
-from labs import images, units
-from labs.record import host_facts
-from labs.runtime import clab, container_engine, wall
-from labs.runtime.base import LabError
-from labs.runtime.guests import SHARED_MEMORY
-from labs.runtime.kernel import MACHINE
-from labs.runtime.kernel import built as kernel_of_virtual_clock
-from labs.runtime.memory import available, free_memory_bytes
-from labs.runtime.virtual import check_shared_memory
+from ewan.calibration.host import surroundings, timers, trials
+from ewan.calibration.host.finding import Finding, Verdict
+from ewan.calibration.host.processors import configuration_of
+from ewan.labs import images, units
+from ewan.labs.record import host_facts
+from ewan.labs.runtime import clab, container_engine, wall
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.guests import SHARED_MEMORY
+from ewan.labs.runtime.kernel import MACHINE
+from ewan.labs.runtime.kernel import built as kernel_of_virtual_clock
+from ewan.labs.runtime.memory import available, free_memory_bytes
+from ewan.labs.runtime.virtual import check_shared_memory
 
 COMPILERS = ("gcc", "make", "flex", "bison", "bc", "cargo")
 """What the virtual kernel is built with, of what is not on every Linux."""

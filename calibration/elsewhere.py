@@ -1,7 +1,7 @@
 """The machines of a lab that stretches over several: what each is, and what else it did while links were measured.
 
-In: what each told before and after the probes (`labs.runtime.base.Elsewhere`), and the spinners' answers. Out: each as
-a certificate has it, and in words what disturbed the links. Pure.
+In: what each told before and after the probes (`ewan.labs.runtime.base.Elsewhere`), and the spinners' answers. Out:
+each as a certificate has it, and in words what disturbed the links. Pure.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calibration import machine
-from calibration.machine import MachineLoad, Process
-from labs.record import Emulating, MachineFacts, processor
-from labs.runtime.base import Elsewhere
+from ewan.calibration import machine
+from ewan.calibration.machine import MachineLoad, Process
+from ewan.labs.record import Emulating, MachineFacts, processor
+from ewan.labs.runtime.base import Elsewhere
 
 _BINARY = "ewan-node-"
 """What begins the name of a process of the binary that was sent, of which the kernel keeps 15 letters."""
@@ -40,7 +40,7 @@ def measured(
 
 
 def facts_of(files: Mapping[str, str]) -> MachineFacts:
-    """As `labs.record.host_facts` has them of this machine."""
+    """As `ewan.labs.record.host_facts` has them of this machine."""
     kernel, _, architecture = files.get("uname", "").partition(" ")
     cpu = processor(files.get("cpuinfo", ""))
     memory = re.search(r"^MemTotal:\s+(\d+) kB", files.get("meminfo", ""), re.MULTILINE)

@@ -15,8 +15,8 @@ from typing import Any
 
 import orjson
 
-from calibration.expectation import ENOUGH, LinkExpectation, PairExpectation, framed_bytes, serialisation_ns
-from calibration.probing import (
+from ewan.calibration.expectation import ENOUGH, LinkExpectation, PairExpectation, framed_bytes, serialisation_ns
+from ewan.calibration.probing import (
     MS,
     PROBE_BYTES,
     Probing,
@@ -28,15 +28,15 @@ from calibration.probing import (
     shared_streams,
     turns,
 )
-from calibration.slow_start import SEGMENT_BYTES, full_round_trip_ns, segment_ns, slow_start_ns
-from calibration.tolerances import REASONS as REASONS_LIVE
-from calibration.tolerances import Tolerances
-from generator import traffic_request
-from generator.traffic_request import end
-from labs.plan import Plan
-from labs.record import host_drops
-from labs.runtime.program import Program
-from labs.units import NS_PER_SECOND
+from ewan.calibration.slow_start import SEGMENT_BYTES, full_round_trip_ns, segment_ns, slow_start_ns
+from ewan.calibration.tolerances import REASONS as REASONS_LIVE
+from ewan.calibration.tolerances import Tolerances
+from ewan.generator import traffic_request
+from ewan.generator.traffic_request import end
+from ewan.labs.plan import Plan
+from ewan.labs.record import host_drops
+from ewan.labs.runtime.program import Program
+from ewan.labs.units import NS_PER_SECOND
 
 TOLERANCES = Tolerances(
     delay_ns=0,

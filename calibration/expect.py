@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from calibration import lans
-from calibration.distribution import delay_line
-from calibration.expectation import (
+from ewan.calibration import lans
+from ewan.calibration.distribution import delay_line
+from ewan.calibration.expectation import (
     BYTE_NS,
     MOST_IP_BYTES,
     Expectations,
@@ -26,14 +26,14 @@ from calibration.expectation import (
     losses,
     passing_bytes,
 )
-from calibration.lans import SharedPort, Switched, Way, card_framing
-from calibration.probing import PROBE_BYTES
-from labs.forwarding import Forwarding
-from labs.plan import End, Hop, Interface, Link, Pair, Plan
-from labs.stages import DelayTable, Direction, DropTail, Psp
-from labs.stages.delay import nominal_ns
-from labs.stages.egress import card_of, paced
-from labs.units import PPB
+from ewan.calibration.lans import SharedPort, Switched, Way, card_framing
+from ewan.calibration.probing import PROBE_BYTES
+from ewan.labs.forwarding import Forwarding
+from ewan.labs.plan import End, Hop, Interface, Link, Pair, Plan
+from ewan.labs.stages import DelayTable, Direction, DropTail, Psp
+from ewan.labs.stages.delay import nominal_ns
+from ewan.labs.stages.egress import card_of, paced
+from ewan.labs.units import PPB
 
 DIRECTIONS: tuple[Literal["forward", "backward"], ...] = ("forward", "backward")
 FEW_PACKETS = 16

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from calibration.expectation import BYTE_NS, LinkExpectation, framed_bytes, own_ns
-from calibration.spinner import OFFLOADED
-from labs.stages import Framing
-from labs.units.shown import written
+from ewan.calibration.expectation import BYTE_NS, LinkExpectation, framed_bytes, own_ns
+from ewan.calibration.spinner import OFFLOADED
+from ewan.labs.stages import Framing
+from ewan.labs.units.shown import written
 
 NO_LOSS = "no packet was lost on purpose: the loss is not in force"
 PUNCTUAL = (

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from calibration.expectation import BYTE_NS
-from calibration.probing import SENDER, Probing
-from calibration.spinner import CHANGED
-from calibration.tolerances import Tolerances
-from calibration.uncertainty import Components, Instrument, Samples, decide, deciding, expanded, recorded
-from labs.record import Row, Uncertainty
-from labs.units.shown import written
+from ewan.calibration.expectation import BYTE_NS
+from ewan.calibration.probing import SENDER, Probing
+from ewan.calibration.spinner import CHANGED
+from ewan.calibration.tolerances import Tolerances
+from ewan.calibration.uncertainty import Components, Instrument, Samples, decide, deciding, expanded, recorded
+from ewan.labs.record import Row, Uncertainty
+from ewan.labs.units.shown import written
 
 Stream = dict[str, Any]
 

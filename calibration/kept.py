@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from labs import rundir
-from labs.documents import DocumentError
-from labs.record import CERTIFICATE_FILE, CERTIFICATES_FOLDER, SO_FAR_FILE, journal
-from labs.record.experiment import DOCUMENT
+from ewan.labs import rundir
+from ewan.labs.documents import DocumentError
+from ewan.labs.record import CERTIFICATE_FILE, CERTIFICATES_FOLDER, SO_FAR_FILE, journal
+from ewan.labs.record.experiment import DOCUMENT
 
 
 def find(where: str | None, results: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from calibration.host.cards import HARDWARE, time_stamps
+from ewan.calibration.host.cards import HARDWARE, time_stamps
 
 
 def facts(told: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """What the model of a link alone does with packets, in a process of its own (`link-bench model`).
 
-`python -m calibration.link_model` builds it, which takes a while beside tests that run on all CPUs.
+`python -m ewan.calibration.link_model` builds it, which takes a while beside tests that run on all CPUs.
 
 In: a direction of a link, or both, and when which packets come. Out: what leaves, and when.
 """
@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 import orjson
 
-from labs.stages import Direction
+from ewan.labs.stages import Direction
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ["--profile", "checked", "--locked", "--quiet", "-p", "ewan-emulator", "--bin", "link-bench"]
 """As the tests of Rust build it."""
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from calibration import hints, statistic
-from calibration.expectation import LinkExpectation
-from calibration.judge import Judge, Results, why_not
-from calibration.tolerances import Tolerances
-from calibration.uncertainty import proportion, proportion_samples
-from labs.record import COVERAGE_FACTOR, Row, Uncertainty
-from labs.units import PPB
+from ewan.calibration import hints, statistic
+from ewan.calibration.expectation import LinkExpectation
+from ewan.calibration.judge import Judge, Results, why_not
+from ewan.calibration.tolerances import Tolerances
+from ewan.calibration.uncertainty import proportion, proportion_samples
+from ewan.labs.record import COVERAGE_FACTOR, Row, Uncertainty
+from ewan.labs.units import PPB
 
 
 def loss_rows(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolerances, count: int) -> Iterator[Row]:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calibration.spinner import Classes
-from labs.record import clock_source
-from labs.record.bounds import LONGEST_GAP_NS, STEAL_SHARE
-from labs.units import NS_PER_SECOND, about
+from ewan.calibration.spinner import Classes
+from ewan.labs.record import clock_source
+from ewan.labs.record.bounds import LONGEST_GAP_NS, STEAL_SHARE
+from ewan.labs.units import NS_PER_SECOND, about
 
 NODE_BINARY = "ewan-node"
 MOST_PROGRAMS = 3

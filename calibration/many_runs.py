@@ -16,9 +16,9 @@ from pathlib import Path
 
 import polars as pl
 
-from labs import writing
-from labs.record import journal, tables
-from labs.record.experiment import DOCUMENT, Document, Entry, checksum, to_json
+from ewan.labs import writing
+from ewan.labs.record import journal, tables
+from ewan.labs.record.experiment import DOCUMENT, Document, Entry, checksum, to_json
 
 Point = Mapping[str, str | int]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from calibration.hints import BURSTS
-from calibration.judge import Judge
-from labs.record import Row
+from ewan.calibration.hints import BURSTS
+from ewan.calibration.judge import Judge
+from ewan.labs.record import Row
 
 QUANTITY = "offloads on"
 MOST_SHOWN = 4

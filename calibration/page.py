@@ -12,20 +12,20 @@ from typing import Any
 
 import jinja2
 
-from analysis import report as experiment_report
-from analysis.figures import style
-from analysis.figures.style import Drawing
-from calibration import report
-from calibration.envelope import Demand, Frontier
-from calibration.host import figures, link_figures, words
-from calibration.host.kept import HostCalibration
-from calibration.host.refusal import least_mtu
-from labs import writing
-from labs.plan import Plan
-from labs.record import Certificate, Row
-from labs.units.shown import ARROWS, NONE, written
+from ewan.analysis import report as experiment_report
+from ewan.analysis.figures import style
+from ewan.analysis.figures.style import Drawing
+from ewan.calibration import report
+from ewan.calibration.envelope import Demand, Frontier
+from ewan.calibration.host import figures, link_figures, words
+from ewan.calibration.host.kept import HostCalibration
+from ewan.calibration.host.refusal import least_mtu
+from ewan.labs import writing
+from ewan.labs.plan import Plan
+from ewan.labs.record import Certificate, Row
+from ewan.labs.units.shown import ARROWS, NONE, written
 
-TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).resolve().parent / "templates"
 MOST_MARKED = 12
 """Links of a lab that are marked in the envelope."""
 FEWEST = 8

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
-from calibration import budget, statistic
-from calibration.expectation import BYTE_NS, PairExpectation, own_ns
-from calibration.hints import SMALLER
-from calibration.judge import Judge, Results, Stream, dither_note, exact, rate_text, rounding_ns, why_not
-from calibration.probing import PROBE_BYTES, Probing, mtu_sizes, mtu_stream
-from calibration.tolerances import Tolerances
-from calibration.uncertainty import Components, enough_for, recorded, rectangular
-from labs.record import Row
-from labs.units.shown import written
+from ewan.calibration import budget, statistic
+from ewan.calibration.expectation import BYTE_NS, PairExpectation, own_ns
+from ewan.calibration.hints import SMALLER
+from ewan.calibration.judge import Judge, Results, Stream, dither_note, exact, rate_text, rounding_ns, why_not
+from ewan.calibration.probing import PROBE_BYTES, Probing, mtu_sizes, mtu_stream
+from ewan.calibration.tolerances import Tolerances
+from ewan.calibration.uncertainty import Components, enough_for, recorded, rectangular
+from ewan.labs.record import Row
+from ewan.labs.units.shown import written
 
 BUSY_RATIO = 0.05
 """Share of idle CPU time below which the hosts, and not the link, limit a transfer."""

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import click
 
-from analysis.figures import latencies
-from calibration import bursts
-from labs import rundir
-from labs.commands.errors import Refused, guarded
-from labs.commands.options import pass_context
-from labs.context import Context
-from labs.runtime.base import LabError
-from labs.sheet import grid
-from labs.units import about
+from ewan.analysis.figures import latencies
+from ewan.calibration import bursts
+from ewan.labs import rundir
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import pass_context
+from ewan.labs.context import Context
+from ewan.labs.runtime.base import LabError
+from ewan.labs.sheet import grid
+from ewan.labs.units import about
 
 PLACE = rundir.RESULTS / "figures"
 

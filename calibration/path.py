@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calibration import budget
-from calibration.judge import Judge, offered_bps
-from calibration.loss_rows import proportion_known
-from calibration.probing import MS, PROBE_BYTES, SECOND
-from calibration.uncertainty import Instrument, quantile, recorded
-from labs.errors import UserError
-from labs.record import Row
-from labs.units import BITS_PER_BYTE, PPB
+from ewan.calibration import budget
+from ewan.calibration.judge import Judge, offered_bps
+from ewan.calibration.loss_rows import proportion_known
+from ewan.calibration.probing import MS, PROBE_BYTES, SECOND
+from ewan.calibration.uncertainty import Instrument, quantile, recorded
+from ewan.labs.errors import UserError
+from ewan.labs.record import Row
+from ewan.labs.units import BITS_PER_BYTE, PPB
 
 NAMESPACES = Path("/run/netns")
 OWN = "/proc/self/ns/net"

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from calibration.expectation import BYTE_NS, ENOUGH, LinkExpectation, PairExpectation, serialisation_ns
-from calibration.probing import (
+from ewan.calibration.expectation import BYTE_NS, ENOUGH, LinkExpectation, PairExpectation, serialisation_ns
+from ewan.calibration.probing import (
     MS,
     PROBE_BYTES,
     SECOND,
@@ -26,8 +26,8 @@ from calibration.probing import (
     shared_streams,
     turns,
 )
-from calibration.slow_start import full_round_trip_ns, slow_start_ns
-from generator.traffic_request import end
+from ewan.calibration.slow_start import full_round_trip_ns, slow_start_ns
+from ewan.generator.traffic_request import end
 
 TELLING = 15
 """Where so many losses are to be expected, none at all is outside: the interval of none (Wilson) ends below the loss

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from calibration.expectation import Expectations, LinkExpectation, PairExpectation, ProbeEnds
-from generator.traffic_request import end
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.calibration.expectation import Expectations, LinkExpectation, PairExpectation, ProbeEnds
+from ewan.generator.traffic_request import end
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 MS = NS_PER_MS
 SECOND = NS_PER_SECOND

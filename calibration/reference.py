@@ -20,11 +20,11 @@ from typing import Any, Literal
 
 import orjson
 
-from calibration.uncertainty import decide, expanded
-from labs.errors import UserError
-from labs.reading import read_bytes
-from labs.record import COVERAGE_FACTOR, Certificate, Row, Uncertainty
-from labs.typed import read_typed
+from ewan.calibration.uncertainty import decide, expanded
+from ewan.labs.errors import UserError
+from ewan.labs.reading import read_bytes
+from ewan.labs.record import COVERAGE_FACTOR, Certificate, Row, Uncertainty
+from ewan.labs.typed import read_typed
 
 FORMAT: Literal["ewan-readings/1"] = "ewan-readings/1"
 PATIENCE_S = 120.0

@@ -9,14 +9,14 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from calibration.hints import named
-from calibration.spinner import CHANGED
-from labs import writing
-from labs.documents import DocumentError
-from labs.reading import read_bytes
-from labs.record import Certificate, Emulating, MachineFacts, Row, Verdict, from_json, to_json
-from labs.units import NS_PER_SECOND, about
-from labs.units.shown import ARROWS, NONE, written
+from ewan.calibration.hints import named
+from ewan.calibration.spinner import CHANGED
+from ewan.labs import writing
+from ewan.labs.documents import DocumentError
+from ewan.labs.reading import read_bytes
+from ewan.labs.record import Certificate, Emulating, MachineFacts, Row, Verdict, from_json, to_json
+from ewan.labs.units import NS_PER_SECOND, about
+from ewan.labs.units.shown import ARROWS, NONE, written
 
 HEADINGS = ("link", "direction", "quantity", "configured", "measured", "error", "U", "tolerance", "verdict", "note")
 """Of `cells`."""

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.exchange.ns3 import MODULES
-from labs.runtime.base import LabError
-from labs.units import NS_PER_SECOND
+from ewan.generator.exchange.ns3 import MODULES
+from ewan.labs.runtime.base import LabError
+from ewan.labs.units import NS_PER_SECOND
 
 NS3_NEEDS = "libns3-dev libgsl-dev g++ pkg-config"
 NS2_NEEDS = "ns2"

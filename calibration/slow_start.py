@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from calibration.expectation import BYTE_NS, PairExpectation, framed_bytes
-from labs.stages import Direction
+from ewan.calibration.expectation import BYTE_NS, PairExpectation, framed_bytes
+from ewan.labs.stages import Direction
 
 SEGMENT_BYTES = 1500
 INITIAL_SEGMENTS = 10

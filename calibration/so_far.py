@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from labs import writing
-from labs.record import SO_FAR_FILE, Certificate, to_json
+from ewan.labs import writing
+from ewan.labs.record import SO_FAR_FILE, Certificate, to_json
 
 SHARE = 0.1
 """Of the time, at most so much is spent on telling."""

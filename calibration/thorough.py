@@ -12,8 +12,8 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from calibration import budget
-from calibration.expectation import (
+from ewan.calibration import budget
+from ewan.calibration.expectation import (
     BYTE_NS,
     ENOUGH,
     Expectations,
@@ -22,14 +22,14 @@ from calibration.expectation import (
     framed_bytes,
     serialisation_ns,
 )
-from calibration.judge import Judge, offered_bps
-from calibration.probe import LiveProbes
-from calibration.probing import MS, PROBE_BYTES, Probing, packet_stream, plan_probes
-from calibration.spinner import LinkFacts
-from calibration.tolerances import Tolerances
-from calibration.uncertainty import Instrument, recorded
-from labs.record import Row
-from labs.units import NS_PER_SECOND
+from ewan.calibration.judge import Judge, offered_bps
+from ewan.calibration.probe import LiveProbes
+from ewan.calibration.probing import MS, PROBE_BYTES, Probing, packet_stream, plan_probes
+from ewan.calibration.spinner import LinkFacts
+from ewan.calibration.tolerances import Tolerances
+from ewan.calibration.uncertainty import Instrument, recorded
+from ewan.labs.record import Row
+from ewan.labs.units import NS_PER_SECOND
 
 TOGETHER = ", all links loaded"
 """Follows a quantity's name in its row."""

@@ -1,6 +1,6 @@
 """Pictures of what a link does to a train of packets, for docs/links.md.
 
-`python -m calibration.trains` draws them anew.
+`python -m ewan.calibration.trains` draws them anew.
 
 In: settings of a link as a description writes them, and sources of packets. The link's model (`link-bench model`) says
 what becomes of each packet. Out: SVG, one picture a setting: a line a packet, from when it came to when it left.
@@ -17,13 +17,13 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.figures.style import COLOURS, FAINT, INK, PAGE_RC, svg
-from calibration.link_model import ROOT, departures
-from labs import host
-from labs.compile import compile
-from labs.plan import Link
-from labs.spec import parse
-from labs.units import NS_PER_MS, NS_PER_US
+from ewan.analysis.figures.style import COLOURS, FAINT, INK, PAGE_RC, svg
+from ewan.calibration.link_model import ROOT, departures
+from ewan.labs import host
+from ewan.labs.compile import compile
+from ewan.labs.plan import Link
+from ewan.labs.spec import parse
+from ewan.labs.units import NS_PER_MS, NS_PER_US
 
 PLACE = ROOT / "docs/links"
 FULL, SMALL, ACK = 1462, 462, 40

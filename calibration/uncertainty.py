@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from calibration.statistic import wilson
-from labs.record import COVERAGE_FACTOR, Uncertainty
+from ewan.calibration.statistic import wilson
+from ewan.labs.record import COVERAGE_FACTOR, Uncertainty
 
 Source = Literal[
     "clock",

@@ -15,27 +15,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from calibration import envelope
-from calibration.host import kept, measurement, refusal
-from calibration.host.kept import HostCalibration
-from generator import scenario as scenarios
-from generator.engine import link_loads, preparation, reservation
-from generator.engine.experiment import Job
-from generator.engine.forecast import Forecast, amount
-from generator.engine.parts import Wall
-from generator.scenario import Runs, Scenario
-from labs import spec
-from labs.compile import compile as compile_spec
-from labs.context import Context
-from labs.errors import UserError
-from labs.plan import Plan
-from labs.record import paths
-from labs.runtime import kernel
-from labs.runtime.base import LabError
-from labs.runtime.memory import free_memory_bytes
-from labs.runtime.spinners import check_cpus
-from labs.spec.source import Places, read_yaml
-from labs.units import NS_PER_SECOND, about
+from ewan.calibration import envelope
+from ewan.calibration.host import kept, measurement, refusal
+from ewan.calibration.host.kept import HostCalibration
+from ewan.generator import scenario as scenarios
+from ewan.generator.engine import link_loads, preparation, reservation
+from ewan.generator.engine.experiment import Job
+from ewan.generator.engine.forecast import Forecast, amount
+from ewan.generator.engine.parts import Wall
+from ewan.generator.scenario import Runs, Scenario
+from ewan.labs import spec
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.context import Context
+from ewan.labs.errors import UserError
+from ewan.labs.plan import Plan
+from ewan.labs.record import paths
+from ewan.labs.runtime import kernel
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.memory import free_memory_bytes
+from ewan.labs.runtime.spinners import check_cpus
+from ewan.labs.spec.source import Places, read_yaml
+from ewan.labs.units import NS_PER_SECOND, about
 
 LOOKED_NS = NS_PER_SECOND
 """So long are points of a sweep looked at: others are like those."""

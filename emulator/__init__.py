@@ -1,1 +1,1 @@
-"""The link, and external emulators in its place (`emulator.hardware`)."""
+"""The link, and external emulators in its place (`ewan.emulator.hardware`)."""

@@ -15,22 +15,22 @@ from typing import Any, Literal
 
 import click
 
-from generator import congestion, traffic_request
-from labs import descriptions, rundir
-from labs.batch import LONGEST_NS
-from labs.batch import duration as time_of
-from labs.commands.errors import Incomplete, Refused, guarded
-from labs.commands.live import run_and_remove
-from labs.commands.options import description_options, json_option, pass_context, trust_option
-from labs.commands.privileges import as_root, is_virtual
-from labs.context import Context
-from labs.plan import Plan
-from labs.runtime.base import LabError
-from labs.runtime.program import Program
-from labs.runtime.sweep import sweep
-from labs.sheet import grid
-from labs.units import NS_PER_SECOND, Size, UnitError, about
-from labs.writing import anew
+from ewan.generator import congestion, traffic_request
+from ewan.labs import descriptions, rundir
+from ewan.labs.batch import LONGEST_NS
+from ewan.labs.batch import duration as time_of
+from ewan.labs.commands.errors import Incomplete, Refused, guarded
+from ewan.labs.commands.live import run_and_remove
+from ewan.labs.commands.options import description_options, json_option, pass_context, trust_option
+from ewan.labs.commands.privileges import as_root, is_virtual
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.sweep import sweep
+from ewan.labs.sheet import grid
+from ewan.labs.units import NS_PER_SECOND, Size, UnitError, about
+from ewan.labs.writing import anew
 
 MOST_FLOWS = 10_000
 LONGEST_LIVE_NS = 600 * NS_PER_SECOND

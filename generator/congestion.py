@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from labs.runtime.base import LabError
+from ewan.labs.runtime.base import LabError
 
 PROC = Path("/proc/sys/net/ipv4")
 ROOT = Path(__file__).resolve().parents[1]

@@ -10,17 +10,17 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from generator import nxe
-from generator.engine import source
-from generator.exchange import ns2, ns3
-from generator.exchange.flows import traffic
-from generator.exchange.network import network
-from generator.nxe import write as nxe_writing
-from generator.scenario import Runs, ScenarioRun
-from labs import host, writing
-from labs.compile import compile as compile_spec
-from labs.plan import Plan
-from labs.spec import DescriptionError
+from ewan.generator import nxe
+from ewan.generator.engine import source
+from ewan.generator.exchange import ns2, ns3
+from ewan.generator.exchange.flows import traffic
+from ewan.generator.exchange.network import network
+from ewan.generator.nxe import write as nxe_writing
+from ewan.generator.scenario import Runs, ScenarioRun
+from ewan.labs import host, writing
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.plan import Plan
+from ewan.labs.spec import DescriptionError
 
 KINDS = {"nxe": ".xml", "ns2": ".tcl", "ns3": ".cc"}
 """What can be written, and how the name of its file ends."""

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import click
 
-from generator.scenario.recorded import recorded
-from labs import doing, spec
-from labs.commands.errors import Refused, guarded
-from labs.commands.live import which
-from labs.commands.options import lab_option, live_option, pass_context
-from labs.commands.privileges import as_root
-from labs.context import Context
-from labs.spec import names
+from ewan.generator.scenario.recorded import recorded
+from ewan.labs import doing, spec
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.live import which
+from ewan.labs.commands.options import lab_option, live_option, pass_context
+from ewan.labs.commands.privileges import as_root
+from ewan.labs.context import Context
+from ewan.labs.spec import names
 
 
 @click.command("recorded")

@@ -20,15 +20,15 @@ from polars.exceptions import PolarsError
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
-from generator import external, readers
-from generator.link_rates import with_mean_rates
-from generator.rows import Row, frame_of
-from labs import documents
-from labs.documents import DocumentError
-from labs.plan import Link
-from labs.record import disturbances, own_tables, tables
-from labs.record.disturbances import Disturbance
-from labs.units import NS_PER_SECOND
+from ewan.generator import external, readers
+from ewan.generator.link_rates import with_mean_rates
+from ewan.generator.rows import Row, frame_of
+from ewan.labs import documents
+from ewan.labs.documents import DocumentError
+from ewan.labs.plan import Link
+from ewan.labs.record import disturbances, own_tables, tables
+from ewan.labs.record.disturbances import Disturbance
+from ewan.labs.units import NS_PER_SECOND
 
 # CSV below the run's directory → its table, and what its rows are ordered by: the same rows give the same bytes.
 SOURCES = {

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from labs.record.tables import TABLES
+from ewan.labs.record.tables import TABLES
 
 Row = dict[str, Any]
 """A row of a table by the names of columns; what is left out is null."""

@@ -5,7 +5,7 @@ In: a plan. Out: which of them are ends of cables within the lab, and which have
 
 from __future__ import annotations
 
-from labs.plan import Card, Plan
+from ewan.labs.plan import Card, Plan
 
 
 def external(plan: Plan) -> list[Card]:

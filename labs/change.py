@@ -11,19 +11,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from labs.compile.settings import settings
-from labs.compile.stages import acks
-from labs.compile.stages.context import LinkContext
-from labs.compile.stages.direction import compile_direction, described, obstacle
-from labs.hardware import catalogue
-from labs.hardware.abilities import refusal
-from labs.plan import Link, Plan
-from labs.spec import fields, from_template
-from labs.spec.source import DescriptionError, Path, Place, Places
-from labs.stages import Change, Direction, DropTail, Queue, Red, TraceOpportunities
-from labs.stages.delay import nominal_ns
-from labs.stages.trace import said
-from labs.units import NS_PER_DAY, Duration, Rate, Size, UnitError, about
+from ewan.labs.compile.settings import settings
+from ewan.labs.compile.stages import acks
+from ewan.labs.compile.stages.context import LinkContext
+from ewan.labs.compile.stages.direction import compile_direction, described, obstacle
+from ewan.labs.hardware import catalogue
+from ewan.labs.hardware.abilities import refusal
+from ewan.labs.plan import Link, Plan
+from ewan.labs.spec import fields, from_template
+from ewan.labs.spec.source import DescriptionError, Path, Place, Places
+from ewan.labs.stages import Change, Direction, DropTail, Queue, Red, TraceOpportunities
+from ewan.labs.stages.delay import nominal_ns
+from ewan.labs.stages.trace import said
+from ewan.labs.units import NS_PER_DAY, Duration, Rate, Size, UnitError, about
 
 # A link's store has a slot for each 256 bytes that its plan asks for, so it holds this much more in full packets.
 ROOM = 5

@@ -12,12 +12,12 @@ from typing import Any
 
 import orjson
 
-from labs import writing
-from labs.record import host_facts
-from labs.record.experiment import checksum_once
-from labs.runtime.progress import RunProgress
-from labs.runtime.virtual import Run
-from labs.units import NS_PER_SECOND, about
+from ewan.labs import writing
+from ewan.labs.record import host_facts
+from ewan.labs.record.experiment import checksum_once
+from ewan.labs.runtime.progress import RunProgress
+from ewan.labs.runtime.virtual import Run
+from ewan.labs.units import NS_PER_SECOND, about
 
 
 def write_wall(directory: Path, started: str, took: Mapping[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """What this process was told: which binary, where labs keep their state, which runtime, how to speak to the user.
 
-In: the environment and the terminal, once, in `ewan.py`; then the option --runtime. Out: a `Context`, which is handed
-down; no other module asks the environment for these.
+In: the environment and the terminal, once, in `ewan/cli.py`; then the option --runtime. Out: a `Context`, which is
+handed down; no other module asks the environment for these.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from labs.reporter import Reporter, Tell
-from labs.rundir import RESULTS
-from labs.runtime.base import LiveChoice, Name
-from labs.runtime.binary import BUILT
-from labs.runtime.state import DEFAULT_ROOT, Owner
+from ewan.labs.reporter import Reporter, Tell
+from ewan.labs.rundir import RESULTS
+from ewan.labs.runtime.base import LiveChoice, Name
+from ewan.labs.runtime.binary import BUILT
+from ewan.labs.runtime.state import DEFAULT_ROOT, Owner
 
 if TYPE_CHECKING:
-    from labs.runtime.cluster import ClusterRuntime
-    from labs.runtime.live import LiveRuntime
-    from labs.runtime.progress import RunProgress
-    from labs.runtime.virtual import VirtualRuntime
+    from ewan.labs.runtime.cluster import ClusterRuntime
+    from ewan.labs.runtime.live import LiveRuntime
+    from ewan.labs.runtime.progress import RunProgress
+    from ewan.labs.runtime.virtual import VirtualRuntime
 
 ROOT = Path(__file__).resolve().parent.parent
 """Where this project is."""
-COMMAND = (sys.executable, "-P", str(ROOT / "ewan.py"))
+COMMAND = (sys.executable, "-P", str(ROOT / "ewan" / "cli.py"))
 """The words that start `ewan` in a process of its own, which imports nothing from the directory where it is started."""
 
 DEFAULT_STORE = RESULTS / "store"
@@ -96,7 +96,7 @@ class Context:
 
         `show` is told how far the making of a lab is.
         """
-        from labs.runtime.live import LiveRuntime
+        from ewan.labs.runtime.live import LiveRuntime
 
         return LiveRuntime(
             self.binary,
@@ -111,12 +111,12 @@ class Context:
 
     def cluster(self, show: Tell = lambda progress: None) -> ClusterRuntime:
         """What makes labs over the machines of --machines."""
-        from labs.cluster.reading import load
-        from labs.runtime.cluster import ClusterRuntime
+        from ewan.labs.cluster.reading import load
+        from ewan.labs.runtime.cluster import ClusterRuntime
 
         machines = None if self.machines is None else load(self.machines)
         if self.machines is not None and machines is not None:
-            from labs import trust
+            from ewan.labs import trust
 
             for file in (self.machines, *([machines.ssh_config] if machines.ssh_config else [])):
                 trust.ask_for_file(self, file)
@@ -127,6 +127,6 @@ class Context:
         self, show: Callable[[RunProgress], None] = lambda progress: None, tell: Tell = lambda line: None
     ) -> VirtualRuntime:
         """What runs a program in a lab of the virtual clock; `tell` gets what the build of its kernel says."""
-        from labs.runtime.virtual import VirtualRuntime
+        from ewan.labs.runtime.virtual import VirtualRuntime
 
         return VirtualRuntime(self.binary, show=show, tell=tell)

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from labs import host, reading, trust
-from labs.compile import HostFacts
-from labs.compile import compile as compile_spec
-from labs.context import Context
-from labs.plan import Plan
-from labs.reporter import Tell
-from labs.spec import DescriptionError, Spec, from_template, load, names, override
-from labs.spec.fields import Topology
+from ewan.labs import host, reading, trust
+from ewan.labs.compile import HostFacts
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.reporter import Tell
+from ewan.labs.spec import DescriptionError, Spec, from_template, load, names, override
+from ewan.labs.spec.fields import Topology
 
 
 def describe(topology: str, overrides: Mapping[str, str | None], note: Tell) -> Spec:
-    """A template, or the description that a name or path means (`labs.spec.names`); then the overrides that are given.
+    """A template, or the description that a name or path means (`ewan.labs.spec.names`); then the overrides that are
+    given.
 
     The name of a template always means the template, so that it is the same lab in every directory; `note` is told
     where a file has that name too.

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import orjson
 
-from labs.errors import UserError
-from labs.reading import MOST_RECORD, one_line, read_bytes
+from ewan.labs.errors import UserError
+from ewan.labs.reading import MOST_RECORD, one_line, read_bytes
 
 if TYPE_CHECKING:  # it takes a tenth of a second, and commands that read plain objects need none of it
     from pydantic import TypeAdapter, ValidationError

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
-from labs import change
-from labs.runtime.base import Breakable, Controllable, Keeping, Noting
+from ewan.labs import change
+from ewan.labs.runtime.base import Breakable, Controllable, Keeping, Noting
 
 Direction = Literal["forward", "backward", "both"]
 

@@ -1,7 +1,7 @@
 """The way that packets take in a lab that is up, found by following the nodes' own routing tables. Pure.
 
-In: a plan, and its nodes' tables as a runtime reads them (`labs.runtime.base.Routed`). Out: a node's routes as rows;
-the way from one host to another, link by link, or why there is none.
+In: a plan, and its nodes' tables as a runtime reads them (`ewan.labs.runtime.base.Routed`). Out: a node's routes as
+rows; the way from one host to another, link by link, or why there is none.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from labs.forwarding import Address, Forwarding, Table
-from labs.plan import End, Hop, NetworkPath, Plan
+from ewan.labs.forwarding import Address, Forwarding, Table
+from ewan.labs.plan import End, Hop, NetworkPath, Plan
 
 
 @dataclass(frozen=True, slots=True)

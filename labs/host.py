@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from labs import cache
-from labs.compile import HostFacts
+from ewan.labs import cache
+from ewan.labs.compile import HostFacts
 
 OPEN_VSWITCH = Path("/sys/module/openvswitch")
 """There where the kernel itself can forward for Open vSwitch: the module is loaded, or built in."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-# The product's version, as in Cargo.toml; a new version takes new names, so that old labs keep their images.
-TAG = "0.1.0"
+from ewan import __version__
+
+# A new version takes new names, so that old labs keep their images.
+TAG = __version__
 
 REPOSITORY = "ewan"
 KINDS = ("host", "router", "switch", "emulator")

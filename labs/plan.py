@@ -15,10 +15,10 @@ from typing import Any, ClassVar, Literal
 
 import orjson
 
-from labs.garbage import uncollected
-from labs.own import Own
-from labs.stages import Direction, Egress
-from labs.typed import read_typed
+from ewan.labs.garbage import uncollected
+from ewan.labs.own import Own
+from ewan.labs.stages import Direction, Egress
+from ewan.labs.typed import read_typed
 
 FORMAT = "ewan-plan/3"
 _FAMILY = "ewan-plan/"

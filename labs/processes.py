@@ -10,7 +10,7 @@ import multiprocessing
 import os
 import threading
 
-from labs import interrupt
+from ewan.labs import interrupt
 
 
 def cpus() -> int:

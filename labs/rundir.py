@@ -12,9 +12,9 @@ from pathlib import Path
 
 import orjson
 
-from labs import interrupt, ownership
-from labs.runtime.base import LabError
-from labs.writing import FULL, anew, no_space
+from ewan.labs import interrupt, ownership
+from ewan.labs.runtime.base import LabError
+from ewan.labs.writing import FULL, anew, no_space
 
 RESULTS = Path("results")
 _MADE = re.compile(r"\d{8}T\d{6}Z-(?P<lab>.+?)(-\d+)?")
@@ -37,7 +37,7 @@ def make(lab: str) -> Path:
     LabError where none can be made, before anything is started. What killed commands left beside it is removed.
     """
     check(RESULTS)
-    from labs.runtime.occupied import remove_killed  # commands that make no directory begin sooner without it
+    from ewan.labs.runtime.occupied import remove_killed  # commands that make no directory begin sooner without it
 
     remove_killed(RESULTS)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")

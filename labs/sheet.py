@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
-from labs.units import scale
+from ewan.labs.units import scale
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult

@@ -17,12 +17,12 @@ from typing import Any
 
 import orjson
 
-from labs import cache, ownership, plan, reading, writing
-from labs.capture.words import FILE
-from labs.context import ROOT, Context
-from labs.hardware import catalogue
-from labs.runtime.base import LabError
-from labs.runtime.services import OURSELVES
+from ewan.labs import cache, ownership, plan, reading, writing
+from ewan.labs.capture.words import FILE
+from ewan.labs.context import ROOT, Context
+from ewan.labs.hardware import catalogue
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.services import OURSELVES
 
 KIND = "trusted"
 MOST_LETTERS = 200

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from labs import interrupt, ownership
+from ewan.labs import interrupt, ownership
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """The numbers of errors of a disk that is full."""

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import click
 
-from labs.commands.errors import Refused, guarded
-from labs.commands.options import pass_context
-from labs.context import ROOT, Context
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import pass_context
+from ewan.labs.context import ROOT, Context
 
 PAGE = ROOT / "target/studio/page"
 NEEDED = ("starlette", "uvicorn", "websockets")
@@ -51,9 +51,9 @@ def studio_command(context: Context, lab: Path | None, port: int, host: str, vie
         raise Refused(f"--lab {lab}: there is no such file")
     import uvicorn
 
-    from studio.server import connections
-    from studio.server.app import make
-    from studio.server.guard import Access, names_of
+    from ewan.studio.server import connections
+    from ewan.studio.server.app import make
+    from ewan.studio.server.guard import Access, names_of
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Connections of it inherit the protocol, without which asyncio leaves Nagle's algorithm on: 40 ms an answer.

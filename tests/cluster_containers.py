@@ -90,7 +90,7 @@ def main() -> None:
         rig = stack.enter_context(machines(2, mtu=1600))
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ewan-engines-")))
         words = ["compile", "dumbbell", "--rtt", "40ms", "--rate", "20M", "--name", LAB, "--machines", str(rig.file)]
-        command = [sys.executable, str(ROOT / "ewan.py"), *words, "-o", str(scratch / "out")]
+        command = [sys.executable, str(ROOT / "ewan" / "cli.py"), *words, "-o", str(scratch / "out")]
         with rig.inside():
             must(subprocess.run(command, capture_output=True, text=True))
         for machine in rig.names:

@@ -20,8 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibration import report
-from labs.record import Certificate, Row
+from ewan.calibration import report
+from ewan.labs.record import Certificate, Row
 from tests.torture.commands import run
 
 KINDS = {

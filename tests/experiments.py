@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from generator.engine.experiment import Experiment
-from labs.record import journal
-from labs.record.experiment import to_json
+from ewan.generator.engine.experiment import Experiment
+from ewan.labs.record import journal
+from ewan.labs.record.experiment import to_json
 from tests.conftest import ROOT
 
 SCENARIO = """
@@ -78,7 +78,7 @@ class RunProcess:
 
     def __init__(self, place: Path, *arguments: str, state: Path | None = None) -> None:
         self.place = place
-        command = [sys.executable, str(ROOT / "ewan.py"), "run", *arguments]
+        command = [sys.executable, str(ROOT / "ewan" / "cli.py"), "run", *arguments]
         environment = os.environ | {"NO_COLOR": "1", "COLUMNS": "200"}
         if state is not None:
             environment["EWAN_STATE"] = str(state)

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from generator import traffic_request
-from labs.plan import Plan
-from labs.runtime.program import Program
-from labs.runtime.tests.lab import BINARY
-from labs.runtime.virtual import VirtualRuntime
-from labs.units import NS_PER_SECOND
+from ewan.generator import traffic_request
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.units import NS_PER_SECOND
 
 Ends = tuple[str, str]
 Link = tuple[str, str]

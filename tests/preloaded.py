@@ -1,7 +1,7 @@
 """The command line `ewan` without its start: each call is forked from a process that has everything imported.
 
 In: words, variables, a directory, an optional time limit. Out: what `subprocess.run` gives for the same call of
-`ewan.py`. An import of what a command needs takes 0.5 to 1.5 s of processor time, and the tests call the command a
+`ewan/cli.py`. An import of what a command needs takes 0.5 to 1.5 s of processor time, and the tests call the command a
 thousand times.
 The process that forks starts no thread but those of HARMLESS: a thread is missing in its children.
 """
@@ -104,9 +104,9 @@ def _serve(address: str) -> None:
     # At its exit polars waits for one of its threads.
     with unittest.mock.patch.object(atexit, "register"):
         import polars  # noqa: F401
-    import ewan
+    from ewan import cli
 
-    for place in ewan.COMMANDS.values():
+    for place in cli.COMMANDS.values():
         importlib.import_module(place.partition(":")[0])
     gc.collect()
     gc.freeze()
@@ -155,12 +155,12 @@ def _be(request: Mapping[str, object], streams: Sequence[int]) -> NoReturn:
     os.chdir(str(request["cwd"]))
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv[:] = [str(ROOT / "ewan.py"), *words]
+    sys.argv[:] = [str(ROOT / "ewan" / "cli.py"), *words]
     status = 0
     try:
-        import ewan
+        from ewan import cli
 
-        ewan.main(args=words, prog_name="ewan")
+        cli.main(args=words, prog_name="ewan")
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except BaseException:

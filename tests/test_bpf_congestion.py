@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from generator import congestion
+from ewan.generator import congestion
 from tests.conftest import Ewan
 
 pytestmark = pytest.mark.live

@@ -10,13 +10,13 @@ from typing import Any
 import orjson
 import pytest
 
-from calibration import bursts
-from calibration.bursts import Series
-from labs.runtime.base import LabError
-from labs.runtime.program import Program
-from labs.runtime.tests.lab import BINARY
-from labs.runtime.virtual import VirtualRuntime
-from labs.units import NS_PER_MS
+from ewan.calibration import bursts
+from ewan.calibration.bursts import Series
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.units import NS_PER_MS
 from tests.test_virtual import contents
 
 pytestmark = pytest.mark.virtual

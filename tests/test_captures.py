@@ -9,16 +9,16 @@ import orjson
 import polars as pl
 import pytest
 
-from analysis import load, metrics, packets
-from analysis.rundata import RunData
-from generator import records, scenario
-from generator.scenario import Schedule
-from labs import host
-from labs.compile import compile as compile_spec
-from labs.record import tables
-from labs.record.experiment import checksum
-from labs.runtime.tests.lab import BINARY
-from labs.runtime.virtual import VirtualRuntime
+from ewan.analysis import load, metrics, packets
+from ewan.analysis.rundata import RunData
+from ewan.generator import records, scenario
+from ewan.generator.scenario import Schedule
+from ewan.labs import host
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.record import tables
+from ewan.labs.record.experiment import checksum
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.runtime.virtual import VirtualRuntime
 
 pytestmark = pytest.mark.virtual
 

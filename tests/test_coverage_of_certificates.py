@@ -6,7 +6,7 @@ import dataclasses
 from types import SimpleNamespace
 from typing import Any, cast
 
-from labs.record import Certificate, Row, Uncertainty
+from ewan.labs.record import Certificate, Row, Uncertainty
 from tests.coverage_of_certificates import Coverage, counted
 
 ROW = Row("core", "forward", "rate", "bit/s", 100.0, 100.0, 0.0, 1.0, "ok", "", Uncertainty({"clock": 0.5}, 1.0))

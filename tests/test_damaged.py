@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from labs.record import tables
+from ewan.labs.record import tables
 from tests.conftest import Ewan
 
 pytestmark = pytest.mark.virtual

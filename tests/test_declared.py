@@ -56,7 +56,7 @@ def test_every_import_is_declared_and_every_declared_package_is_imported() -> No
     for extra in ("studio", "browser"):  # the latter also of the benchmark that looks at Studio's page
         declared |= {normal(each) for each in project["optional-dependencies"][extra]} - OF_TESTS
     for_tests = {normal(each) for each in project["optional-dependencies"]["dev"]}
-    files = [ROOT / "ewan.py"]
+    files = [ROOT / "ewan" / "cli.py"]
     for part in OWN[:-1]:
         files += [path for path in (ROOT / part).rglob("*.py") if path.name != "guest.py"]
     product = [path for path in files if "tests" not in path.relative_to(ROOT).parts]

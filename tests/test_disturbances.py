@@ -9,18 +9,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from generator import records
-from labs import host
-from labs.compile import compile
-from labs.plan import Plan
-from labs.record import disturbances, tables
-from labs.record.bounds import RELEASE_P99_NS
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.program import Command, DisturbanceWatch, Program
-from labs.runtime.tests.lab import BINARY, own_state
-from labs.runtime.virtual import VirtualRuntime
-from labs.spec import from_template
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.generator import records
+from ewan.labs import host
+from ewan.labs.compile import compile
+from ewan.labs.plan import Plan
+from ewan.labs.record import disturbances, tables
+from ewan.labs.record.bounds import RELEASE_P99_NS
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.program import Command, DisturbanceWatch, Program
+from ewan.labs.runtime.tests.lab import BINARY, own_state
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.spec import from_template
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 STOPPED_MS, SECOND = 60, 2
 WATCH = DisturbanceWatch(disturbances.EVERY_NS, RELEASE_P99_NS)

@@ -15,13 +15,13 @@ from pathlib import Path
 import click
 import pytest
 
-from ewan import COMMANDS
-from generator.scenario import parse as parse_scenario
-from generator.transfers.reading import parse as requests_of
-from labs.cluster.reading import parse as machines_of
-from labs.commands.group import imported
-from labs.compile import HostFacts, compile
-from labs.spec import parse
+from ewan.cli import COMMANDS
+from ewan.generator.scenario import parse as parse_scenario
+from ewan.generator.transfers.reading import parse as requests_of
+from ewan.labs.cluster.reading import parse as machines_of
+from ewan.labs.commands.group import imported
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.spec import parse
 from tests.conftest import ROOT, Ewan
 from tests.documents import DOCUMENTS, DocumentedCommand, commands, of_ewan, yaml_blocks
 

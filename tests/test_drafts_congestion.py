@@ -14,7 +14,7 @@ from statistics import fmean
 import polars as pl
 import pytest
 
-from labs.record import tables
+from ewan.labs.record import tables
 from tests.test_own_congestion import FRAME, between, losses, mean, queue, run, windows
 from tests.test_workloads import virtual
 

@@ -16,13 +16,13 @@ import polars as pl
 import pytest
 import zstandard
 
-from generator.engine import archive
-from generator.engine.experiment import Experiment
-from labs.record import disturbances, tables
-from labs.record.experiment import INPUTS, LOCK, STAGES
-from labs.runtime.base import LabError
-from labs.runtime.locks import held
-from labs.units import NS_PER_SECOND
+from ewan.generator.engine import archive
+from ewan.generator.engine.experiment import Experiment
+from ewan.labs.record import disturbances, tables
+from ewan.labs.record.experiment import INPUTS, LOCK, STAGES
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.locks import held
+from ewan.labs.units import NS_PER_SECOND
 from tests.conftest import Ewan
 from tests.experiments import document, only, vouch, written
 

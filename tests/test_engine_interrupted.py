@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from labs.record import tables
+from ewan.labs.record import tables
 from tests.conftest import Disk, Ewan
 from tests.experiments import RunProcess, document, in_results, only, statuses, vouch, written
 

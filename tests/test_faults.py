@@ -16,21 +16,21 @@ from pathlib import Path
 
 import pytest
 
-from calibration import LiveLab, hints, spinner, verify_lab
-from calibration.host import kept
-from calibration.judge import OTHER_TRAFFIC
-from calibration.probe import TimeBudget
-from labs import host, record
-from labs.change import Heading, compile_change, wanted
-from labs.compile import compile
-from labs.context import Context
-from labs.plan import Plan, to_json
-from labs.record import Certificate, Policy, Row
-from labs.runtime.base import LabError, Live
-from labs.runtime.tests.lab import BINARY
-from labs.spec import from_template
-from labs.stages import ConstantDelay, Framing
-from labs.units import NS_PER_MS
+from ewan.calibration import LiveLab, hints, spinner, verify_lab
+from ewan.calibration.host import kept
+from ewan.calibration.judge import OTHER_TRAFFIC
+from ewan.calibration.probe import TimeBudget
+from ewan.labs import host, record
+from ewan.labs.change import Heading, compile_change, wanted
+from ewan.labs.compile import compile
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan, to_json
+from ewan.labs.record import Certificate, Policy, Row
+from ewan.labs.runtime.base import LabError, Live
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.spec import from_template
+from ewan.labs.stages import ConstantDelay, Framing
+from ewan.labs.units import NS_PER_MS
 
 pytestmark = pytest.mark.live
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from generator.tests.crates import ended
-from labs import rundir
-from labs.runtime.base import LabError
+from ewan.generator.tests.crates import ended
+from ewan.labs import rundir
+from ewan.labs.runtime.base import LabError
 from tests.conftest import ROOT, Disk, Ewan
 
 pytestmark = pytest.mark.virtual
@@ -69,7 +69,7 @@ def test_a_lab_whose_certificate_cannot_be_kept_says_that_it_is_up(
     ewan: Ewan, state: Path, disk: Disk, name: str
 ) -> None:
     place = disk("size=8m")
-    command = [sys.executable, str(ROOT / "ewan.py"), "lab", *LAB, "--name", name, "--runtime", "netns"]
+    command = [sys.executable, str(ROOT / "ewan" / "cli.py"), "lab", *LAB, "--name", name, "--runtime", "netns"]
     environment = os.environ | {"EWAN_STATE": str(state), "NO_COLOR": "1", "COLUMNS": "200"}
     process = subprocess.Popen(
         command, cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -11,10 +11,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from analysis import payload
-from analysis.flows import loaded
-from labs.record import tables
-from labs.units import NS_PER_SECOND
+from ewan.analysis import payload
+from ewan.analysis.flows import loaded
+from ewan.labs.record import tables
+from ewan.labs.units import NS_PER_SECOND
 from tests.test_workloads import PAYLOAD, WIRE, virtual
 
 pytestmark = pytest.mark.virtual

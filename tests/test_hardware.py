@@ -18,17 +18,17 @@ import polars as pl
 import psutil
 import pytest
 
-from calibration import devices as certified
-from emulator.hardware.conformance import checks
-from emulator.hardware.gtrcnet import TABLE
-from labs.hardware import catalogue
-from labs.hardware.driver import Driver
-from labs.record import tables
-from labs.runtime import devices
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.program import Command, Event, Program
-from labs.runtime.tests.lab import BINARY
-from labs.stages import Change, ConstantDelay
+from ewan.calibration import devices as certified
+from ewan.emulator.hardware.conformance import checks
+from ewan.emulator.hardware.gtrcnet import TABLE
+from ewan.labs.hardware import catalogue
+from ewan.labs.hardware.driver import Driver
+from ewan.labs.record import tables
+from ewan.labs.runtime import devices
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.program import Command, Event, Program
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.stages import Change, ConstantDelay
 from tests.conftest import ROOT, Ewan
 
 pytestmark = pytest.mark.untimed
@@ -48,7 +48,10 @@ class Box:
         self.log = folder / "box.log"
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, str(ROOT / "ewan.py"), *words], stdin=subprocess.PIPE, stdout=output, stderr=output
+                [sys.executable, str(ROOT / "ewan" / "cli.py"), *words],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
             )
         until(lambda: self.address.exists() or self.process.poll() is not None)
         assert self.process.poll() is None, self.log.read_text()

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from labs.record import tables
+from ewan.labs.record import tables
 from tests.conftest import Ewan
 
 HEARS_NOTHING = (

@@ -7,14 +7,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from generator import records, scenario
-from generator.suites import hstts
-from generator.suites.hstts import SuiteRequest
-from labs import host
-from labs.compile import compile as compile_spec
-from labs.record import tables
-from labs.runtime.tests.lab import BINARY
-from labs.runtime.virtual import VirtualRuntime
+from ewan.generator import records, scenario
+from ewan.generator.suites import hstts
+from ewan.generator.suites.hstts import SuiteRequest
+from ewan.labs import host
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.record import tables
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.runtime.virtual import VirtualRuntime
 
 pytestmark = pytest.mark.virtual
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from labs.importing import describe
+from ewan.labs.importing import describe
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.virtual
@@ -41,7 +41,7 @@ class Seen(NamedTuple):
 def seen(lab: Path, before: str) -> Seen:
     words = [
         sys.executable,
-        str(ROOT / "ewan.py"),
+        str(ROOT / "ewan" / "cli.py"),
         "batch",
         str(lab),
         "--runtime",

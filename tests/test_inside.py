@@ -90,7 +90,7 @@ def test_both_sides_of_a_link_by_one_clock(ewan: Ewan, lab: str, tmp_path: Path)
 @pytest.mark.usefixtures("pings")
 def test_a_list_on_the_terminal_until_ctrl_c(lab: str, state: Path) -> None:
     environment = os.environ | {"EWAN_STATE": str(state), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, str(ROOT / "ewan.py"), "capture", "--lab", lab, "left1", "icmp"]
+    command = [sys.executable, str(ROOT / "ewan" / "cli.py"), "capture", "--lab", lab, "left1", "icmp"]
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as listed:
@@ -113,7 +113,7 @@ def test_into_a_pipe_and_into_wireshark(lab: str, state: Path, tmp_path: Path) -
     stand_in.write_text(f'#!/bin/sh\necho "$@" >{tmp_path}/words\nhead -c 600 >{tmp_path}/shown\n')
     stand_in.chmod(stand_in.stat().st_mode | stat.S_IXUSR)
     environment = os.environ | {"EWAN_STATE": str(state), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    command = [sys.executable, str(ROOT / "ewan.py"), "capture", "--lab", lab, "core:r2"]
+    command = [sys.executable, str(ROOT / "ewan" / "cli.py"), "capture", "--lab", lab, "core:r2"]
     shown = subprocess.run([*command, "--wireshark"], env=environment, capture_output=True, text=True, timeout=40)
     assert shown.returncode == 0, shown.stderr
     assert (tmp_path / "words").read_text() == "-k -i -\n"
@@ -151,7 +151,7 @@ def test_a_vlan_tag_is_where_it_stands_on_the_wire(ewan: Ewan, lab: str, state: 
         f"[(s.send(bytes.fromhex('{frame.hex()}')),time.sleep(.05)) for _ in range(100)]"
     )
     environment = os.environ | {"EWAN_STATE": str(state)}
-    words = [sys.executable, str(ROOT / "ewan.py")]
+    words = [sys.executable, str(ROOT / "ewan" / "cli.py")]
     sender = subprocess.Popen(
         [*words, "exec", "--lab", lab, "left1", "--", sys.executable, "-c", send], env=environment
     )

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from calibration import trains
-from labs.spec import fields
+from ewan.calibration import trains
+from ewan.labs.spec import fields
 
 PAGE = (Path(__file__).parents[1] / "docs/links.md").read_text()
 ELSEWHERE = {"framing", "delay"}
@@ -29,7 +29,7 @@ def test_the_page_shows_every_picture_and_no_other() -> None:
 @pytest.mark.parametrize("name", trains.TRAINS)
 def test_a_picture_is_current(name: str) -> None:
     drawn = (trains.PLACE / f"{name}.svg").read_text()
-    assert trains.picture(trains.TRAINS[name]) == drawn, "python -m calibration.trains draws it anew"
+    assert trains.picture(trains.TRAINS[name]) == drawn, "python -m ewan.calibration.trains draws it anew"
 
 
 def test_a_picture_tells_what_was_dropped_and_marked() -> None:

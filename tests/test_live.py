@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from generator.scenario import parse as parse_scenario
-from labs.compile import HostFacts, compile
-from labs.spec import load
+from ewan.generator.scenario import parse as parse_scenario
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.spec import load
 from tests.conftest import ROOT, Ewan
 from tests.preloaded import Preloaded
 

@@ -22,16 +22,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from calibration.link_model import departures
-from generator.traffic_request import addresses_of
-from labs import host
-from labs.compile import compile
-from labs.plan import Link, Plan
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.program import Command, Program
-from labs.runtime.tests.lab import BINARY, own_state
-from labs.spec import parse
-from labs.units import NS_PER_SECOND
+from ewan.calibration.link_model import departures
+from ewan.generator.traffic_request import addresses_of
+from ewan.labs import host
+from ewan.labs.compile import compile
+from ewan.labs.plan import Link, Plan
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.program import Command, Program
+from ewan.labs.runtime.tests.lab import BINARY, own_state
+from ewan.labs.spec import parse
+from ewan.labs.units import NS_PER_SECOND
 from tests import test_one_model
 from tests.test_one_model import SEND, Seen, frames, watch
 

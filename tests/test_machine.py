@@ -35,7 +35,7 @@ class Lab:
         self.environment = {**os.environ, "EWAN_STATE": str(place / "state"), "EWAN_RUNTIME": "netns"}
 
     def ewan(self, *words: str, status: int = 0) -> str:
-        command = [sys.executable, str(ROOT / "ewan.py"), *words]
+        command = [sys.executable, str(ROOT / "ewan" / "cli.py"), *words]
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         assert done.returncode == status, (words, done.stdout, done.stderr)
         return done.stdout if status == 0 else done.stderr
@@ -90,7 +90,16 @@ def test_a_host_is_a_machine_with_debians_kernel(lab: Lab) -> None:
     refused = lab.ewan("verify", status=2)
     assert "right1: a machine of its own answers no probe" in refused and refused.count("\n") == 1
     # One command ends in the machine when it is ended here.
-    command = [sys.executable, str(ROOT / "ewan.py"), "exec", "right1", "--", "sh", "-c", "echo begun; exec sleep 4321"]
+    command = [
+        sys.executable,
+        str(ROOT / "ewan" / "cli.py"),
+        "exec",
+        "right1",
+        "--",
+        "sh",
+        "-c",
+        "echo begun; exec sleep 4321",
+    ]
     with subprocess.Popen(command, env=lab.environment, stdout=subprocess.PIPE, text=True) as sleeping:
         assert sleeping.stdout is not None and sleeping.stdout.readline() == "begun\n"
         sleeping.terminate()

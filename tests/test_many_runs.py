@@ -11,14 +11,14 @@ import pytest
 from click.testing import CliRunner
 
 import ewan
-from analysis import load, measured, report, side_by_side, summary
-from analysis.cli import plot_command, report_command
-from analysis.compare.cli import compare_command
-from analysis.tests import synthetic
-from calibration import bench_sweep, many_runs
-from labs.context import Context
-from labs.record import journal
-from labs.record.experiment import damage
+from ewan.analysis import load, measured, report, side_by_side, summary
+from ewan.analysis.cli import plot_command, report_command
+from ewan.analysis.compare.cli import compare_command
+from ewan.analysis.tests import synthetic
+from ewan.calibration import bench_sweep, many_runs
+from ewan.labs.context import Context
+from ewan.labs.record import journal
+from ewan.labs.record.experiment import damage
 
 pytestmark = pytest.mark.torture
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.scenario import DescriptionError, find, parse
-from labs.spec import names
+from ewan.generator.scenario import DescriptionError, find, parse
+from ewan.labs.spec import names
 from tests.conftest import Ewan
 
 LAB = "topology: dumbbell\nrtt: 7ms\n"

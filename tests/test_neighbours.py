@@ -19,18 +19,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from emulator.hardware import simulator
-from generator.engine import experiment
-from generator.store import Store
-from generator.store.entry import Origin
-from generator.workers import remote
-from labs import ownership
-from labs.record import experiment as records
-from labs.runtime import cpu, occupied, sharing, spinners, unix_names
-from labs.runtime.base import LabError
-from labs.runtime.live import LiveRuntime
-from labs.runtime.state import DEFAULT_ROOT, LOCK, Owner, State
-from studio.server.jobs import Jobs
+from ewan.emulator.hardware import simulator
+from ewan.generator.engine import experiment
+from ewan.generator.store import Store
+from ewan.generator.store.entry import Origin
+from ewan.generator.workers import remote
+from ewan.labs import ownership
+from ewan.labs.record import experiment as records
+from ewan.labs.runtime import cpu, occupied, sharing, spinners, unix_names
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.live import LiveRuntime
+from ewan.labs.runtime.state import DEFAULT_ROOT, LOCK, Owner, State
+from ewan.studio.server.jobs import Jobs
 
 SUDO = {"SUDO_UID": "61001", "SUDO_GID": "61001"}
 CALLER, STRANGER = 61001, 61002

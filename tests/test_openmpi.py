@@ -10,12 +10,12 @@ from pathlib import Path
 import orjson
 import pytest
 
-from generator import external, scenario
-from labs.compile import HostFacts
-from labs.compile import compile as compile_spec
-from labs.runtime.tests.lab import BINARY
-from labs.runtime.virtual import VirtualRuntime
-from labs.units import NS_PER_MS
+from ewan.generator import external, scenario
+from ewan.labs.compile import HostFacts
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.units import NS_PER_MS
 
 pytestmark = pytest.mark.virtual
 

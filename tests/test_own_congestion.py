@@ -15,7 +15,7 @@ from statistics import fmean
 import polars as pl
 import pytest
 
-from labs.record import tables
+from ewan.labs.record import tables
 from tests.conftest import ROOT
 from tests.test_workloads import virtual
 

@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
-from generator import scenario
-from labs import host
-from labs.runtime.tests.lab import BINARY
-from labs.runtime.virtual import VirtualRuntime
+from ewan.generator import scenario
+from ewan.labs import host
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.runtime.virtual import VirtualRuntime
 
 pytestmark = pytest.mark.virtual
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from labs import host
-from labs.compile import compile
-from labs.plan import Plan
-from labs.spec import load
+from ewan.labs import host
+from ewan.labs.compile import compile
+from ewan.labs.plan import Plan
+from ewan.labs.spec import load
 from tests.paths import Ends, measured
 from tests.torture import graphs
 

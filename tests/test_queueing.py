@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from analysis import metrics, network
-from analysis.flows import active
-from analysis.rundata import RunData
-from labs.record import tables
-from labs.units import NS_PER_SECOND
+from ewan.analysis import metrics, network
+from ewan.analysis.flows import active
+from ewan.analysis.rundata import RunData
+from ewan.labs.record import tables
+from ewan.labs.units import NS_PER_SECOND
 from tests.test_workloads import virtual
 
 pytestmark = pytest.mark.virtual

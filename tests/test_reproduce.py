@@ -16,8 +16,8 @@ from typing import Any
 import orjson
 import pytest
 
-from generator.engine.crate import files, sums
-from labs.record.experiment import checksum
+from ewan.generator.engine.crate import files, sums
+from ewan.labs.record.experiment import checksum
 from tests.conftest import ROOT, Ewan
 from tests.experiments import only, vouch, written
 
@@ -45,7 +45,7 @@ def reproduced(crate: Path, place: Path) -> subprocess.CompletedProcess[str]:
     """What the crate's own script says, with `ewan` on the PATH."""
     programs = place / "bin"
     programs.mkdir()
-    (programs / "ewan").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/ewan.py" "$@"\n')
+    (programs / "ewan").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/ewan/cli.py" "$@"\n')
     (programs / "ewan").chmod(0o755)
     environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}", "NO_COLOR": "1", "COLUMNS": "200"}
     environment.pop("EWAN", None)

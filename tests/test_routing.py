@@ -169,11 +169,11 @@ def test_without_frrouting_a_lab_is_refused_in_one_line(
     ewan: Ewan, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert shutil.which("zebra", path="/usr/lib/frr") is not None, "these tests need FRRouting: apt install frr"
-    monkeypatch.setattr("labs.runtime.services.SEARCH", str(tmp_path))
-    from labs.compile import HostFacts, compile
-    from labs.runtime.base import LabError
-    from labs.runtime.services import check_programs
-    from labs.spec import from_template
+    monkeypatch.setattr("ewan.labs.runtime.services.SEARCH", str(tmp_path))
+    from ewan.labs.compile import HostFacts, compile
+    from ewan.labs.runtime.base import LabError
+    from ewan.labs.runtime.services import check_programs
+    from ewan.labs.spec import from_template
 
     plan = compile(from_template("ring", {"routing": "ospf", "name": name}), HostFacts((0, 1), ()))
     with pytest.raises(LabError) as refused:

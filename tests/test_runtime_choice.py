@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from generator.engine import rerun
-from generator.engine.experiment import Experiment
-from generator.tests.origins import origin
-from labs.commands import live, up
-from labs.commands.errors import Refused
-from labs.commands.privileges import as_root, is_virtual
-from labs.context import PRESERVED, Context
-from labs.plan import Plan
-from labs.record.experiment import Clock
-from labs.render.dashboards import PORT_VARIABLES
-from labs.runtime.base import NAMES
+from ewan.generator.engine import rerun
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.tests.origins import origin
+from ewan.labs.commands import live, up
+from ewan.labs.commands.errors import Refused
+from ewan.labs.commands.privileges import as_root, is_virtual
+from ewan.labs.context import PRESERVED, Context
+from ewan.labs.plan import Plan
+from ewan.labs.record.experiment import Clock
+from ewan.labs.render.dashboards import PORT_VARIABLES
+from ewan.labs.runtime.base import NAMES
 
 
 class Executed(Exception):  # noqa: N818 - stands for the end of this process

@@ -218,7 +218,8 @@ def test_what_other_users_cannot_start_is_said(machine: BareMachine, tmp_path: P
     for file in (bin_ / "ewan", python):
         file.write_text("#!/bin/sh\n")
         file.chmod(0o755)
-    (machine.tree / "ewan.py").write_text("")
+    (machine.tree / "ewan").mkdir()
+    (machine.tree / "ewan/cli.py").write_text("")
     (bin_ / "python").symlink_to(python)
     for each in [tmp_path, *tmp_path.parents]:
         if each.stat().st_mode & 0o001 or each == Path("/tmp"):
@@ -229,7 +230,7 @@ def test_what_other_users_cannot_start_is_said(machine: BareMachine, tmp_path: P
     for place, mode, said in (
         (python.parent, 0o700, "rm -r .venv"),
         (machine.tree, 0o700, "put this tree where all may read it"),
-        (machine.tree / "ewan.py", 0o600, "put this tree where all may read it"),
+        (machine.tree / "ewan/cli.py", 0o600, "put this tree where all may read it"),
     ):
         before = place.stat().st_mode
         place.chmod(mode)
@@ -282,7 +283,7 @@ def test_the_installed_command_goes_on_under_sudo(machine: BareMachine, tmp_path
     keep, python, safe, script, *words = ended.stdout.splitlines()
     assert keep.startswith("--preserve-env=") and "EWAN_STATE" in keep
     assert Path(python).is_absolute() and safe == "-P"
-    assert Path(script) == ROOT / "ewan.py" and words == ["ps", "my lab"]
+    assert Path(script) == ROOT / "ewan" / "cli.py" and words == ["ps", "my lab"]
 
 
 def built(tree: Path) -> int:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from calibration import simulators
-from generator import exports
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.calibration import simulators
+from ewan.generator import exports
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 SCENARIO = """
 lab: {topology: {dumbbell: {pairs: 2}}, rtt: 20ms, wan: {rate: 20Mbit/s, buffer: 2BDP}, access: {rate: 1Gbit/s}}

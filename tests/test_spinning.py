@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from labs.runtime import cpu
+from ewan.labs.runtime import cpu
 from tests.conftest import Ewan
 
 pytestmark = pytest.mark.live

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from calibration.host import trials
-from generator import congestion
-from labs.context import COMMAND
-from studio.server.files import RefusedError
-from studio.server.jobs import Jobs
-from studio.server.reader import Reader
+from ewan.calibration.host import trials
+from ewan.generator import congestion
+from ewan.labs.context import COMMAND
+from ewan.studio.server.files import RefusedError
+from ewan.studio.server.jobs import Jobs
+from ewan.studio.server.reader import Reader
 from tests.conftest import ROOT
 
 PARTS = ("analysis", "calibration", "emulator", "generator", "images", "labs", "studio")
@@ -31,7 +31,7 @@ PLANTED = ("ctypes", "importlib", "multiprocessing", "signal", "socket", "struct
 def product() -> Iterator[Path]:
     files = (path for part in PARTS for path in (ROOT / part).rglob("*.py"))
     yield from (path for path in files if "tests" not in path.relative_to(ROOT).parts)
-    yield ROOT / "ewan.py"
+    yield ROOT / "ewan" / "cli.py"
 
 
 def starts(tree: ast.AST) -> Iterator[ast.expr]:
@@ -95,9 +95,9 @@ def test_processes_of_the_command_do_not_either(planted: Path, tmp_path_factory:
     beside = tmp_path_factory.mktemp("beside")
     (beside / "sitecustomize.py").write_text(
         "import atexit, multiprocessing.util as of, sys\n"
-        "atexit.register(lambda: sys.argv[0].endswith('ewan.py') and print(of._args_from_interpreter_flags()))\n"
+        "atexit.register(lambda: sys.argv[0].endswith('cli.py') and print(of._args_from_interpreter_flags()))\n"
     )
-    words = [sys.executable, str(ROOT / "ewan.py"), "ps", "--help"]
+    words = [sys.executable, str(ROOT / "ewan" / "cli.py"), "ps", "--help"]
     environment = dict(os.environ) | {"PYTHONPATH": str(beside)}
     ended = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
     assert "-P" in ended.stdout.splitlines()[-1] and not planted.exists()

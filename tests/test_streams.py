@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ewan import COMMANDS
+from ewan.cli import COMMANDS
 from tests.forked import Done, Server
 
 pytestmark = pytest.mark.slow
@@ -115,7 +115,7 @@ def test_characters_that_an_encoding_lacks_are_replaced(run: Run, command: str, 
     ],
 )
 def test_redirections_of_a_shell(tmp_path: Path, command: str, status: int, said: str) -> None:
-    words = ["bash", "-c", f"{sys.executable} {ROOT / 'ewan.py'} {command}"]
+    words = ["bash", "-c", f"{sys.executable} {ROOT / 'ewan/cli.py'} {command}"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stderr
     assert done.stderr.startswith(said)

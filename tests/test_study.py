@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import ewan
-from analysis.api import Results
-from labs.record import figures
+from ewan.analysis.api import Results
+from ewan.labs.record import figures
 from tests.conftest import ROOT
 from tests.experiments import only
 
@@ -27,7 +27,7 @@ BUFFERS_NS = {"0.5BDP": 0.5 * RTT_NS, "2BDP": 2 * RTT_NS}
 
 
 def command(place: Path, *arguments: str) -> str:
-    words = [sys.executable, str(ROOT / "ewan.py"), *arguments]
+    words = [sys.executable, str(ROOT / "ewan" / "cli.py"), *arguments]
     done = subprocess.run(words, cwd=place, capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from ewan import main
+from ewan.cli import main
 from tests.conftest import Ewan
 from tests.experiments import in_results, written
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from analysis import metrics
-from analysis.rundata import RunData
-from labs.record import own_tables, tables
-from labs.record.quantities import parse
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.analysis import metrics
+from ewan.analysis.rundata import RunData
+from ewan.labs.record import own_tables, tables
+from ewan.labs.record.quantities import parse
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 from tests.test_workloads import lab, virtual
 
 pytestmark = pytest.mark.virtual

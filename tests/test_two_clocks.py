@@ -21,24 +21,24 @@ from typing import Any, Literal, NamedTuple
 import orjson
 import pytest
 
-from calibration.compare import compare
-from calibration.expect import DIRECTIONS, expectations
-from calibration.expectation import Expectations, PairExpectation, serialisation_ns
-from calibration.probe import LiveProbes, TimeBudget
-from calibration.probing import PROBE_BYTES, Probing, plan_probes
-from calibration.slow_start import INITIAL_SEGMENTS, SEGMENT_BYTES
-from calibration.tolerances import Tolerances
-from generator import traffic_request
-from labs import host
-from labs.compile import compile
-from labs.plan import Plan
-from labs.runtime.containerlab import ContainerlabRuntime
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.program import Program
-from labs.runtime.tests.lab import BINARY, own_state
-from labs.runtime.virtual import VirtualRuntime
-from labs.spec import from_template
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.calibration.compare import compare
+from ewan.calibration.expect import DIRECTIONS, expectations
+from ewan.calibration.expectation import Expectations, PairExpectation, serialisation_ns
+from ewan.calibration.probe import LiveProbes, TimeBudget
+from ewan.calibration.probing import PROBE_BYTES, Probing, plan_probes
+from ewan.calibration.slow_start import INITIAL_SEGMENTS, SEGMENT_BYTES
+from ewan.calibration.tolerances import Tolerances
+from ewan.generator import traffic_request
+from ewan.labs import host
+from ewan.labs.compile import compile
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.containerlab import ContainerlabRuntime
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.tests.lab import BINARY, own_state
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.spec import from_template
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 pytestmark = pytest.mark.live
 

@@ -88,7 +88,7 @@ def test_a_command_that_fails_fails_the_batch(ewan: Ewan, tmp_path: Path) -> Non
 
 
 def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "ewan.py"), "batch", *SMALL, "--do", "left1: ping -i 0.001 right1"]
+    command = [sys.executable, str(ROOT / "ewan" / "cli.py"), "batch", *SMALL, "--do", "left1: ping -i 0.001 right1"]
     process = subprocess.Popen(
         [*command, "--for", "10000s"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -110,7 +110,7 @@ def kernels(directory: Path) -> list[str]:
 
 
 def test_a_kernel_does_not_outlive_who_started_it(tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "ewan.py"), "batch", *SMALL, "--do", "left1: ping -q -i 0.001 right1"]
+    command = [sys.executable, str(ROOT / "ewan" / "cli.py"), "batch", *SMALL, "--do", "left1: ping -q -i 0.001 right1"]
     process = subprocess.Popen(
         [*command, "--for", "80000s"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from calibration.expect import expectations
-from calibration.expectation import ProbeEnds
-from generator.traffic_request import end
-from labs import host
-from labs.compile import compile
-from labs.plan import Plan
-from labs.runtime.program import Program
-from labs.runtime.sweep import sweep
-from labs.runtime.tests.lab import BINARY
-from labs.runtime.virtual import VirtualRuntime
-from labs.spec import from_template
+from ewan.calibration.expect import expectations
+from ewan.calibration.expectation import ProbeEnds
+from ewan.generator.traffic_request import end
+from ewan.labs import host
+from ewan.labs.compile import compile
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.sweep import sweep
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.spec import from_template
 
 pytestmark = pytest.mark.virtual
 

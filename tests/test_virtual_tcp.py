@@ -12,15 +12,15 @@ from typing import Any
 import orjson
 import pytest
 
-from generator import scenario, traffic_request
-from labs import host
-from labs.compile import compile
-from labs.plan import Plan
-from labs.runtime.program import Program
-from labs.runtime.sweep import sweep
-from labs.runtime.tests.lab import BINARY
-from labs.runtime.virtual import VirtualRuntime
-from labs.spec import from_template, parse
+from ewan.generator import scenario, traffic_request
+from ewan.labs import host
+from ewan.labs.compile import compile
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.sweep import sweep
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.spec import from_template, parse
 
 pytestmark = pytest.mark.virtual
 

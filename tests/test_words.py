@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.metrics import COMPUTATIONS
-from generator.suites import document, overview
-from generator.suites.application import RESPONSES_IN_TIME
-from generator.suites.applications import APPLICATIONS
-from labs.record.metrics import METRICS
+from ewan.analysis.metrics import COMPUTATIONS
+from ewan.generator.suites import document, overview
+from ewan.generator.suites.application import RESPONSES_IN_TIME
+from ewan.generator.suites.applications import APPLICATIONS
+from ewan.labs.record.metrics import METRICS
 
 
 def test_scenarios_may_ask_for_what_analysis_computes() -> None:

@@ -35,7 +35,7 @@ WORKER = "spawn_main"
 IN_TIME = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from generator.engine import preparation
+from ewan.generator.engine import preparation
 preparation.MOST_AT_ONCE = 1
 import ewan
 ewan.main()
@@ -44,7 +44,7 @@ ewan.main()
 
 
 def ewan_command() -> list[str]:
-    return [sys.executable, str(ROOT / "ewan.py")]
+    return [sys.executable, str(ROOT / "ewan" / "cli.py")]
 
 
 def command(place: Path, *words: str, ewan: Sequence[str] | None = None) -> list[str]:

@@ -14,17 +14,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from generator import records, scenario
-from labs import host
-from labs.commands.live import run_and_remove
-from labs.compile import compile as compile_spec
-from labs.context import Context
-from labs.plan import Plan
-from labs.record import tables
-from labs.runtime.binary import node_binary
-from labs.runtime.tests.lab import BINARY
-from labs.runtime.virtual import VirtualRuntime
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.generator import records, scenario
+from ewan.labs import host
+from ewan.labs.commands.live import run_and_remove
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.record import tables
+from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 from tests.conftest import Ewan
 from tests.experiments import only
 

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis import comparisons, load, summary
-from analysis.compare import descriptions, results
-from analysis.compare.certificates import of_certificates
-from analysis.compare.page import Compared
-from analysis.points import BySeed
-from analysis.statistics import CONFIDENCE
-from labs.documents import DocumentError
-from labs.record import Certificate, quantities
-from labs.record import summary as summaries
-from labs.record.quantities import metric_of
+from ewan.analysis import comparisons, load, summary
+from ewan.analysis.compare import descriptions, results
+from ewan.analysis.compare.certificates import of_certificates
+from ewan.analysis.compare.page import Compared
+from ewan.analysis.points import BySeed
+from ewan.analysis.statistics import CONFIDENCE
+from ewan.labs.documents import DocumentError
+from ewan.labs.record import Certificate, quantities
+from ewan.labs.record import summary as summaries
+from ewan.labs.record.quantities import metric_of
 
 MOST_LINES = 40
 

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import click
 
-from analysis import load
-from analysis.compare import page
-from analysis.compare.both import compared, document, lines
-from analysis.compare.descriptions import Difference, shortened
-from analysis.compare.page import Compared
-from labs import rundir, writing
-from labs.commands.errors import Refused, guarded
-from labs.commands.options import json_option, pass_context
-from labs.context import Context
-from labs.record import quantities
-from labs.sheet import Sheet, grid
+from ewan.analysis import load
+from ewan.analysis.compare import page
+from ewan.analysis.compare.both import compared, document, lines
+from ewan.analysis.compare.descriptions import Difference, shortened
+from ewan.analysis.compare.page import Compared
+from ewan.labs import rundir, writing
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.context import Context
+from ewan.labs.record import quantities
+from ewan.labs.sheet import Sheet, grid
 
 PAGE = "compare.html"
 MOST_LAB_ROWS, MOST_RESULTS = 24, 120

@@ -9,10 +9,10 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from analysis import circumstances
-from analysis.load import ExperimentResults, RunResults
-from labs.record.tables import unit
-from labs.units.shown import NONE, written
+from ewan.analysis import circumstances
+from ewan.analysis.load import ExperimentResults, RunResults
+from ewan.labs.record.tables import unit
+from ewan.labs.units.shown import NONE, written
 
 SCENARIO = "scenario.yaml"
 PLAN = "plan.json"

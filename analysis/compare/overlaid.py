@@ -11,9 +11,9 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from analysis import disturbed, load, summary
-from analysis.load import ExperimentResults, RunResults
-from labs.record.quantities import Quantity
+from ewan.analysis import disturbed, load, summary
+from ewan.analysis.load import ExperimentResults, RunResults
+from ewan.labs.record.quantities import Quantity
 
 EXPERIMENT = "experiment"
 """The parameter."""

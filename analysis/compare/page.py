@@ -13,10 +13,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from analysis import circumstances, report, tabulated
-from analysis.compare.descriptions import Difference, shortened
-from analysis.load import ExperimentResults, word
-from labs.units.shown import typographic, with_interval, written
+from ewan.analysis import circumstances, report, tabulated
+from ewan.analysis.compare.descriptions import Difference, shortened
+from ewan.analysis.load import ExperimentResults, word
+from ewan.labs.units.shown import typographic, with_interval, written
 
 MOST_LAB_ROWS = 200
 

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis import comparisons, differences, statistics
-from analysis.points import BySeed, Point, Seeds, meant, names, of_seed
-from labs.record import quantities
+from ewan.analysis import comparisons, differences, statistics
+from ewan.analysis.points import BySeed, Point, Seeds, meant, names, of_seed
+from ewan.labs.record import quantities
 
 
 def matched(first: BySeed, second: BySeed) -> list[tuple[Point, Point]]:

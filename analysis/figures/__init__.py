@@ -10,16 +10,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from analysis import disturbed
-from analysis.figures import against, asked, bars, scales
-from analysis.figures.asked import Drawn, Job
-from analysis.figures.request import FigureError, Request
-from analysis.figures.style import PAGE, Drawing, Style
-from analysis.load import ExperimentResults
-from analysis.side_by_side import Common
-from labs.record import figures, quantities
-from labs.record.figures import FigureSpec
-from labs.record.metrics import RANKED
+from ewan.analysis import disturbed
+from ewan.analysis.figures import against, asked, bars, scales
+from ewan.analysis.figures.asked import Drawn, Job
+from ewan.analysis.figures.request import FigureError, Request
+from ewan.analysis.figures.style import PAGE, Drawing, Style
+from ewan.analysis.load import ExperimentResults
+from ewan.analysis.side_by_side import Common
+from ewan.labs.record import figures, quantities
+from ewan.labs.record.figures import FigureSpec
+from ewan.labs.record.metrics import RANKED
 
 MOST_METRICS = 4
 FEWEST_VALUES = 3

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 
-from analysis.figures import scales, style
-from analysis.figures.choice import Key, named
-from analysis.figures.request import Bounds, FigureError, Request, Value, bounds, needs
-from analysis.figures.scales import Clipped, ParameterAxis
-from analysis.figures.style import Drawing
-from labs.record.quantities import Quantity
-from labs.units.shown import fitting
+from ewan.analysis.figures import scales, style
+from ewan.analysis.figures.choice import Key, named
+from ewan.analysis.figures.request import Bounds, FigureError, Request, Value, bounds, needs
+from ewan.analysis.figures.scales import Clipped, ParameterAxis
+from ewan.analysis.figures.style import Drawing
+from ewan.labs.record.quantities import Quantity
+from ewan.labs.units.shown import fitting
 
 FEWEST_IN_A_BOX = 4
 """Seeds of which a box says something; of fewer the points stand alone."""

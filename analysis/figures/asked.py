@@ -12,19 +12,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from analysis import load, side_by_side
-from analysis.figures import against, maps, phase
-from analysis.figures.flowchart import FlowChart
-from analysis.figures.happenings import Timeline
-from analysis.figures.overtime import OverTime
-from analysis.figures.request import FigureError, Request
-from analysis.figures.spreads import Spread
-from analysis.figures.style import PAGE, Drawing, Style
-from analysis.load import ExperimentResults, RunResults
-from analysis.rundata import RunData
-from analysis.side_by_side import Common
-from labs.record import figures
-from labs.record.figures import FigureSpec
+from ewan.analysis import load, side_by_side
+from ewan.analysis.figures import against, maps, phase
+from ewan.analysis.figures.flowchart import FlowChart
+from ewan.analysis.figures.happenings import Timeline
+from ewan.analysis.figures.overtime import OverTime
+from ewan.analysis.figures.request import FigureError, Request
+from ewan.analysis.figures.spreads import Spread
+from ewan.analysis.figures.style import PAGE, Drawing, Style
+from ewan.analysis.load import ExperimentResults, RunResults
+from ewan.analysis.rundata import RunData
+from ewan.analysis.side_by_side import Common
+from ewan.labs.record import figures
+from ewan.labs.record.figures import FigureSpec
 
 Gathered = dict[int, Any]
 """What a figure is made of, by the runs' numbers."""

@@ -10,15 +10,15 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from analysis.figures import counts, style
-from analysis.figures.choice import ordered
-from analysis.figures.counts import Count
-from analysis.figures.style import PAGE, Drawing, Style
-from analysis.load import words
-from analysis.rows import spread
-from labs.record.metrics import GROUPS, METRICS, RANKED, Group
-from labs.record.quantities import parse
-from labs.units.shown import written
+from ewan.analysis.figures import counts, style
+from ewan.analysis.figures.choice import ordered
+from ewan.analysis.figures.counts import Count
+from ewan.analysis.figures.style import PAGE, Drawing, Style
+from ewan.analysis.load import words
+from ewan.analysis.rows import spread
+from ewan.labs.record.metrics import GROUPS, METRICS, RANKED, Group
+from ewan.labs.record.quantities import parse
+from ewan.labs.units.shown import written
 
 MOST_BARS = 8
 MOST_GROUPS = 4

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from analysis.figures import scales
-from analysis.load import words
-from analysis.rows import spread
-from labs.record.figures import FigureSpec
-from labs.record.independent import independent
+from ewan.analysis.figures import scales
+from ewan.analysis.load import words
+from ewan.analysis.rows import spread
+from ewan.labs.record.figures import FigureSpec
+from ewan.labs.record.independent import independent
 
 MOST_LINES = 12
 USUAL_LINES = 8

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.figures import counts, overtime, style
-from analysis.figures.choice import named
-from analysis.figures.counts import Count
-from analysis.figures.overtime import OverTime
-from analysis.figures.style import Drawing
-from analysis.figures.windows import Floats, Line
-from labs.units import NS_PER_SECOND
+from ewan.analysis.figures import counts, overtime, style
+from ewan.analysis.figures.choice import named
+from ewan.analysis.figures.counts import Count
+from ewan.analysis.figures.overtime import OverTime
+from ewan.analysis.figures.style import Drawing
+from ewan.analysis.figures.windows import Floats, Line
+from ewan.labs.units import NS_PER_SECOND
 
 
 class FlowChart(OverTime):

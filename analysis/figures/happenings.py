@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from analysis.figures import style
-from analysis.figures.request import FigureError, Request
-from analysis.figures.style import Drawing
-from analysis.flows import active
-from analysis.load import RunResults
-from analysis.rundata import RunData
-from labs.record.quantities import ROLES
-from labs.units import NS_PER_SECOND
-from labs.units.shown import written
+from ewan.analysis.figures import style
+from ewan.analysis.figures.request import FigureError, Request
+from ewan.analysis.figures.style import Drawing
+from ewan.analysis.flows import active
+from ewan.analysis.load import RunResults
+from ewan.analysis.rundata import RunData
+from ewan.labs.record.quantities import ROLES
+from ewan.labs.units import NS_PER_SECOND
+from ewan.labs.units.shown import written
 
 Span = tuple[int, int]
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import matplotlib
 from matplotlib.figure import Figure
 
-from analysis.figures.style import COLOURS, MARKERS, PAGE_RC, svg
-from labs.units import NS_PER_MS
+from ewan.analysis.figures.style import COLOURS, MARKERS, PAGE_RC, svg
+from ewan.labs.units import NS_PER_MS
 
 STYLE = PAGE_RC | {
     "font.size": 9,

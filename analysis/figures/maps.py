@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import LogNorm, Normalize
 
-from analysis.figures import scales, style
-from analysis.figures.choice import Place, named
-from analysis.figures.request import FigureError, Request, Value, needs
-from analysis.figures.style import Drawing
-from labs.units.shown import fitting
+from ewan.analysis.figures import scales, style
+from ewan.analysis.figures.choice import Place, named
+from ewan.analysis.figures.request import FigureError, Request, Value, needs
+from ewan.analysis.figures.style import Drawing
+from ewan.labs.units.shown import fitting
 
 COLOURS = "cividis"
 MOST_WRITTEN = 8

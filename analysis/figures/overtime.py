@@ -14,20 +14,20 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from analysis.figures import counts, scales, series, style, windows
-from analysis.figures.choice import MOST_LINES, Key, Place, named
-from analysis.figures.counts import Count
-from analysis.figures.request import FigureError, Request, needs
-from analysis.figures.series import Wanted
-from analysis.figures.style import Drawing
-from analysis.figures.windows import Floats, Line
-from analysis.load import RunResults
-from analysis.rundata import RunData
-from labs.record import disturbances
-from labs.record.quantities import Selection, selection
-from labs.record.series import SERIES
-from labs.units import NS_PER_MS, NS_PER_SECOND
-from labs.units.shown import fitting
+from ewan.analysis.figures import counts, scales, series, style, windows
+from ewan.analysis.figures.choice import MOST_LINES, Key, Place, named
+from ewan.analysis.figures.counts import Count
+from ewan.analysis.figures.request import FigureError, Request, needs
+from ewan.analysis.figures.series import Wanted
+from ewan.analysis.figures.style import Drawing
+from ewan.analysis.figures.windows import Floats, Line
+from ewan.analysis.load import RunResults
+from ewan.analysis.rundata import RunData
+from ewan.labs.record import disturbances
+from ewan.labs.record.quantities import Selection, selection
+from ewan.labs.record.series import SERIES
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.labs.units.shown import fitting
 
 MOST_FLOWS = 8
 """Flows that are shown one by one where nothing else is said; of more, all together."""

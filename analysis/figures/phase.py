@@ -12,12 +12,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 
-from analysis.figures import style
-from analysis.figures.choice import Place, named
-from analysis.figures.request import FigureError, Request, Value, bounds, needs
-from analysis.figures.style import Drawing
-from analysis.load import NOTHING
-from labs.units.shown import fitting
+from ewan.analysis.figures import style
+from ewan.analysis.figures.choice import Place, named
+from ewan.analysis.figures.request import FigureError, Request, Value, bounds, needs
+from ewan.analysis.figures.style import Drawing
+from ewan.analysis.load import NOTHING
+from ewan.labs.units.shown import fitting
 
 FEWEST = 3
 """Seeds of which an ellipse is drawn."""

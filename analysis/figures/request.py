@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from analysis import comparisons, disturbed, statistics, summary
-from analysis.figures import choice, counts
-from analysis.figures.choice import Layout, Place
-from analysis.figures.counts import Count
-from analysis.figures.style import PAGE, Style
-from analysis.load import ExperimentResults, RunResults
-from analysis.rows import spread
-from labs.record.figures import FigureSpec
-from labs.record.metrics import Metric
-from labs.record.quantities import Quantity, Selection
-from labs.units.shown import written
+from ewan.analysis import comparisons, disturbed, statistics, summary
+from ewan.analysis.figures import choice, counts
+from ewan.analysis.figures.choice import Layout, Place
+from ewan.analysis.figures.counts import Count
+from ewan.analysis.figures.style import PAGE, Style
+from ewan.analysis.load import ExperimentResults, RunResults
+from ewan.analysis.rows import spread
+from ewan.labs.record.figures import FigureSpec
+from ewan.labs.record.metrics import Metric
+from ewan.labs.record.quantities import Quantity, Selection
+from ewan.labs.units.shown import written
 
 Bounds = tuple[float | None, float | None]
 KINDS = {"t": "Student's t", "t, cut": "Student's t", "BCa": "bootstrap, BCa"}

@@ -11,11 +11,11 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
-from analysis.figures.windows import Floats
-from analysis.network import BYTE_NS
-from analysis.rundata import RunData
-from labs.record.quantities import Selection
-from labs.record.series import SAMPLES, Samples
+from ewan.analysis.figures.windows import Floats
+from ewan.analysis.network import BYTE_NS
+from ewan.analysis.rundata import RunData
+from ewan.labs.record.quantities import Selection
+from ewan.labs.record.series import SAMPLES, Samples
 
 Computation = Callable[[RunData], pl.Series]
 COMPUTED: dict[str, Computation] = {}

@@ -16,10 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from analysis import summary
-from labs.record.figures import Scale
-from labs.units import Buffer, UnitError
-from labs.units.shown import fitting
+from ewan.analysis import summary
+from ewan.labs.record.figures import Scale
+from ewan.labs.units import Buffer, UnitError
+from ewan.labs.units.shown import fitting
 
 MOST_TICKS = 8
 LOG_FROM = 4.0

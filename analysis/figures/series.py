@@ -12,15 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from analysis import arrivals, devices, wire
-from analysis.figures import windows
-from analysis.figures.windows import Line
-from analysis.flows import active
-from analysis.network import BYTE_NS, ends_of_payload
-from analysis.rundata import RunData
-from labs.record.quantities import Selection
-from labs.record.series import Series
-from labs.units.shown import ARROWS
+from ewan.analysis import arrivals, devices, wire
+from ewan.analysis.figures import windows
+from ewan.analysis.figures.windows import Line
+from ewan.analysis.flows import active
+from ewan.analysis.network import BYTE_NS, ends_of_payload
+from ewan.analysis.rundata import RunData
+from ewan.labs.record.quantities import Selection
+from ewan.labs.record.series import Series
+from ewan.labs.units.shown import ARROWS
 
 FLOW = ["flow", "part"]
 ALL, ENDS = "all", "ends"

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from analysis.figures import samples, scales, style
-from analysis.figures.choice import Place, named
-from analysis.figures.request import FigureError, Request, needs
-from analysis.figures.style import Drawing
-from analysis.figures.windows import Floats
-from analysis.load import RunResults
-from analysis.rows import spread
-from analysis.rundata import RunData
-from labs.record.quantities import Selection, selection
-from labs.record.series import SAMPLES
-from labs.units.shown import fitting
+from ewan.analysis.figures import samples, scales, style
+from ewan.analysis.figures.choice import Place, named
+from ewan.analysis.figures.request import FigureError, Request, needs
+from ewan.analysis.figures.style import Drawing
+from ewan.analysis.figures.windows import Floats
+from ewan.analysis.load import RunResults
+from ewan.analysis.rows import spread
+from ewan.analysis.rundata import RunData
+from ewan.labs.record.quantities import Selection, selection
+from ewan.labs.record.series import SAMPLES
+from ewan.labs.units.shown import fitting
 
 FEWEST = 8
 """Values of which a distribution is drawn; of fewer the table says as much."""

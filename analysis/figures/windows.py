@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from analysis.arrivals import STEADY_KINDS
-from analysis.figures.request import FigureError
-from analysis.flows import jain
-from analysis.network import BYTE_NS
-from labs.units import NS_PER_MS, Duration
+from ewan.analysis.arrivals import STEADY_KINDS
+from ewan.analysis.figures.request import FigureError
+from ewan.analysis.flows import jain
+from ewan.analysis.network import BYTE_NS
+from ewan.labs.units import NS_PER_MS, Duration
 
 MOST_WINDOWS = 160
 MOST_OF_A_LENGTH = 1 << 22

@@ -15,10 +15,10 @@ from typing import Any
 import orjson
 import polars as pl
 
-from labs.record import Certificate, MachineFacts, Row, Uncertainty, paths, tables, to_json
-from labs.record import summary as summaries
-from labs.record.experiment import FORMAT, STAGES, checksum
-from labs.record.paths import CrossedLink, CrossedPath
+from ewan.labs.record import Certificate, MachineFacts, Row, Uncertainty, paths, tables, to_json
+from ewan.labs.record import summary as summaries
+from ewan.labs.record.experiment import FORMAT, STAGES, checksum
+from ewan.labs.record.paths import CrossedLink, CrossedPath
 
 SECOND = 1_000_000_000
 BIN = SECOND // 10

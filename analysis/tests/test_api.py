@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 import ewan
-from analysis import measured, statistics
-from analysis.api import Results
-from analysis.load import LoadError
-from analysis.tests import synthetic
+from ewan.analysis import measured, statistics
+from ewan.analysis.api import Results
+from ewan.analysis.load import LoadError
+from ewan.analysis.tests import synthetic
 
 POINTS = [{"congestion": cc, "rtt": rtt} for cc in ("reno", "cubic") for rtt in ("10ms", "20ms")]
 

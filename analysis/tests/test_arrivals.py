@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from analysis import arrivals, payload
-from analysis.tests.synthetic import SECOND, flow, frame
+from ewan.analysis import arrivals, payload
+from ewan.analysis.tests.synthetic import SECOND, flow, frame
 
 CARRIED = 1_000_000
 """Bytes that a link of 8 Mbit/s carries in a bin of a second."""

@@ -16,17 +16,17 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from analysis import load, report, summary
-from analysis.figures import asked, choice, overtime, phase, samples, scales, series, style
-from analysis.figures.request import Value
-from analysis.figures.style import Drawing
-from analysis.figures.windows import Line
-from analysis.rundata import RunData
-from analysis.tests import synthetic
-from analysis.tests.synthetic import SECOND
-from labs.record import figures, tables
-from labs.record.quantities import Selection
-from labs.record.series import Samples, Series
+from ewan.analysis import load, report, summary
+from ewan.analysis.figures import asked, choice, overtime, phase, samples, scales, series, style
+from ewan.analysis.figures.request import Value
+from ewan.analysis.figures.style import Drawing
+from ewan.analysis.figures.windows import Line
+from ewan.analysis.rundata import RunData
+from ewan.analysis.tests import synthetic
+from ewan.analysis.tests.synthetic import SECOND
+from ewan.labs.record import figures, tables
+from ewan.labs.record.quantities import Selection
+from ewan.labs.record.series import Samples, Series
 
 pytestmark = pytest.mark.slow
 
@@ -394,7 +394,7 @@ def test_a_scenario_s_figures_are_in_the_report_and_one_that_cannot_be_drawn_is_
     assert "A figure of the scenario is not drawn:" in page and "mean response time by buffer" in page
 
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).resolve().parent / "golden"
 PICTURES = {
     "lines": "goodput by buffer",
     "bars": "goodput by buffer, relative to cubic of congestion",

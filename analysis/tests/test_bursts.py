@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.bursts import largest_bunch, largest_burst_bytes
+from ewan.analysis.bursts import largest_bunch, largest_burst_bytes
 
 RATE = 100_000_000  # 1250 bytes take 100 µs
 

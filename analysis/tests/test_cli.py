@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from analysis.cli import report_command, runs_command
-from analysis.tests import synthetic
-from labs.context import Context
+from ewan.analysis.cli import report_command, runs_command
+from ewan.analysis.tests import synthetic
+from ewan.labs.context import Context
 
 
 @pytest.fixture

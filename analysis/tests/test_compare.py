@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from analysis.compare import descriptions, results
-from analysis.compare.cli import compare_command
-from analysis.tests import synthetic
-from analysis.tests.test_report import Reader
-from labs.context import Context
+from ewan.analysis.compare import descriptions, results
+from ewan.analysis.compare.cli import compare_command
+from ewan.analysis.tests import synthetic
+from ewan.analysis.tests.test_report import Reader
+from ewan.labs.context import Context
 
 CC = [{"congestion": "reno", "rtt": "20ms"}, {"congestion": "cubic", "rtt": "20ms"}]
 

@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from analysis import comparisons, load, report, summary, tabulated
-from analysis.tests import synthetic
-from generator.engine import show
-from labs.record import tables
+from ewan.analysis import comparisons, load, report, summary, tabulated
+from ewan.analysis.tests import synthetic
+from ewan.generator.engine import show
+from ewan.labs.record import tables
 
 pytestmark = pytest.mark.slow
 

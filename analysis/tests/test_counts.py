@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.figures.counts import Count, in_words
+from ewan.analysis.figures.counts import Count, in_words
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from analysis import metrics
-from analysis.figures import series
-from analysis.rundata import RunData
-from analysis.tests.synthetic import frame
-from labs.record import tables
-from labs.record.quantities import parse
-from labs.record.series import SERIES
+from ewan.analysis import metrics
+from ewan.analysis.figures import series
+from ewan.analysis.rundata import RunData
+from ewan.analysis.tests.synthetic import frame
+from ewan.labs.record import tables
+from ewan.labs.record.quantities import parse
+from ewan.labs.record.series import SERIES
 
 MS = 1_000_000
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis import differences
+from ewan.analysis import differences
 
 LOW, HIGH = [1.0, 2.0, 3.0, 4.0, 5.0], [3.0, 4.0, 5.0, 6.0, 7.0]
 SKEWED = [1.0, 1.1, 1.2, 1.3, 1.1, 1.4, 1.2, 1.0, 1.3, 1.1, 1.2, 1.5, 1.1, 9.0, 12.0, 30.0]

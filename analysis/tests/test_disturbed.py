@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from analysis import disturbed, summary
-from analysis.network import Ways
-from analysis.tests import synthetic
-from analysis.tests.synthetic import SECOND, frame
-from labs.record.disturbances import Disturbance
+from ewan.analysis import disturbed, summary
+from ewan.analysis.network import Ways
+from ewan.analysis.tests import synthetic
+from ewan.analysis.tests.synthetic import SECOND, frame
+from ewan.labs.record.disturbances import Disturbance
 
 BIN = SECOND // 2
 WAYS: Ways = {("left1", "right1"): (("core", "forward"),), ("left2", "right2"): (("other", "backward"),)}

@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
-from analysis import grouped, latex, load, summary
-from analysis.cli import export_command
-from analysis.grouped import Column, Table
-from analysis.tests import synthetic
-from labs.context import Context
+from ewan.analysis import grouped, latex, load, summary
+from ewan.analysis.cli import export_command
+from ewan.analysis.grouped import Column, Table
+from ewan.analysis.tests import synthetic
+from ewan.labs.context import Context
 
 TITLE = r"50% & {more} #1_a^b~c\d"
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis import arrivals, figures, load, summary
-from analysis.figures import spreads, style, windows
-from analysis.figures.style import Drawing
-from analysis.rows import spread
-from analysis.tests import synthetic
-from analysis.tests.synthetic import SECOND, frame
+from ewan.analysis import arrivals, figures, load, summary
+from ewan.analysis.figures import spreads, style, windows
+from ewan.analysis.figures.style import Drawing
+from ewan.analysis.rows import spread
+from ewan.analysis.tests import synthetic
+from ewan.analysis.tests.synthetic import SECOND, frame
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from analysis import flent, load
-from analysis.tests import synthetic
+from ewan.analysis import flent, load
+from ewan.analysis.tests import synthetic
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from analysis import batches, load, measured, summary
-from analysis.load import LoadError
-from analysis.tests import synthetic
-from labs import writing
-from labs.record import quantities, tables
+from ewan.analysis import batches, load, measured, summary
+from ewan.analysis.load import LoadError
+from ewan.analysis.tests import synthetic
+from ewan.labs import writing
+from ewan.labs.record import quantities, tables
 
 CC: list[dict[str, Any]] = [{"congestion": "reno"}, {"congestion": "cubic", "reverse": 1}]
 SHARE = quantities.parse("share of each step")

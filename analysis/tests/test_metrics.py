@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 import pytest
 
-from analysis import metrics
-from analysis.flows import active, aggregate_goodput, completion_times, deviation, jain, percentile
-from analysis.rundata import RunData
-from analysis.tests.synthetic import SECOND, flow, frame
-from labs.record import tables
-from labs.record.metrics import METRICS
-from labs.record.paths import CrossedLink, CrossedPath
-from labs.record.quantities import parse
+from ewan.analysis import metrics
+from ewan.analysis.flows import active, aggregate_goodput, completion_times, deviation, jain, percentile
+from ewan.analysis.rundata import RunData
+from ewan.analysis.tests.synthetic import SECOND, flow, frame
+from ewan.labs.record import tables
+from ewan.labs.record.metrics import METRICS
+from ewan.labs.record.paths import CrossedLink, CrossedPath
+from ewan.labs.record.quantities import parse
 
 MS = 1_000_000
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from analysis import network
-from analysis.network import LinkUse, Losses
-from analysis.tests.synthetic import SECOND, flow, frame
+from ewan.analysis import network
+from ewan.analysis.network import LinkUse, Losses
+from ewan.analysis.tests.synthetic import SECOND, flow, frame
 
 MS = 1_000_000
 FORWARD = ("core", "forward")

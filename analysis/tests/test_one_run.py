@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis.figures.windows import MOST_SAMPLES
-from analysis.one_run import OneRun
-from analysis.tests.synthetic import flow, frame
-from labs.record import tables
+from ewan.analysis.figures.windows import MOST_SAMPLES
+from ewan.analysis.one_run import OneRun
+from ewan.analysis.tests.synthetic import flow, frame
+from ewan.labs.record import tables
 
 
 def test_every_sample_of_a_flow_is_told_also_where_a_figure_shows_fewer(tmp_path: Path) -> None:

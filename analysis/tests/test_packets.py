@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from analysis import packets
-from labs.record import tables
+from ewan.analysis import packets
+from ewan.labs.record import tables
 
 MSS = 1000
 MS = 10**6

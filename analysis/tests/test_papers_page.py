@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from analysis import papers, summary
-from analysis.tests import synthetic
+from ewan.analysis import papers, summary
+from ewan.analysis.tests import synthetic
 
 POINTS = [{"congestion": name, "buffer": buffer} for name in ("cubic", "reno") for buffer in ("1BDP", "2BDP")]
 

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from analysis.figures import paths
+from ewan.analysis.figures import paths
 
 
 def written(points: list[list[tuple[float, float]]], closed: bool) -> str:

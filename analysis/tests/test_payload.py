@@ -9,12 +9,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from analysis import metrics
-from analysis.rundata import RunData
-from analysis.tests.synthetic import SECOND, flow, frame
-from labs.record import tables
-from labs.record.paths import CrossedLink, CrossedPath
-from labs.record.quantities import parse
+from ewan.analysis import metrics
+from ewan.analysis.rundata import RunData
+from ewan.analysis.tests.synthetic import SECOND, flow, frame
+from ewan.labs.record import tables
+from ewan.labs.record.paths import CrossedLink, CrossedPath
+from ewan.labs.record.quantities import parse
 
 BIN = SECOND // 10
 CORE = CrossedLink("core", "forward", 8_000_000)

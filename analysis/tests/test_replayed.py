@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from analysis import load, replayed
-from analysis.load import LoadError
-from analysis.replayed import Replay
-from analysis.tests.synthetic import BIN, SECOND, experiment, frame, vouch
-from labs.record import tables
+from ewan.analysis import load, replayed
+from ewan.analysis.load import LoadError
+from ewan.analysis.replayed import Replay
+from ewan.analysis.tests.synthetic import BIN, SECOND, experiment, frame, vouch
+from ewan.labs.record import tables
 
 MS = 1_000_000
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from analysis import circumstances, grouped, load, report, summary
-from analysis.tests import synthetic
-from labs.record import Certificate, Emulating
-from labs.units.shown import written
+from ewan.analysis import circumstances, grouped, load, report, summary
+from ewan.analysis.tests import synthetic
+from ewan.labs.record import Certificate, Emulating
+from ewan.labs.units.shown import written
 
 pytestmark = pytest.mark.slow
 

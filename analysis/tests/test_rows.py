@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.rows import few, left_out, spread
+from ewan.analysis.rows import few, left_out, spread
 
 
 def test_few_are_all_shown() -> None:

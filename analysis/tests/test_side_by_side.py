@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis import figures, load, side_by_side, summary
-from analysis.load import LoadError
-from analysis.tests import synthetic
-from labs.record.figures import parse
+from ewan.analysis import figures, load, side_by_side, summary
+from ewan.analysis.load import LoadError
+from ewan.analysis.tests import synthetic
+from ewan.labs.record.figures import parse
 
 pytestmark = pytest.mark.slow
 

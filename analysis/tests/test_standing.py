@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from analysis.standing import of_command, progress
-from analysis.tests import synthetic
-from generator.tests.origins import origin
-from labs.record.experiment import DOCUMENT, LOCK, Entry, begin, to_json
-from labs.record.journal import Journal, RunChange
-from labs.runtime.locks import held
+from ewan.analysis.standing import of_command, progress
+from ewan.analysis.tests import synthetic
+from ewan.generator.tests.origins import origin
+from ewan.labs.record.experiment import DOCUMENT, LOCK, Entry, begin, to_json
+from ewan.labs.record.journal import Journal, RunChange
+from ewan.labs.runtime.locks import held
 
 STARTED = "2026-01-31T12:00:00+00:00"
 MOMENT = 1_769_860_800

@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from analysis import statistics
+from ewan.analysis import statistics
 
 
 def test_an_interval_of_three_values() -> None:

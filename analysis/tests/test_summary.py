@@ -11,11 +11,11 @@ from typing import Any
 import orjson
 import pytest
 
-from analysis import load, statistics, summary
-from analysis.tests import synthetic
-from analysis.tests.synthetic import SECOND
-from labs.record import tables
-from labs.record.metrics import METRICS
+from ewan.analysis import load, statistics, summary
+from ewan.analysis.tests import synthetic
+from ewan.analysis.tests.synthetic import SECOND
+from ewan.labs.record import tables
+from ewan.labs.record.metrics import METRICS
 
 CC = [{"congestion": "reno", "rtt": "20ms"}, {"congestion": "cubic", "rtt": "20ms"}]
 BY_RENO = {"normalise": {"by": "congestion", "to": "reno"}}

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from analysis import load, plotting
-from analysis.cli import plot_command
-from analysis.compare.certificates import of_certificates
-from analysis.compare.overlaid import Both
-from analysis.figures.request import FigureError
-from analysis.figures.style import PAGE
-from analysis.tests import synthetic
-from labs.context import Context
-from labs.record import Certificate, Row, Uncertainty
-from labs.record.figures import parse
+from ewan.analysis import load, plotting
+from ewan.analysis.cli import plot_command
+from ewan.analysis.compare.certificates import of_certificates
+from ewan.analysis.compare.overlaid import Both
+from ewan.analysis.figures.request import FigureError
+from ewan.analysis.figures.style import PAGE
+from ewan.analysis.tests import synthetic
+from ewan.labs.context import Context
+from ewan.labs.record import Certificate, Row, Uncertainty
+from ewan.labs.record.figures import parse
 
 pytestmark = pytest.mark.slow
 
@@ -108,8 +108,8 @@ def test_a_figure_of_both_may_name_the_experiment(tmp_path: Path) -> None:
 
 def test_many_runs_are_drawn_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another one could read the first experiment alone."""
-    monkeypatch.setattr("analysis.side_by_side.FEWEST_RUNS", 2)
-    monkeypatch.setattr("analysis.side_by_side.cpus", lambda: 2)
+    monkeypatch.setattr("ewan.analysis.side_by_side.FEWEST_RUNS", 2)
+    monkeypatch.setattr("ewan.analysis.side_by_side.cpus", lambda: 2)
     one, other = two(tmp_path, [{"congestion": "bic", "buffer": "2BDP"}])
     _, drawing = plotting.drawn(one, parse("goodput over time"), PAGE, beside=other)
     rows = list(csv.DictReader(drawing.csv.splitlines()))

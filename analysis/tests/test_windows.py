@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from analysis.figures import windows
-from analysis.figures.request import FigureError
-from labs.units import NS_PER_DAY, NS_PER_MS
+from ewan.analysis.figures import windows
+from ewan.analysis.figures.request import FigureError
+from ewan.labs.units import NS_PER_DAY, NS_PER_MS
 
 
 def test_a_table_that_goes_on_for_years_is_refused_before_anything_is_made() -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from analysis import load, metrics, report, summary, wire
-from analysis.figures import asked, samples, series
-from analysis.rundata import RunData
-from analysis.tests import synthetic
-from labs.record import figures, tables
-from labs.record.quantities import Selection
-from labs.record.series import SAMPLES, SERIES
+from ewan.analysis import load, metrics, report, summary, wire
+from ewan.analysis.figures import asked, samples, series
+from ewan.analysis.rundata import RunData
+from ewan.analysis.tests import synthetic
+from ewan.labs.record import figures, tables
+from ewan.labs.record.quantities import Selection
+from ewan.labs.record.series import SAMPLES, SERIES
 
 MS = 10**6
 MSS = 1000

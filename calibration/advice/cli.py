@@ -15,27 +15,27 @@ from typing import Any
 import click
 import orjson
 
-from calibration import path
-from calibration.advice import measure, truth
-from calibration.advice.plan import Load
-from calibration.host import kept
-from calibration.path import PathEnd
-from generator import traffic_request
-from labs import descriptions, rundir
-from labs.commands import live, virtual
-from labs.commands.errors import Refused, guarded
-from labs.commands.options import json_option, optional_description, pass_context, trust_option
-from labs.commands.privileges import as_root, is_virtual
-from labs.context import Context
-from labs.plan import Plan
-from labs.record.characterisation import Characterisation, Estimate, to_json
-from labs.runtime.probes import send as send_probes
-from labs.runtime.program import Program
-from labs.sheet import grid
-from labs.units import Rate, UnitError
-from labs.units.shown import ARROWS, written
-from labs.wording import nearest
-from labs.writing import write, write_named
+from ewan.calibration import path
+from ewan.calibration.advice import measure, truth
+from ewan.calibration.advice.plan import Load
+from ewan.calibration.host import kept
+from ewan.calibration.path import PathEnd
+from ewan.generator import traffic_request
+from ewan.labs import descriptions, rundir
+from ewan.labs.commands import live, virtual
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import json_option, optional_description, pass_context, trust_option
+from ewan.labs.commands.privileges import as_root, is_virtual
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.record.characterisation import Characterisation, Estimate, to_json
+from ewan.labs.runtime.probes import send as send_probes
+from ewan.labs.runtime.program import Program
+from ewan.labs.sheet import grid
+from ewan.labs.units import Rate, UnitError
+from ewan.labs.units.shown import ARROWS, written
+from ewan.labs.wording import nearest
+from ewan.labs.writing import write, write_named
 
 FILE = "characterisation.json"
 NAMES = {

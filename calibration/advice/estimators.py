@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from statistics import fmean, median, stdev
 from typing import Any
 
-from calibration.expectation import BYTE_NS
-from calibration.uncertainty import (
+from ewan.calibration.expectation import BYTE_NS
+from ewan.calibration.uncertainty import (
     Components,
     Instrument,
     Source,
@@ -25,9 +25,9 @@ from calibration.uncertainty import (
     quantile_uncertainty,
     rectangular,
 )
-from labs.record import COVERAGE_FACTOR
-from labs.units import PPB
-from labs.units.shown import written
+from ewan.labs.record import COVERAGE_FACTOR
+from ewan.labs.units import PPB
+from ewan.labs.units.shown import written
 
 ODDS, ODDS_OF_TWO = 19.0, 38.5
 """The interval of a least value is this many times its distance to the next one, and holds with 1 − α = 95 %. It is

@@ -12,16 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from calibration.advice import estimators, plan
-from calibration.advice.estimators import Found, Packet, Train
-from calibration.advice.plan import Load, Ways
-from calibration.expectation import BYTE_NS
-from calibration.path import PathEnd
-from calibration.probing import PROBE_BYTES, SECOND
-from calibration.uncertainty import Instrument, recorded
-from labs.errors import UserError
-from labs.record.characterisation import Characterisation, Estimate, Way
-from labs.units import PPB
+from ewan.calibration.advice import estimators, plan
+from ewan.calibration.advice.estimators import Found, Packet, Train
+from ewan.calibration.advice.plan import Load, Ways
+from ewan.calibration.expectation import BYTE_NS
+from ewan.calibration.path import PathEnd
+from ewan.calibration.probing import PROBE_BYTES, SECOND
+from ewan.calibration.uncertainty import Instrument, recorded
+from ewan.labs.errors import UserError
+from ewan.labs.record.characterisation import Characterisation, Estimate, Way
+from ewan.labs.units import PPB
 
 ENOUGH_TRAINS = 2
 """So many of the first trains tell about how fast a path is."""

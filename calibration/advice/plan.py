@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from calibration.expectation import BYTE_NS
-from calibration.path import SIZES, PathEnd
-from calibration.probing import MS, PROBE_BYTES, SECOND
+from ewan.calibration.expectation import BYTE_NS
+from ewan.calibration.path import SIZES, PathEnd
+from ewan.calibration.probing import MS, PROBE_BYTES, SECOND
 
 ProbeRequest = dict[str, Any]
 Ways = Mapping[str, tuple[PathEnd, PathEnd]]

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.bursts import largest_burst_bytes
-from calibration.expectation import BYTE_NS, ENOUGH, framed_bytes
-from calibration.host.links import ABOVE, ENDS_NS, MTU_BYTES, Bench
-from calibration.judge import offered_bps
-from calibration.statistic import wilson
-from calibration.uncertainty import quantile, rectangular
-from labs.record import COVERAGE_FACTOR
-from labs.units import Rate, Size
+from ewan.analysis.bursts import largest_burst_bytes
+from ewan.calibration.expectation import BYTE_NS, ENOUGH, framed_bytes
+from ewan.calibration.host.links import ABOVE, ENDS_NS, MTU_BYTES, Bench
+from ewan.calibration.judge import offered_bps
+from ewan.calibration.statistic import wilson
+from ewan.calibration.uncertainty import quantile, rectangular
+from ewan.labs.record import COVERAGE_FACTOR
+from ewan.labs.units import Rate, Size
 
 PROBE_BYTES = 100
 DELAYS = ("100us", "500us", "1ms", "2ms", "5ms", "10ms", "20ms", "50ms")

@@ -9,7 +9,7 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from labs.runtime.memory import free_memory_bytes
+from ewan.labs.runtime.memory import free_memory_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,23 +11,23 @@ from typing import Any
 import click
 import orjson
 
-from calibration import cli, envelope
-from calibration.envelope import Demand, Prediction
-from calibration.host import kept, measurement, words
-from calibration.host.kept import HostCalibration
-from generator import scenario
-from labs import rundir, spec
-from labs.commands.errors import Refused, guarded
-from labs.commands.options import (
+from ewan.calibration import cli, envelope
+from ewan.calibration.envelope import Demand, Prediction
+from ewan.calibration.host import kept, measurement, words
+from ewan.calibration.host.kept import HostCalibration
+from ewan.generator import scenario
+from ewan.labs import rundir, spec
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import (
     json_option,
     pass_context,
 )
-from labs.commands.privileges import as_root
-from labs.context import Context
-from labs.runtime.memory import free_memory_bytes
-from labs.sheet import grid
-from labs.spec import names
-from labs.units import Duration, Rate, Size, UnitError, about
+from ewan.labs.commands.privileges import as_root
+from ewan.labs.context import Context
+from ewan.labs.runtime.memory import free_memory_bytes
+from ewan.labs.sheet import grid
+from ewan.labs.spec import names
+from ewan.labs.units import Duration, Rate, Size, UnitError, about
 
 
 def show(context: Context, found: HostCalibration) -> None:
@@ -99,7 +99,7 @@ def envelope_command(
 
 def of_file(context: Context, name: str, as_json: bool) -> int:
     """The verdict of a lab or a scenario; the exit status."""
-    from calibration import verdict  # it knows the engine, which other commands here do not need
+    from ewan.calibration import verdict  # it knows the engine, which other commands here do not need
 
     known = verdict.Verdicts(context)
     if kept.load(context) is None:

@@ -16,22 +16,22 @@ from typing import Literal
 
 import orjson
 
-from calibration import envelope
-from calibration.envelope import Frontier
-from calibration.host import document
-from calibration.host.accuracy import Accuracy
-from calibration.host.paths import Paths
-from calibration.host.processors import Processors
-from calibration.host.timers import Timers
-from calibration.host.virtual import VirtualCost
-from calibration.uncertainty import Instrument
-from labs import cache, host
-from labs.context import ROOT, Context
-from labs.ownership import give_back
-from labs.record import host_facts
-from labs.record.experiment import checksum_once
-from labs.runtime.binary import node_binary
-from labs.writing import write
+from ewan.calibration import envelope
+from ewan.calibration.envelope import Frontier
+from ewan.calibration.host import document
+from ewan.calibration.host.accuracy import Accuracy
+from ewan.calibration.host.paths import Paths
+from ewan.calibration.host.processors import Processors
+from ewan.calibration.host.timers import Timers
+from ewan.calibration.host.virtual import VirtualCost
+from ewan.calibration.uncertainty import Instrument
+from ewan.labs import cache, host
+from ewan.labs.context import ROOT, Context
+from ewan.labs.ownership import give_back
+from ewan.labs.record import host_facts
+from ewan.labs.record.experiment import checksum_once
+from ewan.labs.runtime.binary import node_binary
+from ewan.labs.writing import write
 
 KIND = "host"
 """The folder in the cache."""

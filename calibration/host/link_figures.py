@@ -13,12 +13,12 @@ import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from analysis.figures import style
-from analysis.figures.style import Drawing
-from calibration import envelope
-from calibration.envelope import Demand, Frontier
-from calibration.host.accuracy import Accuracy
-from labs.units import NS_PER_MS, Rate, about
+from ewan.analysis.figures import style
+from ewan.analysis.figures.style import Drawing
+from ewan.calibration import envelope
+from ewan.calibration.envelope import Demand, Frontier
+from ewan.calibration.host.accuracy import Accuracy
+from ewan.labs.units import NS_PER_MS, Rate, about
 
 GRID = 48
 """Points of a heat map each way."""

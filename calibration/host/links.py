@@ -15,22 +15,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from calibration import expect, spinner, uncertainty
-from calibration.envelope import Demand, Frontier, Limit, Loaded
-from calibration.expectation import BYTE_NS, ENOUGH, LinkExpectation, framed_bytes
-from calibration.judge import offered_bps
-from calibration.probing import MS, Probing, packet_stream
-from calibration.spinner import Classes
-from calibration.tolerances import Tolerances
-from labs import change, host
-from labs.compile import compile
-from labs.plan import Link, Plan
-from labs.record import COVERAGE_FACTOR
-from labs.runtime.base import Controllable, Keeping, LabError, Measuring
-from labs.spec import from_template
-from labs.spec.source import DescriptionError
-from labs.stages import Framing
-from labs.units import BITS_PER_BYTE, Rate
+from ewan.calibration import expect, spinner, uncertainty
+from ewan.calibration.envelope import Demand, Frontier, Limit, Loaded
+from ewan.calibration.expectation import BYTE_NS, ENOUGH, LinkExpectation, framed_bytes
+from ewan.calibration.judge import offered_bps
+from ewan.calibration.probing import MS, Probing, packet_stream
+from ewan.calibration.spinner import Classes
+from ewan.calibration.tolerances import Tolerances
+from ewan.labs import change, host
+from ewan.labs.compile import compile
+from ewan.labs.plan import Link, Plan
+from ewan.labs.record import COVERAGE_FACTOR
+from ewan.labs.runtime.base import Controllable, Keeping, LabError, Measuring
+from ewan.labs.spec import from_template
+from ewan.labs.spec.source import DescriptionError
+from ewan.labs.stages import Framing
+from ewan.labs.units import BITS_PER_BYTE, Rate
 
 MTU_BYTES = 1500
 BUFFER = "2MB"

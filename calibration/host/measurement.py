@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from calibration.host import accuracy, kept, links, paths, processors, timers, virtual
-from calibration.host.kept import HostCalibration, Profile
-from labs.context import Context
-from labs.record.demand import Demand
-from labs.runtime import kernel
+from ewan.calibration.host import accuracy, kept, links, paths, processors, timers, virtual
+from ewan.calibration.host.kept import HostCalibration, Profile
+from ewan.labs.context import Context
+from ewan.labs.record.demand import Demand
+from ewan.labs.runtime import kernel
 
 LINKS = {"quick": links.QUICK, "default": links.DEFAULT, "full": links.FULL}
 VIRTUAL_S = {"quick": 1, "default": 4, "full": 30}

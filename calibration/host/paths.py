@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from calibration.expect import expectations
-from calibration.host.buffers import Buffers, read_buffers
-from calibration.host.cards import Card, read_card
-from calibration.host.finding import Finding
-from calibration.host.path_lab import (
+from ewan.calibration.expect import expectations
+from ewan.calibration.host.buffers import Buffers, read_buffers
+from ewan.calibration.host.cards import Card, read_card
+from ewan.calibration.host.finding import Finding
+from ewan.calibration.host.path_lab import (
     MTU_BYTES,
     PORT,
     PORT_BPS,
@@ -35,14 +35,14 @@ from calibration.host.path_lab import (
     probes,
     transfer,
 )
-from calibration.host.timers import Budget
-from labs import host
-from labs.context import Context
-from labs.plan import Plan
-from labs.runtime.base import LabError, Measuring
-from labs.runtime.binary import node_binary
-from labs.runtime.state import State
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND, about
+from ewan.calibration.host.timers import Budget
+from ewan.labs import host
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError, Measuring
+from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.state import State
+from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND, about
 
 FORMAT: Literal["ewan-paths/1"] = "ewan-paths/1"
 

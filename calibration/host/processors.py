@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from calibration.host.finding import Finding
-from labs.host import cpus_of
-from labs.units import NS_PER_SECOND
+from ewan.calibration.host.finding import Finding
+from ewan.labs.host import cpus_of
+from ewan.labs.units import NS_PER_SECOND
 
 FORMAT: Literal["ewan-processors/1"] = "ewan-processors/1"
 

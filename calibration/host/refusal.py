@@ -10,12 +10,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Literal
 
-from calibration import envelope
-from calibration.envelope import Demand, Frontier
-from calibration.host import links, measurement
-from labs.context import Context
-from labs.plan import Plan
-from labs.stages import Framing
+from ewan.calibration import envelope
+from ewan.calibration.envelope import Demand, Frontier
+from ewan.calibration.host import links, measurement
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.stages import Framing
 
 MTU_BYTES = 1500
 MOST_LINKS = 64

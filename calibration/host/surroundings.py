@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from calibration.host.finding import Finding
-from labs.runtime.kernel import MACHINE
+from ewan.calibration.host.finding import Finding
+from ewan.labs.runtime.kernel import MACHINE
 
 Where = Literal["WSL 1", "WSL 2", "Codespaces", "a dev container", "a container", "a Lima machine"]
 DOCKER, PODMAN, LIMA = "/.dockerenv", "/run/.containerenv", "/mnt/lima-cidata"

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from calibration.host.document import from_json
-from calibration.host.finding import Finding
-from labs.runtime.base import LabError
-from labs.units import NS_PER_MS, about
+from ewan.calibration.host.document import from_json
+from ewan.calibration.host.finding import Finding
+from ewan.labs.runtime.base import LabError
+from ewan.labs.units import NS_PER_MS, about
 
 FORMAT: Literal["ewan-timers/1"] = "ewan-timers/1"
 

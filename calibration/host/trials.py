@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calibration.host.finding import Finding
-from labs.compile import HostFacts, compile
-from labs.runtime.base import LabError
-from labs.runtime.program import Program
-from labs.runtime.virtual import VirtualRuntime
-from labs.spec import parse
-from labs.units import NS_PER_SECOND, about
+from ewan.calibration.host.finding import Finding
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.spec import parse
+from ewan.labs.units import NS_PER_SECOND, about
 
 LONGEST_S = 20
 LANDLOCK_OF_SIGNALS = 6

@@ -17,11 +17,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import ClassVar
 
-from labs import host
-from labs.context import Context
-from labs.record.demand import Demand
-from labs.runtime.base import BatchRuns
-from labs.runtime.virtual import Cost
+from ewan.labs import host
+from ewan.labs.context import Context
+from ewan.labs.record.demand import Demand
+from ewan.labs.runtime.base import BatchRuns
+from ewan.labs.runtime.virtual import Cost
 
 FLIGHT_BYTES = 1200
 """Of a packet on its way that the processor touches: two `struct sk_buff`, the headers and what lies around them."""
@@ -186,7 +186,7 @@ def measure(context: Context, budget_s: float, progress: Callable[[str], None] =
 
 def weigh(runtime: BatchRuns, name: str, place: Path) -> tuple[Weighed, Cost]:
     """Runs one case; KeyboardInterrupt where it was ended early."""
-    from generator import scenario as scenarios  # most commands know the cost and never measure it
+    from ewan.generator import scenario as scenarios  # most commands know the cost and never measure it
 
     scenario = scenarios.parse(CASES[name], Path(f"{name.replace('_', '-')}.scenario.yaml"))
     ((_, plan, schedule),) = scenario.runs().scheduled(host.virtual_facts(), "virtual")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from calibration import envelope
-from calibration.envelope import Frontier
-from calibration.host import paths, processors, timers
-from calibration.host.finding import Finding
-from calibration.host.kept import HostCalibration
-from calibration.host.virtual import VirtualCost
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND, about
-from labs.units.shown import NONE
+from ewan.calibration import envelope
+from ewan.calibration.envelope import Frontier
+from ewan.calibration.host import paths, processors, timers
+from ewan.calibration.host.finding import Finding
+from ewan.calibration.host.kept import HostCalibration
+from ewan.calibration.host.virtual import VirtualCost
+from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND, about
+from ewan.labs.units.shown import NONE
 
 COLUMNS = ["back end", "packet", "links", "packets/s", "rate of each", "error p50", "p99", "at load", "beyond it"]
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import orjson
 
-from calibration import expect, spinner
-from calibration.compare import compare
-from calibration.host.document import from_json as document_from_json
-from calibration.host.timers import Timers
-from calibration.probe import LiveProbes
-from calibration.probing import plan_probes
-from labs.plan import digest, from_json
-from labs.record import Certificate, MachineFacts
+from ewan.calibration import expect, spinner
+from ewan.calibration.compare import compare
+from ewan.calibration.host.document import from_json as document_from_json
+from ewan.calibration.host.timers import Timers
+from ewan.calibration.probe import LiveProbes
+from ewan.calibration.probing import plan_probes
+from ewan.labs.plan import digest, from_json
+from ewan.labs.record import Certificate, MachineFacts
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = Path(__file__).resolve().parent / "fixtures"
 
 
 def read(name: str) -> Any:

@@ -11,20 +11,20 @@ import jsonschema
 import orjson
 import pytest
 
-from calibration import page, path, reference, report
-from calibration.envelope import Frontier, Loaded
-from calibration.host import accuracy, kept, processors
-from calibration.host.accuracy import Accuracy, DelayPoint, LossPoint, QueuePoint, RatePoint, SpacingPoint
-from calibration.host.kept import HostCalibration
-from calibration.host.paths import PacketRate, StackLatency
-from calibration.tests.captured import captured_certificate, captured_timers
-from calibration.tests.plans import plan
-from calibration.tests.test_host_figures import FOUND
-from labs import cache
-from labs.context import Context
-from labs.errors import UserError
-from labs.record import Certificate, to_json
-from labs.record.schema import certificate_schema
+from ewan.calibration import page, path, reference, report
+from ewan.calibration.envelope import Frontier, Loaded
+from ewan.calibration.host import accuracy, kept, processors
+from ewan.calibration.host.accuracy import Accuracy, DelayPoint, LossPoint, QueuePoint, RatePoint, SpacingPoint
+from ewan.calibration.host.kept import HostCalibration
+from ewan.calibration.host.paths import PacketRate, StackLatency
+from ewan.calibration.tests.captured import captured_certificate, captured_timers
+from ewan.calibration.tests.plans import plan
+from ewan.calibration.tests.test_host_figures import FOUND
+from ewan.labs import cache
+from ewan.labs.context import Context
+from ewan.labs.errors import UserError
+from ewan.labs.record import Certificate, to_json
+from ewan.labs.record.schema import certificate_schema
 
 pytestmark = pytest.mark.slow
 
@@ -137,7 +137,7 @@ def test_the_page_of_a_lab_marks_its_links_in_the_envelope(
 
 
 def test_a_certificate_is_of_its_published_schema(certificate: Certificate) -> None:
-    published = Path(__file__).parents[2] / "docs/certificate.schema.json"
+    published = Path(__file__).resolve().parents[2] / "docs/certificate.schema.json"
     assert published.read_text() == certificate_schema(), "make docs writes it"
     schema = orjson.loads(published.read_bytes())
     jsonschema.Draft202012Validator.check_schema(schema)

@@ -9,9 +9,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from calibration import certify, report, spinner
-from calibration.tests.captured import captured_certificate, read
-from labs.record import Certificate, host_facts, to_json
+from ewan.calibration import certify, report, spinner
+from ewan.calibration.tests.captured import captured_certificate, read
+from ewan.labs.record import Certificate, host_facts, to_json
 
 
 @pytest.fixture

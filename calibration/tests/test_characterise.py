@@ -14,14 +14,14 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from calibration.advice import estimators, measure, plan
-from calibration.advice.estimators import Found, Packet, Train
-from calibration.path import PathEnd
-from calibration.uncertainty import Instrument, expanded
-from ewan import main
-from labs.errors import UserError
-from labs.record.characterisation import Characterisation, Estimate, from_json, to_json
-from labs.units import NS_PER_MS
+from ewan.calibration.advice import estimators, measure, plan
+from ewan.calibration.advice.estimators import Found, Packet, Train
+from ewan.calibration.path import PathEnd
+from ewan.calibration.uncertainty import Instrument, expanded
+from ewan.cli import main
+from ewan.labs.errors import UserError
+from ewan.labs.record.characterisation import Characterisation, Estimate, from_json, to_json
+from ewan.labs.units import NS_PER_MS
 
 C, SIZE, OWN = 100e6, 1500, 120_000.0
 """A path of 100 Mbit/s on which packets of 1500 B take 120 µs."""
@@ -362,7 +362,7 @@ def test_where_a_third_is_lost_trains_tell_nothing_of_others() -> None:
 
 
 def document() -> Characterisation:
-    return from_json((Path(__file__).parent / "fixtures/characterisation.json").read_bytes())
+    return from_json((Path(__file__).resolve().parent / "fixtures/characterisation.json").read_bytes())
 
 
 def test_a_document_is_read_back() -> None:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from calibration import spinner
-from calibration.compare import compare
-from calibration.spinner import LinkFacts
-from calibration.tests.plans import DROP_TAIL, answer, delays, plan, prepared
-from labs.record import Row
-from labs.stages import (
+from ewan.calibration import spinner
+from ewan.calibration.compare import compare
+from ewan.calibration.spinner import LinkFacts
+from ewan.calibration.tests.plans import DROP_TAIL, answer, delays, plan, prepared
+from ewan.labs.record import Row
+from ewan.labs.stages import (
     BernoulliLoss,
     Codel,
     EveryNthLoss,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from calibration.devices import counted
+from ewan.calibration.devices import counted
 
 
 def told(device: int, ours: int, dropped: int = 0) -> dict[str, Any]:

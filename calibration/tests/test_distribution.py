@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from calibration.distribution import delay_line, loss, netem_fate, ordered
-from labs.stages import (
+from ewan.calibration.distribution import delay_line, loss, netem_fate, ordered
+from ewan.labs.stages import (
     BernoulliLoss,
     BitErrorLoss,
     ConstantDelay,

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from calibration import elsewhere, machine, report
-from labs.cluster.facts import sections
-from labs.cluster.looking import FILES
-from labs.record import Certificate, from_json, host_facts, to_json
-from labs.runtime.base import Elsewhere
-from labs.units import NS_PER_SECOND
+from ewan.calibration import elsewhere, machine, report
+from ewan.labs.cluster.facts import sections
+from ewan.labs.cluster.looking import FILES
+from ewan.labs.record import Certificate, from_json, host_facts, to_json
+from ewan.labs.runtime.base import Elsewhere
+from ewan.labs.units import NS_PER_SECOND
 
 
 def told(share: str = "/run/ewan-shares/none") -> Elsewhere:
@@ -79,5 +79,5 @@ def test_a_certificate_has_each_machine_and_says_that_the_coordinator_is_none(ce
 def test_a_certificate_of_one_machine_is_as_it_was(certificate: Certificate) -> None:
     assert b'"machines"' not in to_json(certificate)
     assert "machine: kernel " in report.circumstances(certificate)[1]
-    published = (Path(__file__).parents[2] / "docs/certificate.schema.json").read_text()
+    published = (Path(__file__).resolve().parents[2] / "docs/certificate.schema.json").read_text()
     assert '"machines"' in published

@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 
-from calibration import envelope
-from calibration.envelope import Demand, Frontier, Loaded, NoEnvelopeError
-from calibration.host import refusal
-from calibration.tests.plans import plan
+from ewan.calibration import envelope
+from ewan.calibration.envelope import Demand, Frontier, Loaded, NoEnvelopeError
+from ewan.calibration.host import refusal
+from ewan.calibration.tests.plans import plan
 
 LATE = Loaded(0.9, 10_000, True, 5_000, 40_000, 80_000, 200_000, 0, 0)
 

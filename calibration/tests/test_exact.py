@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from calibration import exact
-from calibration.compare import compare
-from calibration.expect import expectations
-from calibration.expectation import Expectations
-from calibration.probing import SECOND, Probing, plan_probes
-from calibration.tests.plans import DROP_TAIL, delays, direction, plan
-from labs.plan import Plan
-from labs.record import Row
-from labs.stages import BernoulliLoss, ConstantDelay, Psp, Queue, Red
-from labs.stages.trace import TraceOpportunities, TraceRows
+from ewan.calibration import exact
+from ewan.calibration.compare import compare
+from ewan.calibration.expect import expectations
+from ewan.calibration.expectation import Expectations
+from ewan.calibration.probing import SECOND, Probing, plan_probes
+from ewan.calibration.tests.plans import DROP_TAIL, delays, direction, plan
+from ewan.labs.plan import Plan
+from ewan.labs.record import Row
+from ewan.labs.stages import BernoulliLoss, ConstantDelay, Psp, Queue, Red
+from ewan.labs.stages.trace import TraceOpportunities, TraceRows
 
 CARD = Psp(rate_bps=0, overhead_bytes=24, minimum_bytes=84, limit_bytes=10**7, limit_packets=None, dither_ns=0, seed=1)
 

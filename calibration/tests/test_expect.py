@@ -10,16 +10,16 @@ from typing import Any, Literal
 
 import pytest
 
-from calibration.exact import VirtualProbes
-from calibration.expect import expectations
-from calibration.probe import LiveProbes
-from calibration.probing import MS, SECOND, Method, Probing, plan_probes
-from calibration.tests.plans import DROP_TAIL, plan
-from labs.compile import HostFacts, compile
-from labs.plan import Link, Plan
-from labs.spec import parse
-from labs.stages import Aggregate, BernoulliLoss, BitErrorLoss, Framing, NormalDelay, Psp, Queue
-from labs.stages.trace import TraceRows
+from ewan.calibration.exact import VirtualProbes
+from ewan.calibration.expect import expectations
+from ewan.calibration.probe import LiveProbes
+from ewan.calibration.probing import MS, SECOND, Method, Probing, plan_probes
+from ewan.calibration.tests.plans import DROP_TAIL, plan
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import Link, Plan
+from ewan.labs.spec import parse
+from ewan.labs.stages import Aggregate, BernoulliLoss, BitErrorLoss, Framing, NormalDelay, Psp, Queue
+from ewan.labs.stages.trace import TraceRows
 
 
 def test_a_link_of_one_gigabit_and_50_ms() -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from calibration import lab_cards
-from calibration.host import cards, paths
-from calibration.host.buffers import read_buffers
-from calibration.host.cards import Card, read_card
-from calibration.host.document import from_json, to_json
-from calibration.host.paths import Paths
-from labs.runtime.base import LabError
+from ewan.calibration import lab_cards
+from ewan.calibration.host import cards, paths
+from ewan.calibration.host.buffers import read_buffers
+from ewan.calibration.host.cards import Card, read_card
+from ewan.calibration.host.document import from_json, to_json
+from ewan.calibration.host.paths import Paths
+from ewan.labs.runtime.base import LabError
 
 
 def test_the_loopback_says_little_and_is_read() -> None:

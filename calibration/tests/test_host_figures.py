@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from calibration.host import figures
-from calibration.host.buffers import Buffers
-from calibration.host.document import from_json
-from calibration.host.path_lab import PORT_BPS
-from calibration.host.paths import PacketRate, Paths, Throughput, expected_udp_bps
-from calibration.host.timers import METHODS, Timers
+from ewan.calibration.host import figures
+from ewan.calibration.host.buffers import Buffers
+from ewan.calibration.host.document import from_json
+from ewan.calibration.host.path_lab import PORT_BPS
+from ewan.calibration.host.paths import PacketRate, Paths, Throughput, expected_udp_bps
+from ewan.calibration.host.timers import METHODS, Timers
 
 BUFFERS = Buffers(None, None, (), (), None, 10**9)
 FOUND = Paths(
@@ -37,7 +37,7 @@ FOUND = Paths(
 
 @pytest.fixture(scope="module")
 def timers() -> Timers:
-    return from_json(Timers, (Path(__file__).parent / "fixtures/timers.json").read_bytes())
+    return from_json(Timers, (Path(__file__).resolve().parent / "fixtures/timers.json").read_bytes())
 
 
 def rows(text: str) -> list[dict[str, str]]:

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from calibration.envelope import Demand
-from calibration.host import links
-from labs.context import Context
+from ewan.calibration.envelope import Demand
+from ewan.calibration.host import links
+from ewan.labs.context import Context
 
 pytestmark = pytest.mark.live
 CONTEXT = Context.of(os.environ)

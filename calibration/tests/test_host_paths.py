@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from calibration.expect import expectations
-from calibration.host import path_lab, paths
-from calibration.host.buffers import Buffers, read_buffers
-from calibration.host.document import from_json, to_json
-from calibration.host.path_lab import PORT, PORT_BPS, ROUTERS, SIZES, TIMES
-from calibration.host.paths import Paths
-from labs.compile import HostFacts
-from labs.context import Context
-from labs.plan import Plan
-from labs.runtime.tests.lab import own_state, traces
-from labs.stages.egress import Bare, Tbf
+from ewan.calibration.expect import expectations
+from ewan.calibration.host import path_lab, paths
+from ewan.calibration.host.buffers import Buffers, read_buffers
+from ewan.calibration.host.document import from_json, to_json
+from ewan.calibration.host.path_lab import PORT, PORT_BPS, ROUTERS, SIZES, TIMES
+from ewan.calibration.host.paths import Paths
+from ewan.labs.compile import HostFacts
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.tests.lab import own_state, traces
+from ewan.labs.stages.egress import Bare, Tbf
 
 LAB = f"paths{os.getpid()}"
 BUFFERS = Buffers(212_992, 212_992, (4096, 131_072, 6_291_456), (4096, 16_384, 4_194_304), 1000, 10**9)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from calibration.host import processors
-from calibration.host.document import from_json, to_json
-from calibration.host.processors import DMI, Fact, Processors
-from labs.host import cpus_of
+from ewan.calibration.host import processors
+from ewan.calibration.host.document import from_json, to_json
+from ewan.calibration.host.processors import DMI, Fact, Processors
+from ewan.labs.host import cpus_of
 
 CPUS = "sys/devices/system/cpu"
 

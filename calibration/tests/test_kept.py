@@ -8,8 +8,8 @@ from typing import Literal
 
 import pytest
 
-from calibration import kept, report
-from labs.record import CERTIFICATE_FILE, CERTIFICATES_FOLDER, Certificate, MachineFacts, Row, to_json
+from ewan.calibration import kept, report
+from ewan.labs.record import CERTIFICATE_FILE, CERTIFICATES_FOLDER, Certificate, MachineFacts, Row, to_json
 
 HOST = MachineFacts("6.18", "x86_64", "a CPU", 2, 4 << 30, "tsc", True, {"python": "3.11"})
 

@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from calibration import lans
-from calibration.compare import compare
-from calibration.exact import VirtualProbes
-from calibration.expect import expectations
-from calibration.expectation import Expectations, HostExit, LinkExpectation
-from calibration.probe import LiveProbes
-from calibration.probing import Method, Probing, plan_probes
-from labs.compile import HostFacts, compile
-from labs.host import virtual_facts
-from labs.plan import Plan
-from labs.record import Row
-from labs.spec import parse
-from labs.stages import Framing
-from labs.stages.delay import nominal_ns
+from ewan.calibration import lans
+from ewan.calibration.compare import compare
+from ewan.calibration.exact import VirtualProbes
+from ewan.calibration.expect import expectations
+from ewan.calibration.expectation import Expectations, HostExit, LinkExpectation
+from ewan.calibration.probe import LiveProbes
+from ewan.calibration.probing import Method, Probing, plan_probes
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.host import virtual_facts
+from ewan.labs.plan import Plan
+from ewan.labs.record import Row
+from ewan.labs.spec import parse
+from ewan.labs.stages import Framing
+from ewan.labs.stages.delay import nominal_ns
 
 LIVE, VIRTUAL = HostFacts((0, 1), ()), virtual_facts()
 KERNEL = HostFacts((0, 1), (), datapath="system")

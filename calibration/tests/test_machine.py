@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from calibration import hints, machine, report, spinner
-from calibration.compare import compare
-from calibration.machine import MachineLoad, Process, Snapshot
-from calibration.tests.plans import answer, plan, prepared
-from calibration.tolerances import Tolerances
-from generator.engine import verification
-from labs.record import Certificate, MachineFacts, Row
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.calibration import hints, machine, report, spinner
+from ewan.calibration.compare import compare
+from ewan.calibration.machine import MachineLoad, Process, Snapshot
+from ewan.calibration.tests.plans import answer, plan, prepared
+from ewan.calibration.tolerances import Tolerances
+from ewan.generator.engine import verification
+from ewan.labs.record import Certificate, MachineFacts, Row
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 HZ = os.sysconf("SC_CLK_TCK")
 QUIET = MachineLoad(

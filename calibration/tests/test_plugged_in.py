@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from calibration import plugged_in
-from labs.plan import Card, End
-from labs.runtime.tests.bench import bench
-from labs.runtime.tests.lab import interface, small
-from labs.stages import Bare
+from ewan.calibration import plugged_in
+from ewan.labs.plan import Card, End
+from ewan.labs.runtime.tests.bench import bench
+from ewan.labs.runtime.tests.lab import interface, small
+from ewan.labs.stages import Bare
 
 pytestmark = pytest.mark.untimed
 

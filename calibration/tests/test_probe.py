@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from calibration.expect import expectations
-from calibration.probe import LiveProbes
-from calibration.probing import MS, SECOND, Probing, plan_probes
-from calibration.tests.plans import DROP_TAIL, direction, plan
-from labs.plan import Plan
-from labs.stages import BernoulliLoss, ConstantDelay, Queue, UniformDelay
+from ewan.calibration.expect import expectations
+from ewan.calibration.probe import LiveProbes
+from ewan.calibration.probing import MS, SECOND, Probing, plan_probes
+from ewan.calibration.tests.plans import DROP_TAIL, direction, plan
+from ewan.labs.plan import Plan
+from ewan.labs.stages import BernoulliLoss, ConstantDelay, Queue, UniformDelay
 
 
 def planned(lab: Plan) -> Probing:

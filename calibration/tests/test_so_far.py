@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from calibration import kept, report, so_far
-from calibration.tests.test_kept import certificate
-from labs.record import CERTIFICATE_FILE, SO_FAR_FILE, Certificate, to_json
+from ewan.calibration import kept, report, so_far
+from ewan.calibration.tests.test_kept import certificate
+from ewan.labs.record import CERTIFICATE_FILE, SO_FAR_FILE, Certificate, to_json
 
 
 class Clock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from calibration import statistic
+from ewan.calibration import statistic
 
 
 def test_quantile() -> None:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from calibration import budget
-from calibration.uncertainty import (
+from ewan.calibration import budget
+from ewan.calibration.uncertainty import (
     Instrument,
     Samples,
     decide,
@@ -23,7 +23,7 @@ from calibration.uncertainty import (
     quantile,
     quantile_ranks,
 )
-from labs.units import PPB
+from ewan.labs.units import PPB
 
 MEASUREMENTS = 1_000
 CLEAN = Instrument(stack_ns=0, clock_ppb=0, instant_ns=0)

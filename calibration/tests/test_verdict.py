@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from calibration import verdict
-from calibration.envelope import Frontier, Loaded
-from calibration.host import kept, measurement
-from calibration.verdict import Verdicts, lines
-from generator import scenario as scenarios
-from labs.context import Context
-from labs.record.demand import Demand
-from labs.runtime import kernel
+from ewan.calibration import verdict
+from ewan.calibration.envelope import Frontier, Loaded
+from ewan.calibration.host import kept, measurement
+from ewan.calibration.verdict import Verdicts, lines
+from ewan.generator import scenario as scenarios
+from ewan.labs.context import Context
+from ewan.labs.record.demand import Demand
+from ewan.labs.runtime import kernel
 
 LATE = Loaded(0.9, 10_000, True, 5_000, 40_000, 80_000, 200_000, 0, 0)
 CARRIES = 50_000.0

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from calibration import LiveLab, certificates, verify_lab
-from labs import routes
-from labs.compile import HostFacts, compile
-from labs.context import Context
-from labs.plan import Plan
-from labs.runtime.base import Elsewhere, Loaded, Seen
-from labs.spec import load, names
+from ewan.calibration import LiveLab, certificates, verify_lab
+from ewan.labs import routes
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import Elsewhere, Loaded, Seen
+from ewan.labs.spec import load, names
 
 CONTEXT = Context.of(os.environ)
 SETTLED = {"format": "ewan-routing/1", "protocol": "ospf", "converged": True, "after_ns": 3, "waited_ns": 2}

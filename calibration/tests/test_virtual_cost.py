@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from calibration.host import virtual
-from calibration.host.virtual import REFERENCE, VirtualCost, Weighed
-from generator import scenario as scenarios
-from labs import host
-from labs.context import Context
-from labs.record.demand import Demand
+from ewan.calibration.host import virtual
+from ewan.calibration.host.virtual import REFERENCE, VirtualCost, Weighed
+from ewan.generator import scenario as scenarios
+from ewan.labs import host
+from ewan.labs.context import Context
+from ewan.labs.record.demand import Demand
 
 CONTEXT = Context.of(os.environ)
 COEFFICIENTS = tuple(virtual.CASES)

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from emulator.hardware import wire
-from labs.hardware.abilities import Abilities
+from ewan.emulator.hardware import wire
+from ewan.labs.hardware.abilities import Abilities
 
 COARSE = 1000
 """Times its usual step, the one to which a box that rounds rounds its delays."""

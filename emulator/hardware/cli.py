@@ -17,16 +17,16 @@ from typing import Any, TextIO
 import click
 import orjson
 
-from emulator.hardware.conformance import checks
-from labs import ownership
-from labs.commands.errors import Refused, guarded
-from labs.commands.options import json_option, pass_context
-from labs.commands.privileges import as_root
-from labs.context import Context
-from labs.hardware import catalogue
-from labs.hardware.abilities import FORMAT, Abilities, Range, ranges
-from labs.hardware.driver import Driver, caller
-from labs.sheet import grid
+from ewan.emulator.hardware.conformance import checks
+from ewan.labs import ownership
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.commands.privileges import as_root
+from ewan.labs.context import Context
+from ewan.labs.hardware import catalogue
+from ewan.labs.hardware.abilities import FORMAT, Abilities, Range, ranges
+from ewan.labs.hardware.driver import Driver, caller
+from ewan.labs.sheet import grid
 
 
 @click.group("driver")
@@ -127,12 +127,12 @@ def simulate_command(context: Context, model: str, ports: str, address: str, wir
     """
     import tempfile
 
-    from emulator.hardware import simulator
-    from emulator.hardware.gtrcnet import TABLE
-    from emulator.hardware.wire import read
-    from labs.reading import read_text
-    from labs.runtime.binary import node_binary
-    from labs.units import NS_PER_SECOND, Duration, UnitError
+    from ewan.emulator.hardware import simulator
+    from ewan.emulator.hardware.gtrcnet import TABLE
+    from ewan.emulator.hardware.wire import read
+    from ewan.labs.reading import read_text
+    from ewan.labs.runtime.binary import node_binary
+    from ewan.labs.units import NS_PER_SECOND, Duration, UnitError
 
     as_root(context)
     try:
@@ -188,7 +188,7 @@ def _pairs(options: tuple[str, ...]) -> dict[str, str]:
 
 
 def _shown(abilities: Abilities) -> list[str]:
-    from labs.units import Duration, Rate
+    from ewan.labs.units import Duration, Rate
 
     def span(each: Range, quantity: Callable[[int], object]) -> str:
         return f"{quantity(each.least)} to {quantity(each.most)} by {quantity(each.step)}"

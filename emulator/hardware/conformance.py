@@ -14,10 +14,10 @@ from typing import Any, ParamSpec
 
 import orjson
 
-from labs.hardware.abilities import Abilities, Range, ranges
-from labs.hardware.driver import ANSWERS_S, ENDS_S, PROTOCOL, Described, Driver, DriverError, Reading
-from labs.hardware.settings import Settings
-from labs.stages import (
+from ewan.labs.hardware.abilities import Abilities, Range, ranges
+from ewan.labs.hardware.driver import ANSWERS_S, ENDS_S, PROTOCOL, Described, Driver, DriverError, Reading
+from ewan.labs.hardware.settings import Settings
+from ewan.labs.stages import (
     BernoulliLoss,
     BitErrorLoss,
     Codel,
@@ -41,7 +41,7 @@ from labs.stages import (
     Red,
     UniformDelay,
 )
-from labs.units import NS_PER_SECOND
+from ewan.labs.units import NS_PER_SECOND
 
 LONG_LINE = b'{"request": "' + b"x" * 100_000 + b'"}\n'
 SERIES_WAIT_S = 0.1

@@ -13,22 +13,22 @@ from typing import Any
 
 import orjson
 
-from emulator.hardware import wire
-from emulator.hardware.line import Line
-from emulator.hardware.serve import RefusedError, serve
-from labs.hardware import catalogue
-from labs.hardware.driver import HEADINGS
-from labs.hardware.settings import Settings
-from labs.reading import read_text
-from labs.stages import BernoulliLoss, ConstantDelay, Loss, NoLoss
-from labs.units import NS_PER_MS
+from ewan.emulator.hardware import wire
+from ewan.emulator.hardware.line import Line
+from ewan.emulator.hardware.serve import RefusedError, serve
+from ewan.labs.hardware import catalogue
+from ewan.labs.hardware.driver import HEADINGS
+from ewan.labs.hardware.settings import Settings
+from ewan.labs.reading import read_text
+from ewan.labs.stages import BernoulliLoss, ConstantDelay, Loss, NoLoss
+from ewan.labs.units import NS_PER_MS
 
-TABLE = Path(__file__).with_suffix(".toml")
+TABLE = Path(__file__).resolve().with_suffix(".toml")
 NAME = "gtrcnet"
 
 
 class Gtrcnet:
-    """A box behind a line. See `emulator.hardware.serve.Device`."""
+    """A box behind a line. See `ewan.emulator.hardware.serve.Device`."""
 
     def __init__(self) -> None:
         self._line: Line | None = None

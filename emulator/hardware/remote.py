@@ -15,8 +15,8 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from emulator.hardware.serve import RefusedError
-from labs.reading import one_line
+from ewan.emulator.hardware.serve import RefusedError
+from ewan.labs.reading import one_line
 
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?[A-Za-z0-9][A-Za-z0-9.:-]{0,253}")
 _CARD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")

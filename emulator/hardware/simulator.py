@@ -24,16 +24,16 @@ from typing import Any
 
 import psutil
 
-from emulator.hardware import wire
-from emulator.hardware.box import Box
-from labs import interrupt
-from labs import plan as plans
-from labs.errors import UserError
-from labs.hardware import catalogue
-from labs.hardware.abilities import Abilities
-from labs.plan import Containers, End, Interface, Link, Node, Plan, Spinner
-from labs.runtime import spinners
-from labs.stages import (
+from ewan.emulator.hardware import wire
+from ewan.emulator.hardware.box import Box
+from ewan.labs import interrupt
+from ewan.labs import plan as plans
+from ewan.labs.errors import UserError
+from ewan.labs.hardware import catalogue
+from ewan.labs.hardware.abilities import Abilities
+from ewan.labs.plan import Containers, End, Interface, Link, Node, Plan, Spinner
+from ewan.labs.runtime import spinners
+from ewan.labs.stages import (
     Bare,
     BernoulliLoss,
     Change,
@@ -44,7 +44,7 @@ from labs.stages import (
     Queue,
     plain_direction,
 )
-from labs.units import bytes_in
+from ewan.labs.units import bytes_in
 
 DRIVER = "gtrcnet"
 QUEUE_BYTES = 16 << 20
@@ -98,7 +98,7 @@ def _remove_killed() -> None:
 
 
 class _Spinner:
-    """See `emulator.hardware.box.Datapath`; the milliseconds are the spinner's own."""
+    """See `ewan.emulator.hardware.box.Datapath`; the milliseconds are the spinner's own."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

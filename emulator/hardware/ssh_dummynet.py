@@ -14,14 +14,14 @@ from typing import Any
 
 import orjson
 
-from emulator.hardware.remote import Remote, opened, two_cards
-from emulator.hardware.serve import RefusedError, serve
-from labs.hardware import catalogue
-from labs.hardware.abilities import Abilities, Range
-from labs.hardware.driver import HEADINGS
-from labs.hardware.settings import Settings
-from labs.stages import BernoulliLoss, ConstantDelay, DropTail, Loss, NoLoss, Queue
-from labs.units import GIGA, KILO, MEGA, NS_PER_MS, PPB
+from ewan.emulator.hardware.remote import Remote, opened, two_cards
+from ewan.emulator.hardware.serve import RefusedError, serve
+from ewan.labs.hardware import catalogue
+from ewan.labs.hardware.abilities import Abilities, Range
+from ewan.labs.hardware.driver import HEADINGS
+from ewan.labs.hardware.settings import Settings
+from ewan.labs.stages import BernoulliLoss, ConstantDelay, DropTail, Loss, NoLoss, Queue
+from ewan.labs.units import GIGA, KILO, MEGA, NS_PER_MS, PPB
 
 NAME = "ssh-dummynet"
 MODEL = "freebsd"
@@ -105,7 +105,7 @@ def _up_to(known: Range | None, most: int) -> Range | None:
 
 
 class SshDummynet:
-    """A box. See `emulator.hardware.serve.Device`."""
+    """A box. See `ewan.emulator.hardware.serve.Device`."""
 
     def __init__(self) -> None:
         self._remote: Remote | None = None

@@ -18,12 +18,12 @@ from typing import Any
 
 import orjson
 
-from emulator.hardware.remote import CommandError, Remote, opened, two_cards
-from emulator.hardware.serve import RefusedError, serve
-from labs.hardware import catalogue
-from labs.hardware.driver import HEADINGS
-from labs.hardware.settings import Settings
-from labs.stages import (
+from ewan.emulator.hardware.remote import CommandError, Remote, opened, two_cards
+from ewan.emulator.hardware.serve import RefusedError, serve
+from ewan.labs.hardware import catalogue
+from ewan.labs.hardware.driver import HEADINGS
+from ewan.labs.hardware.settings import Settings
+from ewan.labs.stages import (
     BernoulliLoss,
     ConstantDelay,
     Delay,
@@ -36,8 +36,8 @@ from labs.stages import (
     Queue,
     UniformDelay,
 )
-from labs.stages.delay import nominal_ns
-from labs.units import BITS_PER_BYTE, MEGA, NS_PER_SECOND, PPB
+from ewan.labs.stages.delay import nominal_ns
+from ewan.labs.units import BITS_PER_BYTE, MEGA, NS_PER_SECOND, PPB
 
 NAME = "ssh-netem"
 MODEL = "linux"
@@ -163,7 +163,7 @@ def _read_loss(options: Mapping[str, Any]) -> Loss:
 
 
 class SshNetem:
-    """A box. See `emulator.hardware.serve.Device`."""
+    """A box. See `ewan.emulator.hardware.serve.Device`."""
 
     def __init__(self) -> None:
         self._remote: Remote | None = None

@@ -14,27 +14,27 @@ from typing import Any, cast
 
 import click
 
-from generator import congestion
-from generator import scenario as scenarios
-from generator.advice import objectives, ranking
-from generator.advice.derive import derive
-from generator.advice.objectives import OBJECTIVES, Wanted, Word
-from generator.advice.ranking import Compare, Place
-from generator.engine import cli as running
-from generator.engine import several
-from generator.engine.experiment import Experiment
-from generator.engine.several import Planned
-from generator.scenario import Scenario
-from labs.commands.errors import Refused, guarded
-from labs.commands.group import composed
-from labs.commands.options import json_option, pass_context
-from labs.context import Context
-from labs.reading import read_bytes
-from labs.record import summary as summaries
-from labs.record.characterisation import Characterisation, from_json
-from labs.sheet import grid
-from labs.units import Duration, Size, UnitError, parse_volume
-from labs.writing import write_named
+from ewan.generator import congestion
+from ewan.generator import scenario as scenarios
+from ewan.generator.advice import objectives, ranking
+from ewan.generator.advice.derive import derive
+from ewan.generator.advice.objectives import OBJECTIVES, Wanted, Word
+from ewan.generator.advice.ranking import Compare, Place
+from ewan.generator.engine import cli as running
+from ewan.generator.engine import several
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.several import Planned
+from ewan.generator.scenario import Scenario
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.group import composed
+from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.context import Context
+from ewan.labs.reading import read_bytes
+from ewan.labs.record import summary as summaries
+from ewan.labs.record.characterisation import Characterisation, from_json
+from ewan.labs.sheet import grid
+from ewan.labs.units import Duration, Size, UnitError, parse_volume
+from ewan.labs.writing import write_named
 
 LONGEST = Duration.parse("10s").ns * 360
 MOST_FLOWS = 1000

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from generator.scenario.writing import to_yaml
-from labs.record.characterisation import Characterisation, Estimate, Way
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND, Duration, Fraction, Rate, Size
-from labs.units.shown import written
+from ewan.generator.scenario.writing import to_yaml
+from ewan.labs.record.characterisation import Characterisation, Estimate, Way
+from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND, Duration, Fraction, Rate, Size
+from ewan.labs.units.shown import written
 
 NAME = "derived"
 ASSUMED_BUFFER = "1BDP"

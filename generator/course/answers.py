@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import Any
 
-from generator.course import entries
-from generator.course.fields import Question
-from labs.reading import one_line, read_bytes
-from labs.spec import DescriptionError
-from labs.wording import nearest
+from ewan.generator.course import entries
+from ewan.generator.course.fields import Question
+from ewan.labs.reading import one_line, read_bytes
+from ewan.labs.spec import DescriptionError
+from ewan.labs.wording import nearest
 
 FILE = "answers.yaml"
 MOST_BYTES = 256 << 10

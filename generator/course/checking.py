@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from generator.course import markdown, truths, verdicts, words
-from generator.course.answers import Given
-from generator.course.fields import Question
-from generator.course.measures.base import NoValueError
-from generator.course.parameters import Drawing
-from generator.course.reading import Lab
-from generator.course.runs import Executor, See, Student
-from generator.course.verdicts import Truth, Verdict
-from labs.spec import DescriptionError
-from labs.units import UnitError
+from ewan.generator.course import markdown, truths, verdicts, words
+from ewan.generator.course.answers import Given
+from ewan.generator.course.fields import Question
+from ewan.generator.course.measures.base import NoValueError
+from ewan.generator.course.parameters import Drawing
+from ewan.generator.course.reading import Lab
+from ewan.generator.course.runs import Executor, See, Student
+from ewan.generator.course.verdicts import Truth, Verdict
+from ewan.labs.spec import DescriptionError
+from ewan.labs.units import UnitError
 
 
 def check(lab: Lab, drawing: Drawing, given: Mapping[str, Given], executor: Executor, see: See) -> list[Verdict]:

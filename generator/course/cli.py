@@ -14,23 +14,23 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from generator.course import answers, checking, executing, folder, history, reading, verdicts, words
-from generator.course.answers import Answers
-from generator.course.folder import Folder
-from generator.course.verdicts import Verdict
-from labs.commands.errors import guarded
-from labs.commands.group import Commands, composed
-from labs.commands.options import json_option, pass_context
-from labs.context import Context
-from labs.reading import one_line
-from labs.sheet import Sheet, grid
+from ewan.generator.course import answers, checking, executing, folder, history, reading, verdicts, words
+from ewan.generator.course.answers import Answers
+from ewan.generator.course.folder import Folder
+from ewan.generator.course.verdicts import Verdict
+from ewan.labs.commands.errors import guarded
+from ewan.labs.commands.group import Commands, composed
+from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.context import Context
+from ewan.labs.reading import one_line
+from ewan.labs.sheet import Sheet, grid
 
 SUBCOMMANDS = {
-    "list": "generator.course.cli:list_command",
-    "start": "generator.course.cli:start_command",
-    "check": "generator.course.cli:check_command",
-    "hand-in": "generator.course.handing_cli:hand_in_command",
-    "grade": "generator.course.grading_cli:grade_command",
+    "list": "ewan.generator.course.cli:list_command",
+    "start": "ewan.generator.course.cli:start_command",
+    "check": "ewan.generator.course.cli:check_command",
+    "hand-in": "ewan.generator.course.handing_cli:hand_in_command",
+    "grade": "ewan.generator.course.grading_cli:grade_command",
 }
 
 language_option = click.option(

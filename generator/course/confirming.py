@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from generator.course import grade, submission
+from ewan.generator.course import grade, submission
 
 MOST_RUNS = 1024
 """Of a submission that are compared."""

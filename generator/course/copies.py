@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
-from generator.course.grade import Grade, Question
+from ewan.generator.course.grade import Grade, Question
 
 FEWEST_RIGHT = 2
 """So many answers that are wrong for one student and right for another are no accident."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from generator.course import expressions, grade, history
-from generator.course.confirming import Known
-from generator.course.fields import Question
-from generator.course.reading import TEMPLATE, Lab
-from generator.course.submission import Submission
-from labs.spec import names
+from ewan.generator.course import expressions, grade, history
+from ewan.generator.course.confirming import Known
+from ewan.generator.course.fields import Question
+from ewan.generator.course.reading import TEMPLATE, Lab
+from ewan.generator.course.submission import Submission
+from ewan.labs.spec import names
 
 FEW = 1
 """Checks with which all answers are right at once."""

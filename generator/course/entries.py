@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from generator.course.fields import Question
-from labs.reading import one_line
-from labs.wording import nearest
+from ewan.generator.course.fields import Question
+from ewan.labs.reading import one_line
+from ewan.labs.wording import nearest
 
 ALIKE = 0.75
 """How alike an unknown name and a question's are (difflib's ratio) for it to be a slip, and no word of a text."""

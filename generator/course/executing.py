@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from generator.course.runs import Files
-from generator.engine import unit
-from generator.engine.unit import Packed, Tools, Unit
-from generator.store import DamagedError, Store, entry
-from labs.context import DEFAULT_STORE, STORE_VARIABLE, Context
-from labs.reporter import Progress, Reporter
-from labs.runtime import kernel
-from labs.runtime.base import LabError
-from labs.runtime.binary import node_binary
-from labs.runtime.sweep import sweep
+from ewan.generator.course.runs import Files
+from ewan.generator.engine import unit
+from ewan.generator.engine.unit import Packed, Tools, Unit
+from ewan.generator.store import DamagedError, Store, entry
+from ewan.labs.context import DEFAULT_STORE, STORE_VARIABLE, Context
+from ewan.labs.reporter import Progress, Reporter
+from ewan.labs.runtime import kernel
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.sweep import sweep
 
 
 @contextlib.contextmanager

@@ -16,9 +16,9 @@ from typing import Any
 
 import simpleeval
 
-from generator.course.measures.base import NoValueError, Value, every
-from labs.units import amounts
-from labs.wording import nearest
+from ewan.generator.course.measures.base import NoValueError, Value, every
+from ewan.labs.units import amounts
+from ewan.labs.wording import nearest
 
 Names = Mapping[str, "Value | Mapping[str, Value]"]
 MOST_LETTERS = 1000

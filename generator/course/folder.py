@@ -15,13 +15,13 @@ from typing import ClassVar, Literal
 
 import orjson
 
-from generator.course import answers, markdown, notebook, parameters, reading, rendering, words
-from generator.course.parameters import Drawing
-from generator.course.reading import Lab
-from labs.errors import UserError
-from labs.reading import one_line, read_bytes
-from labs.typed import read_typed
-from labs.writing import trouble, write
+from ewan.generator.course import answers, markdown, notebook, parameters, reading, rendering, words
+from ewan.generator.course.parameters import Drawing
+from ewan.generator.course.reading import Lab
+from ewan.labs.errors import UserError
+from ewan.labs.reading import one_line, read_bytes
+from ewan.labs.typed import read_typed
+from ewan.labs.writing import trouble, write
 
 FORMAT: Literal["ewan-course/1"] = "ewan-course/1"
 RECORD = "course.json"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from generator.course.verdicts import State
+from ewan.generator.course.verdicts import State
 
 TEACHER: State = "teacher"
 Status = Literal["graded", "refused", "failed", "missing"]

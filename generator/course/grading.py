@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.course import (
+from ewan.generator.course import (
     answers,
     checking,
     confirming,
@@ -30,22 +30,22 @@ from generator.course import (
     verdicts,
     words,
 )
-from generator.course.asked import Asked
-from generator.course.confirming import Known, Versions
-from generator.course.executing import Here
-from generator.course.fields import Question
-from generator.course.grade import Grade
-from generator.course.reading import Lab
-from generator.course.runs import Files, See, Student
-from generator.course.submission import Submission, SubmissionError
-from generator.course.verdicts import Truth, Verdict
-from generator.engine.unit import Tools, Unit
-from generator.store import Store, made_by
-from labs.errors import UserError
-from labs.reading import one_line, read_bytes
-from labs.reporter import Silent
-from labs.spec import DescriptionError, names
-from labs.units import NS_PER_SECOND, UnitError, amounts
+from ewan.generator.course.asked import Asked
+from ewan.generator.course.confirming import Known, Versions
+from ewan.generator.course.executing import Here
+from ewan.generator.course.fields import Question
+from ewan.generator.course.grade import Grade
+from ewan.generator.course.reading import Lab
+from ewan.generator.course.runs import Files, See, Student
+from ewan.generator.course.submission import Submission, SubmissionError
+from ewan.generator.course.verdicts import Truth, Verdict
+from ewan.generator.engine.unit import Tools, Unit
+from ewan.generator.store import Store, made_by
+from ewan.labs.errors import UserError
+from ewan.labs.reading import one_line, read_bytes
+from ewan.labs.reporter import Silent
+from ewan.labs.spec import DescriptionError, names
+from ewan.labs.units import NS_PER_SECOND, UnitError, amounts
 
 PROJECT = ("analysis", "generator", "labs")
 """Whose sources decide a grade, beside the labs of the course."""

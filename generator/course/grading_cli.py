@@ -17,27 +17,27 @@ from pathlib import Path
 
 import click
 
-from generator.course import copies, grading, ledger, pool, roster, sources, uploader
-from generator.course.formats import FORMATS, sheet, wording
-from generator.course.grade import Grade
-from generator.course.grading import Machine, Task
-from generator.course.ledger import Ledger
-from generator.course.pool import Lost
-from generator.course.sources import Source
-from generator.course.submission import MOST_BYTES
-from generator.engine.unit import Tools
-from labs import processes, rundir
-from labs.commands.errors import Refused, guarded
-from labs.commands.group import composed
-from labs.commands.options import json_option, pass_context
-from labs.context import Context
-from labs.reading import read_bytes
-from labs.runtime import kernel
-from labs.runtime.base import LabError
-from labs.runtime.binary import node_binary
-from labs.sheet import grid
-from labs.units import about
-from labs.writing import trouble, write
+from ewan.generator.course import copies, grading, ledger, pool, roster, sources, uploader
+from ewan.generator.course.formats import FORMATS, sheet, wording
+from ewan.generator.course.grade import Grade
+from ewan.generator.course.grading import Machine, Task
+from ewan.generator.course.ledger import Ledger
+from ewan.generator.course.pool import Lost
+from ewan.generator.course.sources import Source
+from ewan.generator.course.submission import MOST_BYTES
+from ewan.generator.engine.unit import Tools
+from ewan.labs import processes, rundir
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.group import composed
+from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.context import Context
+from ewan.labs.reading import read_bytes
+from ewan.labs.runtime import kernel
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.binary import node_binary
+from ewan.labs.sheet import grid
+from ewan.labs.units import about
+from ewan.labs.writing import trouble, write
 
 LONGEST_S = 600.0
 """For one submission: a hundred times what a lab may take."""

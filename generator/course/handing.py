@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.course import answers, history, records, submission
-from generator.course.folder import Folder
-from generator.course.submission import NOTEBOOK, Submission
-from labs.errors import UserError
-from labs.reading import read_bytes
+from ewan.generator.course import answers, history, records, submission
+from ewan.generator.course.folder import Folder
+from ewan.generator.course.submission import NOTEBOOK, Submission
+from ewan.labs.errors import UserError
+from ewan.labs.reading import read_bytes
 
 ENDING = ".zip"
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import click
 
-from generator.course import folder, handing, words
-from labs.commands.errors import Refused, guarded
-from labs.commands.options import json_option, pass_context
-from labs.context import Context
-from labs.units import about
-from labs.writing import trouble, write
+from ewan.generator.course import folder, handing, words
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.context import Context
+from ewan.labs.units import about
+from ewan.labs.writing import trouble, write
 
 
 @click.command("hand-in")

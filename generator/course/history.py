@@ -18,12 +18,12 @@ from pathlib import Path
 import orjson
 from pydantic import ValidationError
 
-from generator.course import folder as folders
-from generator.course.submission import MOST_CHECKS, Check, Journal
-from generator.engine.unit import now
-from labs.errors import UserError
-from labs.reading import read_bytes
-from labs.runtime.locks import lock
+from ewan.generator.course import folder as folders
+from ewan.generator.course.submission import MOST_CHECKS, Check, Journal
+from ewan.generator.engine.unit import now
+from ewan.labs.errors import UserError
+from ewan.labs.reading import read_bytes
+from ewan.labs.runtime.locks import lock
 
 FILE = "checks.jsonl"
 MOST_BYTES = 16 << 20

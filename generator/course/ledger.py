@@ -18,12 +18,12 @@ from typing import Any
 
 import orjson
 
-from generator.course.grade import Grade
-from labs.reading import read_bytes
-from labs.runtime.base import LabError
-from labs.runtime.locks import lock
-from labs.typed import read_typed
-from labs.writing import trouble
+from ewan.generator.course.grade import Grade
+from ewan.labs.reading import read_bytes
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.locks import lock
+from ewan.labs.typed import read_typed
+from ewan.labs.writing import trouble
 
 ENDING = ".ledger"
 FORMAT = "ewan-grades/1"

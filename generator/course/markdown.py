@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from generator.course.fields import Question, Setting
-from generator.course.verdicts import LETTERS
-from generator.course.words import Words
+from ewan.generator.course.fields import Question, Setting
+from ewan.generator.course.verdicts import LETTERS
+from ewan.generator.course.words import Words
 
 _FENCE = re.compile(r"^```(?P<kind>[a-z]*)[^\n]*\n(?P<body>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _ASKED = re.compile(r"^<!-- question (?P<name>[a-z0-9_]+) -->$", re.MULTILINE)

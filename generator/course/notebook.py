@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 
-from generator.course import markdown
-from generator.course.reading import Lab
-from generator.course.words import Words
+from ewan.generator.course import markdown
+from ewan.generator.course.reading import Lab
+from ewan.generator.course.words import Words
 
 VERSION = (4, 5)
 

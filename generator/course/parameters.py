@@ -11,11 +11,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from generator.course.fields import Drawn
-from generator.course.measures.base import Value
-from labs.reading import one_line
-from labs.spec import DescriptionError
-from labs.units import UnitError, amounts
+from ewan.generator.course.fields import Drawn
+from ewan.generator.course.measures.base import Value
+from ewan.labs.reading import one_line
+from ewan.labs.spec import DescriptionError
+from ewan.labs.units import UnitError, amounts
 
 FORMAT = "ewan-course/1"
 _STUDENT = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z._@-]{0,62}[0-9A-Za-z])?")

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import orjson
 
-from generator.course.submission import MOST_EXPERIMENTS, MOST_RUNS, MOST_SETTINGS, PARAMETER, Experiment, Run
-from generator.engine.experiment import Experiment as Loaded
-from generator.engine.source import SCENARIO
-from generator.store import key
-from labs import rundir
-from labs.errors import UserError
-from labs.reading import one_line
-from labs.record.experiment import DOCUMENT, INPUTS, Entry, checksum
+from ewan.generator.course.submission import MOST_EXPERIMENTS, MOST_RUNS, MOST_SETTINGS, PARAMETER, Experiment, Run
+from ewan.generator.engine.experiment import Experiment as Loaded
+from ewan.generator.engine.source import SCENARIO
+from ewan.generator.store import key
+from ewan.labs import rundir
+from ewan.labs.errors import UserError
+from ewan.labs.reading import one_line
+from ewan.labs.record.experiment import DOCUMENT, INPUTS, Entry, checksum
 
 TABLES = ".parquet"
 MOST_LINE = 200

@@ -13,11 +13,11 @@ from typing import Any
 import jinja2
 import yaml
 
-from generator.course.fields import Question
-from generator.course.parameters import Drawing
-from generator.course.reading import TEMPLATE, Lab
-from generator.scenario.parameters import marked
-from labs.spec import DescriptionError, names
+from ewan.generator.course.fields import Question
+from ewan.generator.course.parameters import Drawing
+from ewan.generator.course.reading import TEMPLATE, Lab
+from ewan.generator.scenario.parameters import marked
+from ewan.labs.spec import DescriptionError, names
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._%/-+")

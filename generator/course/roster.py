@@ -11,11 +11,11 @@ import io
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from generator.course import parameters
-from generator.course.grade import Grade
-from labs.errors import UserError
-from labs.reading import read_text
-from labs.spec import DescriptionError
+from ewan.generator.course import parameters
+from ewan.generator.course.grade import Grade
+from ewan.labs.errors import UserError
+from ewan.labs.reading import read_text
+from ewan.labs.spec import DescriptionError
 
 MOST_STUDENTS = 100_000
 COLUMNS = ("student", "student number", "number", "id", "id number", "sid", "matriculation", "matriculation number")

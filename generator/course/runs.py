@@ -19,15 +19,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from generator import scenario as scenarios
-from generator.course import rendering
-from generator.course.measures.base import NoValueError, Series, Value
-from generator.course.parameters import Drawing, value_of
-from generator.course.reading import Lab
-from generator.engine import preparation, unit
-from generator.engine.unit import Tools, Unit
-from generator.scenario import Runs, ScenarioRun
-from labs.spec import DescriptionError, names
+from ewan.generator import scenario as scenarios
+from ewan.generator.course import rendering
+from ewan.generator.course.measures.base import NoValueError, Series, Value
+from ewan.generator.course.parameters import Drawing, value_of
+from ewan.generator.course.reading import Lab
+from ewan.generator.engine import preparation, unit
+from ewan.generator.engine.unit import Tools, Unit
+from ewan.generator.scenario import Runs, ScenarioRun
+from ewan.labs.spec import DescriptionError, names
 
 Files = Mapping[str, bytes]
 """What a run left, by the names of its files."""
@@ -51,7 +51,7 @@ class Seen(Protocol):
 
 
 See = Callable[[Files, bytes, bytes], Seen]
-"""The files that a run left, its plan and its schedule → what is to be seen of it; handed in by `ewan.py`."""
+"""The files that a run left, its plan and its schedule → what is to be seen of it; handed in by `ewan/cli.py`."""
 
 
 class Executor(Protocol):

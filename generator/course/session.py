@@ -20,17 +20,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from generator.course import answers, checking, executing, folder, history, reading, verdicts, words, writing
-from generator.course.folder import Folder
-from generator.course.runs import See
-from generator.course.verdicts import Verdict
-from labs import writing as files
-from labs.context import Context
-from labs.errors import UserError
-from labs.record.experiment import DOCUMENT
-from labs.reporter import Reporter
-from labs.rundir import RESULTS
-from labs.wording import nearest
+from ewan.generator.course import answers, checking, executing, folder, history, reading, verdicts, words, writing
+from ewan.generator.course.folder import Folder
+from ewan.generator.course.runs import See
+from ewan.generator.course.verdicts import Verdict
+from ewan.labs import writing as files
+from ewan.labs.context import Context
+from ewan.labs.errors import UserError
+from ewan.labs.record.experiment import DOCUMENT
+from ewan.labs.reporter import Reporter
+from ewan.labs.rundir import RESULTS
+from ewan.labs.wording import nearest
 
 COLUMNS = "110"
 """Of what commands print in a notebook."""

@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from generator.course import ledger
-from generator.course.folder import RECORD
-from generator.course.submission import DOCUMENT
-from labs.errors import UserError
-from labs.record.experiment import DOCUMENT as EXPERIMENT
+from ewan.generator.course import ledger
+from ewan.generator.course.folder import RECORD
+from ewan.generator.course.submission import DOCUMENT
+from ewan.labs.errors import UserError
+from ewan.labs.record.experiment import DOCUMENT as EXPERIMENT
 
 MOST_FILES = 100_000
 TABLES = (".csv", ledger.ENDING)

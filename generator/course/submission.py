@@ -16,9 +16,9 @@ from typing import Annotated, Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from generator.course import archive
-from generator.course.archive import ArchiveError
-from labs.reading import one_line
+from ewan.generator.course import archive
+from ewan.generator.course.archive import ArchiveError
+from ewan.labs.reading import one_line
 
 FORMAT: Literal["ewan-submission/1"] = "ewan-submission/1"
 DOCUMENT = "submission.json"

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from generator.course import expressions
-from generator.course.fields import Question
-from generator.course.measures.base import Measure, NoValueError, Value, every
-from generator.course.parameters import value_of
-from generator.course.runs import Chosen, RunOf, Student
-from generator.course.verdicts import Known, Truth
+from ewan.generator.course import expressions
+from ewan.generator.course.fields import Question
+from ewan.generator.course.measures.base import Measure, NoValueError, Value, every
+from ewan.generator.course.parameters import value_of
+from ewan.generator.course.runs import Chosen, RunOf, Student
+from ewan.generator.course.verdicts import Known, Truth
 
 
 class Chooser(Protocol):

@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from generator.course.grade import Grade
-from labs.reading import one_line, read_bytes
+from ewan.generator.course.grade import Grade
+from ewan.labs.reading import one_line, read_bytes
 
 FILE = "submission_metadata.json"
 MOST_BYTES = 4 << 20

@@ -18,15 +18,15 @@ from dataclasses import dataclass, field
 from fractions import Fraction as Exact
 from typing import Literal
 
-from generator.course import expressions
-from generator.course.answers import Given
-from generator.course.fields import Question, Setting, Tolerance
-from generator.course.measures.base import Value
-from generator.course.words import Words
-from labs.reading import one_line
-from labs.units import BITS_PER_BYTE, KILO, MEGA, NS_PER_SECOND, UnitError, amounts
-from labs.units.amounts import Typed
-from labs.units.shown import written
+from ewan.generator.course import expressions
+from ewan.generator.course.answers import Given
+from ewan.generator.course.fields import Question, Setting, Tolerance
+from ewan.generator.course.measures.base import Value
+from ewan.generator.course.words import Words
+from ewan.labs.reading import one_line
+from ewan.labs.units import BITS_PER_BYTE, KILO, MEGA, NS_PER_SECOND, UnitError, amounts
+from ewan.labs.units.amounts import Typed
+from ewan.labs.units.shown import written
 
 State = Literal["right", "close", "wrong", "missing", "unreadable", "teacher", "unknown"]
 """`close`: rounded to too few digits; `teacher`: words that a person judges; `unknown`: the truth could not be

@@ -56,7 +56,7 @@ class Words:
     comma: bool = False
     """Decimals are written behind a comma."""
     instead: str = ""
-    """Of an answer that cannot be read; empty: what `labs.units` says of it."""
+    """Of an answer that cannot be read; empty: what `ewan.labs.units` says of it."""
 
 
 _EN = Words(

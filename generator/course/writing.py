@@ -10,8 +10,8 @@ import json
 import re
 from collections.abc import Mapping
 
-from generator.course import entries
-from generator.course.fields import Question
+from ewan.generator.course import entries
+from ewan.generator.course.fields import Question
 
 _COMMENT = re.compile(r"[ \t]+#[^\n\"']*$", re.MULTILINE)
 _PLAIN = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z ._%/+-]*[0-9A-Za-z._%/+-])?")

@@ -1,4 +1,5 @@
 """Experiments: a scenario's runs from reservation to archive, in either clock; resumed, repeated, compared.
 
-In: scenarios, and the parts that `ewan.py` gives. Out: directories below results/ (experiment.json says what is there).
+In: scenarios, and the parts that `ewan/cli.py` gives. Out: directories below results/ (experiment.json says what is
+there).
 """

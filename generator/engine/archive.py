@@ -21,12 +21,12 @@ from typing import IO
 
 import zstandard
 
-from generator.tars import Member
-from labs.reading import open_regular
-from labs.record.disturbances import TABLES as DISTURBANCES
-from labs.record.experiment import DOCUMENT, hidden
-from labs.runtime.base import LabError
-from labs.writing import anew
+from ewan.generator.tars import Member
+from ewan.labs.reading import open_regular
+from ewan.labs.record.disturbances import TABLES as DISTURBANCES
+from ewan.labs.record.experiment import DOCUMENT, hidden
+from ewan.labs.runtime.base import LabError
+from ewan.labs.writing import anew
 
 ENDING = ".tar.zst"
 LEVEL = 10

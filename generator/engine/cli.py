@@ -1,8 +1,8 @@
 """The command `run`: a scenario from its description to its report; and what other commands share of it.
 
-In: the command line, and the parts that `ewan.py` gives. Out: an experiment's directory; on standard error each stage
-with its time, on standard output the table of metrics. Exit status 0 when all was measured, 1 when something is missing
-or was refused by the verification, 2 for what the user can put right.
+In: the command line, and the parts that `ewan/cli.py` gives. Out: an experiment's directory; on standard error each
+stage with its time, on standard output the table of metrics. Exit status 0 when all was measured, 1 when something is
+missing or was refused by the verification, 2 for what the user can put right.
 """
 
 from __future__ import annotations
@@ -19,28 +19,35 @@ from typing import Any
 import click
 import orjson
 
-from generator import nxe
-from generator.engine import ending, engine, preparation, show, source, trust
-from generator.engine.elsewhere import Elsewhere
-from generator.engine.executor import Executor, ThisMachine
-from generator.engine.experiment import Experiment
-from generator.engine.parts import Facts, Parts
-from generator.engine.source import SCENARIO, SETTINGS
-from generator.scenario import Scenario, Stop
-from generator.workers import reading as workers
-from generator.workers import starting
-from generator.workers.file import Workers
-from labs import rundir
-from labs.commands.errors import Refused, guarded
-from labs.commands.group import composed
-from labs.commands.options import Function, json_option, machines_option, pass_context, runtime_option, trust_option
-from labs.commands.privileges import as_root, is_virtual
-from labs.context import ROOT, Context
-from labs.record import disturbances, figures, host_drops, host_facts, labels, uncounted
-from labs.record import summary as summaries
-from labs.record.experiment import STAGES, Origin, StageName
-from labs.trust import ask_for_file
-from labs.units import about
+from ewan.generator import nxe
+from ewan.generator.engine import ending, engine, preparation, show, source, trust
+from ewan.generator.engine.elsewhere import Elsewhere
+from ewan.generator.engine.executor import Executor, ThisMachine
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.parts import Facts, Parts
+from ewan.generator.engine.source import SCENARIO, SETTINGS
+from ewan.generator.scenario import Scenario, Stop
+from ewan.generator.workers import reading as workers
+from ewan.generator.workers import starting
+from ewan.generator.workers.file import Workers
+from ewan.labs import rundir
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.group import composed
+from ewan.labs.commands.options import (
+    Function,
+    json_option,
+    machines_option,
+    pass_context,
+    runtime_option,
+    trust_option,
+)
+from ewan.labs.commands.privileges import as_root, is_virtual
+from ewan.labs.context import ROOT, Context
+from ewan.labs.record import disturbances, figures, host_drops, host_facts, labels, uncounted
+from ewan.labs.record import summary as summaries
+from ewan.labs.record.experiment import STAGES, Origin, StageName
+from ewan.labs.trust import ask_for_file
+from ewan.labs.units import about
 
 every_option = click.option("--all", "every", is_flag=True, help="print all metrics at all points, beyond one screen")
 
@@ -155,7 +162,7 @@ def run_command(
         raise Refused("--shard is for schedulers that start it, --cluster starts workers itself: leave one of them out")
     asked = Asked(scale, words, seeds, unverified, labels_of(label, tags, note), fresh, cluster)
     if shard is not None:
-        from generator.shards import cli as shards
+        from ewan.generator.shards import cli as shards
 
         sys.exit(shards.run(context, scenario, parts, asked, shard, as_json))
     sys.exit(experiment(context, scenario, parts, asked, as_json, every))

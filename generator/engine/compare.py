@@ -17,13 +17,13 @@ from typing import Any, Literal
 
 import polars as pl
 
-from generator.engine.experiment import Experiment
-from generator.engine.parts import Summary
-from generator.engine.stopping import point_of
-from labs.record import tables
-from labs.record.experiment import Document, Entry, hidden
-from labs.record.quantities import metric_of
-from labs.units.shown import written
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.parts import Summary
+from ewan.generator.engine.stopping import point_of
+from ewan.labs.record import tables
+from ewan.labs.record.experiment import Document, Entry, hidden
+from ewan.labs.record.quantities import metric_of
+from ewan.labs.units.shown import written
 
 SIGNIFICANCE = 0.01
 SINGLE_RUNS_SHARE = 0.1

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from generator.engine.experiment import Experiment
-from labs import interrupt
-from labs.context import Context
-from labs.plan import Plan, digest
-from labs.record.experiment import Deployed
-from labs.runtime.base import LabError
-from labs.runtime.program import Program
+from ewan.generator.engine.experiment import Experiment
+from ewan.labs import interrupt
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan, digest
+from ewan.labs.record.experiment import Deployed
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import Program
 
 
 class Deployment:

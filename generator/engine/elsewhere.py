@@ -12,19 +12,19 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from generator.engine import execution, unit
-from generator.engine.executor import ThisMachine
-from generator.engine.experiment import Experiment
-from generator.engine.forecast import Forecast
-from generator.engine.keeping import Keeping
-from generator.engine.progress import Board
-from generator.engine.unit import Packed, Versions
-from generator.workers import starting
-from generator.workers.file import Workers
-from generator.workers.sharing import Run, Sharing
-from generator.workers.starting import Started
-from labs.context import Context
-from labs.record.experiment import Entry
+from ewan.generator.engine import execution, unit
+from ewan.generator.engine.executor import ThisMachine
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.forecast import Forecast
+from ewan.generator.engine.keeping import Keeping
+from ewan.generator.engine.progress import Board
+from ewan.generator.engine.unit import Packed, Versions
+from ewan.generator.workers import starting
+from ewan.generator.workers.file import Workers
+from ewan.generator.workers.sharing import Run, Sharing
+from ewan.generator.workers.starting import Started
+from ewan.labs.context import Context
+from ewan.labs.record.experiment import Entry
 
 PLACE = ".workers"
 """In the experiment's directory: certificates and the logs of batch jobs."""

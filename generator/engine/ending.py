@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from generator.engine import verification
-from labs import rundir
-from labs.commands.errors import Incomplete, Refused
-from labs.context import Context
+from ewan.generator.engine import verification
+from ewan.labs import rundir
+from ewan.labs.commands.errors import Incomplete, Refused
+from ewan.labs.context import Context
 
 
 def status_of(

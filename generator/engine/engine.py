@@ -13,27 +13,27 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from generator import readers, records
-from generator.engine import archive, execution, forecast, link_loads, reservation, stopping, verification
-from generator.engine.deployment import Deployment
-from generator.engine.executor import Executor, ThisMachine
-from generator.engine.experiment import Experiment
-from generator.engine.keeping import Keeping
-from generator.engine.parts import Parts
-from generator.engine.preparation import Prepared, made_again, repeated
-from generator.engine.unit import now
-from generator.engine.verification import UnverifiedLabError
-from generator.scenario import ScenarioRun, Stop
-from generator.store import Store
-from labs import rundir
-from labs.context import Context
-from labs.record import paths
-from labs.record.experiment import STAGES, Entry, Stage, StageName, checksum
-from labs.runtime import cpu
-from labs.runtime.base import LabError
-from labs.runtime.binary import node_binary
-from labs.runtime.cluster import ClusterRuntime
-from labs.units import NS_PER_SECOND, about
+from ewan.generator import readers, records
+from ewan.generator.engine import archive, execution, forecast, link_loads, reservation, stopping, verification
+from ewan.generator.engine.deployment import Deployment
+from ewan.generator.engine.executor import Executor, ThisMachine
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.keeping import Keeping
+from ewan.generator.engine.parts import Parts
+from ewan.generator.engine.preparation import Prepared, made_again, repeated
+from ewan.generator.engine.unit import now
+from ewan.generator.engine.verification import UnverifiedLabError
+from ewan.generator.scenario import ScenarioRun, Stop
+from ewan.generator.store import Store
+from ewan.labs import rundir
+from ewan.labs.context import Context
+from ewan.labs.record import paths
+from ewan.labs.record.experiment import STAGES, Entry, Stage, StageName, checksum
+from ewan.labs.runtime import cpu
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.cluster import ClusterRuntime
+from ewan.labs.units import NS_PER_SECOND, about
 
 Repeat = Callable[[dict[str, str | int], int, int], ScenarioRun]
 """The run of a scenario at a point of its parameters, with a number and a seed, for stop conditions."""

@@ -13,25 +13,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from generator import records
-from generator.engine import outcome, source, unit
-from generator.engine.deployment import Deployment
-from generator.engine.experiment import Experiment, Job
-from generator.engine.forecast import NOTHING, Forecast
-from generator.engine.keeping import Keeping
-from generator.engine.progress import Board
-from generator.engine.unit import Tools
-from labs import clock
-from labs.context import Context
-from labs.record import disturbances
-from labs.record.experiment import Entry
-from labs.rundir import DiskFullError, is_full
-from labs.runtime import cpu
-from labs.runtime.base import LabError
-from labs.runtime.progress import RunProgress
-from labs.runtime.sweep import sweep
-from labs.runtime.virtual import begins_ns as begins_at
-from labs.units import about
+from ewan.generator import records
+from ewan.generator.engine import outcome, source, unit
+from ewan.generator.engine.deployment import Deployment
+from ewan.generator.engine.experiment import Experiment, Job
+from ewan.generator.engine.forecast import NOTHING, Forecast
+from ewan.generator.engine.keeping import Keeping
+from ewan.generator.engine.progress import Board
+from ewan.generator.engine.unit import Tools
+from ewan.labs import clock
+from ewan.labs.context import Context
+from ewan.labs.record import disturbances
+from ewan.labs.record.experiment import Entry
+from ewan.labs.rundir import DiskFullError, is_full
+from ewan.labs.runtime import cpu
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.progress import RunProgress
+from ewan.labs.runtime.sweep import sweep
+from ewan.labs.runtime.virtual import begins_ns as begins_at
+from ewan.labs.units import about
 
 
 def in_virtual(

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from generator.engine import execution
-from generator.engine.experiment import Experiment
-from generator.engine.forecast import Forecast
-from generator.engine.keeping import Keeping
-from generator.engine.unit import Tools, Versions
-from labs.context import Context
-from labs.record.experiment import Entry
-from labs.runtime import kernel
-from labs.runtime.binary import node_binary
+from ewan.generator.engine import execution
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.forecast import Forecast
+from ewan.generator.engine.keeping import Keeping
+from ewan.generator.engine.unit import Tools, Versions
+from ewan.labs.context import Context
+from ewan.labs.record.experiment import Entry
+from ewan.labs.runtime import kernel
+from ewan.labs.runtime.binary import node_binary
 
 
 class Executor(Protocol):

@@ -21,25 +21,25 @@ from typing import Any
 
 import orjson
 
-from generator.engine import stored
-from generator.engine.unit import now, results
-from labs import interrupt, rundir
-from labs import plan as plans
-from labs.documents import DocumentError
-from labs.errors import UserError
-from labs.plan import Plan
-from labs.record import experiment as records
-from labs.record import journal
-from labs.record.experiment import DOCUMENT, INPUTS, LOCK, Clock, Document, Entry, Origin, State
-from labs.record.journal import Change, LabChange, RunChange
-from labs.runtime import left
-from labs.runtime.base import LabError
-from labs.runtime.locks import held
-from labs.runtime.occupied import occupied
-from labs.runtime.program import Program
-from labs.spec.values import LONGEST_NAME, NAME
-from labs.typed import read_typed
-from labs.writing import anew, trouble
+from ewan.generator.engine import stored
+from ewan.generator.engine.unit import now, results
+from ewan.labs import interrupt, rundir
+from ewan.labs import plan as plans
+from ewan.labs.documents import DocumentError
+from ewan.labs.errors import UserError
+from ewan.labs.plan import Plan
+from ewan.labs.record import experiment as records
+from ewan.labs.record import journal
+from ewan.labs.record.experiment import DOCUMENT, INPUTS, LOCK, Clock, Document, Entry, Origin, State
+from ewan.labs.record.journal import Change, LabChange, RunChange
+from ewan.labs.runtime import left
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.locks import held
+from ewan.labs.runtime.occupied import occupied
+from ewan.labs.runtime.program import Program
+from ewan.labs.spec.values import LONGEST_NAME, NAME
+from ewan.labs.typed import read_typed
+from ewan.labs.writing import anew, trouble
 
 AGAIN = "`ewan rerun` of its archive runs it once more"
 

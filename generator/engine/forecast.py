@@ -8,10 +8,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from generator.engine.parts import Wall
-from labs.record.demand import Demand
-from labs.record.experiment import Entry
-from labs.units import KILO, MEGA, about
+from ewan.generator.engine.parts import Wall
+from ewan.labs.record.demand import Demand
+from ewan.labs.record.experiment import Entry
+from ewan.labs.units import KILO, MEGA, about
 
 
 class Forecast:

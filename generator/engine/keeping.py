@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from generator.engine import unit
-from generator.engine.experiment import Experiment
-from generator.engine.unit import Ended, Versions
-from generator.store import DamagedError, Manifest, Origin, Store, key, made_by
-from generator.store.entry import unpack
-from labs.record import CERTIFICATE_FILE
-from labs.record.experiment import Entry
-from labs.reporter import Tell
+from ewan.generator.engine import unit
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.unit import Ended, Versions
+from ewan.generator.store import DamagedError, Manifest, Origin, Store, key, made_by
+from ewan.generator.store.entry import unpack
+from ewan.labs.record import CERTIFICATE_FILE
+from ewan.labs.record.experiment import Entry
+from ewan.labs.reporter import Tell
 
 Result = TypeVar("Result")
 

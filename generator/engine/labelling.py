@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from generator.engine.experiment import Experiment
-from labs import rundir
-from labs.errors import UserError
-from labs.record import labels
-from labs.record.experiment import Document
-from labs.writing import trouble
+from ewan.generator.engine.experiment import Experiment
+from ewan.labs import rundir
+from ewan.labs.errors import UserError
+from ewan.labs.record import labels
+from ewan.labs.record.experiment import Document
+from ewan.labs.writing import trouble
 
 
 class LabelError(UserError):

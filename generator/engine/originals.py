@@ -11,11 +11,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from generator.engine import archive
-from generator.engine.crate import sums
-from generator.engine.experiment import Experiment
-from labs.record.experiment import DOCUMENT
-from labs.runtime.base import LabError
+from ewan.generator.engine import archive
+from ewan.generator.engine.crate import sums
+from ewan.generator.engine.experiment import Experiment
+from ewan.labs.record.experiment import DOCUMENT
+from ewan.labs.runtime.base import LabError
 
 
 @contextlib.contextmanager

@@ -10,10 +10,10 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from generator.records import error_of
-from labs import documents
-from labs.reading import one_line
-from labs.runtime.program import Program
+from ewan.generator.records import error_of
+from ewan.labs import documents
+from ewan.labs.reading import one_line
+from ewan.labs.runtime.program import Program
 
 TRAFFIC = "traffic/traffic.json"
 INTERRUPTED = "interrupted"

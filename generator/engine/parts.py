@@ -1,6 +1,6 @@
 """What the engine is given: the parts of the project that it may not know, and the shape of a scenario.
 
-`ewan.py` puts calibration's and analysis' functions in here; the arrows between the parts stay as they are.
+`ewan/cli.py` puts calibration's and analysis' functions in here; the arrows between the parts stay as they are.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from generator.engine.link_loads import Loads
-from labs.context import Context
-from labs.plan import Plan
-from labs.record import Certificate
-from labs.record.demand import Demand
-from labs.record.experiment import Origin
+from ewan.generator.engine.link_loads import Loads
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.record import Certificate
+from ewan.labs.record.demand import Demand
+from ewan.labs.record.experiment import Origin
 
 Summary = dict[str, Any]
 """ewan-summary/1: `runs`, `points`, `beside` (analysis/summary.py)."""

@@ -11,18 +11,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from generator.engine import reservation, source, stopping
-from generator.engine.experiment import Experiment, Job, Make, family
-from generator.engine.parts import Facts
-from generator.scenario import Runs, ScenarioRun, Schedule
-from labs import host, rundir, writing
-from labs.compile import HostFacts
-from labs.compile import compile as compile_spec
-from labs.plan import Plan, digest
-from labs.record.demand import Demand
-from labs.record.experiment import Clock, Entry
-from labs.runtime import own
-from labs.runtime.cluster import ClusterRuntime
+from ewan.generator.engine import reservation, source, stopping
+from ewan.generator.engine.experiment import Experiment, Job, Make, family
+from ewan.generator.engine.parts import Facts
+from ewan.generator.scenario import Runs, ScenarioRun, Schedule
+from ewan.labs import host, rundir, writing
+from ewan.labs.compile import HostFacts
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.plan import Plan, digest
+from ewan.labs.record.demand import Demand
+from ewan.labs.record.experiment import Clock, Entry
+from ewan.labs.runtime import own
+from ewan.labs.runtime.cluster import ClusterRuntime
 
 MOST_AT_ONCE = 1000
 """Runs of an experiment all of which are made, checked and written before the first one starts: seconds. Of more runs

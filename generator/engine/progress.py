@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from labs.reporter import Reporter
-from labs.runtime.progress import RunProgress
-from labs.units import NS_PER_SECOND, about
+from ewan.labs.reporter import Reporter
+from ewan.labs.runtime.progress import RunProgress
+from ewan.labs.units import NS_PER_SECOND, about
 
 TICK_S = 0.5
 LOOK_S = 2.0

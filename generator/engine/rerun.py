@@ -1,8 +1,8 @@
 """The command `rerun`: an experiment once more, from what was stored of it, beside its original.
 
-In: an experiment's directory, archive or crate, and the parts that `ewan.py` gives. Out: a directory of its own with
-comparison.json; on standard output what differs, and last the outcome in a line. Exit status 0 when all was measured
-and is the same, 1 when something is missing or differs, 2 for what the user can put right.
+In: an experiment's directory, archive or crate, and the parts that `ewan/cli.py` gives. Out: a directory of its own
+with comparison.json; on standard output what differs, and last the outcome in a line. Exit status 0 when all was
+measured and is the same, 1 when something is missing or differs, 2 for what the user can put right.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from pathlib import Path
 import click
 import orjson
 
-from generator.engine import compare, engine, originals, preparation, trust
-from generator.engine.cli import circumstances, parts_of
-from generator.engine.ending import status_of
-from generator.engine.experiment import Experiment, Job
-from generator.engine.parts import Facts, Parts
-from generator.engine.source import SCENARIO, SETTINGS
-from labs import rundir, writing
-from labs.commands.errors import Refused, guarded
-from labs.commands.options import json_option, machines_option, pass_context, trust_option
-from labs.commands.privileges import as_root
-from labs.context import Context
-from labs.reading import one_line, read_bytes
-from labs.record import summary as summaries
-from labs.record.experiment import Origin
-from labs.runtime.base import NAMES
-from labs.sheet import grid
+from ewan.generator.engine import compare, engine, originals, preparation, trust
+from ewan.generator.engine.cli import circumstances, parts_of
+from ewan.generator.engine.ending import status_of
+from ewan.generator.engine.experiment import Experiment, Job
+from ewan.generator.engine.parts import Facts, Parts
+from ewan.generator.engine.source import SCENARIO, SETTINGS
+from ewan.labs import rundir, writing
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import json_option, machines_option, pass_context, trust_option
+from ewan.labs.commands.privileges import as_root
+from ewan.labs.context import Context
+from ewan.labs.reading import one_line, read_bytes
+from ewan.labs.record import summary as summaries
+from ewan.labs.record.experiment import Origin
+from ewan.labs.runtime.base import NAMES
+from ewan.labs.sheet import grid
 
 COMPARISON = "comparison.json"
 IDENTICAL, EQUAL, DIFFERS = "identical", "equal within U", "differs, here: "

@@ -12,22 +12,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from generator import congestion, external
-from generator.engine.experiment import Experiment, Job
-from generator.engine.stopping import point_of
-from generator.scenario import captures
-from labs.cluster import needs as cluster_needs
-from labs.plan import Spinner
-from labs.runtime import cpu, memory, wall
-from labs.runtime.base import LabError
-from labs.runtime.cluster import ClusterRuntime
-from labs.runtime.guests import SHARED_MEMORY
-from labs.runtime.program import Program
-from labs.runtime.services import OURSELVES
-from labs.runtime.spinners import check_cpus
-from labs.runtime.virtual import check_path, check_shared_memory
-from labs.stages.trace import beyond
-from labs.units import about
+from ewan.generator import congestion, external
+from ewan.generator.engine.experiment import Experiment, Job
+from ewan.generator.engine.stopping import point_of
+from ewan.generator.scenario import captures
+from ewan.labs.cluster import needs as cluster_needs
+from ewan.labs.plan import Spinner
+from ewan.labs.runtime import cpu, memory, wall
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.cluster import ClusterRuntime
+from ewan.labs.runtime.guests import SHARED_MEMORY
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.services import OURSELVES
+from ewan.labs.runtime.spinners import check_cpus
+from ewan.labs.runtime.virtual import check_path, check_shared_memory
+from ewan.labs.stages.trace import beyond
+from ewan.labs.units import about
 
 # What programs find as their PATH in both clocks (labs/node/src/batch).
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from labs.sheet import GAP, Sheet
-from labs.units.shown import NONE
+from ewan.labs.sheet import GAP, Sheet
+from ewan.labs.units.shown import NONE
 
 LINES = 20
 """Of a screen of 24: the others are for the title, what is left out, a blank line and the outcome."""

@@ -10,18 +10,18 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from generator.engine import engine, forecast, preparation, reservation
-from generator.engine.ending import status_of
-from generator.engine.experiment import Experiment
-from generator.engine.parts import Facts, Parts, Wall
-from generator.engine.preparation import Prepared
-from generator.scenario import Runs
-from labs import rundir
-from labs.commands.errors import Incomplete
-from labs.context import Context
-from labs.runtime import cpu, memory
-from labs.runtime.cluster import ClusterRuntime
-from labs.units import about
+from ewan.generator.engine import engine, forecast, preparation, reservation
+from ewan.generator.engine.ending import status_of
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.parts import Facts, Parts, Wall
+from ewan.generator.engine.preparation import Prepared
+from ewan.generator.scenario import Runs
+from ewan.labs import rundir
+from ewan.labs.commands.errors import Incomplete
+from ewan.labs.context import Context
+from ewan.labs.runtime import cpu, memory
+from ewan.labs.runtime.cluster import ClusterRuntime
+from ewan.labs.units import about
 
 
 @dataclass(frozen=True, slots=True)

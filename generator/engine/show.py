@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from generator.engine.parts import Summary
-from generator.engine.screen import Group, Table, screen
-from labs.record import uncounted
-from labs.record.independent import independent
-from labs.record.metrics import USUAL
-from labs.sheet import Sheet, grid
-from labs.units.shown import NONE, aligned, fitting, percent, with_interval, written
+from ewan.generator.engine.parts import Summary
+from ewan.generator.engine.screen import Group, Table, screen
+from ewan.labs.record import uncounted
+from ewan.labs.record.independent import independent
+from ewan.labs.record.metrics import USUAL
+from ewan.labs.sheet import Sheet, grid
+from ewan.labs.units.shown import NONE, aligned, fitting, percent, with_interval, written
 
 MOST_COMPARISONS = 60
 BEYOND = "‡"

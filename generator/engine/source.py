@@ -11,13 +11,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from generator import scenario as scenarios
-from generator.scenario import Scenario
-from labs import documents
-from labs.documents import DocumentError
-from labs.reading import read_text
-from labs.record import STRICT
-from labs.runtime.base import LabError
+from ewan.generator import scenario as scenarios
+from ewan.generator.scenario import Scenario
+from ewan.labs import documents
+from ewan.labs.documents import DocumentError
+from ewan.labs.reading import read_text
+from ewan.labs.record import STRICT
+from ewan.labs.runtime.base import LabError
 
 SCENARIO, SETTINGS = "scenario.yaml", "settings.json"
 _Path = Annotated[str, Field(pattern=r"\A/?[^\x00]+\z", max_length=4096)]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from generator.engine.parts import Summary
-from generator.scenario import Stop
+from ewan.generator.engine.parts import Summary
+from ewan.generator.scenario import Stop
 
 Point = tuple[tuple[str, str | int], ...]
 Estimate = Callable[[Sequence[float], float], tuple[float, float]]

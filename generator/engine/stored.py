@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from labs.runtime.program import FORMAT, Command, DisturbanceWatch, Event, Preparation, Program
-from labs.typed import MOST_SHOWN, read_typed
+from ewan.labs.runtime.program import FORMAT, Command, DisturbanceWatch, Event, Preparation, Program
+from ewan.labs.typed import MOST_SHOWN, read_typed
 
 KINDS: dict[str, Any] = {
     "probe": dict | None,

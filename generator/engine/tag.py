@@ -11,10 +11,10 @@ from pathlib import Path
 
 import click
 
-from generator.engine.labelling import relabel
-from labs.commands.errors import guarded
-from labs.commands.options import json_option, pass_context
-from labs.context import Context
+from ewan.generator.engine.labelling import relabel
+from ewan.labs.commands.errors import guarded
+from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.context import Context
 
 TAKEN_AWAY = re.compile(r"-[^-].+")
 TEXTS = ("--name", "--note")

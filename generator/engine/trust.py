@@ -1,4 +1,4 @@
-"""What a stored experiment or a scenario from elsewhere executes, and whether it may (`labs.trust`).
+"""What a stored experiment or a scenario from elsewhere executes, and whether it may (`ewan.labs.trust`).
 
 In: an experiment or a scenario, and what the user says. Out: nothing, or LabError in one line. From elsewhere are
 archives, crates, and what other users' files say: whoever made them decides which commands run.
@@ -16,18 +16,18 @@ from typing import Any
 
 import orjson
 
-from generator.engine import source
-from generator.engine.experiment import Experiment
-from generator.engine.preparation import facts_of
-from generator.scenario import Runs, schedule
-from labs import plan as plans
-from labs import reading, trust
-from labs.compile import compile as compile_spec
-from labs.context import Context
-from labs.errors import UserError
-from labs.record.experiment import DOCUMENT, INPUTS
-from labs.record.journal import JOURNAL
-from labs.runtime.base import LabError
+from ewan.generator.engine import source
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.preparation import facts_of
+from ewan.generator.scenario import Runs, schedule
+from ewan.labs import plan as plans
+from ewan.labs import reading, trust
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.context import Context
+from ewan.labs.errors import UserError
+from ewan.labs.record.experiment import DOCUMENT, INPUTS
+from ewan.labs.record.journal import JOURNAL
+from ewan.labs.runtime.base import LabError
 
 CRATE = "ro-crate-metadata.json"
 

@@ -19,20 +19,20 @@ from typing import Any
 
 import orjson
 
-from generator import records, store
-from generator.engine import outcome, stored
-from generator.store import entry, key, made_by, programs
-from labs import clock
-from labs import plan as plans
-from labs.plan import Plan
-from labs.record.disturbances import TABLES as DISTURBANCES
-from labs.record.experiment import INPUTS, Status, checksum_once, hidden
-from labs.runtime import memory
-from labs.runtime.base import LabError
-from labs.runtime.left import remove_tree
-from labs.runtime.occupied import occupied
-from labs.runtime.program import Program
-from labs.runtime.virtual import Cost, Show, VirtualRuntime
+from ewan.generator import records, store
+from ewan.generator.engine import outcome, stored
+from ewan.generator.store import entry, key, made_by, programs
+from ewan.labs import clock
+from ewan.labs import plan as plans
+from ewan.labs.plan import Plan
+from ewan.labs.record.disturbances import TABLES as DISTURBANCES
+from ewan.labs.record.experiment import INPUTS, Status, checksum_once, hidden
+from ewan.labs.runtime import memory
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.left import remove_tree
+from ewan.labs.runtime.occupied import occupied
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.virtual import Cost, Show, VirtualRuntime
 
 # What a run leaves and no result is: sources of its tables, and what only its making needed.
 NOT_KEPT = (

@@ -12,19 +12,19 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from generator.engine.deployment import Deployment
-from generator.engine.experiment import Experiment
-from generator.engine.keeping import Keeping
-from generator.engine.parts import Parts
-from generator.engine.progress import Board
-from labs import record, routes, writing
-from labs.context import Context
-from labs.plan import Plan
-from labs.record import CERTIFICATES_FOLDER, Certificate, Row
-from labs.record.experiment import Entry, damage
-from labs.runtime.base import LabError
-from labs.runtime.occupied import occupied
-from labs.runtime.sweep import sweep
+from ewan.generator.engine.deployment import Deployment
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.keeping import Keeping
+from ewan.generator.engine.parts import Parts
+from ewan.generator.engine.progress import Board
+from ewan.labs import record, routes, writing
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.record import CERTIFICATES_FOLDER, Certificate, Row
+from ewan.labs.record.experiment import Entry, damage
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.occupied import occupied
+from ewan.labs.runtime.sweep import sweep
 
 _DIGITS = 12
 MOST_SHOWN = 3

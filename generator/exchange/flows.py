@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from generator.scenario import ScenarioRun, Schedule
-from labs.spec import DescriptionError
+from ewan.generator.scenario import ScenarioRun, Schedule
+from ewan.labs.spec import DescriptionError
 
 KINDS = ("bulk", "udp")
 TCP_HEADERS = 20 + 20  # with IPv4's

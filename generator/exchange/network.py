@@ -10,13 +10,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
-from labs.plan import End, Interface, Link, Plan, Wire
-from labs.spec import DescriptionError
-from labs.stages import BernoulliLoss, ConstantDelay, Direction, DropTail, NoLoss, Psp, Tbf
-from labs.stages import delay as delays
-from labs.stages import loss as losses
-from labs.stages.direction import impairment_words
-from labs.stages.queue import discipline_words
+from ewan.labs.plan import End, Interface, Link, Plan, Wire
+from ewan.labs.spec import DescriptionError
+from ewan.labs.stages import BernoulliLoss, ConstantDelay, Direction, DropTail, NoLoss, Psp, Tbf
+from ewan.labs.stages import delay as delays
+from ewan.labs.stages import loss as losses
+from ewan.labs.stages.direction import impairment_words
+from ewan.labs.stages.queue import discipline_words
 
 ETHERNET_HEADER = 14  # a card's queueing discipline counts it beside the IP packet
 

@@ -6,11 +6,11 @@ the lab. TCP is ns-2's TCP-Linux (Wei and Cao, 2006), which runs the kernel's ow
 
 from __future__ import annotations
 
-from generator.exchange import rendering
-from generator.exchange.flows import TCP_HEADERS, TIMESTAMPS, UDP_HEADERS, TcpFlow, Traffic, UdpFlow
-from generator.exchange.network import Network, NetworkLink, Way
-from labs.spec import DescriptionError
-from labs.units import NS_PER_SECOND, PPB
+from ewan.generator.exchange import rendering
+from ewan.generator.exchange.flows import TCP_HEADERS, TIMESTAMPS, UDP_HEADERS, TcpFlow, Traffic, UdpFlow
+from ewan.generator.exchange.network import Network, NetworkLink, Way
+from ewan.labs.spec import DescriptionError
+from ewan.labs.units import NS_PER_SECOND, PPB
 
 SIMULATOR = "ns-2"
 CONGESTION = ("reno", "cubic", "bic", "highspeed", "scalable", "htcp", "hybla", "lp", "vegas", "veno", "westwood")

@@ -7,10 +7,10 @@ controls are ns-3's own models of the kernel's.
 
 from __future__ import annotations
 
-from generator.exchange import rendering
-from generator.exchange.flows import TcpFlow, Traffic, UdpFlow
-from generator.exchange.network import Network, NetworkLink, Way
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
+from ewan.generator.exchange import rendering
+from ewan.generator.exchange.flows import TcpFlow, Traffic, UdpFlow
+from ewan.generator.exchange.network import Network, NetworkLink, Way
+from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
 
 SIMULATOR = "ns-3"
 MODULES = ("ns3-internet", "ns3-point-to-point", "ns3-network", "ns3-core")

@@ -8,12 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from generator.exchange.flows import Traffic
-from generator.exchange.network import Network
-from labs.spec import DescriptionError
-from labs.units import Duration
+from ewan.generator.exchange.flows import Traffic
+from ewan.generator.exchange.network import Network
+from ewan.labs.spec import DescriptionError
+from ewan.labs.units import Duration
 
-TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).resolve().parent / "templates"
 FEWEST_NOTED_NS = 1  # halves of an odd RTT differ by as much
 
 

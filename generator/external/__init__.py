@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from generator import commands as commands_of
-from generator.external import ditg, iperf3, openmpi, udt
-from generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
-from generator.rows import WRONG, Row, Rows, bounded, frame_of
-from labs.reading import one_line, read_bytes
-from labs.runtime.base import LabError
+from ewan.generator import commands as commands_of
+from ewan.generator.external import ditg, iperf3, openmpi, udt
+from ewan.generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
+from ewan.generator.rows import WRONG, Row, Rows, bounded, frame_of
+from ewan.labs.reading import one_line, read_bytes
+from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:
-    from generator.scenario.fields import Step
-    from generator.scenario.flows import FlowSettings
+    from ewan.generator.scenario.fields import Step
+    from ewan.generator.scenario.flows import FlowSettings
 
 __all__ = [
     "LEAD_NS",

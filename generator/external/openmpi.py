@@ -14,13 +14,13 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from generator.external.transfer import Made, Obstacle, Output, Tool, Transfer
-from generator.rows import Row, Rows
-from generator.scenario.laws import amount
-from labs.runtime.program import Command
-from labs.units import NS_PER_SECOND
+from ewan.generator.external.transfer import Made, Obstacle, Output, Tool, Transfer
+from ewan.generator.rows import Row, Rows
+from ewan.generator.scenario.laws import amount
+from ewan.labs.runtime.program import Command
+from ewan.labs.units import NS_PER_SECOND
 
-PROGRAM = str(Path(__file__).parents[2] / "target/release/ewan-mpi")
+PROGRAM = str(Path(__file__).resolve().parents[2] / "target/release/ewan-mpi")
 """Where generator/mpi/build.sh puts it."""
 LEAD_NS = 10 * NS_PER_SECOND
 """mpirun and its daemons took 3.2 to 3.4 s over an RTT of 20 ms until the ranks ran."""

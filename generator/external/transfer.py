@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from generator.rows import Row, Rows
-from labs.runtime.program import Command
-from labs.units import NS_PER_MS
+from ewan.generator.rows import Row, Rows
+from ewan.labs.runtime.program import Command
+from ewan.labs.units import NS_PER_MS
 
 if TYPE_CHECKING:
-    from generator.scenario.fields import Step
-    from generator.scenario.flows import FlowSettings
+    from ewan.generator.scenario.fields import Step
+    from ewan.generator.scenario.flows import FlowSettings
 
 LEAD_NS = 100 * NS_PER_MS
 """From a server's start until it listens for certain."""

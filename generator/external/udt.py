@@ -13,12 +13,12 @@ from typing import Any
 
 import orjson
 
-from generator.external.transfer import Made, Obstacle, Output, Tool, Transfer
-from generator.rows import Row, Rows
-from labs.runtime.program import Command
-from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND
+from ewan.generator.external.transfer import Made, Obstacle, Output, Tool, Transfer
+from ewan.generator.rows import Row, Rows
+from ewan.labs.runtime.program import Command
+from ewan.labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND
 
-PROGRAM = str(Path(__file__).parents[2] / "target/release/ewan-udt")
+PROGRAM = str(Path(__file__).resolve().parents[2] / "target/release/ewan-udt")
 """Where generator/udt/build.sh puts it."""
 FORMAT = "ewan-udt/1"
 FIRST_PORT = 30_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from generator import scenario as scenarios
-from generator.nxe.read import ENDING, Experiment, load, parse
-from generator.scenario import Scenario
-from labs.spec import names
+from ewan.generator import scenario as scenarios
+from ewan.generator.nxe.read import ENDING, Experiment, load, parse
+from ewan.generator.scenario import Scenario
+from ewan.labs.spec import names
 
 __all__ = ["ENDING", "Experiment", "file_of", "load", "parse", "scenario"]
 

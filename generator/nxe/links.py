@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from generator.nxe import vocabulary
-from generator.nxe.places import Written
-from generator.nxe.tree import Element
-from labs.spec.source import Path
-from labs.wording import nearest
+from ewan.generator.nxe import vocabulary
+from ewan.generator.nxe.places import Written
+from ewan.generator.nxe.tree import Element
+from ewan.labs.spec.source import Path
+from ewan.labs.wording import nearest
 
 _LINKS: Path = ("lab", "topology", "graph", "links")
 MOST_NODES = 20_000

@@ -10,12 +10,12 @@ import re
 from pathlib import Path as File
 from typing import Any
 
-from generator.nxe import vocabulary
-from generator.nxe.tree import Element
-from generator.scenario import Scenario, parameters, writing
-from generator.scenario import scenario as scenarios
-from labs.spec import DescriptionError
-from labs.spec.source import Path, Place, Places
+from ewan.generator.nxe import vocabulary
+from ewan.generator.nxe.tree import Element
+from ewan.generator.scenario import Scenario, parameters, writing
+from ewan.generator.scenario import scenario as scenarios
+from ewan.labs.spec import DescriptionError
+from ewan.labs.spec.source import Path, Place, Places
 
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import Any
 
-from generator.nxe import script, tree, vocabulary
-from generator.nxe.links import Topology, topology
-from generator.nxe.places import Written
-from generator.nxe.tree import Element
-from generator.scenario import Scenario
-from labs.reading import read_text
-from labs.spec import DescriptionError
-from labs.spec.patterns import PatternError, expand
-from labs.spec.source import Path, scalar
+from ewan.generator.nxe import script, tree, vocabulary
+from ewan.generator.nxe.links import Topology, topology
+from ewan.generator.nxe.places import Written
+from ewan.generator.nxe.tree import Element
+from ewan.generator.scenario import Scenario
+from ewan.labs.reading import read_text
+from ewan.labs.spec import DescriptionError
+from ewan.labs.spec.patterns import PatternError, expand
+from ewan.labs.spec.source import Path, scalar
 
 ENDING = ".xml"
 

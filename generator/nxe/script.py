@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from generator.scenario.fields import Socket, Step
-from generator.scenario.flows import FOREIGN
-from generator.scenario.kinds import Kind
-from generator.scenario.laws import Law
-from labs.spec.source import scalar
-from labs.wording import nearest
+from ewan.generator.scenario.fields import Socket, Step
+from ewan.generator.scenario.flows import FOREIGN
+from ewan.generator.scenario.kinds import Kind
+from ewan.generator.scenario.laws import Law
+from ewan.labs.spec.source import scalar
+from ewan.labs.wording import nearest
 
 SERVER, CLIENT = "launch_server.sh", "launch_client.sh"
 IPERF_S = "10s"

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from generator.nxe.tree import Element
-from labs.spec import DescriptionError
-from labs.wording import nearest
+from ewan.generator.nxe.tree import Element
+from ewan.labs.spec import DescriptionError
+from ewan.labs.wording import nearest
 
 ROOT = "experiment"
 POSTER = "poster"

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from generator.exchange.network import Network, network
-from generator.nxe import script, vocabulary
-from generator.nxe.sites import describe, ranges
-from generator.scenario import ScenarioRun
-from generator.scenario.fields import ScenarioDescription, Socket, Step
-from labs.compile.stacks import AS_ALL
-from labs.plan import Plan
-from labs.spec.fields import Host
-from labs.spec.patterns import PatternError, members
+from ewan.generator.exchange.network import Network, network
+from ewan.generator.nxe import script, vocabulary
+from ewan.generator.nxe.sites import describe, ranges
+from ewan.generator.scenario import ScenarioRun
+from ewan.generator.scenario.fields import ScenarioDescription, Socket, Step
+from ewan.labs.compile.stacks import AS_ALL
+from ewan.labs.plan import Plan
+from ewan.labs.spec.fields import Host
+from ewan.labs.spec.patterns import PatternError, members
 
 _LEFT_OUT = ("capture", "stop", "normalise", "compare", "beside", "metrics", "figures", "scales")
 """Keys that decide what is looked at, not what is sent."""

@@ -16,24 +16,24 @@ from typing import Any
 
 import click
 
-from generator.engine import cli as running
-from generator.engine import ending, engine, preparation, several
-from generator.engine.experiment import Experiment
-from generator.engine.parts import Parts, Wall
-from generator.papers import experiments, ledger, targets, verdicts
-from generator.papers.experiments import Wanted
-from generator.papers.ledger import Done, Ledger
-from generator.papers.targets import SCALES, Scale, Target
-from generator.papers.verdicts import Outcome
-from labs import rundir
-from labs.commands.errors import Incomplete, Refused, guarded
-from labs.commands.group import composed
-from labs.commands.options import json_option, pass_context
-from labs.context import Context
-from labs.errors import UserError
-from labs.record import summary as summaries
-from labs.sheet import Sheet, grid
-from labs.units import NS_PER_SECOND, about
+from ewan.generator.engine import cli as running
+from ewan.generator.engine import ending, engine, preparation, several
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.parts import Parts, Wall
+from ewan.generator.papers import experiments, ledger, targets, verdicts
+from ewan.generator.papers.experiments import Wanted
+from ewan.generator.papers.ledger import Done, Ledger
+from ewan.generator.papers.targets import SCALES, Scale, Target
+from ewan.generator.papers.verdicts import Outcome
+from ewan.labs import rundir
+from ewan.labs.commands.errors import Incomplete, Refused, guarded
+from ewan.labs.commands.group import composed
+from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.context import Context
+from ewan.labs.errors import UserError
+from ewan.labs.record import summary as summaries
+from ewan.labs.sheet import Sheet, grid
+from ewan.labs.units import NS_PER_SECOND, about
 
 ALL = "all"
 

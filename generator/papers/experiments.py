@@ -14,14 +14,14 @@ from typing import Any
 import orjson
 import yaml
 
-from generator import scenario as scenarios
-from generator.papers.targets import Experiment, Scale, Target
-from generator.scenario import Scenario
-from generator.suites import hstts
-from generator.suites.application import OURS
-from generator.suites.applications import APPLICATIONS
-from generator.suites.hstts import SuiteRequest
-from labs.spec import DescriptionError
+from ewan.generator import scenario as scenarios
+from ewan.generator.papers.targets import Experiment, Scale, Target
+from ewan.generator.scenario import Scenario
+from ewan.generator.suites import hstts
+from ewan.generator.suites.application import OURS
+from ewan.generator.suites.applications import APPLICATIONS
+from ewan.generator.suites.hstts import SuiteRequest
+from ewan.labs.spec import DescriptionError
 
 PAPERS_SCALE = "paper"
 """A scenario's scale at the paper's sizes; one without it has them by itself."""

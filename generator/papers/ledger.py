@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import orjson
 
-from labs import documents, rundir
-from labs.writing import write
+from ewan.labs import documents, rundir
+from ewan.labs.writing import write
 
 FORMAT = "ewan-papers/1"
 FOLDER = rundir.RESULTS / "papers"

@@ -14,16 +14,16 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, ValidationError, WithJsonSchema
 
-from generator.papers import shapes
-from generator.papers.shapes import Shape
-from generator.scenario.fields import Beside, Parameter, Seeds, Text
-from generator.scenario.published import FigureText, Metric
-from labs.record import quantities
-from labs.spec import DescriptionError, names, text_of, translate
-from labs.spec.fields import Model
-from labs.spec.source import Places, read_yaml
-from labs.units import PPB, Fraction
-from labs.wording import nearest
+from ewan.generator.papers import shapes
+from ewan.generator.papers.shapes import Shape
+from ewan.generator.scenario.fields import Beside, Parameter, Seeds, Text
+from ewan.generator.scenario.published import FigureText, Metric
+from ewan.labs.record import quantities
+from ewan.labs.spec import DescriptionError, names, text_of, translate
+from ewan.labs.spec.fields import Model
+from ewan.labs.spec.source import Places, read_yaml
+from ewan.labs.units import PPB, Fraction
+from ewan.labs.wording import nearest
 
 ENDING = ".paper.yaml"
 FOLDER = names.LIBRARY / "papers"

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from generator.papers import shapes
-from generator.papers.shapes import within
-from generator.papers.targets import Curve, Number, Target, share
-from labs.record.independent import independent
-from labs.units.shown import NONE, with_interval, written
+from ewan.generator.papers import shapes
+from ewan.generator.papers.shapes import within
+from ewan.generator.papers.targets import Curve, Number, Target, share
+from ewan.labs.record.independent import independent
+from ewan.labs.units.shown import NONE, with_interval, written
 
 Word = Literal[
     "agrees",

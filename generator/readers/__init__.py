@@ -15,15 +15,15 @@ from typing import Any
 
 import polars as pl
 
-from generator import commands as commands_of
-from generator.readers import captures, ditg, files, hops, iperf3, own, ping
-from generator.readers.call import calls
-from generator.readers.reader import Printed, Reader, Reading
-from generator.rows import WRONG, Row, Rows, bounded, frame_of
-from labs.documents import MOST_SHOWN
-from labs.reading import one_line, read_bytes
-from labs.record import tables
-from labs.record.own_tables import OwnTable
+from ewan.generator import commands as commands_of
+from ewan.generator.readers import captures, ditg, files, hops, iperf3, own, ping
+from ewan.generator.readers.call import calls
+from ewan.generator.readers.reader import Printed, Reader, Reading
+from ewan.generator.rows import WRONG, Row, Rows, bounded, frame_of
+from ewan.labs.documents import MOST_SHOWN
+from ewan.labs.reading import one_line, read_bytes
+from ewan.labs.record import tables
+from ewan.labs.record.own_tables import OwnTable
 
 READERS: tuple[Reader, ...] = (ping.READER, *hops.READERS, iperf3.READER, ditg.READER)
 _TELLING: tuple[Reader, ...] = (ping.READER, iperf3.READER, ditg.READER)

@@ -17,11 +17,11 @@ import polars as pl
 from pcapng import FileScanner, blocks
 from pcapng.exceptions import PcapngException
 
-from generator.readers import headers
-from generator.rows import WRONG
-from labs.documents import MOST_SHOWN
-from labs.reading import one_line, open_regular
-from labs.record import tables
+from ewan.generator.readers import headers
+from ewan.generator.rows import WRONG
+from ewan.labs.documents import MOST_SHOWN
+from ewan.labs.reading import one_line, open_regular
+from ewan.labs.record import tables
 
 PART = "capture"
 """What schedule.json calls the command, and the table of readings its tool."""

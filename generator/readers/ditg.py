@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from generator.readers.reader import Printed, Reader, Reading, lines
-from generator.rows import Row
-from labs.units import NS_PER_SECOND
+from ewan.generator.readers.reader import Printed, Reader, Reading, lines
+from ewan.generator.rows import Row
+from ewan.labs.units import NS_PER_SECOND
 
 _FLOW = re.compile(r"Flow number: (\d+)")
 _END = re.compile(r"(From|To) +(\S+):(\d+)$")

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from generator.readers import own
-from labs.record.own_tables import OwnTable
+from ewan.generator.readers import own
+from ewan.labs.record.own_tables import OwnTable
 
 MOST_BYTES = 64 << 20
 """Of one file that is read."""

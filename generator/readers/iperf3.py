@@ -11,10 +11,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from generator.external import iperf3
-from generator.readers.reader import Printed, Reader, Reading
-from generator.rows import Row
-from labs.units import NS_PER_MS, scale
+from ewan.generator.external import iperf3
+from ewan.generator.readers.reader import Printed, Reader, Reading
+from ewan.generator.rows import Row
+from ewan.labs.units import NS_PER_MS, scale
 
 MOST_ROWS = 1 << 20
 _US_NS = scale("time")["us"]

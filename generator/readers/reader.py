@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from generator.readers.call import Call
-from generator.rows import Row, Rows
+from ewan.generator.readers.call import Call
+from ewan.generator.rows import Row, Rows
 
 
 @dataclass(frozen=True, slots=True)

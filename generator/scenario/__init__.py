@@ -1,10 +1,10 @@
 """Scenarios: what is sent over a lab, when, and with which parameters varied; from a file to what nodes execute."""
 
-from generator.scenario.manual import markdown
-from generator.scenario.runs import Runs, ScenarioRun
-from generator.scenario.scenario import Scenario, Stop, find, from_data, load, parse
-from generator.scenario.schedule import Clock, Schedule
-from labs.spec import DescriptionError
+from ewan.generator.scenario.manual import markdown
+from ewan.generator.scenario.runs import Runs, ScenarioRun
+from ewan.generator.scenario.scenario import Scenario, Stop, find, from_data, load, parse
+from ewan.generator.scenario.schedule import Clock, Schedule
+from ewan.labs.spec import DescriptionError
 
 __all__ = [
     "Clock",

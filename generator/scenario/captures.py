@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from generator import external
-from generator.readers.captures import FILE, PART
-from generator.scenario.fields import Capture
-from generator.scenario.flows import Error
-from generator.scenario.runs import ScenarioRun
-from labs.capture import points
-from labs.capture.words import Bounds, options
-from labs.plan import Node, Plan
-from labs.runtime.program import Command, Program
-from labs.runtime.services import OURSELVES
-from labs.units import Duration
-from labs.wording import nearest
+from ewan.generator import external
+from ewan.generator.readers.captures import FILE, PART
+from ewan.generator.scenario.fields import Capture
+from ewan.generator.scenario.flows import Error
+from ewan.generator.scenario.runs import ScenarioRun
+from ewan.labs.capture import points
+from ewan.labs.capture.words import Bounds, options
+from ewan.labs.plan import Node, Plan
+from ewan.labs.runtime.program import Command, Program
+from ewan.labs.runtime.services import OURSELVES
+from ewan.labs.units import Duration
+from ewan.labs.wording import nearest
 
 STEP = PART
 """In the place of a step's name and of the part, in schedule.json and the table of readings."""

@@ -15,19 +15,19 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import assert_never
 
-from generator.scenario import entries
-from generator.scenario.fields import Step
-from generator.scenario.flow_paths import partners
-from generator.scenario.flows import FlowSettings, packet_interval
-from generator.scenario.kinds import Kind
-from generator.scenario.laws import drawn_mean, mean, share_above
-from generator.scenario.network import Network, Way
-from generator.scenario.windows import FIRST_WINDOW, Bottleneck, Cross, Stream, deliver
-from labs.forwarding import Forwarding
-from labs.plan import Hop, Plan
-from labs.record.demand import Demand
-from labs.runtime.program import Command, Program
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND
+from ewan.generator.scenario import entries
+from ewan.generator.scenario.fields import Step
+from ewan.generator.scenario.flow_paths import partners
+from ewan.generator.scenario.flows import FlowSettings, packet_interval
+from ewan.generator.scenario.kinds import Kind
+from ewan.generator.scenario.laws import drawn_mean, mean, share_above
+from ewan.generator.scenario.network import Network, Way
+from ewan.generator.scenario.windows import FIRST_WINDOW, Bottleneck, Cross, Stream, deliver
+from ewan.labs.forwarding import Forwarding
+from ewan.labs.plan import Hop, Plan
+from ewan.labs.record.demand import Demand
+from ewan.labs.runtime.program import Command, Program
+from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND
 
 IPV4_TCP_BYTES = 52
 """Of a segment: IPv4, TCP and its timestamps."""

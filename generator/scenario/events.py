@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from generator.scenario import fields
-from generator.scenario.runs import ScenarioRun
-from labs.change import WORDS, Heading, Wanted, after, check_headings, compile_change
-from labs.plan import Plan
-from labs.runtime.program import Event
-from labs.spec.fields import Direction
-from labs.spec.source import DescriptionError
-from labs.stages import Change
-from labs.units import Duration
-from labs.wording import nearest
+from ewan.generator.scenario import fields
+from ewan.generator.scenario.runs import ScenarioRun
+from ewan.labs.change import WORDS, Heading, Wanted, after, check_headings, compile_change
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.program import Event
+from ewan.labs.spec.fields import Direction
+from ewan.labs.spec.source import DescriptionError
+from ewan.labs.stages import Change
+from ewan.labs.units import Duration
+from ewan.labs.wording import nearest
 
 
 def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tuple[Event, ...]:

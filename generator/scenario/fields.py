@@ -1,7 +1,8 @@
 """The keys of a scenario as pydantic models: types and meanings.
 
 Comes in: plain data, as YAML gave it, with the parameters put in. Goes out: typed values, or pydantic's errors, which
-`labs.spec.translate` puts into words. Nodes and links are names here; `generator.scenario.schedule` looks them up.
+`ewan.labs.spec.translate` puts into words. Nodes and links are names here; `ewan.generator.scenario.schedule` looks
+them up.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
-from generator.scenario.kinds import (
+from ewan.generator.scenario.kinds import (
     KINDS,
     Arrivals,
     Bulk,
@@ -22,13 +23,13 @@ from generator.scenario.kinds import (
     Udp,
     at_once,
 )
-from generator.scenario.laws import DAY_NS, TimeLaw, TimeText, VolumeText
-from generator.scenario.published import FigureText, Metric, PublishedText
-from generator.scenario.repeating import Stop
-from labs.record.quantities import Role
-from labs.spec.fields import Direction, Model, Pacing
-from labs.spec.values import Count, Name
-from labs.units import Duration, Size, UnitError
+from ewan.generator.scenario.laws import DAY_NS, TimeLaw, TimeText, VolumeText
+from ewan.generator.scenario.published import FigureText, Metric, PublishedText
+from ewan.generator.scenario.repeating import Stop
+from ewan.labs.record.quantities import Role
+from ewan.labs.spec.fields import Direction, Model, Pacing
+from ewan.labs.spec.values import Count, Name
+from ewan.labs.units import Duration, Size, UnitError
 
 MOST_FLOWS = 16_384  # of a run; generator/src/traffic/request.rs
 MOST_EXCHANGES = 10_000_000  # of a run: each is a row of its tables
@@ -212,7 +213,7 @@ OnlyTrue = Annotated[bool, WithJsonSchema({"const": True, "examples": ["true"]})
 class Event(Direction):
     """A change of a link while the run goes on; the words are those of a link's settings.
 
-    As it is written; `labs.runtime.program.Event` is what it becomes for each direction, in integers.
+    As it is written; `ewan.labs.runtime.program.Event` is what it becomes for each direction, in integers.
     """
 
     what: ClassVar[str] = "key of an event"

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from generator.scenario.fields import Step
-from generator.scenario.kinds import Pattern
-from labs.forwarding import Forwarding
-from labs.plan import Hop
-from labs.record.paths import CrossedLink, CrossedPath
+from ewan.generator.scenario.fields import Step
+from ewan.generator.scenario.kinds import Pattern
+from ewan.labs.forwarding import Forwarding
+from ewan.labs.plan import Hop
+from ewan.labs.record.paths import CrossedLink, CrossedPath
 
 BOTH_WAYS = ("bidirectional", "requests")
 """Kinds of steps in which the sink sends payload too."""

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from generator.scenario.fields import LEAST_UDP, MOST_UDP, NO_TCP, Socket, Step
-from generator.scenario.kinds import Kind
-from generator.scenario.laws import Either, amount, document, least, mean, number_or
-from labs.spec.fields import Pacing
-from labs.spec.source import DescriptionError, Path
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND, Size
+from ewan.generator.scenario.fields import LEAST_UDP, MOST_UDP, NO_TCP, Socket, Step
+from ewan.generator.scenario.kinds import Kind
+from ewan.generator.scenario.laws import Either, amount, document, least, mean, number_or
+from ewan.labs.spec.fields import Pacing
+from ewan.labs.spec.source import DescriptionError, Path
+from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND, Size
 
 DEFAULT_CONGESTION = "cubic"
 

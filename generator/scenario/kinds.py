@@ -1,7 +1,7 @@
 """What a step sends: the keys of each kind of traffic as pydantic models.
 
 Comes in: plain data below a step's key `bulk`, `udp` and so on. Goes out: typed values.
-`generator.scenario.fields` has the step itself.
+`ewan.generator.scenario.fields` has the step itself.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from generator.scenario.laws import SizeLaw, TimeLaw, VolumeText, constant
-from labs.spec.fields import Model
-from labs.spec.values import Count, RateText
-from labs.units import Duration
+from ewan.generator.scenario.laws import SizeLaw, TimeLaw, VolumeText, constant
+from ewan.labs.spec.fields import Model
+from ewan.labs.spec.values import Count, RateText
+from ewan.labs.units import Duration
 
 
 def at_once() -> TimeLaw:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from generator import external
-from generator.scenario.flows import Error
-from labs.plan import Plan
-from labs.runtime.program import Command
-from labs.units import NS_PER_SECOND
+from ewan.generator import external
+from ewan.generator.scenario.flows import Error
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.program import Command
+from ewan.labs.units import NS_PER_SECOND
 
 LEAD_NS = 5 * NS_PER_SECOND
 """A server in a machine is started so long before it would be elsewhere: over a connection, by a slow processor."""

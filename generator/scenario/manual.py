@@ -1,4 +1,4 @@
-"""The page about scenarios, made from the models in `generator.scenario.fields`, `kinds` and `laws`.
+"""The page about scenarios, made from the models in `ewan.generator.scenario.fields`, `kinds` and `laws`.
 
 Comes in: nothing. Goes out: Markdown with every key, its type, its meaning with the default, and an example.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import textwrap
 
-from generator import external
-from generator.scenario import fields, kinds, laws, repeating
-from labs.record.metrics import METRICS
-from labs.spec.fields import Direction, Model, Pacing
-from labs.spec.manual import section
+from ewan.generator import external
+from ewan.generator.scenario import fields, kinds, laws, repeating
+from ewan.labs.record.metrics import METRICS
+from ewan.labs.spec.fields import Direction, Model, Pacing
+from ewan.labs.spec.manual import section
 
 _INTRODUCTION = """# Scenarios
 

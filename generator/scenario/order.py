@@ -10,9 +10,9 @@ import heapq
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from generator.scenario.fields import Step
-from generator.scenario.flows import Error
-from labs.wording import nearest
+from ewan.generator.scenario.fields import Step
+from ewan.generator.scenario.flows import Error
+from ewan.labs.wording import nearest
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from generator.scenario.runs import ScenarioRun
-from generator.scenario.scenario import Scenario
-from generator.scenario.schedule import Bar, Clock, Schedule
-from labs.compile import HostFacts
-from labs.compile import compile as compile_spec
-from labs.plan import Plan
-from labs.spec import DescriptionError
-from labs.units import NS_PER_SECOND
+from ewan.generator.scenario.runs import ScenarioRun
+from ewan.generator.scenario.scenario import Scenario
+from ewan.generator.scenario.schedule import Bar, Clock, Schedule
+from ewan.labs.compile import HostFacts
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.plan import Plan
+from ewan.labs.spec import DescriptionError
+from ewan.labs.units import NS_PER_SECOND
 
 MOST_BARS = 64
 """Of a step that are told one by one."""

@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import Literal
 
-from labs.compile.pacing import (
+from ewan.labs.compile.pacing import (
     MOST_CLASSES,
     PacingError,
     addresses_of,
@@ -20,11 +20,11 @@ from labs.compile.pacing import (
     pacer,
     with_classes,
 )
-from labs.forwarding import Forwarding
-from labs.plan import End, Interface, Plan, VlanInterface
-from labs.spec import fields
-from labs.stages import Egress, Filter, FqPacer, GapPacer, NoPacer, PacedClass, Pacer, PspPacer, Sources, TbfPacer
-from labs.stages.egress import UNPACED
+from ewan.labs.forwarding import Forwarding
+from ewan.labs.plan import End, Interface, Plan, VlanInterface
+from ewan.labs.spec import fields
+from ewan.labs.stages import Egress, Filter, FqPacer, GapPacer, NoPacer, PacedClass, Pacer, PspPacer, Sources, TbfPacer
+from ewan.labs.stages.egress import UNPACED
 
 To = tuple[str, Literal["tcp", "udp"], int | None]
 """A sink's address and port; None: nobody knows the port."""

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from generator.scenario.fields import Step
-from generator.scenario.flows import Error
+from ewan.generator.scenario.fields import Step
+from ewan.generator.scenario.flows import Error
 
 Member = tuple[str, str, str, tuple[str, ...]]
 """Name, source, sink and ranks."""

@@ -1,7 +1,7 @@
 """What was done with the links of a live lab, as the events of a scenario. Pure.
 
-In: the text of the description that the lab was made of, its plan, what was done (`labs.doing.Done`). Out: the text of
-a scenario that does it again, at times that count from the first change, in a lab of the same description.
+In: the text of the description that the lab was made of, its plan, what was done (`ewan.labs.doing.Done`). Out: the
+text of a scenario that does it again, at times that count from the first change, in a lab of the same description.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from generator.scenario.writing import to_yaml
-from labs.doing import Done
-from labs.plan import Plan
-from labs.spec import DescriptionError
-from labs.spec.source import read_yaml
-from labs.units import NS_PER_MS, NS_PER_SECOND, Duration
+from ewan.generator.scenario.writing import to_yaml
+from ewan.labs.doing import Done
+from ewan.labs.plan import Plan
+from ewan.labs.spec import DescriptionError
+from ewan.labs.spec.source import read_yaml
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND, Duration
 
 BEFORE_NS = NS_PER_SECOND
 """From T0 to the first change: whatever is sent has begun."""

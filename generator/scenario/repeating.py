@@ -9,10 +9,10 @@ from typing import Annotated
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
-from generator.scenario.published import Metric
-from labs.spec.fields import Model
-from labs.spec.values import Count
-from labs.units import Fraction, UnitError
+from ewan.generator.scenario.published import Metric
+from ewan.labs.spec.fields import Model
+from ewan.labs.spec.values import Count
+from ewan.labs.units import Fraction, UnitError
 
 
 def _confidence(value: object) -> Fraction:

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, overload
 
 from pydantic import ValidationError
 
-from generator.scenario import fields, parameters
-from generator.scenario.parameters import Point
-from labs import spec as specs
-from labs.compile import HostFacts
-from labs.compile import compile as compile_spec
-from labs.plan import Plan
-from labs.spec import Spec, names, translate
-from labs.spec.source import Places
+from ewan.generator.scenario import fields, parameters
+from ewan.generator.scenario.parameters import Point
+from ewan.labs import spec as specs
+from ewan.labs.compile import HostFacts
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.plan import Plan
+from ewan.labs.spec import Spec, names, translate
+from ewan.labs.spec.source import Places
 
 if TYPE_CHECKING:
-    from generator.scenario.scenario import Scenario
-    from generator.scenario.schedule import Clock, Schedule
+    from ewan.generator.scenario.scenario import Scenario
+    from ewan.generator.scenario.schedule import Clock, Schedule
 
 PAGE = "docs/scenario.md"
 MOST_WORK = 500_000
@@ -49,7 +49,7 @@ class ScenarioRun:
 
     def schedule(self, plan: Plan, clock: Clock) -> Schedule:
         """What the nodes of `plan`, which was compiled from `spec`, do in this run."""
-        from generator.scenario.schedule import schedule
+        from ewan.generator.scenario.schedule import schedule
 
         return schedule(self, plan, clock)
 

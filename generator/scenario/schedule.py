@@ -14,29 +14,29 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any, Literal
 
-from generator import external, traffic_request
-from generator.scenario import captures, demand, estimate, flows, order
-from generator.scenario.events import events
-from generator.scenario.fields import MOST_EXCHANGES, MOST_FLOWS, ScenarioDescription, Step
-from generator.scenario.flow_paths import FlowPaths
-from generator.scenario.laws import draw
-from generator.scenario.machines import Machines
-from generator.scenario.order import Turn
-from generator.scenario.pacing import Classes
-from generator.scenario.participants import Member, participants
-from generator.scenario.runs import ScenarioRun
-from generator.scenario.transit import longest_transit_ns
-from labs.compile.pacing import PacingError
-from labs.forwarding import Forwarding
-from labs.plan import Plan
-from labs.record import disturbances, host_drops, paths
-from labs.record.bounds import RELEASE_P99_NS
-from labs.record.demand import Demand
-from labs.runtime.program import Command, DisturbanceWatch, Event, Program
-from labs.shell import argv
-from labs.spec.patterns import PatternError, members
-from labs.spec.source import Path
-from labs.units import NS_PER_DAY, NS_PER_SECOND, Duration
+from ewan.generator import external, traffic_request
+from ewan.generator.scenario import captures, demand, estimate, flows, order
+from ewan.generator.scenario.events import events
+from ewan.generator.scenario.fields import MOST_EXCHANGES, MOST_FLOWS, ScenarioDescription, Step
+from ewan.generator.scenario.flow_paths import FlowPaths
+from ewan.generator.scenario.laws import draw
+from ewan.generator.scenario.machines import Machines
+from ewan.generator.scenario.order import Turn
+from ewan.generator.scenario.pacing import Classes
+from ewan.generator.scenario.participants import Member, participants
+from ewan.generator.scenario.runs import ScenarioRun
+from ewan.generator.scenario.transit import longest_transit_ns
+from ewan.labs.compile.pacing import PacingError
+from ewan.labs.forwarding import Forwarding
+from ewan.labs.plan import Plan
+from ewan.labs.record import disturbances, host_drops, paths
+from ewan.labs.record.bounds import RELEASE_P99_NS
+from ewan.labs.record.demand import Demand
+from ewan.labs.runtime.program import Command, DisturbanceWatch, Event, Program
+from ewan.labs.shell import argv
+from ewan.labs.spec.patterns import PatternError, members
+from ewan.labs.spec.source import Path
+from ewan.labs.units import NS_PER_DAY, NS_PER_SECOND, Duration
 
 FORMAT = "ewan-schedule/2"
 WATCHED = DisturbanceWatch(disturbances.EVERY_NS, RELEASE_P99_NS)

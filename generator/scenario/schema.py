@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from generator.scenario.fields import ScenarioDescription
-from labs import spec
+from ewan.generator.scenario.fields import ScenarioDescription
+from ewan.labs import spec
 
 
 def json_schema() -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """`ewan run SCENARIO --shard I/N`, and the command `collect`.
 
-In: the command line, and the parts that `ewan.py` gives. Out: a shard's results in the store, with a line of what
+In: the command line, and the parts that `ewan/cli.py` gives. Out: a shard's results in the store, with a line of what
 became of them; of all shards an experiment, shown as `ewan run` shows one. Exit status 0 when all is there, 1 when
 something is missing, or a stop rule wants further runs, 2 for what the user can put right.
 """
@@ -13,15 +13,15 @@ from pathlib import Path
 
 import click
 
-from generator.engine.cli import Asked, every_option, facts_of, label_options, labels_of, parts_of, shown
-from generator.engine.parts import Facts, Parts
-from generator.scenario import Scenario, Stop
-from generator.shards import collect, shard
-from generator.shards.share import Shard
-from generator.shards.study import Study
-from labs.commands.errors import Refused, guarded
-from labs.commands.options import json_option, pass_context
-from labs.context import Context
+from ewan.generator.engine.cli import Asked, every_option, facts_of, label_options, labels_of, parts_of, shown
+from ewan.generator.engine.parts import Facts, Parts
+from ewan.generator.scenario import Scenario, Stop
+from ewan.generator.shards import collect, shard
+from ewan.generator.shards.share import Shard
+from ewan.generator.shards.study import Study
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.context import Context
 
 
 def run(context: Context, scenario: Scenario, parts: Parts, asked: Asked, text: str, as_json: bool) -> int:

@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from generator.engine import ending, engine, preparation, stopping
-from generator.engine.executor import Nobody
-from generator.engine.experiment import Experiment
-from generator.engine.parts import Facts, Parts
-from generator.engine.unit import Versions
-from generator.scenario import Stop
-from generator.shards import share
-from generator.shards.study import Record, Study
-from labs import rundir
-from labs.context import Context
-from labs.record import summary as summaries
-from labs.runtime.base import LabError
+from ewan.generator.engine import ending, engine, preparation, stopping
+from ewan.generator.engine.executor import Nobody
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.parts import Facts, Parts
+from ewan.generator.engine.unit import Versions
+from ewan.generator.scenario import Stop
+from ewan.generator.shards import share
+from ewan.generator.shards.study import Record, Study
+from ewan.labs import rundir
+from ewan.labs.context import Context
+from ewan.labs.record import summary as summaries
+from ewan.labs.runtime.base import LabError
 
 MOST_NAMED = 12
 """Shards of which runs are missing."""

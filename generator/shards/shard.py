@@ -14,19 +14,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from generator.engine import ending, engine, preparation, unit
-from generator.engine.executor import ThisMachine
-from generator.engine.experiment import Job
-from generator.engine.parts import Facts, Parts
-from generator.engine.unit import Versions, now
-from generator.shards.share import Shard
-from generator.shards.study import FORMAT, Done, Record, Study
-from generator.store import Store
-from labs import rundir
-from labs.context import Context
-from labs.record.experiment import Entry
-from labs.runtime.base import LabError
-from labs.runtime.virtual import check_path
+from ewan.generator.engine import ending, engine, preparation, unit
+from ewan.generator.engine.executor import ThisMachine
+from ewan.generator.engine.experiment import Job
+from ewan.generator.engine.parts import Facts, Parts
+from ewan.generator.engine.unit import Versions, now
+from ewan.generator.shards.share import Shard
+from ewan.generator.shards.study import FORMAT, Done, Record, Study
+from ewan.generator.store import Store
+from ewan.labs import rundir
+from ewan.labs.context import Context
+from ewan.labs.record.experiment import Entry
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.virtual import check_path
 
 
 @dataclass(slots=True)

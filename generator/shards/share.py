@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from generator.engine.stopping import Estimate, Point, reached
-from generator.scenario import Stop
+from ewan.generator.engine.stopping import Estimate, Point, reached
+from ewan.generator.scenario import Stop
 
 MOST_SHARDS = 100_000
 _WRITTEN = re.compile(r"(\d{1,6})/(\d{1,6})")

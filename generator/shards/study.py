@@ -16,15 +16,15 @@ from typing import Literal
 
 import orjson
 
-from generator.engine import preparation, source
-from generator.engine.experiment import Job
-from generator.scenario import Runs, Scenario
-from generator.shards.share import Shard
-from labs import rundir, writing
-from labs.reading import read_bytes
-from labs.record.experiment import Status
-from labs.runtime.base import LabError
-from labs.typed import read_typed
+from ewan.generator.engine import preparation, source
+from ewan.generator.engine.experiment import Job
+from ewan.generator.scenario import Runs, Scenario
+from ewan.generator.shards.share import Shard
+from ewan.labs import rundir, writing
+from ewan.labs.reading import read_bytes
+from ewan.labs.record.experiment import Status
+from ewan.labs.runtime.base import LabError
+from ewan.labs.typed import read_typed
 
 FORMAT: Literal["ewan-shard/1"] = "ewan-shard/1"
 ROUNDS_FORMAT: Literal["ewan-rounds/1"] = "ewan-rounds/1"

@@ -5,7 +5,7 @@ otherwise measure again. The key covers all that decides the bytes of a result (
 there whole or not at all (`entry.py`), and what a store of many machines does is in `store.py`.
 """
 
-from generator.store.entry import DamagedError, Manifest, Origin
-from generator.store.store import Store
+from ewan.generator.store.entry import DamagedError, Manifest, Origin
+from ewan.generator.store.store import Store
 
 __all__ = ["DamagedError", "Manifest", "Origin", "Store"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from generator.store.entry import Manifest
-from generator.store.store import Found
+from ewan.generator.store.entry import Manifest
+from ewan.generator.store.store import Found
 
 
 @dataclass(frozen=True, slots=True)

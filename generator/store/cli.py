@@ -16,19 +16,19 @@ from typing import Any, Literal
 
 import click
 
-from generator.engine.experiment import Experiment
-from generator.store import choice
-from generator.store.choice import Listed, Wanted
-from generator.store.entry import DamagedError
-from generator.store.store import Store
-from labs.commands.errors import Refused, guarded
-from labs.commands.options import json_option, pass_context
-from labs.context import STORE_VARIABLE, Context
-from labs.record.experiment import DOCUMENT
-from labs.runtime.base import LabError
-from labs.sheet import grid
-from labs.units import Size, UnitError, about
-from labs.units.ages import parse_age
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.store import choice
+from ewan.generator.store.choice import Listed, Wanted
+from ewan.generator.store.entry import DamagedError
+from ewan.generator.store.store import Store
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.context import STORE_VARIABLE, Context
+from ewan.labs.record.experiment import DOCUMENT
+from ewan.labs.runtime.base import LabError
+from ewan.labs.sheet import grid
+from ewan.labs.units import Size, UnitError, about
+from ewan.labs.units.ages import parse_age
 
 UNREADABLE = "(damaged)"
 

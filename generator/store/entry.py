@@ -20,10 +20,10 @@ from typing import IO, Literal
 import orjson
 import zstandard
 
-from generator.tars import Member
-from labs.record.experiment import checksum
-from labs.typed import read_typed
-from labs.writing import anew
+from ewan.generator.tars import Member
+from ewan.labs.record.experiment import checksum
+from ewan.labs.typed import read_typed
+from ewan.labs.writing import anew
 
 FORMAT: Literal["ewan-store/1"] = "ewan-store/1"
 ENDING = ".tar.zst"

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from labs.record.experiment import checksum_once
-from labs.runtime.services import OURSELVES, SEARCH
+from ewan.labs.record.experiment import checksum_once
+from ewan.labs.runtime.services import OURSELVES, SEARCH
 
 MISSING = ""
 """In place of the checksum of a program that is not there."""

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from generator.store import entry
-from generator.store.entry import DamagedError, Manifest, Origin
-from labs import ownership
-from labs.reading import open_regular
+from ewan.generator.store import entry
+from ewan.generator.store.entry import DamagedError, Manifest, Origin
+from ewan.labs import ownership
+from ewan.labs.reading import open_regular
 
 DAMAGED = "damaged"
 FOLDER_DIGITS = 2

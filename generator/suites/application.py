@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from generator.suites.ends import Ends
-from generator.suites.parameters import Parameters
-from generator.suites.profiles import PROFILES, Profile
-from labs.record.metrics import METRICS
+from ewan.generator.suites.ends import Ends
+from ewan.generator.suites.parameters import Parameters
+from ewan.generator.suites.profiles import PROFILES, Profile
+from ewan.labs.record.metrics import METRICS
 
 POSTER = "Guillier and Vicat-Blanc Primet, High Speed Transport Protocol Test Suite (poster)"
 NXE = "Guillier and Vicat-Blanc Primet, methodology and Network eXperiment Engine (NXE), section 4.2"

@@ -13,28 +13,35 @@ from typing import Any
 
 import click
 
-from generator import scenario as scenarios
-from generator.engine import cli as running
-from generator.engine import engine, several, trust
-from generator.engine.experiment import Experiment
-from generator.engine.parts import Parts
-from generator.engine.preparation import Prepared
-from generator.engine.several import Planned
-from generator.suites import hstts, overview
-from generator.suites.application import OURS
-from generator.suites.applications import APPLICATIONS
-from generator.suites.hstts import Built, SuiteRequest
-from generator.suites.overview import Suite
-from generator.suites.parameters import RANGES
-from generator.suites.profiles import PROFILES
-from labs import reading
-from labs.commands.errors import Refused, guarded
-from labs.commands.options import Function, json_option, machines_option, pass_context, runtime_option, trust_option
-from labs.commands.privileges import as_root, is_virtual
-from labs.context import Context
-from labs.sheet import grid
-from labs.spec import DescriptionError
-from labs.units import Duration, UnitError
+from ewan.generator import scenario as scenarios
+from ewan.generator.engine import cli as running
+from ewan.generator.engine import engine, several, trust
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.parts import Parts
+from ewan.generator.engine.preparation import Prepared
+from ewan.generator.engine.several import Planned
+from ewan.generator.suites import hstts, overview
+from ewan.generator.suites.application import OURS
+from ewan.generator.suites.applications import APPLICATIONS
+from ewan.generator.suites.hstts import Built, SuiteRequest
+from ewan.generator.suites.overview import Suite
+from ewan.generator.suites.parameters import RANGES
+from ewan.generator.suites.profiles import PROFILES
+from ewan.labs import reading
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import (
+    Function,
+    json_option,
+    machines_option,
+    pass_context,
+    runtime_option,
+    trust_option,
+)
+from ewan.labs.commands.privileges import as_root, is_virtual
+from ewan.labs.context import Context
+from ewan.labs.sheet import grid
+from ewan.labs.spec import DescriptionError
+from ewan.labs.units import Duration, UnitError
 
 REPORT = "report.html"
 CONGESTION_CONTROLS = "reno,cubic,bic,highspeed,scalable,htcp"

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from fractions import Fraction as Exact
 from typing import Any
 
-from generator.suites.background import NONE as NO_BACKGROUND
-from generator.suites.background import share
-from generator.suites.parameters import MIX, Parameters
-from labs.compile.checks import LEAST_IPV6_MTU
-from labs.units import Rate
+from ewan.generator.suites.background import NONE as NO_BACKGROUND
+from ewan.generator.suites.background import share
+from ewan.generator.suites.parameters import MIX, Parameters
+from ewan.labs.compile.checks import LEAST_IPV6_MTU
+from ewan.labs.units import Rate
 
 BACKBONE = 10
 """How many times the bottleneck's rate the link between two switched sites has, up to the fastest link there is."""

@@ -12,22 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from generator.scenario.fields import GENERATOR
-from generator.scenario.writing import to_yaml
-from generator.suites import background, document, ends, parameters, sweep
-from generator.suites.application import OURS, Application, Case
-from generator.suites.applications import APPLICATIONS
-from generator.suites.parameters import Parameters
-from generator.suites.profiles import PROFILES, Profile
-from labs import host
-from labs.compile import compile as compile_spec
-from labs.descriptions import describe
-from labs.plan import Plan
-from labs.reporter import Tell
-from labs.spec import DescriptionError, Spec
-from labs.spec.fields import Topology
-from labs.units import Duration
-from labs.wording import nearest
+from ewan.generator.scenario.fields import GENERATOR
+from ewan.generator.scenario.writing import to_yaml
+from ewan.generator.suites import background, document, ends, parameters, sweep
+from ewan.generator.suites.application import OURS, Application, Case
+from ewan.generator.suites.applications import APPLICATIONS
+from ewan.generator.suites.parameters import Parameters
+from ewan.generator.suites.profiles import PROFILES, Profile
+from ewan.labs import host
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.descriptions import describe
+from ewan.labs.plan import Plan
+from ewan.labs.reporter import Tell
+from ewan.labs.spec import DescriptionError, Spec
+from ewan.labs.spec.fields import Topology
+from ewan.labs.units import Duration
+from ewan.labs.wording import nearest
 
 FULL_STOP = ".scenario.yaml"
 SWITCHED = "switched"

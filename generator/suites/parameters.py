@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction as Exact
 
-from generator.suites import background
-from labs.spec.source import DescriptionError
-from labs.units import Buffer, Duration, Fraction, Rate, UnitError
+from ewan.generator.suites import background
+from ewan.labs.spec.source import DescriptionError
+from ewan.labs.units import Buffer, Duration, Fraction, Rate, UnitError
 
 MIX = ("1ms", "20ms", "200ms")
 """The poster's RTTs; "Mix" gives them to the pairs in turn."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from generator.suites.parameters import Defaults
+from ewan.generator.suites.parameters import Defaults
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from generator.suites.parameters import RANGES
-from labs.spec import DescriptionError
+from ewan.generator.suites.parameters import RANGES
+from ewan.labs.spec import DescriptionError
 
 Data = dict[str, Any]
 Values = tuple[str, ...]

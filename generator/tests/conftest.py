@@ -11,7 +11,7 @@ import pytest
 def scheduled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Numbers of the runs that have been scheduled, in order."""
     numbers: list[int] = []
-    module = __import__("generator.scenario.schedule", fromlist=["schedule"])
+    module = __import__("ewan.generator.scenario.schedule", fromlist=["schedule"])
     whole = module.schedule
 
     def counted(run: Any, plan: Any, clock: Any) -> Any:

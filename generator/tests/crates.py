@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 
-from generator.engine.experiment import Experiment
-from generator.tests.engines import TEXT, jobs
-from generator.tests.origins import origin
-from labs.record import CERTIFICATES_FOLDER, tables
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.tests.engines import TEXT, jobs
+from ewan.generator.tests.origins import origin
+from ewan.labs.record import CERTIFICATES_FOLDER, tables
 
 WALL = {"format": "ewan-wall/1", "started": "2026-11-21T12:00:01+00:00", "wall_ns": 1_500_000_000}
 

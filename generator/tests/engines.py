@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from generator import scenario
-from generator.engine import engine, preparation
-from generator.engine.experiment import Job
-from generator.engine.parts import Facts, Parts, Wall
-from generator.tests.origins import origin
-from labs.context import Context
-from labs.plan import Plan
-from labs.record import Certificate, MachineFacts, Row
+from ewan.generator import scenario
+from ewan.generator.engine import engine, preparation
+from ewan.generator.engine.experiment import Job
+from ewan.generator.engine.parts import Facts, Parts, Wall
+from ewan.generator.tests.origins import origin
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.record import Certificate, MachineFacts, Row
 
 CONTEXT = dataclasses.replace(Context.of(os.environ), store=None)
 TEXT = """

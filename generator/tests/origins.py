@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from labs.record import MachineFacts
-from labs.record.experiment import Origin
+from ewan.labs.record import MachineFacts
+from ewan.labs.record.experiment import Origin
 
 
 def origin(**changes: Any) -> Origin:

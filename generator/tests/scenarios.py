@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from generator import scenario
-from generator.scenario import Scenario, ScenarioRun, Schedule
-from labs.compile import HostFacts
-from labs.compile import compile as compile_spec
-from labs.record.experiment import Clock
+from ewan.generator import scenario
+from ewan.generator.scenario import Scenario, ScenarioRun, Schedule
+from ewan.labs.compile import HostFacts
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.record.experiment import Clock
 
 FACTS = HostFacts((0, 1), (), "virtual")
 HEAD = """lab: {topology: {dumbbell: {pairs: 3, reverse_pairs: 2}}, rtt: 20ms, wan: {rate: 10Mbit/s}}

@@ -10,18 +10,18 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from analysis import comparisons
-from ewan import main
-from generator import scenario as scenarios
-from generator.advice import objectives, ranking
-from generator.advice.derive import ASSUMED_BUFFER, crossing, derive, rounded
-from generator.advice.objectives import OBJECTIVES, Wanted, Word
-from labs import host
-from labs.compile import compile
-from labs.record import Uncertainty
-from labs.record.characterisation import Characterisation, Estimate, Way, to_json
-from labs.spec import parse
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.analysis import comparisons
+from ewan.cli import main
+from ewan.generator import scenario as scenarios
+from ewan.generator.advice import objectives, ranking
+from ewan.generator.advice.derive import ASSUMED_BUFFER, crossing, derive, rounded
+from ewan.generator.advice.objectives import OBJECTIVES, Wanted, Word
+from ewan.labs import host
+from ewan.labs.compile import compile
+from ewan.labs.record import Uncertainty
+from ewan.labs.record.characterisation import Characterisation, Estimate, Way, to_json
+from ewan.labs.spec import parse
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 
 def estimate(value: float | None, unit: Any, expanded: float = 0.0, note: str = "") -> Estimate:

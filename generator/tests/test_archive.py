@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from generator.engine import archive, compare, unit
-from generator.engine.crate import sums
-from labs.record import experiment
-from labs.runtime.base import LabError
+from ewan.generator.engine import archive, compare, unit
+from ewan.generator.engine.crate import sums
+from ewan.labs.record import experiment
+from ewan.labs.runtime.base import LabError
 
 ROOM = 8 << 20
 

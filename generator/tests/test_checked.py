@@ -8,12 +8,12 @@ from typing import Any
 import orjson
 import pytest
 
-from analysis.load import LoadError, experiment
-from generator.engine import stored
-from generator.engine.experiment import Experiment
-from generator.tests.origins import origin
-from labs.record.experiment import Document, Entry, Stage, from_json, to_json
-from labs.runtime.base import LabError
+from ewan.analysis.load import LoadError, experiment
+from ewan.generator.engine import stored
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.tests.origins import origin
+from ewan.labs.record.experiment import Document, Entry, Stage, from_json, to_json
+from ewan.labs.runtime.base import LabError
 
 RUN: dict[str, Any] = {
     "number": 1,

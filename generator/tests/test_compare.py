@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis.differences import expanded
-from generator.engine import compare
-from generator.rows import frame_of
-from generator.tests.crates import ended
-from labs.record import tables
+from ewan.analysis.differences import expanded
+from ewan.generator.engine import compare
+from ewan.generator.rows import frame_of
+from ewan.generator.tests.crates import ended
+from ewan.labs.record import tables
 
 
 def test_welch_finds_what_is_beyond_noise_and_nothing_else() -> None:

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generator.course import answers, expressions, folder, parameters, reading, rendering, verdicts, words
-from generator.course.answers import Given
-from generator.course.fields import Drawn, Question
-from generator.course.measures.base import NoValueError, Value
-from generator.course.reading import Lab
-from generator.course.verdicts import Known, Truth
-from generator.tests.courses import COURSE, SCENARIO, TEXT, written
-from labs.errors import UserError
-from labs.units import UnitError, amounts
+from ewan.generator.course import answers, expressions, folder, parameters, reading, rendering, verdicts, words
+from ewan.generator.course.answers import Given
+from ewan.generator.course.fields import Drawn, Question
+from ewan.generator.course.measures.base import NoValueError, Value
+from ewan.generator.course.reading import Lab
+from ewan.generator.course.verdicts import Known, Truth
+from ewan.generator.tests.courses import COURSE, SCENARIO, TEXT, written
+from ewan.labs.errors import UserError
+from ewan.labs.units import UnitError, amounts
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from typing import cast
 import polars as pl
 import pytest
 
-from generator.course.measures.base import NoValueError, Run
-from generator.course.measures.queues import most_waiting
+from ewan.generator.course.measures.base import NoValueError, Run
+from ewan.generator.course.measures.queues import most_waiting
 
 
 @dataclass

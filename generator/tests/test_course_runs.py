@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from generator import scenario
-from generator.course import expressions, truths
-from generator.course.measures import base, basic
-from generator.course.measures.base import NoValueError, Run, Series, Value
-from generator.course.runs import Chosen, RunOf, matching, same
+from ewan.generator import scenario
+from ewan.generator.course import expressions, truths
+from ewan.generator.course.measures import base, basic
+from ewan.generator.course.measures.base import NoValueError, Run, Series, Value
+from ewan.generator.course.runs import Chosen, RunOf, matching, same
 
 TEXT = """
 name: chosen

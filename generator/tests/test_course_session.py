@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from generator.course import answers, folder, reading, verdicts, words, writing
-from generator.course.answers import Given
-from generator.course.reading import Lab
-from generator.course.session import Checked, Session
-from generator.course.verdicts import Truth
-from generator.tests.courses import written
-from labs.context import Context
+from ewan.generator.course import answers, folder, reading, verdicts, words, writing
+from ewan.generator.course.answers import Given
+from ewan.generator.course.reading import Lab
+from ewan.generator.course.session import Checked, Session
+from ewan.generator.course.verdicts import Truth
+from ewan.generator.tests.courses import written
+from ewan.labs.context import Context
 
 
 @pytest.fixture(scope="module")

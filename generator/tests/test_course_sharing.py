@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from generator.course.measures.base import NoValueError, Run
-from generator.course.measures.sharing import rtt_exponent
+from ewan.generator.course.measures.base import NoValueError, Run
+from ewan.generator.course.measures.sharing import rtt_exponent
 
 
 @dataclass

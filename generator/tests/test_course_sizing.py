@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from generator.course.measures.base import NoValueError, Run
-from generator.course.measures.sizing import enough
+from ewan.generator.course.measures.base import NoValueError, Run
+from ewan.generator.course.measures.sizing import enough
 
 
 @dataclass

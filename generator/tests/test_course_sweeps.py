@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from generator.course.measures.base import NoValueError, Series, Value
-from generator.course.measures.recovery import recovery, shortfall
-from generator.course.measures.sweeps import best, crossing
+from ewan.generator.course.measures.base import NoValueError, Series, Value
+from ewan.generator.course.measures.recovery import recovery, shortfall
+from ewan.generator.course.measures.sweeps import best, crossing
 
 
 @dataclass(frozen=True)

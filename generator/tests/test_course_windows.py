@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from generator.course.measures import passages, windows
-from generator.course.measures.base import NoValueError, Run, Series, Value
+from ewan.generator.course.measures import passages, windows
+from ewan.generator.course.measures.base import NoValueError, Run, Series, Value
 
 
 class Constructed:

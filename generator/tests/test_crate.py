@@ -22,14 +22,14 @@ from rocrate.rocrate import ROCrate
 from spdx_tools.spdx.parser.parse_anything import parse_file
 from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
 
-from ewan import main
-from generator.engine import archive, originals, rerun
-from generator.engine.compare import Comparison
-from generator.engine.crate import citation, files, sbom, sources, sums
-from generator.engine.experiment import Experiment
-from generator.tests.crates import ended
-from labs.context import ROOT
-from labs.runtime.base import LabError
+from ewan.cli import main
+from ewan.generator.engine import archive, originals, rerun
+from ewan.generator.engine.compare import Comparison
+from ewan.generator.engine.crate import citation, files, sbom, sources, sums
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.tests.crates import ended
+from ewan.labs.context import ROOT
+from ewan.labs.runtime.base import LabError
 
 ADA = "Lovelace, Ada <0000-0002-1825-0097>"
 

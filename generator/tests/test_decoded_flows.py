@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from generator.readers import ditg
-from generator.readers.call import calls
-from generator.readers.reader import Printed, Reading
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.generator.readers import ditg
+from ewan.generator.readers.call import calls
+from ewan.generator.readers.reader import Printed, Reading
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
-FIXTURES = Path(__file__).parent / "fixtures/ditg"
+FIXTURES = Path(__file__).resolve().parent / "fixtures/ditg"
 HEADER_BYTES = 38 + 40 + 8
 """Ethernet on the wire, IPv6, UDP."""
 

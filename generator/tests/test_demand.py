@@ -12,14 +12,14 @@ from pathlib import Path
 import orjson
 import pytest
 
-from generator import scenario as scenarios
-from generator.engine.forecast import NOTHING, Forecast
-from generator.tests.scenarios import only, parse, planned
-from labs import host
-from labs.record.demand import Demand
-from labs.record.experiment import Entry
+from ewan.generator import scenario as scenarios
+from ewan.generator.engine.forecast import NOTHING, Forecast
+from ewan.generator.tests.scenarios import only, parse, planned
+from ewan.labs import host
+from ewan.labs.record.demand import Demand
+from ewan.labs.record.experiment import Entry
 
-COUNTED = orjson.loads((Path(__file__).parent / "fixtures/counted.json").read_bytes())
+COUNTED = orjson.loads((Path(__file__).resolve().parent / "fixtures/counted.json").read_bytes())
 DRAWN = {"short-lived-tcp": 0.4}
 """How far a scenario may be off whose sizes have a heavy tail: of eight seeds the packets were from 0.7 to 2.1 million
 beside Reno, and the mean of the law is what is counted."""

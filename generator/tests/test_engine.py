@@ -12,20 +12,20 @@ from typing import Any
 import orjson
 import pytest
 
-from generator import readers
-from generator.engine import engine, outcome, preparation, stored
-from generator.engine.experiment import Experiment
-from generator.engine.parts import Facts
-from generator.tests.engines import CONTEXT, jobs, parts
-from generator.tests.origins import origin
-from labs.record import disturbances, tables
-from labs.record.experiment import INPUTS
-from labs.runtime import occupied as occupied_module
-from labs.runtime.base import LabError
-from labs.runtime.occupied import occupied, root_of
-from labs.runtime.program import Command, DisturbanceWatch, Event, Preparation, Program
-from labs.runtime.virtual import VirtualRuntime
-from labs.stages import Change
+from ewan.generator import readers
+from ewan.generator.engine import engine, outcome, preparation, stored
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.parts import Facts
+from ewan.generator.tests.engines import CONTEXT, jobs, parts
+from ewan.generator.tests.origins import origin
+from ewan.labs.record import disturbances, tables
+from ewan.labs.record.experiment import INPUTS
+from ewan.labs.runtime import occupied as occupied_module
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.occupied import occupied, root_of
+from ewan.labs.runtime.program import Command, DisturbanceWatch, Event, Preparation, Program
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.stages import Change
 
 
 def test_a_program_is_read_back_as_it_was_written() -> None:

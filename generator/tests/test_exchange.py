@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from generator import exports
-from generator.exchange import ns2, ns3
-from generator.exchange.flows import traffic
-from generator.exchange.network import network
-from generator.scenario import DescriptionError
-from generator.tests.scenarios import FACTS, parse, planned
-from labs.compile import compile as compile_spec
+from ewan.generator import exports
+from ewan.generator.exchange import ns2, ns3
+from ewan.generator.exchange.flows import traffic
+from ewan.generator.exchange.network import network
+from ewan.generator.scenario import DescriptionError
+from ewan.generator.tests.scenarios import FACTS, parse, planned
+from ewan.labs.compile import compile as compile_spec
 
 LAB = "lab: {topology: {dumbbell: {pairs: 2}}, rtt: 20ms, wan: {rate: 50Mbit/s, buffer: 100kB, loss: 0.1%}, "
 CARDS = "access: {rate: 1Gbit/s, buffer: 300pkt}}\n"

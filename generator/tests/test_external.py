@@ -17,21 +17,21 @@ import orjson
 import polars as pl
 import pytest
 
-from generator import external, scenario
-from generator.external import ditg
-from generator.external.transfer import Output
-from generator.rows import Rows
-from generator.scenario import Schedule
-from generator.scenario.fields import GENERATOR, Step
-from generator.scenario.flows import FOREIGN
-from generator.scenario.kinds import KINDS
-from labs.compile import HostFacts
-from labs.compile import compile as compile_spec
-from labs.record.tables import TABLES
-from labs.spec.source import DescriptionError
-from labs.units import NS_PER_MS
+from ewan.generator import external, scenario
+from ewan.generator.external import ditg
+from ewan.generator.external.transfer import Output
+from ewan.generator.rows import Rows
+from ewan.generator.scenario import Schedule
+from ewan.generator.scenario.fields import GENERATOR, Step
+from ewan.generator.scenario.flows import FOREIGN
+from ewan.generator.scenario.kinds import KINDS
+from ewan.labs.compile import HostFacts
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.record.tables import TABLES
+from ewan.labs.spec.source import DescriptionError
+from ewan.labs.units import NS_PER_MS
 
-TOOLS = Path(__file__).parent / "tools"
+TOOLS = Path(__file__).resolve().parent / "tools"
 FACTS = HostFacts((0, 1), (), "virtual")
 QUEUE_PACKETS = 20
 LINK_BPS = 10_000_000
@@ -241,7 +241,7 @@ def test_the_words_of_a_scenario_are_those_of_the_tools() -> None:
     modules = {each.name for each in pkgutil.iter_modules(external.__path__)} - {"transfer"}
     assert set(get_args(GENERATOR)) == {"ewan", *external.TOOLS}
     assert modules == {tool.commands.__module__.rpartition(".")[2] for tool in external.TOOLS.values()}
-    page = (Path(__file__).parents[2] / "docs/scenario.md").read_text()
+    page = (Path(__file__).resolve().parents[2] / "docs/scenario.md").read_text()
     assert all(f"- `generator: {name}` does " in page for name in external.TOOLS)
 
 

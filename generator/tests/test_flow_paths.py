@@ -8,14 +8,14 @@ from typing import Any
 import orjson
 import pytest
 
-from analysis import load
-from analysis.rundata import RunData
-from generator.scenario.flow_paths import partners
-from generator.scenario.kinds import Pattern
-from generator.tests.scenarios import parse, planned
-from labs.record import paths
-from labs.record.experiment import checksum
-from labs.record.paths import CrossedLink, CrossedPath
+from ewan.analysis import load
+from ewan.analysis.rundata import RunData
+from ewan.generator.scenario.flow_paths import partners
+from ewan.generator.scenario.kinds import Pattern
+from ewan.generator.tests.scenarios import parse, planned
+from ewan.labs.record import paths
+from ewan.labs.record.experiment import checksum
+from ewan.labs.record.paths import CrossedLink, CrossedPath
 
 LAB = """
 lab:

@@ -14,18 +14,18 @@ from typing import Any
 import orjson
 import pytest
 
-from generator import scenario
-from generator.engine import engine, execution, preparation, reservation
-from generator.engine.executor import ThisMachine
-from generator.engine.experiment import Experiment
-from generator.engine.parts import Facts
-from generator.engine.source import SCENARIO, SETTINGS
-from generator.scenario import DescriptionError
-from generator.tests.engines import CONTEXT, parts
-from generator.tests.origins import origin
-from labs.record.experiment import Entry
-from labs.runtime import memory
-from labs.runtime.base import LabError
+from ewan.generator import scenario
+from ewan.generator.engine import engine, execution, preparation, reservation
+from ewan.generator.engine.executor import ThisMachine
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.parts import Facts
+from ewan.generator.engine.source import SCENARIO, SETTINGS
+from ewan.generator.scenario import DescriptionError
+from ewan.generator.tests.engines import CONTEXT, parts
+from ewan.generator.tests.origins import origin
+from ewan.labs.record.experiment import Entry
+from ewan.labs.runtime import memory
+from ewan.labs.runtime.base import LabError
 
 pytestmark = pytest.mark.slow
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from generator.readers import iperf3
-from generator.readers.call import calls
-from generator.readers.reader import Printed, Reading
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.generator.readers import iperf3
+from ewan.generator.readers.call import calls
+from ewan.generator.readers.reader import Printed, Reading
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
-FIXTURES = Path(__file__).parent / "fixtures/iperf3"
+FIXTURES = Path(__file__).resolve().parent / "fixtures/iperf3"
 STARTED_NS = 3 * NS_PER_SECOND
 LINK_BPS = 20_000_000
 

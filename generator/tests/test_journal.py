@@ -11,18 +11,18 @@ from typing import Any
 import orjson
 import pytest
 
-from analysis import load
-from generator import scenario
-from generator.engine import execution, outcome, preparation
-from generator.engine.experiment import RESERVE, Experiment, Job
-from generator.engine.parts import Facts
-from generator.engine.progress import Board
-from generator.tests.origins import origin
-from labs.record import journal
-from labs.record.experiment import INPUTS, Deployed, Entry
-from labs.record.journal import JOURNAL
-from labs.runtime.base import LabError
-from labs.runtime.program import Program
+from ewan.analysis import load
+from ewan.generator import scenario
+from ewan.generator.engine import execution, outcome, preparation
+from ewan.generator.engine.experiment import RESERVE, Experiment, Job
+from ewan.generator.engine.parts import Facts
+from ewan.generator.engine.progress import Board
+from ewan.generator.tests.origins import origin
+from ewan.labs.record import journal
+from ewan.labs.record.experiment import INPUTS, Deployed, Entry
+from ewan.labs.record.journal import JOURNAL
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import Program
 
 TEXT = """
 lab: {topology: dumbbell, rtt: 20ms, wan: {rate: 10Mbit/s}}

@@ -13,17 +13,17 @@ from typing import Any
 import orjson
 import pytest
 
-from generator.engine import engine, preparation, unit
-from generator.engine.experiment import Experiment
-from generator.engine.parts import Facts
-from generator.engine.unit import Tools
-from generator.store import Store
-from generator.tests.engines import CONTEXT, TEXT, jobs, parts
-from generator.tests.origins import origin
-from labs.context import Context
-from labs.record import tables
-from labs.runtime import kernel
-from labs.runtime.binary import node_binary
+from ewan.generator.engine import engine, preparation, unit
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.parts import Facts
+from ewan.generator.engine.unit import Tools
+from ewan.generator.store import Store
+from ewan.generator.tests.engines import CONTEXT, TEXT, jobs, parts
+from ewan.generator.tests.origins import origin
+from ewan.labs.context import Context
+from ewan.labs.record import tables
+from ewan.labs.runtime import kernel
+from ewan.labs.runtime.binary import node_binary
 
 pytestmark = pytest.mark.virtual
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import orjson
 import pytest
 
-from generator import scenario
-from generator.engine import engine, preparation
-from generator.engine.link_loads import loads
-from generator.engine.parts import Facts
-from generator.engine.verification import UnverifiedLabError
-from generator.tests import engines
-from generator.tests.origins import origin
-from labs.record.paths import CrossedLink, CrossedPath
+from ewan.generator import scenario
+from ewan.generator.engine import engine, preparation
+from ewan.generator.engine.link_loads import loads
+from ewan.generator.engine.parts import Facts
+from ewan.generator.engine.verification import UnverifiedLabError
+from ewan.generator.tests import engines
+from ewan.generator.tests.origins import origin
+from ewan.labs.record.paths import CrossedLink, CrossedPath
 
 
 def path(*hops: tuple[str, int | None]) -> CrossedPath:

@@ -7,11 +7,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from calibration.tests.plans import plan
-from generator.link_rates import with_mean_rates
-from labs.record import tables
-from labs.stages.trace import TraceOpportunities, TraceRows
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.calibration.tests.plans import plan
+from ewan.generator.link_rates import with_mean_rates
+from ewan.labs.record import tables
+from ewan.labs.stages.trace import TraceOpportunities, TraceRows
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 ROWS = ((0, 8_000_000, None, None, None), (3 * NS_PER_MS, 80_000_000, None, None, None))
 

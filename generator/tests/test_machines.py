@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from generator import scenario
-from generator.scenario.schedule import Schedule
-from labs.compile import HostFacts, compile
-from labs.spec import DescriptionError
+from ewan.generator import scenario
+from ewan.generator.scenario.schedule import Schedule
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.spec import DescriptionError
 
 LIVE = HostFacts(cpus=(0, 1), networks=(), clock="live")
 

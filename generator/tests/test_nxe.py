@@ -11,17 +11,17 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from generator import nxe
-from generator import scenario as scenarios
-from generator.exchange.network import network
-from generator.nxe import tree, vocabulary, write
-from generator.scenario import DescriptionError, ScenarioRun
-from generator.scenario.writing import to_yaml
-from generator.tests.scenarios import FACTS, parse, planned
-from labs.compile import compile as compile_spec
-from labs.forwarding import Forwarding
-from labs.spec import names
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.generator import nxe
+from ewan.generator import scenario as scenarios
+from ewan.generator.exchange.network import network
+from ewan.generator.nxe import tree, vocabulary, write
+from ewan.generator.scenario import DescriptionError, ScenarioRun
+from ewan.generator.scenario.writing import to_yaml
+from ewan.generator.tests.scenarios import FACTS, parse, planned
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.forwarding import Forwarding
+from ewan.labs.spec import names
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 POSTER = names.LIBRARY / "nxe-poster.xml"
 TEXT = POSTER.read_text()

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from generator import scenario
-from generator.external import openmpi
-from generator.external.transfer import Output
-from generator.rows import Rows
-from generator.scenario import Schedule
-from labs.compile import HostFacts
-from labs.compile import compile as compile_spec
-from labs.spec.source import DescriptionError
-from labs.units import NS_PER_MS
+from ewan.generator import scenario
+from ewan.generator.external import openmpi
+from ewan.generator.external.transfer import Output
+from ewan.generator.rows import Rows
+from ewan.generator.scenario import Schedule
+from ewan.labs.compile import HostFacts
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.spec.source import DescriptionError
+from ewan.labs.units import NS_PER_MS
 
-CAPTURED = Path(__file__).parent / "tools/openmpi"
+CAPTURED = Path(__file__).resolve().parent / "tools/openmpi"
 BEGUN_NS = 7_018_000_000
 RANKS = ["left1", "left2", "right1"]
 

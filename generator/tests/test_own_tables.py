@@ -10,10 +10,10 @@ import orjson
 import polars as pl
 import pytest
 
-from generator import readers, records
-from generator.readers import files, own
-from labs.record import own_tables, tables
-from labs.units import NS_PER_SECOND
+from ewan.generator import readers, records
+from ewan.generator.readers import files, own
+from ewan.labs.record import own_tables, tables
+from ewan.labs.units import NS_PER_SECOND
 
 STARTED_NS = 2 * NS_PER_SECOND
 T0_UNIX_NS = 1_700_000_000 * NS_PER_SECOND + 123_456_789

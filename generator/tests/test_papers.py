@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from generator.papers import experiments, ledger, shapes, targets, verdicts
-from generator.papers.experiments import Wanted
-from generator.papers.ledger import Done, Ledger
-from generator.papers.targets import ENDING, SCALES, Target
-from labs.record import figures, quantities
-from labs.spec import DescriptionError
+from ewan.generator.papers import experiments, ledger, shapes, targets, verdicts
+from ewan.generator.papers.experiments import Wanted
+from ewan.generator.papers.ledger import Done, Ledger
+from ewan.generator.papers.targets import ENDING, SCALES, Target
+from ewan.labs.record import figures, quantities
+from ewan.labs.spec import DescriptionError
 
 GBIT = 1e9
 

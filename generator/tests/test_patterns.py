@@ -8,8 +8,8 @@ from statistics import fmean, pstdev
 import pytest
 from pydantic import ValidationError
 
-from generator.scenario.laws import SizeLaw, TimeLaw, document, draw, mean
-from labs.spec.patterns import PatternError, expand, members
+from ewan.generator.scenario.laws import SizeLaw, TimeLaw, document, draw, mean
+from ewan.labs.spec.patterns import PatternError, expand, members
 
 NODES = {f"{side}{number}": True for side in ("left", "right") for number in range(1, 13)}
 

@@ -8,15 +8,15 @@ import orjson
 import polars as pl
 import pytest
 
-from generator import readers
-from generator.readers import ping
-from generator.readers.call import Call, calls
-from generator.readers.reader import Printed, Reading
-from generator.rows import Row
-from labs.record.tables import TABLES
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.generator import readers
+from ewan.generator.readers import ping
+from ewan.generator.readers.call import Call, calls
+from ewan.generator.readers.reader import Printed, Reading
+from ewan.generator.rows import Row
+from ewan.labs.record.tables import TABLES
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
-FIXTURES = Path(__file__).parent / "fixtures/ping"
+FIXTURES = Path(__file__).resolve().parent / "fixtures/ping"
 T0_UNIX_NS = 1_700_000_003 * NS_PER_SECOND
 STARTED_NS = 5 * NS_PER_SECOND
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from generator import scenario
-from generator.engine import preparation
-from generator.engine.parts import Facts
-from generator.scenario import DescriptionError, Runs
-from generator.tests.origins import origin
-from labs.record.experiment import INPUTS
+from ewan.generator import scenario
+from ewan.generator.engine import preparation
+from ewan.generator.engine.parts import Facts
+from ewan.generator.scenario import DescriptionError, Runs
+from ewan.generator.tests.origins import origin
+from ewan.labs.record.experiment import INPUTS
 
 SWEEP = """
 lab: {topology: dumbbell, rtt: 20ms, wan: {rate: 10Mbit/s}}

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from generator import scenario as scenarios
-from generator.scenario.recorded import recorded
-from labs import host, spec
-from labs.compile import compile as compile_spec
-from labs.doing import Direction, Done, said
-from labs.plan import Plan
-from labs.spec import DescriptionError
+from ewan.generator import scenario as scenarios
+from ewan.generator.scenario.recorded import recorded
+from ewan.labs import host, spec
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.doing import Direction, Done, said
+from ewan.labs.plan import Plan
+from ewan.labs.spec import DescriptionError
 
 LAB = """# A small lab.
 name: mine

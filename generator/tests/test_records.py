@@ -7,9 +7,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from calibration.tests.plans import plan
-from generator import records
-from labs.record import disturbances, tables
+from ewan.calibration.tests.plans import plan
+from ewan.generator import records
+from ewan.labs.record import disturbances, tables
 
 FLOW = {
     "number": 7,

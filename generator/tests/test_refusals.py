@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from generator import scenario
-from generator.scenario import DescriptionError
-from generator.tests.scenarios import HEAD, SWEPT, check
+from ewan.generator import scenario
+from ewan.generator.scenario import DescriptionError
+from ewan.generator.tests.scenarios import HEAD, SWEPT, check
 
 STEP = "{name: a, from: left1, to: right1, bulk: 1MB}"
 TWO = "sweep: {cc: [reno, bic]}\nparameters: {cc: reno}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from generator import scenario
-from generator.tests.scenarios import HEAD, SWEPT, flows, parse, planned
+from ewan.generator import scenario
+from ewan.generator.tests.scenarios import HEAD, SWEPT, flows, parse, planned
 
 
 def test_a_sweep_is_every_combination_of_each_seed_in_order() -> None:

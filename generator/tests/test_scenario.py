@@ -8,11 +8,11 @@ from pathlib import Path
 import orjson
 import pytest
 
-from generator import scenario
-from generator.scenario.manual import markdown
-from generator.tests.scenarios import planned
+from ewan.generator import scenario
+from ewan.generator.scenario.manual import markdown
+from ewan.generator.tests.scenarios import planned
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = sorted((ROOT / "labs/library").glob("*.scenario.yaml"))
 
 

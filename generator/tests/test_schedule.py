@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from generator.engine import stored
-from generator.tests.scenarios import HEAD, flows, only, parse, planned
-from labs.record.bounds import RELEASE_P99_NS
-from labs.stages import Change, ConstantDelay
+from ewan.generator.engine import stored
+from ewan.generator.tests.scenarios import HEAD, flows, only, parse, planned
+from ewan.labs.record.bounds import RELEASE_P99_NS
+from ewan.labs.stages import Change, ConstantDelay
 
 
 def test_members_start_one_after_the_other_in_rounds_with_streams_that_share_the_volume() -> None:

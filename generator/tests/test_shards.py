@@ -10,21 +10,21 @@ from pathlib import Path
 import orjson
 import pytest
 
-from analysis import statistics, summary
-from generator import scenario
-from generator.engine import engine, preparation
-from generator.engine.cli import facts_of
-from generator.engine.experiment import Experiment
-from generator.engine.parts import Facts, Parts
-from generator.engine.stopping import Point
-from generator.scenario import Stop
-from generator.shards import collect, shard, share
-from generator.shards.share import Shard
-from generator.shards.study import Done, Record, Study
-from generator.store import Store
-from generator.tests.engines import CONTEXT, half_of_range, parts
-from labs.context import Context
-from labs.runtime.base import LabError
+from ewan.analysis import statistics, summary
+from ewan.generator import scenario
+from ewan.generator.engine import engine, preparation
+from ewan.generator.engine.cli import facts_of
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.parts import Facts, Parts
+from ewan.generator.engine.stopping import Point
+from ewan.generator.scenario import Stop
+from ewan.generator.shards import collect, shard, share
+from ewan.generator.shards.share import Shard
+from ewan.generator.shards.study import Done, Record, Study
+from ewan.generator.store import Store
+from ewan.generator.tests.engines import CONTEXT, half_of_range, parts
+from ewan.labs.context import Context
+from ewan.labs.runtime.base import LabError
 
 TEXT = """
 name: study

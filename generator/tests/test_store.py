@@ -19,13 +19,13 @@ import pytest
 import zstandard
 from click.testing import CliRunner
 
-from generator.engine import unit
-from generator.store import DamagedError, Origin, Store, choice, entry, key, made_by, programs
-from generator.store import store as store_module
-from generator.store.cli import store_command
-from generator.store.store import Found
-from generator.tests.engines import CONTEXT, jobs
-from labs import plan as plans
+from ewan.generator.engine import unit
+from ewan.generator.store import DamagedError, Origin, Store, choice, entry, key, made_by, programs
+from ewan.generator.store import store as store_module
+from ewan.generator.store.cli import store_command
+from ewan.generator.store.store import Found
+from ewan.generator.tests.engines import CONTEXT, jobs
+from ewan.labs import plan as plans
 
 RUN: dict[str, Any] = {
     "plan": "1" * 64,
@@ -97,20 +97,20 @@ def test_programs_of_this_machine_are_in_the_key(tmp_path: Path, monkeypatch: py
 def test_all_that_makes_tables_is_in_the_key() -> None:
     """What a module that makes tables imports makes tables too, but for those of which nothing gets into a table."""
     elsewhere = {
-        "generator.engine.experiment",
-        "generator.scenario.captures",
-        "generator.scenario.fields",
-        "generator.scenario.flows",
-        "generator.scenario.laws",
+        "ewan.generator.engine.experiment",
+        "ewan.generator.scenario.captures",
+        "ewan.generator.scenario.fields",
+        "ewan.generator.scenario.flows",
+        "ewan.generator.scenario.laws",
     }
     covered = {path.relative_to(made_by.ROOT).as_posix() for path in made_by.sources(made_by.TABLES)}
     for path in made_by.sources(made_by.TABLES):
         for node in ast.walk(ast.parse(path.read_text())):
             names = []
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "generator":
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("ewan.generator"):
                 names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
             for name in names:
-                module = f"{name.replace('.', '/')}.py"
+                module = f"{name.removeprefix('ewan.').replace('.', '/')}.py"
                 known = module in covered or name in elsewhere or not (made_by.ROOT / module).exists()
                 assert known, f"{path}: imports {name}: write it into made_by.TABLES"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from generator import readers
-from generator.rows import bounded, frame_of
+from ewan.generator import readers
+from ewan.generator.rows import bounded, frame_of
 
 PING = "PING 10.0.0.2 (10.0.0.2) 56(84) bytes of data.\n"
 REPLY = PING + "64 bytes from 10.0.0.2: icmp_seq={} ttl={} time={} ms\n"

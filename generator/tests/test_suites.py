@@ -9,28 +9,28 @@ from typing import Any
 
 import pytest
 
-from analysis.tests import synthetic
-from generator import scenario
-from generator.engine.experiment import Experiment
-from generator.suites import applications as package
-from generator.suites import cli as suite_cli
-from generator.suites import hstts, overview
-from generator.suites.application import COMPLETION, RESPONSES_IN_TIME, Application, Traffic
-from generator.suites.applications import APPLICATIONS
-from generator.suites.hstts import Built, SuiteRequest
-from generator.suites.parameters import Defaults, Parameters, elsewhere, markdown, resolve
-from generator.suites.profiles import PROFILES
-from generator.tests.origins import origin
-from labs import host
-from labs.compile import compile as compile_spec
-from labs.context import Context
-from labs.plan import Plan
-from labs.record.metrics import METRICS
-from labs.spec import DescriptionError
-from labs.stages import BernoulliLoss
+from ewan.analysis.tests import synthetic
+from ewan.generator import scenario
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.suites import applications as package
+from ewan.generator.suites import cli as suite_cli
+from ewan.generator.suites import hstts, overview
+from ewan.generator.suites.application import COMPLETION, RESPONSES_IN_TIME, Application, Traffic
+from ewan.generator.suites.applications import APPLICATIONS
+from ewan.generator.suites.hstts import Built, SuiteRequest
+from ewan.generator.suites.parameters import Defaults, Parameters, elsewhere, markdown, resolve
+from ewan.generator.suites.profiles import PROFILES
+from ewan.generator.tests.origins import origin
+from ewan.labs import host
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.record.metrics import METRICS
+from ewan.labs.spec import DescriptionError
+from ewan.labs.stages import BernoulliLoss
 
 QUICK = Defaults("1G", "20ms", cg="1.0")
-PAGE = Path(__file__).parent.parent.parent / "docs/hstts.md"
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs/hstts.md"
 
 
 def resolved(**given: str) -> Parameters:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from generator.engine.experiment import Experiment
-from generator.engine.tag import tag_command
-from generator.tests.origins import origin
-from labs.context import Context
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.tag import tag_command
+from ewan.generator.tests.origins import origin
+from ewan.labs.context import Context
 
 
 def tag(*arguments: str) -> Result:

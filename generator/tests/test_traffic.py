@@ -15,14 +15,14 @@ from typing import Any
 import orjson
 import pytest
 
-from generator import traffic_request
-from labs import host
-from labs.compile import compile
-from labs.plan import Plan
-from labs.runtime.program import Program
-from labs.runtime.tests.lab import BINARY
-from labs.runtime.virtual import VirtualRuntime
-from labs.spec import from_template
+from ewan.generator import traffic_request
+from ewan.labs import host
+from ewan.labs.compile import compile
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.spec import from_template
 
 pytestmark = pytest.mark.virtual
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as drawn
 
-from generator.transfers import optimum
-from generator.transfers.plan import Problem, Request, TransferPlan
-from generator.transfers.strategies import STRATEGIES, at_once, fair_shares, one_after_another, plan
+from ewan.generator.transfers import optimum
+from ewan.generator.transfers.plan import Problem, Request, TransferPlan
+from ewan.generator.transfers.strategies import STRATEGIES, at_once, fair_shares, one_after_another, plan
 
 ONE = {"link": 1.0}
 

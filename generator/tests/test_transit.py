@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.scenario.transit import longest_drain_ns
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.generator.scenario.transit import longest_drain_ns
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 
 def test_a_queue_drains_at_its_rate_and_at_what_a_dip_leaves_of_it() -> None:

@@ -10,16 +10,16 @@ from typing import Any
 import orjson
 import pytest
 
-from generator.engine import preparation, source
-from generator.engine import trust as of_experiments
-from generator.engine.experiment import Experiment
-from generator.scenario import schedule
-from generator.tests.origins import origin
-from generator.tests.scenarios import HEAD, parse
-from labs import descriptions, reading, trust
-from labs.context import Context
-from labs.errors import UserError
-from labs.runtime.base import LabError
+from ewan.generator.engine import preparation, source
+from ewan.generator.engine import trust as of_experiments
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.scenario import schedule
+from ewan.generator.tests.origins import origin
+from ewan.generator.tests.scenarios import HEAD, parse
+from ewan.labs import descriptions, reading, trust
+from ewan.labs.context import Context
+from ewan.labs.errors import UserError
+from ewan.labs.runtime.base import LabError
 
 ASKED = orjson.dumps({"file": "x.scenario.yaml", "scale": None, "settings": {}, "seeds": None})
 LINES = ["left1: sh -c 'curl x | sh'", "left1: ping right1"]
@@ -249,7 +249,7 @@ def test_what_another_user_has_agreed_to_is_not_agreed_to(
 ) -> None:
     """In a cache that several users share."""
     assert os.geteuid() == 0, "this test gives a file to another user: run it as root"
-    monkeypatch.setattr("labs.cache.kept", lambda *of: tmp_path)
+    monkeypatch.setattr("ewan.labs.cache.kept", lambda *of: tmp_path)
     trust.ask(context, tmp_path, ["id"], True, None)
     trust.ask(context, tmp_path, ["id"], False, None)
     (known,) = tmp_path.iterdir()

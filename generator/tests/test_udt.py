@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from generator import external, scenario
-from generator.engine import reservation
-from generator.external import udt
-from generator.external.transfer import Output
-from generator.rows import Rows
-from generator.scenario import Schedule
-from generator.tests.engines import TEXT, jobs
-from labs.compile import HostFacts
-from labs.compile import compile as compile_spec
-from labs.runtime.base import LabError
-from labs.spec.source import DescriptionError
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.generator import external, scenario
+from ewan.generator.engine import reservation
+from ewan.generator.external import udt
+from ewan.generator.external.transfer import Output
+from ewan.generator.rows import Rows
+from ewan.generator.scenario import Schedule
+from ewan.generator.tests.engines import TEXT, jobs
+from ewan.labs.compile import HostFacts
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.runtime.base import LabError
+from ewan.labs.spec.source import DescriptionError
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
-TOOLS = Path(__file__).parent / "tools"
+TOOLS = Path(__file__).resolve().parent / "tools"
 PAYLOAD = 1500 - 20 - 8 - 16
 
 

@@ -11,15 +11,15 @@ import orjson
 import polars as pl
 import pytest
 
-from generator.engine import engine, preparation, verification
-from generator.engine.experiment import Experiment
-from generator.engine.parts import Facts
-from generator.tests.engines import CONTEXT, TEXT, begun, certificate, jobs, parts
-from generator.tests.origins import origin
-from labs import routes
-from labs.context import Context
-from labs.plan import Plan
-from labs.record import Certificate
+from ewan.generator.engine import engine, preparation, verification
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.parts import Facts
+from ewan.generator.tests.engines import CONTEXT, TEXT, begun, certificate, jobs, parts
+from ewan.generator.tests.origins import origin
+from ewan.labs import routes
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.record import Certificate
 
 
 def test_plans_that_differ_by_their_seed_are_one_family() -> None:

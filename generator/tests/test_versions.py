@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from analysis import load
-from ewan import main
-from generator.engine import archive
+from ewan.analysis import load
+from ewan.cli import main
+from ewan.generator.engine import archive
 
 OLDER = (
     "experiment.json: an older version made this experiment (format ewan-experiment/1, this version reads "

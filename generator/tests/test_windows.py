@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from generator.scenario.windows import FIRST_WINDOW, Bottleneck, Cross, Stream, deliver
+from ewan.generator.scenario.windows import FIRST_WINDOW, Bottleneck, Cross, Stream, deliver
 
 PPS = 8_000.0  # 100 Mbit/s of full packets
 RTT_S = 0.02

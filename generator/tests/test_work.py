@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from generator import scenario
-from generator.scenario import DescriptionError
-from labs.compile import HostFacts
-from labs.compile import compile as compile_spec
-from labs.spec.patterns import PatternError, expand, members
+from ewan.generator import scenario
+from ewan.generator.scenario import DescriptionError
+from ewan.labs.compile import HostFacts
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.spec.patterns import PatternError, expand, members
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +68,7 @@ TOO_MUCH = {
 def test_what_is_too_much_is_refused_before_it_is_made(
     text: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("generator.scenario.runs.MOST_WORK", 100_000)
+    monkeypatch.setattr("ewan.generator.scenario.runs.MOST_WORK", 100_000)
     begun = time.process_time()
     with pytest.raises(DescriptionError) as refusal:
         list(scenario.parse(LAB + text, Path("x.scenario.yaml")).runs().scheduled(FACTS, "virtual"))

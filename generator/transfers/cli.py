@@ -15,22 +15,22 @@ from typing import Any, cast
 
 import click
 
-from generator import scenario as scenarios
-from generator.engine import cli as running
-from generator.engine import several, trust
-from generator.engine.experiment import Experiment
-from generator.engine.several import Planned
-from generator.transfers import optimum, reading, seen, show, strategies, writing
-from generator.transfers.plan import TransferPlan
-from generator.transfers.reading import Asked
-from generator.transfers.strategies import STRATEGIES, Strategy
-from labs import host
-from labs.commands.errors import Refused, guarded
-from labs.commands.options import json_option, pass_context, runtime_option, trust_option
-from labs.commands.privileges import as_root, is_virtual
-from labs.context import Context
-from labs.reading import noted
-from labs.wording import nearest
+from ewan.generator import scenario as scenarios
+from ewan.generator.engine import cli as running
+from ewan.generator.engine import several, trust
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.several import Planned
+from ewan.generator.transfers import optimum, reading, seen, show, strategies, writing
+from ewan.generator.transfers.plan import TransferPlan
+from ewan.generator.transfers.reading import Asked
+from ewan.generator.transfers.strategies import STRATEGIES, Strategy
+from ewan.labs import host
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import json_option, pass_context, runtime_option, trust_option
+from ewan.labs.commands.privileges import as_root, is_virtual
+from ewan.labs.context import Context
+from ewan.labs.reading import noted
+from ewan.labs.wording import nearest
 
 PACING = ("psp", "tbf", "fq", "none")
 

@@ -1,7 +1,7 @@
 """The keys of a file of transfer requests as pydantic models.
 
-Comes in: plain data, as YAML gave it. Goes out: typed values, or pydantic's errors, which `labs.spec.translate` puts
-into words.
+Comes in: plain data, as YAML gave it. Goes out: typed values, or pydantic's errors, which `ewan.labs.spec.translate`
+puts into words.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import ClassVar
 
 from pydantic import Field, model_validator
 
-from generator.scenario.fields import CongestionText, LabText, Text
-from generator.scenario.laws import TimeText, VolumeText
-from labs.spec.fields import Model
-from labs.spec.values import Name, RateText
-from labs.units import Duration
+from ewan.generator.scenario.fields import CongestionText, LabText, Text
+from ewan.generator.scenario.laws import TimeText, VolumeText
+from ewan.labs.spec.fields import Model
+from ewan.labs.spec.values import Name, RateText
+from ewan.labs.units import Duration
 
 MOST_REQUESTS = 100
 """The search for the best plan takes seconds with so many."""

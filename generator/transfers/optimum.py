@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generator.transfers.plan import Problem, Request, Span, Transfer, TransferPlan
+from ewan.generator.transfers.plan import Problem, Request, Span, Transfer, TransferPlan
 
 LONGEST_S = 20.0
 """What a search for the most requests may take; then the best that was found, and the bound, are told apart."""

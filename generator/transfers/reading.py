@@ -13,19 +13,19 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from generator.scenario.demand import IPV4_TCP_BYTES
-from generator.scenario.network import Network
-from generator.scenario.runs import lab_of
-from generator.transfers.fields import RequestDescription, TransfersDescription
-from generator.transfers.plan import Problem, Request
-from labs import spec as specs
-from labs.compile import HostFacts
-from labs.compile import compile as compile_spec
-from labs.forwarding import Forwarding
-from labs.plan import Plan
-from labs.spec.source import Places, read_yaml
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND
-from labs.wording import nearest
+from ewan.generator.scenario.demand import IPV4_TCP_BYTES
+from ewan.generator.scenario.network import Network
+from ewan.generator.scenario.runs import lab_of
+from ewan.generator.transfers.fields import RequestDescription, TransfersDescription
+from ewan.generator.transfers.plan import Problem, Request
+from ewan.labs import spec as specs
+from ewan.labs.compile import HostFacts
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.forwarding import Forwarding
+from ewan.labs.plan import Plan
+from ewan.labs.spec.source import Places, read_yaml
+from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND
+from ewan.labs.wording import nearest
 
 PAGE = "docs/transfers.md"
 LEAST = "lab: dumbbell"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import polars as pl
 
-from generator.transfers.plan import Transfer, TransferPlan, in_time
-from labs.record import tables
-from labs.units import NS_PER_SECOND
+from ewan.generator.transfers.plan import Transfer, TransferPlan, in_time
+from ewan.labs.record import tables
+from ewan.labs.units import NS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)

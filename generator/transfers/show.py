@@ -10,13 +10,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from generator.transfers.optimum import Optimum
-from generator.transfers.plan import Problem, Transfer, TransferPlan
-from generator.transfers.seen import Seen, longest_s
-from generator.transfers.strategies import TITLES, Strategy
-from labs.sheet import Sheet, grid
-from labs.units import NS_PER_SECOND
-from labs.units.shown import NONE, written
+from ewan.generator.transfers.optimum import Optimum
+from ewan.generator.transfers.plan import Problem, Transfer, TransferPlan
+from ewan.generator.transfers.seen import Seen, longest_s
+from ewan.generator.transfers.strategies import TITLES, Strategy
+from ewan.labs.sheet import Sheet, grid
+from ewan.labs.units import NS_PER_SECOND
+from ewan.labs.units.shown import NONE, written
 
 MOST_ROWS = 120
 YES, NO, LATE = "yes", "no", "late"

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, get_args
 
-from generator.transfers.plan import Problem, Request, Span, Transfer, TransferPlan, in_time
+from ewan.generator.transfers.plan import Problem, Request, Span, Transfer, TransferPlan, in_time
 
 Strategy = Literal["ts1", "ts2"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)

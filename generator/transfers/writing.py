@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from generator.scenario.writing import to_yaml
-from generator.transfers.plan import Transfer, TransferPlan
-from generator.transfers.reading import Asked
-from generator.transfers.strategies import TITLES, Strategy
-from labs.units import NS_PER_SECOND, Duration, Rate
+from ewan.generator.scenario.writing import to_yaml
+from ewan.generator.transfers.plan import Transfer, TransferPlan
+from ewan.generator.transfers.reading import Asked
+from ewan.generator.transfers.strategies import TITLES, Strategy
+from ewan.labs.units import NS_PER_SECOND, Duration, Rate
 
 SOURCE = "eWAN paper, section V.A"
 METRICS = ["max completion time", "mean completion time", "aggregate goodput", "utilisation", "retransmissions"]

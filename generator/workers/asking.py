@@ -12,7 +12,7 @@ def missing() -> str:
     import sys
 
     try:
-        import generator.workers.remote  # noqa: F401
+        import ewan.generator.workers.remote  # noqa: F401
     except ImportError as error:
         return f"{os.uname().nodename}: {sys.executable} does not have this project ({error})"
     return ""

@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
-from labs.spec.fields.model import Model
-from labs.spec.values import Count, SizeText
+from ewan.labs.spec.fields.model import Model
+from ewan.labs.spec.values import Count, SizeText
 
 MOST_JOBS = 10_000
 MOST_CORES = 1024

@@ -6,7 +6,7 @@ from typing import Any
 
 from distributed.diagnostics.plugin import WorkerPlugin
 
-from generator.workers import remote
+from ewan.generator.workers import remote
 
 
 class Provision(WorkerPlugin):  # type: ignore[misc]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from generator.workers.fields import WorkersDescription
-from generator.workers.file import BATCH, Workers
-from labs import spec as specs
-from labs.spec.source import Places, read_yaml
+from ewan.generator.workers.fields import WorkersDescription
+from ewan.generator.workers.file import BATCH, Workers
+from ewan.labs import spec as specs
+from ewan.labs.spec.source import Places, read_yaml
 
 PAGE = "docs/clusters.md"
 LEAST = "engine: local"

@@ -20,13 +20,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from generator.engine import unit
-from generator.engine.unit import Packed, Tools, Unit
-from generator.store import Store
-from labs import ownership
-from labs.runtime.base import LabError
-from labs.units import NS_PER_SECOND
-from labs.writing import anew, beside
+from ewan.generator.engine import unit
+from ewan.generator.engine.unit import Packed, Tools, Unit
+from ewan.generator.store import Store
+from ewan.labs import ownership
+from ewan.labs.runtime.base import LabError
+from ewan.labs.units import NS_PER_SECOND
+from ewan.labs.writing import anew, beside
 
 ENDS = "EWAN_WORKER_ENDS"
 """Of a job's environment: when its walltime is over, in seconds since 1970."""

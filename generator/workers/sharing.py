@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from generator.engine.unit import Packed, Tools, Unit
-from generator.workers import asking, remote
-from generator.workers.file import BATCH, Workers
-from generator.workers.remote import Done, Task
-from generator.workers.starting import MEMORY, Started
-from labs.reporter import Tell
-from labs.runtime.base import LabError
-from labs.units import NS_PER_SECOND, about
+from ewan.generator.engine.unit import Packed, Tools, Unit
+from ewan.generator.workers import asking, remote
+from ewan.generator.workers.file import BATCH, Workers
+from ewan.generator.workers.remote import Done, Task
+from ewan.generator.workers.starting import MEMORY, Started
+from ewan.labs.reporter import Tell
+from ewan.labs.runtime.base import LabError
+from ewan.labs.units import NS_PER_SECOND, about
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -82,7 +82,7 @@ class Sharing:
     def provide(self) -> None:
         """Sends kernel and node binary to the workers that see no files of this machine, and to those that come."""
         if not self._workers.shared:
-            from generator.workers.provision import Provision
+            from ewan.generator.workers.provision import Provision
 
             tools = self._tools
             self._client.register_plugin(Provision((tools.kernel.read_bytes(), tools.binary.read_bytes())), name="ewan")

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from generator.workers import credentials
-from generator.workers.file import BATCH, Workers
-from generator.workers.remote import ENDS
-from labs.runtime.base import LabError
+from ewan.generator.workers import credentials
+from ewan.generator.workers.file import BATCH, Workers
+from ewan.generator.workers.remote import ENDS
+from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:
     from distributed import Client
     from distributed.security import Security
 
-    from labs.cluster.ssh import Remote
+    from ewan.labs.cluster.ssh import Remote
 
 CONNECT_S = 10
 DEATH_S = 60
@@ -183,7 +183,7 @@ def _of_a_job(workers: Workers, directory: Path) -> dict[str, Any]:
 def _memory(workers: Workers) -> int:
     if workers.memory_of_a_worker is not None:
         return workers.memory_of_a_worker
-    from labs.runtime.memory import free_memory_bytes
+    from ewan.labs.runtime.memory import free_memory_bytes
 
     return free_memory_bytes() // workers.cores
 
@@ -191,8 +191,8 @@ def _memory(workers: Workers) -> int:
 @contextlib.contextmanager
 def _by_ssh(workers: Workers, scheduler: str, keys: Path) -> Iterator[int]:
     """A worker for each core of each host, which ends with the connection; the most memory that one has, in bytes."""
-    from labs.cluster.file import Machine
-    from labs.cluster.ssh import Fleet
+    from ewan.labs.cluster.file import Machine
+    from ewan.labs.cluster.ssh import Fleet
 
     machines = tuple(Machine(f"host{n}", host, "", None, None, False) for n, host in enumerate(workers.hosts, 1))
     with Fleet(machines, workers.ssh_config) as fleet:

@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from labs import images
+from ewan.labs import images
 
 NODE_PATH = "usr/local/bin/ewan-node"
 # FRRouting's daemons are in a folder of their own.

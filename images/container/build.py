@@ -17,10 +17,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from ewan.labs import images
 from images.container import archive, container_engine, packages, rootfs
 from images.container.packages import ImagesError, Lock, Package
 from images.locks import hold
-from labs import images
 
 ROOT = Path(__file__).resolve().parents[2]
 AT_ONCE = 2  # file systems that are built at the same time

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from labs.errors import UserError
-from labs.plan import End, Link, Node, Plan
-from labs.wording import nearest
+from ewan.labs.errors import UserError
+from ewan.labs.plan import End, Link, Node, Plan
+from ewan.labs.wording import nearest
 
 Packets = Literal["all", "entering", "leaving"]
 DIRECTIONS = ("forward", "backward")

@@ -12,7 +12,7 @@ from typing import IO
 from pcapng import FileScanner, blocks
 from pcapng.exceptions import PcapngException
 
-from labs.capture import lines
+from ewan.labs.capture import lines
 
 _WAYS = {"inbound": "in", "outbound": "out"}
 

@@ -11,8 +11,8 @@ from typing import NotRequired, TypedDict
 
 import orjson
 
-from labs.capture.bpf import SNAP_BYTES
-from labs.capture.points import Tap
+from ewan.labs.capture.bpf import SNAP_BYTES
+from ewan.labs.capture.points import Tap
 
 PART = "capture"
 FILE = "packets.pcapng"

@@ -1,8 +1,8 @@
 """A capture over several machines: on each `ewan-node capture`, whose stream comes here through SSH.
 
 In: a way to start programs on the machines, what is captured where, how far the machines' clocks are apart. Out: one
-pcapng, a file or a stream (`labs.capture.merging`), and what was counted. The clocks are compared before the capture,
-again and again while it goes on, and at its end.
+pcapng, a file or a stream (`ewan.labs.capture.merging`), and what was counted. The clocks are compared before the
+capture, again and again while it goes on, and at its end.
 
 A machine that is lost ends the capture: what came until then is whole. One that sends faster than the others has its
 packets wait here, up to a bound, and then there.
@@ -22,14 +22,14 @@ from typing import IO, Protocol
 
 import orjson
 
-from labs.capture import words
-from labs.capture.merging import Clock, Merger
-from labs.capture.points import Tap
-from labs.capture.words import Counts, Wanted
-from labs.cluster.probing import Offset
-from labs.cluster.results import Completed
-from labs.runtime.base import LabError
-from labs.writing import opened
+from ewan.labs.capture import words
+from ewan.labs.capture.merging import Clock, Merger
+from ewan.labs.capture.points import Tap
+from ewan.labs.capture.words import Counts, Wanted
+from ewan.labs.cluster.probing import Offset
+from ewan.labs.cluster.results import Completed
+from ewan.labs.runtime.base import LabError
+from ewan.labs.writing import opened
 
 COMPARE_S = 10.0
 """Between comparisons of the clocks: at 10 ppm they go apart by 100 µs."""
@@ -45,7 +45,7 @@ MOST_HELD_BYTES = 128 << 20
 
 
 class Process(Protocol):
-    """A program on a machine while it runs, as `labs.cluster.ssh.Process` is; its methods raise LabError."""
+    """A program on a machine while it runs, as `ewan.labs.cluster.ssh.Process` is; its methods raise LabError."""
 
     def read(self) -> bytes:
         """What comes next of its standard output; empty at its end."""
@@ -67,7 +67,7 @@ Compare = Callable[[Sequence[str]], Mapping[str, Offset]]
 
 
 class JointCapture:
-    """See `labs.runtime.base.Capture`. `machine_of`: node → machine; `cpus`: of each, where the capture may run."""
+    """See `ewan.labs.runtime.base.Capture`. `machine_of`: node → machine; `cpus`: of each, where it may run."""
 
     def __init__(
         self,

@@ -18,10 +18,10 @@ from typing import Any, cast
 
 import asyncssh
 
-from labs.cluster.file import Machine
-from labs.cluster.processes import Running
-from labs.cluster.targets import Target, target
-from labs.runtime.base import LabError
+from ewan.labs.cluster.file import Machine
+from ewan.labs.cluster.processes import Running
+from ewan.labs.cluster.targets import Target, target
+from ewan.labs.runtime.base import LabError
 
 # What goes wrong is told by errors.
 logging.getLogger("asyncssh").setLevel(logging.CRITICAL)

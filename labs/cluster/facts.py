@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from labs.cluster.file import Machine
-from labs.host import cpus_of, networks_of
-from labs.runtime.base import LabError
+from ewan.labs.cluster.file import Machine
+from ewan.labs.host import cpus_of, networks_of
+from ewan.labs.runtime.base import LabError
 
 SCRIPT = r"""
 section() { printf '\n== %s\n' "$1"; }

@@ -11,10 +11,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from labs.cluster.programs import Split, Where
-from labs.cluster.routes import BETWEEN_S, Routes
-from labs.runtime.base import LabError
-from labs.runtime.program import Program
+from ewan.labs.cluster.programs import Split, Where
+from ewan.labs.cluster.routes import BETWEEN_S, Routes
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import Program
 
 Look = tuple[dict[str, Any], list[int]]
 

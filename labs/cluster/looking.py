@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from labs.cluster.facts import sections
-from labs.cluster.records import Record
-from labs.cluster.talking import ASK_S, SHARES, all_of, done
-from labs.plan import Plan
-from labs.runtime.base import Elsewhere, LabError
+from ewan.labs.cluster.facts import sections
+from ewan.labs.cluster.records import Record
+from ewan.labs.cluster.talking import ASK_S, SHARES, all_of, done
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import Elsewhere, LabError
 
 if TYPE_CHECKING:
-    from labs.cluster.ssh import Fleet, Remote
+    from ewan.labs.cluster.ssh import Fleet, Remote
 
 FILES = r"""
 section() { printf '\n== %s\n' "$1"; }

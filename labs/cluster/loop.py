@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from labs.runtime.base import LabError
+from ewan.labs.runtime.base import LabError
 
 Result = TypeVar("Result")
 

@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from labs import plan as plans
-from labs.cluster import facts as machine_facts
-from labs.cluster import shares, tunnels
-from labs.cluster.facts import Facts
-from labs.cluster.file import Cluster
-from labs.cluster.probing import Offset
-from labs.cluster.records import Record
-from labs.cluster.talking import ASK_S, SHARES, WORK_S, Relays, all_of, done, json_of
-from labs.plan import Plan
-from labs.runtime.base import LabError
-from labs.units import NS_PER_MS
+from ewan.labs import plan as plans
+from ewan.labs.cluster import facts as machine_facts
+from ewan.labs.cluster import shares, tunnels
+from ewan.labs.cluster.facts import Facts
+from ewan.labs.cluster.file import Cluster
+from ewan.labs.cluster.probing import Offset
+from ewan.labs.cluster.records import Record
+from ewan.labs.cluster.talking import ASK_S, SHARES, WORK_S, Relays, all_of, done, json_of
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError
+from ewan.labs.units import NS_PER_MS
 
 if TYPE_CHECKING:
-    from labs.cluster.ssh import Fleet, Remote
+    from ewan.labs.cluster.ssh import Fleet, Remote
 
 Show = Callable[[str], None]
 
@@ -220,7 +220,7 @@ def _wait(fleet: Fleet, relays: Relays, split: shares.Shares, check: Callable[[]
 def attempt(
     fleet: Fleet, record: Record, lab: str, longest_s: float, check: Callable[[], None]
 ) -> Callable[[str, Sequence[str], Path], str]:
-    """What runs a command in a node for `labs.runtime.own`; `check` is called meanwhile. The log is also there."""
+    """What runs a command in a node for `ewan.labs.runtime.own`; `check` is called meanwhile. The log is also there."""
 
     def run(node: str, argv: Sequence[str], log: Path) -> str:
         machine = record.machine_of[node]

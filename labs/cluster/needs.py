@@ -10,16 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from labs.cluster.programs import Where, check
-from labs.cluster.talking import ASK_S, all_of, done
-from labs.plan import Plan
-from labs.runtime import machines, own
-from labs.runtime.base import LabError
-from labs.runtime.program import Program
-from labs.runtime.services import OURSELVES
+from ewan.labs.cluster.programs import Where, check
+from ewan.labs.cluster.talking import ASK_S, all_of, done
+from ewan.labs.plan import Plan
+from ewan.labs.runtime import machines, own
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.services import OURSELVES
 
 if TYPE_CHECKING:
-    from labs.cluster.ssh import Fleet, Remote
+    from ewan.labs.cluster.ssh import Fleet, Remote
 
 _LOOK = """
 PATH=$1

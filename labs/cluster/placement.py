@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from labs.errors import UserError
-from labs.plan import Link, Plan
-from labs.spec.patterns import PatternError, members
+from ewan.labs.errors import UserError
+from ewan.labs.plan import Link, Plan
+from ewan.labs.spec.patterns import PatternError, members
 
 CUTTABLE = ("user",)
 """Back ends of links that may stretch: a link of the kernel's parts cannot leave out what a tunnel takes."""

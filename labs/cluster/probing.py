@@ -1,9 +1,9 @@
 """Probes through a lab over several machines: each end of a stream is opened by a process on its own machine.
 
 In: probes as generator/src/probe/request.rs has them, a way to start programs on the machines, how far the machines'
-clocks are apart. Out: the answer that one process gives which has all ends (`labs.runtime.probes`). A one-way delay
-between two machines is corrected by their clocks' offsets, which are asked for before and after the probe; its stream
-then has `clocks_ns`, the half-width of what is not known of them.
+clocks are apart. Out: the answer that one process gives which has all ends (`ewan.labs.runtime.probes`). A one-way
+delay between two machines is corrected by their clocks' offsets, which are asked for before and after the probe; its
+stream then has `clocks_ns`, the half-width of what is not known of them.
 
 The machines' processes (`ewan-node probe --joint`, generator/src/probe/joint.rs) go through each probe in step: all
 open their sockets and learn each other's ports; all begin at one instant; each says when it has sent everything; when
@@ -24,10 +24,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import orjson
 
-from labs.cluster.results import Completed
-from labs.runtime.base import LabError, Seen
-from labs.runtime.probes import ANSWER_FORMAT, begins
-from labs.units import NS_PER_SECOND
+from ewan.labs.cluster.results import Completed
+from ewan.labs.runtime.base import LabError, Seen
+from ewan.labs.runtime.probes import ANSWER_FORMAT, begins
+from ewan.labs.units import NS_PER_SECOND
 
 FORMAT = "ewan-joint/1"
 COMMAND = ("probe", "--joint")
@@ -49,7 +49,7 @@ Answer = dict[str, Any]
 
 
 class Process(Protocol):
-    """A program on a machine while it runs, as `labs.cluster.ssh.Process` is; its methods raise LabError."""
+    """A program on a machine while it runs, as `ewan.labs.cluster.ssh.Process` is; its methods raise LabError."""
 
     def write(self, data: bytes) -> None:
         """Gives it more on standard input."""

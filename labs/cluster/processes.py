@@ -1,4 +1,4 @@
-"""Programs on a machine at the other end of an SSH connection; coroutines, for `labs.cluster.ssh`.
+"""Programs on a machine at the other end of an SSH connection; coroutines, for `ewan.labs.cluster.ssh`.
 
 In: a connection, a command as the shell there reads it. Out: what the program wrote and how it ended; LabError when the
 connection is lost, or the time is over.
@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 
 import asyncssh
 
-from labs.cluster.results import Completed
-from labs.runtime.base import LabError
+from ewan.labs.cluster.results import Completed
+from ewan.labs.runtime.base import LabError
 
 KEPT_BYTES = 1 << 16
 """Of the standard error of a program that runs long: the end of it."""

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labs.cluster.shares import Stretched
-from labs.plan import Plan
-from labs.runtime.base import LabError
-from labs.runtime.namespaces import NAMESPACES
-from labs.runtime.program import Event, Program
+from ewan.labs.cluster.shares import Stretched
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.namespaces import NAMESPACES
+from ewan.labs.runtime.program import Event, Program
 
 HALVED = ("bulk", "udp", "arrivals", "requests")
 """Kinds of flows whose ends may be on two machines."""

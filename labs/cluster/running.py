@@ -22,24 +22,24 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from labs import writing
-from labs.cluster import making, merging, programs, tunnels
-from labs.cluster.following import Followed
-from labs.cluster.merging import Clocks, Lost
-from labs.cluster.probing import Offset
-from labs.cluster.programs import PART, Split, Where
-from labs.cluster.records import Record
-from labs.cluster.results import Completed
-from labs.cluster.routes import Routes
-from labs.cluster.talking import ASK_S, SHARES, WORK_S, all_of, done
-from labs.interrupt import deferred
-from labs.plan import Plan
-from labs.runtime.base import LabError
-from labs.runtime.program import Program
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.labs import writing
+from ewan.labs.cluster import making, merging, programs, tunnels
+from ewan.labs.cluster.following import Followed
+from ewan.labs.cluster.merging import Clocks, Lost
+from ewan.labs.cluster.probing import Offset
+from ewan.labs.cluster.programs import PART, Split, Where
+from ewan.labs.cluster.records import Record
+from ewan.labs.cluster.results import Completed
+from ewan.labs.cluster.routes import Routes
+from ewan.labs.cluster.talking import ASK_S, SHARES, WORK_S, all_of, done
+from ewan.labs.interrupt import deferred
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import Program
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 if TYPE_CHECKING:
-    from labs.cluster.ssh import Fleet, Process, Remote
+    from ewan.labs.cluster.ssh import Fleet, Process, Remote
 
 CONVERGES_S = 300.0
 """As the node binary has it for a lab of one machine."""

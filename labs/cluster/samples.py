@@ -11,8 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
-from labs.plan import Plan
-from labs.runtime.base import LabError
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError
 
 ANSWER_S = 1.0
 """A scrape waits for it."""

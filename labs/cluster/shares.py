@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from labs.cluster.placement import Placement
-from labs.compile.placement import share_out
-from labs.plan import End, Plan, Spinner, Tunnel
+from ewan.labs.cluster.placement import Placement
+from ewan.labs.compile.placement import share_out
+from ewan.labs.plan import End, Plan, Spinner, Tunnel
 
 PORT = 14789
 """UDP. Not VXLAN's own 4789, which overlays of others use; containerlab takes the same."""

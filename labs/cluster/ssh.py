@@ -14,16 +14,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from labs.cluster.caller import as_caller
-from labs.cluster.file import Machine
-from labs.cluster.results import Completed
-from labs.runtime.base import LabError
+from ewan.labs.cluster.caller import as_caller
+from ewan.labs.cluster.file import Machine
+from ewan.labs.cluster.results import Completed
+from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnection
 
-    from labs.cluster.loop import Loop
-    from labs.cluster.processes import Command, Fed, Running
+    from ewan.labs.cluster.loop import Loop
+    from ewan.labs.cluster.processes import Command, Fed, Running
 
 __all__ = ["Completed", "Fleet", "Process", "Remote"]
 
@@ -132,13 +132,13 @@ class Remote:
     ) -> Completed:
         """Runs a program to its end; its exit status is the caller's matter. `sudo` False: as the user there. `fed` is
         told how much of the input has gone, in another thread."""
-        from labs.cluster.processes import run
+        from ewan.labs.cluster.processes import run
 
         return self._loop.call(run(self._who, self._connection, self._command(argv, sudo), input, longest_s, fed))
 
     def start(self, argv: Sequence[str]) -> Process:
         """Starts a program that runs on, until the fleet ends. One whose machine is lost ends when its input does."""
-        from labs.cluster.processes import started
+        from ewan.labs.cluster.processes import started
 
         running = self._loop.call(started(self._who, self._connection, self._command(argv)))
         self._running.append(running)
@@ -146,7 +146,7 @@ class Remote:
 
     def save(self, argv: Sequence[str], path: Path) -> None:
         """Runs a program to its end and writes what it prints into a file, however much it is."""
-        from labs.cluster.processes import save
+        from ewan.labs.cluster.processes import save
 
         with path.open("wb") as file:
             self._loop.call(save(self._who, self._connection, self._command(argv), file))
@@ -187,12 +187,12 @@ class Remote:
 
     def terminal(self, argv: Sequence[str]) -> int:
         """Runs a program on this terminal, or on what our standard streams are; its exit status, 128 + signal."""
-        from labs.cluster.terminal import attached
+        from ewan.labs.cluster.terminal import attached
 
         return attached(self._who, self._loop, self._connection, self._command(argv))
 
     def _command(self, argv: Sequence[str], sudo: bool | None = None) -> Command:
-        from labs.cluster.processes import Command
+        from ewan.labs.cluster.processes import Command
 
         return Command(argv, ("sudo", "-n", "--") if self.through_sudo and sudo is not False else ())
 
@@ -223,7 +223,7 @@ class Fleet:
 
     def __enter__(self) -> Fleet:
         # These take a tenth of a second to import.
-        from labs.cluster import connecting, loop
+        from ewan.labs.cluster import connecting, loop
 
         settings = connecting.Settings(self._config, self._connect_s, self._keepalive_s, KEEPALIVES)
         self._loop = loop.Loop()
@@ -248,7 +248,7 @@ class Fleet:
         self._close()
 
     def _close(self) -> None:
-        from labs.cluster.connecting import disconnect
+        from ewan.labs.cluster.connecting import disconnect
 
         self._loop.stop(stopped=False)
         remotes = self._remotes.values()

@@ -1,6 +1,6 @@
 """What machines of the cluster are asked, and how their answers are read.
 
-In: connections (`labs.cluster.ssh`). Out: what programs there printed, or LabError that names the machine.
+In: connections (`ewan.labs.cluster.ssh`). Out: what programs there printed, or LabError that names the machine.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
-from labs.cluster import formats
-from labs.runtime.base import LabError
+from ewan.labs.cluster import formats
+from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:
-    from labs.cluster.ssh import Completed, Fleet, Process, Remote
+    from ewan.labs.cluster.ssh import Completed, Fleet, Process, Remote
 
 SHARES = PurePosixPath(formats.SHARES)
 ASK_S = 15.0

@@ -17,9 +17,9 @@ from types import FrameType
 
 import asyncssh
 
-from labs.cluster.loop import Loop
-from labs.cluster.processes import Command, Running
-from labs.runtime.base import LabError
+from ewan.labs.cluster.loop import Loop
+from ewan.labs.cluster.processes import Command, Running
+from ewan.labs.runtime.base import LabError
 
 _CHUNK = 1 << 16
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from labs.commands.errors import guarded
-from labs.commands.options import live_option, pass_context
-from labs.commands.privileges import as_root
-from labs.context import Context
+from ewan.labs.commands.errors import guarded
+from ewan.labs.commands.options import live_option, pass_context
+from ewan.labs.commands.privileges import as_root
+from ewan.labs.context import Context
 
 
 @click.command("adopt")

@@ -12,18 +12,18 @@ from typing import Any
 
 import click
 
-from labs import batch, clock, descriptions, reading, rundir
-from labs.commands.errors import Incomplete, Refused, guarded
-from labs.commands.live import host_facts, run_and_remove
-from labs.commands.options import description_options, json_option, machines_option, pass_context, trust_option
-from labs.commands.privileges import as_root, is_virtual
-from labs.commands.virtual import run
-from labs.context import Context
-from labs.plan import Plan, digest
-from labs.record import host_drops
-from labs.reporter import Reporter
-from labs.runtime.program import Program
-from labs.sheet import grid
+from ewan.labs import batch, clock, descriptions, reading, rundir
+from ewan.labs.commands.errors import Incomplete, Refused, guarded
+from ewan.labs.commands.live import host_facts, run_and_remove
+from ewan.labs.commands.options import description_options, json_option, machines_option, pass_context, trust_option
+from ewan.labs.commands.privileges import as_root, is_virtual
+from ewan.labs.commands.virtual import run
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan, digest
+from ewan.labs.record import host_drops
+from ewan.labs.reporter import Reporter
+from ewan.labs.runtime.program import Program
+from ewan.labs.sheet import grid
 
 SHORT_LINES = 25
 MOST_SHOWN_BYTES = 1 << 20

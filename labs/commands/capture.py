@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labs import ownership
-from labs.commands.errors import Incomplete, Refused, guarded
-from labs.commands.live import which
-from labs.commands.options import lab_option, live_option, pass_context
-from labs.commands.privileges import as_root
-from labs.context import Context
+from ewan.labs import ownership
+from ewan.labs.commands.errors import Incomplete, Refused, guarded
+from ewan.labs.commands.live import which
+from ewan.labs.commands.options import lab_option, live_option, pass_context
+from ewan.labs.commands.privileges import as_root
+from ewan.labs.context import Context
 
 if TYPE_CHECKING:
-    from labs.capture.words import Bounds, Counts
-    from labs.runtime.base import Capture
+    from ewan.labs.capture.words import Bounds, Counts
+    from ewan.labs.runtime.base import Capture
 
 PIPE = "-"
 MOST = "1GB"
@@ -73,8 +73,8 @@ def capture_command(
     ewan capture core:forward --wireshark
     ewan capture left1 -w - | wireshark -k -i -
     """
-    from labs.capture import bpf, points
-    from labs.capture.words import Wanted
+    from ewan.labs.capture import bpf, points
+    from ewan.labs.capture.words import Wanted
 
     if wireshark and file is not None:
         raise Refused("--wireshark shows what -w would write: write one of them")
@@ -103,9 +103,9 @@ def capture_command(
 
 
 def _bounds(file: str | None, count: int | None, size: str | None, longest: str | None, snap: str | None) -> Bounds:
-    from labs.capture.bpf import SNAP_BYTES
-    from labs.capture.words import UNBOUNDED, Bounds
-    from labs.units import NS_PER_DAY, Duration, Size, UnitError
+    from ewan.labs.capture.bpf import SNAP_BYTES
+    from ewan.labs.capture.words import UNBOUNDED, Bounds
+    from ewan.labs.units import NS_PER_DAY, Duration, Size, UnitError
 
     def read(option: str, text: str | None, parse: Callable[[str], Any]) -> Any:
         try:
@@ -133,7 +133,7 @@ def _bounds(file: str | None, count: int | None, size: str | None, longest: str 
 @contextmanager
 def _ended_by_signals(capture: Capture) -> Iterator[Capture]:
     """Ctrl-C and its like ask it to end meanwhile, and what it has by then is whole."""
-    from labs.interrupt import SIGNALS
+    from ewan.labs.interrupt import SIGNALS
 
     before = {number: signal.signal(number, lambda *_: capture.end()) for number in SIGNALS}
     try:
@@ -146,7 +146,7 @@ def _ended_by_signals(capture: Capture) -> Iterator[Capture]:
 
 def _listed(capture: Capture) -> Counts:
     """A line for each packet on standard output; a reader of these that goes away ends the capture."""
-    from labs.capture import reading
+    from ewan.labs.capture import reading
 
     try:
         for line in reading.shown(capture.stream):
@@ -176,7 +176,7 @@ def _in_wireshark(environment: Mapping[str, str], capture: Capture) -> Counts:
 def _give_back(file: str, environment: Mapping[str, str]) -> None:
     from pathlib import Path
 
-    from labs import ownership
+    from ewan.labs import ownership
 
     with suppress(OSError):
         if Path(file).is_file():

@@ -8,16 +8,16 @@ from typing import Any
 
 import click
 
-from labs import descriptions
-from labs.commands import live, tables
-from labs.commands.errors import Refused, guarded
-from labs.commands.options import description_options, json_option, machines_option, pass_context, trust_option
-from labs.context import Context
-from labs.images import TAG
-from labs.plan import digest
-from labs.render import containerlab, dashboards, files
-from labs.runtime.binary import node_binary
-from labs.writing import trouble
+from ewan.labs import descriptions
+from ewan.labs.commands import live, tables
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import description_options, json_option, machines_option, pass_context, trust_option
+from ewan.labs.context import Context
+from ewan.labs.images import TAG
+from ewan.labs.plan import digest
+from ewan.labs.render import containerlab, dashboards, files
+from ewan.labs.runtime.binary import node_binary
+from ewan.labs.writing import trouble
 
 
 @click.command("compile")

@@ -6,12 +6,12 @@ import sys
 
 import click
 
-from labs.commands.errors import guarded
-from labs.commands.live import which
-from labs.commands.options import json_option, live_option, pass_context
-from labs.commands.privileges import as_root
-from labs.context import Context
-from labs.runtime.base import LabError
+from ewan.labs.commands.errors import guarded
+from ewan.labs.commands.live import which
+from ewan.labs.commands.options import json_option, live_option, pass_context
+from ewan.labs.commands.privileges import as_root
+from ewan.labs.context import Context
+from ewan.labs.runtime.base import LabError
 
 
 @click.command("down")
@@ -30,8 +30,8 @@ def down_command(context: Context, name: str | None, every: bool, everyone: bool
     ewan down --all
     ewan down --all --everyone
     """
-    from labs.render import table
-    from labs.sheet import grid
+    from ewan.labs.render import table
+    from ewan.labs.sheet import grid
 
     as_root(context)
     labs, console = context.live(), context.reporter.console

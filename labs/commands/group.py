@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from labs import streams
-from labs.commands.errors import Refused
+from ewan.labs import streams
+from ewan.labs.commands.errors import Refused
 
 
 def imported(place: str) -> Any:
@@ -23,7 +23,7 @@ def imported(place: str) -> Any:
 
 
 def composed(context: click.Context, what: str) -> dict[str, Any]:
-    """What `ewan.py` puts together under a name ("parts", "pages"), imported."""
+    """What `ewan/cli.py` puts together under a name ("parts", "pages"), imported."""
     return {key: imported(place) for key, place in context.meta[f"ewan.{what}"].items()}
 
 
@@ -45,7 +45,7 @@ class Commands(click.Group):
         return command
 
     def main(self, *arguments: Any, **options: Any) -> Any:
-        """Runs the command line as click does; output that is closed or full ends it in one line (`labs.streams`)."""
+        """Runs the command line as click does; closed or full output ends it in one line (`ewan.labs.streams`)."""
         return streams.run(lambda: super(Commands, self).main(*arguments, **options))
 
     def make_context(

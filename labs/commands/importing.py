@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from labs import reading, writing
-from labs.commands.errors import Refused, guarded
-from labs.commands.options import pass_context
-from labs.context import Context
-from labs.importing import FORMATS, LINE_RATE, Format, imported
-from labs.units import Rate, UnitError
+from ewan.labs import reading, writing
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import pass_context
+from ewan.labs.context import Context
+from ewan.labs.importing import FORMATS, LINE_RATE, Format, imported
+from ewan.labs.units import Rate, UnitError
 
 
 @click.command("import")
@@ -36,9 +36,9 @@ def import_command(
     ewan import shape.sh -o shape.lab.yaml
     ewan lab shape.lab.yaml
     """
-    from labs import host
-    from labs.compile import compile as compile_spec
-    from labs.spec import DescriptionError
+    from ewan.labs import host
+    from ewan.labs.compile import compile as compile_spec
+    from ewan.labs.spec import DescriptionError
 
     try:
         text = reading.read_text(file)

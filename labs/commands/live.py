@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from labs import interrupt, writing
-from labs.commands.errors import Refused
-from labs.context import Context
-from labs.reporter import Tell
-from labs.runtime.base import LabError
-from labs.units import about
+from ewan.labs import interrupt, writing
+from ewan.labs.commands.errors import Refused
+from ewan.labs.context import Context
+from ewan.labs.reporter import Tell
+from ewan.labs.runtime.base import LabError
+from ewan.labs.units import about
 
 if TYPE_CHECKING:
-    from labs.compile import HostFacts
-    from labs.plan import Plan
-    from labs.routes import NotConvergedError
-    from labs.runtime.base import Keeping
-    from labs.runtime.program import Program
+    from ewan.labs.compile import HostFacts
+    from ewan.labs.plan import Plan
+    from ewan.labs.routes import NotConvergedError
+    from ewan.labs.runtime.base import Keeping
+    from ewan.labs.runtime.program import Program
 
 
 def which(labs: Keeping, name: str | None) -> str:
@@ -43,7 +43,7 @@ def which(labs: Keeping, name: str | None) -> str:
 
 def host_facts(context: Context) -> Callable[[], HostFacts]:
     """What the compiler must know of where a live lab will be: of this machine, or of those of --machines."""
-    from labs import host
+    from ewan.labs import host
 
     def of_machines() -> HostFacts:
         with context.reporter.progress("asking the machines what they have") as progress:
@@ -59,7 +59,7 @@ def brought_up(context: Context, plan: Plan) -> Iterator[Plan]:
 
     Over several machines the plan that is up has the spinners of all of them.
     """
-    from labs.runtime.memory import free_memory_bytes
+    from ewan.labs.runtime.memory import free_memory_bytes
 
     warnings, made = [], False
     needed = sum(way.store_bytes for link in plan.links for way in (link.forward, link.backward))
@@ -87,7 +87,7 @@ def _left(context: Context, lab: str) -> str:
 
 def converged(context: Context, plan: Plan, progress: Tell) -> dict[str, Any]:
     """Waits for the routes where a protocol finds them, and says how long that took."""
-    from labs import routes
+    from ewan.labs import routes
 
     try:
         return routes.converged(context.live(), plan, progress)
@@ -120,7 +120,7 @@ def start_machines(context: Context, plan: Plan) -> None:
 
 def show_routing(context: Context, routing: Mapping[str, Any]) -> None:
     """What `converged` found, or a certificate holds, in a line; none where no protocol runs."""
-    from labs.change import PROTOCOLS
+    from ewan.labs.change import PROTOCOLS
 
     if routing:
         protocol, after = PROTOCOLS[routing["protocol"]], about(routing["after_ns"], "time", 3)
@@ -133,7 +133,7 @@ def run_and_remove(context: Context, plan: Plan, program: Program, directory: Pa
     Beside what the program leaves, `directory` gets plan.json and, in links.json, the spinners' last counters. Returns
     commands.json as data; None where the program did not come so far. Raises LabError.
     """
-    from labs.plan import to_json
+    from ewan.labs.plan import to_json
 
     writing.write(directory / "plan.json", to_json(plan))
     with brought_up(context, plan):

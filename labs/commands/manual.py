@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from labs.commands.group import composed
-from labs.context import ROOT
+from ewan.labs.commands.group import composed
+from ewan.labs.context import ROOT
 
 
 @click.command("docs", hidden=True)

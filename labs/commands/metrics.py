@@ -15,18 +15,18 @@ from typing import Any, NoReturn
 import click
 import orjson
 
-from labs import rundir, writing
-from labs.commands.errors import Refused, guarded
-from labs.commands.live import which
-from labs.commands.options import live_option, pass_context
-from labs.commands.privileges import as_root
-from labs.context import Context
-from labs.interrupt import deferred
-from labs.render import dashboards
-from labs.reporter import Reporter
-from labs.runtime.base import LabError
-from labs.runtime.binary import node_binary
-from labs.runtime.state import State
+from ewan.labs import rundir, writing
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.live import which
+from ewan.labs.commands.options import live_option, pass_context
+from ewan.labs.commands.privileges import as_root
+from ewan.labs.context import Context
+from ewan.labs.interrupt import deferred
+from ewan.labs.render import dashboards
+from ewan.labs.reporter import Reporter
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.state import State
 
 ADDRESS = f"127.0.0.1:{dashboards.METRICS_PORT}"
 PROMETHEUS = f"127.0.0.1:{dashboards.PORTS.prometheus}"

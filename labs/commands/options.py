@@ -13,9 +13,9 @@ from typing import Any, TypeVar, get_args
 import click
 from click.shell_completion import CompletionItem
 
-from labs.commands.errors import Refused
-from labs.context import RUNTIME_VARIABLE, Context
-from labs.runtime.base import NAMES, LiveName
+from ewan.labs.commands.errors import Refused
+from ewan.labs.context import RUNTIME_VARIABLE, Context
+from ewan.labs.runtime.base import NAMES, LiveName
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -131,7 +131,7 @@ def optional_description(command: Function) -> Function:
 
 
 def _described(command: Function, required: bool) -> Function:
-    from labs.spec.fields import Topology
+    from ewan.labs.spec.fields import Topology
 
     for key in sorted(Topology.all_parameters() - set(OVERRIDES), reverse=True):
         kinds = [kind for kind in Topology.words() if key in Topology.parameters(kind)]
@@ -145,8 +145,8 @@ def _described(command: Function, required: bool) -> Function:
 
 def complete_topology(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Templates and descriptions by name; else files."""
-    from labs.spec import names
-    from labs.spec.fields import Topology
+    from ewan.labs.spec import names
+    from ewan.labs.spec.fields import Topology
 
     known = sorted(name for name in {*Topology.words(), *names.known(names.LAB)} if name.startswith(begun))
     return [CompletionItem(name) for name in known] or [CompletionItem(begun, type="file")]

@@ -6,10 +6,10 @@ import os
 import shutil
 import sys
 
-from labs.cluster.formats import MANIFEST
-from labs.commands.errors import Refused
-from labs.context import COMMAND, PRESERVED, Context
-from labs.runtime.state import State
+from ewan.labs.cluster.formats import MANIFEST
+from ewan.labs.commands.errors import Refused
+from ewan.labs.context import COMMAND, PRESERVED, Context
+from ewan.labs.runtime.state import State
 
 
 def as_root(context: Context) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from labs.commands.errors import guarded
-from labs.commands.live import which
-from labs.commands.options import json_option, live_option, pass_context
-from labs.commands.privileges import as_root
-from labs.context import Context
+from ewan.labs.commands.errors import guarded
+from ewan.labs.commands.live import which
+from ewan.labs.commands.options import json_option, live_option, pass_context
+from ewan.labs.commands.privileges import as_root
+from ewan.labs.context import Context
 
 
 @click.command("ps")
@@ -24,8 +24,8 @@ def ps_command(context: Context, name: str | None, as_json: bool) -> None:
     ewan ps
     ewan ps dumbbell --json
     """
-    from labs.commands import tables
-    from labs.sheet import grid
+    from ewan.labs.commands import tables
+    from ewan.labs.sheet import grid
 
     as_root(context)
     labs, console = context.live(), context.reporter.console

@@ -7,13 +7,13 @@ from typing import Literal
 
 import click
 
-from labs import change, doing
-from labs.commands.errors import Refused, guarded
-from labs.commands.live import which
-from labs.commands.options import json_option, lab_option, live_option, pass_context
-from labs.commands.privileges import as_root
-from labs.context import Context
-from labs.units import NS_PER_SECOND
+from ewan.labs import change, doing
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.live import which
+from ewan.labs.commands.options import json_option, lab_option, live_option, pass_context
+from ewan.labs.commands.privileges import as_root
+from ewan.labs.context import Context
+from ewan.labs.units import NS_PER_SECOND
 
 
 @click.command("set")

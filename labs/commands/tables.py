@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from labs.plan import Plan
-from labs.render import table
-from labs.runtime.base import Controllable, LabError
-from labs.sheet import Sheet, grid
-from labs.stages import Change
-from labs.stages.change import words as change_words
-from labs.units import about
+from ewan.labs.plan import Plan
+from ewan.labs.render import table
+from ewan.labs.runtime.base import Controllable, LabError
+from ewan.labs.sheet import Sheet, grid
+from ewan.labs.stages import Change
+from ewan.labs.stages.change import words as change_words
+from ewan.labs.units import about
 
 CHANGES = ["link", "direction", "change", "at", "late by"]
 """Columns of `changes`."""
 
 
 def of_plan(plan: Plan, machine_of: Mapping[str, str] = MappingProxyType({})) -> list[Sheet]:
-    """Nodes, links and pairs; `machine_of` as of `labs.render.table.sheets`."""
+    """Nodes, links and pairs; `machine_of` as of `ewan.labs.render.table.sheets`."""
     return [grid(title, columns, rows) for title, columns, rows in table.sheets(plan, machine_of)]
 
 

@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 
 import click
 
-from labs import reading as files
-from labs import rundir, traces
-from labs import writing as written
-from labs.commands.errors import Refused, guarded
-from labs.commands.options import json_option, pass_context
-from labs.context import Context
-from labs.traces import generated, reading, writing
-from labs.units import Duration, Fraction, Rate, Size, UnitError
+from ewan.labs import reading as files
+from ewan.labs import rundir, traces
+from ewan.labs import writing as written
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.context import Context
+from ewan.labs.traces import generated, reading, writing
+from ewan.labs.units import Duration, Fraction, Rate, Size, UnitError
 
 MOST = 16 << 20
 """Bytes of a trace that is read or fetched."""

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from labs import descriptions
-from labs.commands import live
-from labs.commands.errors import guarded
-from labs.commands.options import description_options, machines_option, only_live, pass_context, trust_option
-from labs.commands.privileges import as_root
-from labs.context import Context
+from ewan.labs import descriptions
+from ewan.labs.commands import live
+from ewan.labs.commands.errors import guarded
+from ewan.labs.commands.options import description_options, machines_option, only_live, pass_context, trust_option
+from ewan.labs.commands.privileges import as_root
+from ewan.labs.context import Context
 
 
 @click.command("up")

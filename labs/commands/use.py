@@ -6,11 +6,11 @@ import sys
 
 import click
 
-from labs.commands.errors import Refused, guarded
-from labs.commands.live import which
-from labs.commands.options import lab_option, live_option, pass_context
-from labs.commands.privileges import as_root
-from labs.context import Context
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.live import which
+from ewan.labs.commands.options import lab_option, live_option, pass_context
+from ewan.labs.commands.privileges import as_root
+from ewan.labs.context import Context
 
 
 @click.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

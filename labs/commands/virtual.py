@@ -6,13 +6,13 @@ import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
-from labs import clock, rundir
-from labs.context import Context
-from labs.plan import Plan
-from labs.runtime import cpu
-from labs.runtime.base import LabError
-from labs.runtime.program import Program
-from labs.runtime.virtual import Run
+from ewan.labs import clock, rundir
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.runtime import cpu
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.virtual import Run
 
 
 def run(

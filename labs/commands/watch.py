@@ -15,16 +15,16 @@ from typing import Any, TypeVar
 import click
 import orjson
 
-from labs.commands.errors import Refused, guarded
-from labs.commands.live import which
-from labs.commands.options import json_option, live_option, pass_context
-from labs.commands.privileges import as_root
-from labs.context import Context
-from labs.flows import Flows
-from labs.flows import view as flow_view
-from labs.plan import Plan
-from labs.sheet import Sheet
-from labs.watch import WINDOW_MS, counters, sample, view
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.live import which
+from ewan.labs.commands.options import json_option, live_option, pass_context
+from ewan.labs.commands.privileges import as_root
+from ewan.labs.context import Context
+from ewan.labs.flows import Flows
+from ewan.labs.flows import view as flow_view
+from ewan.labs.plan import Plan
+from ewan.labs.sheet import Sheet
+from ewan.labs.watch import WINDOW_MS, counters, sample, view
 
 Seen = TypeVar("Seen")
 

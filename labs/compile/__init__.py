@@ -1,6 +1,6 @@
 """Description in, plan out: pure, deterministic, no I/O."""
 
-from labs.compile.compiler import compile
-from labs.compile.facts import HostFacts
+from ewan.labs.compile.compiler import compile
+from ewan.labs.compile.facts import HostFacts
 
 __all__ = ["HostFacts", "compile"]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from labs.compile.facts import HostFacts
-from labs.compile.settings import LinkSettings
-from labs.compile.stages.direction import obstacle
-from labs.spec import Spec
-from labs.stages import Direction
+from ewan.labs.compile.facts import HostFacts
+from ewan.labs.compile.settings import LinkSettings
+from ewan.labs.compile.stages.direction import obstacle
+from ewan.labs.spec import Spec
+from ewan.labs.stages import Direction
 
 Backend = Literal["user", "ewan", "kernel", "tbf", "hardware"]
 

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from labs.compile import cards, hops, machines, own, pacing, stacks, sysctls
-from labs.compile.crossings import Crossings
-from labs.compile.egress import Egresses
-from labs.compile.facts import HostFacts
-from labs.compile.numbering import number_links
-from labs.compile.outline import Outline, outline
-from labs.compile.placement import place
-from labs.compile.routes import Daemons, Routes, daemons, routes
-from labs.compile.settings import access_rate
-from labs.compile.wiring import Wired, WiredNode, wire
-from labs.garbage import uncollected
-from labs.plan import Containers, Node, Plan
-from labs.spec import Spec
-from labs.stages.egress import paced
-from labs.units import bytes_in
+from ewan.labs.compile import cards, hops, machines, own, pacing, stacks, sysctls
+from ewan.labs.compile.crossings import Crossings
+from ewan.labs.compile.egress import Egresses
+from ewan.labs.compile.facts import HostFacts
+from ewan.labs.compile.numbering import number_links
+from ewan.labs.compile.outline import Outline, outline
+from ewan.labs.compile.placement import place
+from ewan.labs.compile.routes import Daemons, Routes, daemons, routes
+from ewan.labs.compile.settings import access_rate
+from ewan.labs.compile.wiring import Wired, WiredNode, wire
+from ewan.labs.garbage import uncollected
+from ewan.labs.plan import Containers, Node, Plan
+from ewan.labs.spec import Spec
+from ewan.labs.stages.egress import paced
+from ewan.labs.units import bytes_in
 
 
 def compile(spec: Spec, host: HostFacts) -> Plan:

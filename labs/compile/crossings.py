@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from labs.compile.lan import Lan
-from labs.compile.outline import Outline
-from labs.compile.settings import Settings
-from labs.compile.stages.framing import packet_time
-from labs.plan import Hop, NetworkPath, Pair
+from ewan.labs.compile.lan import Lan
+from ewan.labs.compile.outline import Outline
+from ewan.labs.compile.settings import Settings
+from ewan.labs.compile.stages.framing import packet_time
+from ewan.labs.plan import Hop, NetworkPath, Pair
 
 _SHARED = {"wan": 0, "access": 2}
 _PORT = 1

@@ -14,7 +14,7 @@ import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from labs.plan import Service
+from ewan.labs.plan import Service
 
 NAME = "dnsmasq"
 LEASES = f"{NAME}.leases"

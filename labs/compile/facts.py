@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from labs.compile.egress import Clock
-from labs.compile.ovs import Datapath
+from ewan.labs.compile.egress import Clock
+from ewan.labs.compile.ovs import Datapath
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from labs.plan import Service
+from ewan.labs.plan import Service
 
 FIRST = "zebra"
 _FILE = "startup.conf"

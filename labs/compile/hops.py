@@ -6,11 +6,11 @@ allows, or a DescriptionError where no TTL reaches. A router discards a packet t
 
 from __future__ import annotations
 
-from labs.compile.numbering import Numbering
-from labs.compile.paths import Paths
-from labs.compile.wiring import WiredNode
-from labs.spec import Spec
-from labs.topologies import Layout
+from ewan.labs.compile.numbering import Numbering
+from ewan.labs.compile.paths import Paths
+from ewan.labs.compile.wiring import WiredNode
+from ewan.labs.spec import Spec
+from ewan.labs.topologies import Layout
 
 DEFAULT_TTL = 64  # Linux, IPDEFTTL and IPV6_DEFAULT_HOPLIMIT
 LARGEST_TTL = 255  # RFC 791, section 3.1, and RFC 8200, section 3: a field of eight bits

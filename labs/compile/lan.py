@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from labs.compile.settings import LinkSettings, Settings, settings
-from labs.spec import Spec, fields
-from labs.spec.source import Path
-from labs.spec.values import LONGEST_NAME
-from labs.topologies import Layout
+from ewan.labs.compile.settings import LinkSettings, Settings, settings
+from ewan.labs.spec import Spec, fields
+from ewan.labs.spec.source import Path
+from ewan.labs.spec.values import LONGEST_NAME
+from ewan.labs.topologies import Layout
 
 PREFIX = "sw-"
 _NOT_HOSTS = 3  # the network's own address, the router's, the one for broadcasts

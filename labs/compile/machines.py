@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from labs.compile.hosts import written
-from labs.plan import Node, VlanInterface
-from labs.spec import Spec
+from ewan.labs.compile.hosts import written
+from ewan.labs.plan import Node, VlanInterface
+from ewan.labs.spec import Spec
 
 
 def hosts(spec: Spec, nodes: Sequence[Node], virtual: bool) -> tuple[Node, ...]:

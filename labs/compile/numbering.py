@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from labs.compile import dhcp
-from labs.compile.addresses import LARGEST_LAB, Pool, PoolError, blocks
-from labs.compile.cards import External
-from labs.compile.lan import Lan
-from labs.compile.outline import Outline
-from labs.compile.vlans import Segment
+from ewan.labs.compile import dhcp
+from ewan.labs.compile.addresses import LARGEST_LAB, Pool, PoolError, blocks
+from ewan.labs.compile.cards import External
+from ewan.labs.compile.lan import Lan
+from ewan.labs.compile.outline import Outline
+from ewan.labs.compile.vlans import Segment
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from labs.compile import cards, checks, lan, outside, vlans
-from labs.compile.cards import External
-from labs.compile.facts import HostFacts
-from labs.compile.lan import Lan
-from labs.compile.paths import Paths
-from labs.compile.settings import LinkSettings, resolve
-from labs.compile.vlans import Switching
-from labs.spec import Spec
-from labs.topologies import Layout, build
+from ewan.labs.compile import cards, checks, lan, outside, vlans
+from ewan.labs.compile.cards import External
+from ewan.labs.compile.facts import HostFacts
+from ewan.labs.compile.lan import Lan
+from ewan.labs.compile.paths import Paths
+from ewan.labs.compile.settings import LinkSettings, resolve
+from ewan.labs.compile.vlans import Switching
+from ewan.labs.spec import Spec
+from ewan.labs.topologies import Layout, build
 
 
 @dataclass(frozen=True, slots=True)

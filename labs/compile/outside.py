@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from labs.compile.facts import HostFacts
-from labs.compile.settings import LinkSettings
-from labs.hardware import catalogue
-from labs.hardware.abilities import Abilities, refusal
-from labs.hardware.settings import settings_of
-from labs.plan import Card, End, Hardware
-from labs.spec import Spec
-from labs.stages import Direction
+from ewan.labs.compile.facts import HostFacts
+from ewan.labs.compile.settings import LinkSettings
+from ewan.labs.hardware import catalogue
+from ewan.labs.hardware.abilities import Abilities, refusal
+from ewan.labs.hardware.settings import settings_of
+from ewan.labs.plan import Card, End, Hardware
+from ewan.labs.spec import Spec
+from ewan.labs.stages import Direction
 
 
 def device(

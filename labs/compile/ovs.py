@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from labs.plan import Service, Vlans
+from ewan.labs.plan import Service, Vlans
 
 Datapath = Literal["netdev", "system"]
 """netdev: in the daemon, over packet sockets, on any kernel; system: in the kernel, which has its module."""

@@ -12,13 +12,13 @@ import ipaddress
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from labs.compile.hosts import names
-from labs.compile.hosts import written as host_settings
-from labs.compile.stages.framing import ETHERNET_HEADER, FRAMING, framed
-from labs.plan import End, Interface, Node, VlanInterface
-from labs.spec import Spec, fields
-from labs.spec.source import Path
-from labs.stages import (
+from ewan.labs.compile.hosts import names
+from ewan.labs.compile.hosts import written as host_settings
+from ewan.labs.compile.stages.framing import ETHERNET_HEADER, FRAMING, framed
+from ewan.labs.plan import End, Interface, Node, VlanInterface
+from ewan.labs.spec import Spec, fields
+from ewan.labs.spec.source import Path
+from ewan.labs.stages import (
     Card,
     Egress,
     Fifo,
@@ -35,8 +35,8 @@ from labs.stages import (
     Tbf,
     TbfPacer,
 )
-from labs.stages.egress import UNPACED, card_of
-from labs.units import NS_PER_MS, Rate, Size, bytes_in
+from ewan.labs.stages.egress import UNPACED, card_of
+from ewan.labs.units import NS_PER_MS, Rate, Size, bytes_in
 
 MOST_PRIO = 16
 """Bands of the queueing discipline prio."""

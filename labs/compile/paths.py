@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from labs.compile import costs
-from labs.compile.routing import LARGEST_COST
-from labs.compile.settings import LinkSettings
-from labs.compile.vlans import Switching
-from labs.spec import Spec
-from labs.spec.source import DescriptionError, Path
-from labs.spec.unwritable import TWO_LINKS
-from labs.topologies import Edge, Layout
-from labs.units import Duration
+from ewan.labs.compile import costs
+from ewan.labs.compile.routing import LARGEST_COST
+from ewan.labs.compile.settings import LinkSettings
+from ewan.labs.compile.vlans import Switching
+from ewan.labs.spec import Spec
+from ewan.labs.spec.source import DescriptionError, Path
+from ewan.labs.spec.unwritable import TWO_LINKS
+from ewan.labs.topologies import Edge, Layout
+from ewan.labs.units import Duration
 
 DEFAULT_RTT = Duration.parse("100ms")
 _FIRST_GUESS = Duration.parse("1ms")

@@ -5,9 +5,9 @@ Comes in: the CPUs that may be used and the names of the emulated links. Goes ou
 
 from __future__ import annotations
 
-from labs.plan import Spinner
-from labs.spec import Spec
-from labs.spec.fields import CpuPlan
+from ewan.labs.plan import Spinner
+from ewan.labs.spec import Spec
+from ewan.labs.spec.fields import CpuPlan
 
 CPUS_PER_SPINNER = 4
 

@@ -10,11 +10,11 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from labs.compile import frr_startup, own, routing
-from labs.compile.numbering import Numbering
-from labs.compile.outline import Outline
-from labs.compile.wiring import Wired
-from labs.plan import Interface, Neighbour, Route, Service
+from ewan.labs.compile import frr_startup, own, routing
+from ewan.labs.compile.numbering import Numbering
+from ewan.labs.compile.outline import Outline
+from ewan.labs.compile.wiring import Wired
+from ewan.labs.plan import Interface, Neighbour, Route, Service
 
 
 @dataclass(frozen=True, slots=True)

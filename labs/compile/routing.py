@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from labs.plan import Service
-from labs.units import NS_PER_SECOND
+from ewan.labs.plan import Service
+from ewan.labs.units import NS_PER_SECOND
 
 if TYPE_CHECKING:
     import jinja2
@@ -33,7 +33,7 @@ LARGEST_COST = {
     "bgp": 0xFFFFFE,  # added up in MULTI_EXIT_DISC, of 32 bits: 256 hops
 }
 
-TEMPLATES = Path(__file__).parent / "frr"
+TEMPLATES = Path(__file__).resolve().parent / "frr"
 HELLO_S = 1
 DEAD_S = 10
 TIMERS = {"HELLO_S": HELLO_S, "KEEPALIVE_S": 3, "HOLD_S": 10}

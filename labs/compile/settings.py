@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from labs import traces
-from labs.spec import Spec, fields
-from labs.spec.source import Path
-from labs.spec.values import DelayTable
-from labs.topologies import Edge
-from labs.units import Duration, Rate
+from ewan.labs import traces
+from ewan.labs.spec import Spec, fields
+from ewan.labs.spec.source import Path
+from ewan.labs.spec.values import DelayTable
+from ewan.labs.topologies import Edge
+from ewan.labs.units import Duration, Rate
 
 TRACED: Mapping[traces.Column, tuple[str, ...]] = {
     "rate": ("rate", "burst", "peak"),

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from labs.compile.lan import lengths_of, numbers_of
-from labs.spec import Spec
-from labs.topologies import Edge, Layout
+from ewan.labs.compile.lan import lengths_of, numbers_of
+from ewan.labs.spec import Spec
+from ewan.labs.topologies import Edge, Layout
 
 DEFAULT = 1
 """The VLAN of a port of which nothing is said, as on a switch out of its box."""

@@ -10,18 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from labs.compile import backends, dhcp, outside, ovs, own, vlans
-from labs.compile.egress import BARE, Egresses, Tag, with_tag
-from labs.compile.lan import Lan
-from labs.compile.numbering import Numbering
-from labs.compile.outline import Outline
-from labs.compile.settings import Settings
-from labs.compile.stages.context import LinkContext
-from labs.compile.stages.direction import Directions
-from labs.compile.vlans import Segment
-from labs.plan import Card, End, Hardware, Interface, Link, Neighbour, Service, VlanInterface, Vlans, Wire
-from labs.stages import Direction, Egress
-from labs.topologies import Edge
+from ewan.labs.compile import backends, dhcp, outside, ovs, own, vlans
+from ewan.labs.compile.egress import BARE, Egresses, Tag, with_tag
+from ewan.labs.compile.lan import Lan
+from ewan.labs.compile.numbering import Numbering
+from ewan.labs.compile.outline import Outline
+from ewan.labs.compile.settings import Settings
+from ewan.labs.compile.stages.context import LinkContext
+from ewan.labs.compile.stages.direction import Directions
+from ewan.labs.compile.vlans import Segment
+from ewan.labs.plan import Card, End, Hardware, Interface, Link, Neighbour, Service, VlanInterface, Vlans, Wire
+from ewan.labs.stages import Direction, Egress
+from ewan.labs.topologies import Edge
 
 
 @dataclass(slots=True)

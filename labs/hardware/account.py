@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from labs.hardware.abilities import Abilities, rounded
-from labs.hardware.driver import HEADINGS, DriverError, Reading
-from labs.hardware.settings import Settings, differences
+from ewan.labs.hardware.abilities import Abilities, rounded
+from ewan.labs.hardware.driver import HEADINGS, DriverError, Reading
+from ewan.labs.hardware.settings import Settings, differences
 
 FaultKind = Literal["dead", "rounding", "reset"]
 MOST_FAULTS = 256

@@ -11,13 +11,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from labs.hardware.abilities import ENDING, Model, read_models
-from labs.reading import read_text
-from labs.wording import nearest
+from ewan.labs.hardware.abilities import ENDING, Model, read_models
+from ewan.labs.reading import read_text
+from ewan.labs.wording import nearest
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "emulator" / "hardware"
-PACKAGE = "emulator.hardware"
+PACKAGE = "ewan.emulator.hardware"
 
 
 def shipped() -> list[str]:

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from labs.importing import dummynet, legs, nistnet, tc, writing
-from labs.importing.findings import Fate, Findings, ImportingError
-from labs.importing.legs import Leg
-from labs.importing.script import Command, ScriptError, commands
-from labs.importing.tc import netfilter, shown
-from labs.reading import one_line
-from labs.spec import DescriptionError, Spec, parse
-from labs.units import Rate
+from ewan.labs.importing import dummynet, legs, nistnet, tc, writing
+from ewan.labs.importing.findings import Fate, Findings, ImportingError
+from ewan.labs.importing.legs import Leg
+from ewan.labs.importing.script import Command, ScriptError, commands
+from ewan.labs.importing.tc import netfilter, shown
+from ewan.labs.reading import one_line
+from ewan.labs.spec import DescriptionError, Spec, parse
+from ewan.labs.units import Rate
 
 Format = Literal["tc", "dummynet", "nistnet"]
 FORMATS: tuple[Format, ...] = get_args(Format)

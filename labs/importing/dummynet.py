@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction as Exact
 
-from labs.importing.findings import Fate, Findings
-from labs.importing.legs import Leg, OfDevice, Setting, Way, of_devices
-from labs.importing.script import Command
-from labs.units import Buffer, Rate, Size, UnitError
-from labs.units.tools import (
+from ewan.labs.importing.findings import Fate, Findings
+from ewan.labs.importing.legs import Leg, OfDevice, Setting, Way, of_devices
+from ewan.labs.importing.script import Command
+from ewan.labs.units import Buffer, Rate, Size, UnitError
+from ewan.labs.units.tools import (
     dummynet_bytes,
     dummynet_delay,
     dummynet_queue,

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeVar
 
-from labs.errors import UserError
-from labs.importing.script import Command
-from labs.reading import one_line
-from labs.units import UnitError
-from labs.wording import MOST_LETTERS
+from ewan.labs.errors import UserError
+from ewan.labs.importing.script import Command
+from ewan.labs.reading import one_line
+from ewan.labs.units import UnitError
+from ewan.labs.wording import MOST_LETTERS
 
 Value = TypeVar("Value")
 LENIENT = "--lenient"

@@ -17,8 +17,8 @@ from typing import Any, Literal
 import orjson
 from pydantic import ConfigDict
 
-from labs import documents
-from labs.documents import DocumentError
+from ewan.labs import documents
+from ewan.labs.documents import DocumentError
 
 CERTIFICATE_FORMAT = "ewan-certificate/2"
 OLDER_FORMATS = ("ewan-certificate/1",)
@@ -113,7 +113,8 @@ class Emulating:
 class Certificate:
     """The result of one verification. `probes` and `spinners` are the raw answers the rows were made from; `routing`
     tells how long a protocol took to find the routes, as the runtime's `converge` does; `machine` what else the machine
-    did meanwhile (`calibration.machine`), with `disturbed`, the same in words where it may have disturbed the links.
+    did meanwhile (`ewan.calibration.machine`), with `disturbed`, the same in words where it may have disturbed the
+    links.
 
     `machines`: of a lab that stretches over several, each one by its name; other certificates lack it. `host` is then
     the one where the user typed, on which nothing is emulated, and `machine` has `disturbed` alone, of all of them.

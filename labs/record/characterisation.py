@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from labs.reading import MOST_DIGITS
-from labs.record import Uncertainty
+from ewan.labs.reading import MOST_DIGITS
+from ewan.labs.record import Uncertainty
 
 FORMAT = "ewan-characterisation/1"
 MOST_SHOWN = 80

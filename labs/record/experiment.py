@@ -18,10 +18,10 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from labs.documents import MOST_SHOWN, DocumentError, check_values, first_wrong
-from labs.reading import open_regular, read_bytes
-from labs.record import CERTIFICATES_FOLDER, STRICT, MachineFacts
-from labs.record.demand import Demand
+from ewan.labs.documents import MOST_SHOWN, DocumentError, check_values, first_wrong
+from ewan.labs.reading import open_regular, read_bytes
+from ewan.labs.record import CERTIFICATES_FOLDER, STRICT, MachineFacts
+from ewan.labs.record.demand import Demand
 
 FORMAT = "ewan-experiment/2"
 OLDER = ("ewan-experiment/1",)

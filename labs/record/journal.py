@@ -16,10 +16,10 @@ from pathlib import Path
 import orjson
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, field_validator
 
-from labs.documents import DocumentError, check_values
-from labs.reading import is_locked, read_bytes
-from labs.record import MachineFacts
-from labs.record.experiment import (
+from ewan.labs.documents import DocumentError, check_values
+from ewan.labs.reading import is_locked, read_bytes
+from ewan.labs.record import MachineFacts
+from ewan.labs.record.experiment import (
     DOCUMENT,
     LOCK,
     MOST_BYTES,
@@ -30,7 +30,7 @@ from labs.record.experiment import (
     inside,
     to_plain,
 )
-from labs.writing import append
+from ewan.labs.writing import append
 
 JOURNAL = "experiment.journal"
 FORMAT = "ewan-journal/1"

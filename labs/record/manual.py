@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from labs.record.columns import COLUMNS
-from labs.record.metrics import GROUPS, METRICS
-from labs.record.series import SAMPLES, SERIES, Samples, Series
-from labs.record.tables import unit
+from ewan.labs.record.columns import COLUMNS
+from ewan.labs.record.metrics import GROUPS, METRICS
+from ewan.labs.record.series import SAMPLES, SERIES, Samples, Series
+from ewan.labs.record.tables import unit
 
 _INTRODUCTION = """# Metrics and tables
 

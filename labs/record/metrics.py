@@ -7,7 +7,7 @@ docs/adding/metric.md says how to add one.
 
 from __future__ import annotations
 
-from labs.record.metric import Better, Group, Metric, StepKind, Unit
+from ewan.labs.record.metric import Better, Group, Metric, StepKind, Unit
 
 __all__ = ["AMBIGUOUS", "GROUPS", "METRICS", "RANKED", "USUAL", "Better", "Group", "Metric", "StepKind", "Unit"]
 

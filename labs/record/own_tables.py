@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
-from labs.record import tables
+from ewan.labs.record import tables
 
 FORMAT = "ewan-own-table/1"
 FOLDER = "own"

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter
 
-from labs.record import CERTIFICATE_FORMAT, ONLY_SOME, Certificate
+from ewan.labs.record import CERTIFICATE_FORMAT, ONLY_SOME, Certificate
 
 
 def certificate_schema() -> str:

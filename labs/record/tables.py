@@ -15,8 +15,8 @@ from pathlib import Path
 
 import polars as pl
 
-from labs import writing
-from labs.record.columns import COLUMNS
+from ewan.labs import writing
+from ewan.labs.record.columns import COLUMNS
 
 FORMAT = "ewan-tables/3"
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from labs.plan import Plan
-from labs.render import panels
+from ewan.labs.plan import Plan
+from ewan.labs.render import panels
 
 METRICS_PORT = 9324
 SCRAPE_S = 2

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import orjson
 
-from labs import cards, writing
-from labs.plan import Node, Plan, to_json
-from labs.render import containerlab, dashboards, svg
+from ewan.labs import cards, writing
+from ewan.labs.plan import Node, Plan, to_json
+from ewan.labs.render import containerlab, dashboards, svg
 
 BINARY = "ewan-node"
 """In the lab's directory, where nodes are of images that have none."""

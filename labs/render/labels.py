@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from labs.render.places import Point
+from ewan.labs.render.places import Point
 
 LETTER = 6.9
 """Width of a letter of 11 pixels in DejaVu Sans, on average."""

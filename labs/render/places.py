@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from labs.plan import Plan, VlanInterface
+from ewan.labs.plan import Plan, VlanInterface
 
 Point = tuple[float, float]
 STEP = 190.0

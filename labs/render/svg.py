@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from html import escape
 from types import MappingProxyType
 
-from labs.plan import Link, Plan, Wire
-from labs.render import vlan_words
-from labs.render.labels import LETTER, LINE, Box, Labels
-from labs.render.places import Point, places
-from labs.stages import Direction
-from labs.stages import delay as delays
-from labs.stages import loss as losses
-from labs.stages import queue as queues
-from labs.stages.direction import impairment_words
-from labs.stages.egress import limit_words, paced
-from labs.units import Rate
+from ewan.labs.plan import Link, Plan, Wire
+from ewan.labs.render import vlan_words
+from ewan.labs.render.labels import LETTER, LINE, Box, Labels
+from ewan.labs.render.places import Point, places
+from ewan.labs.stages import Direction
+from ewan.labs.stages import delay as delays
+from ewan.labs.stages import loss as losses
+from ewan.labs.stages import queue as queues
+from ewan.labs.stages.direction import impairment_words
+from ewan.labs.stages.egress import limit_words, paced
+from ewan.labs.units import Rate
 
 MARGIN = 30.0
 GROWTH = 1.12

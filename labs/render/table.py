@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from labs.plan import Interface, Node, Pair, Plan, VlanInterface
-from labs.render import vlan_words
-from labs.stages import Direction, Psp
-from labs.stages import delay as delays
-from labs.stages import loss as losses
-from labs.stages import queue as queues
-from labs.stages.direction import framing_words, impairment_words
-from labs.stages.egress import card_of, limit_words, paced
-from labs.units import Duration, Rate, about
+from ewan.labs.plan import Interface, Node, Pair, Plan, VlanInterface
+from ewan.labs.render import vlan_words
+from ewan.labs.stages import Direction, Psp
+from ewan.labs.stages import delay as delays
+from ewan.labs.stages import loss as losses
+from ewan.labs.stages import queue as queues
+from ewan.labs.stages.direction import framing_words, impairment_words
+from ewan.labs.stages.egress import card_of, limit_words, paced
+from ewan.labs.units import Duration, Rate, about
 
 Sheet = tuple[str, list[str], list[list[str]]]
 _BELOW_NETEM = {"kernel": "netem + psp", "tbf": "netem + tbf"}

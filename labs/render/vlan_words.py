@@ -6,7 +6,7 @@ the wire's end at the switch has.
 
 from __future__ import annotations
 
-from labs.plan import Plan, VlanInterface, Vlans
+from ewan.labs.plan import Plan, VlanInterface, Vlans
 
 
 def of_links(plan: Plan) -> dict[str, str]:

@@ -19,9 +19,9 @@ from typing import Any
 
 import yaml
 
-from labs import plan as plans
-from labs.plan import Plan
-from labs.runtime.base import LabError
+from ewan.labs import plan as plans
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError
 
 LAB = "/lab"
 PLAN_LABEL = "ewan.plan"

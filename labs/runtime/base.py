@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
-from labs.errors import UserError
+from ewan.labs.errors import UserError
 
 if TYPE_CHECKING:
     import threading
     from pathlib import Path
     from typing import IO
 
-    from labs.capture.words import Counts, Wanted
-    from labs.plan import Plan
-    from labs.runtime.program import Program
-    from labs.runtime.virtual import Run
+    from ewan.labs.capture.words import Counts, Wanted
+    from ewan.labs.plan import Plan
+    from ewan.labs.runtime.program import Program
+    from ewan.labs.runtime.virtual import Run
 
 
 LiveName = Literal["netns", "containerlab"]

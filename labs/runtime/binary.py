@@ -8,8 +8,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from labs.runtime import whole
-from labs.runtime.base import LabError
+from ewan.labs.runtime import whole
+from ewan.labs.runtime.base import LabError
 
 BUILT = Path(__file__).resolve().parents[2] / "target/release/ewan-node"
 

@@ -14,18 +14,18 @@ from typing import IO, TYPE_CHECKING
 
 import orjson
 
-from labs.runtime.base import LabError
-from labs.runtime.words import last_line
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.words import last_line
 
 if TYPE_CHECKING:
-    from labs.capture.words import Counts
+    from ewan.labs.capture.words import Counts
 
 ENDS_S = 5.0
 """A capture that has not ended so long after it was asked to waits for a reader that does not read."""
 
 
 class LocalCapture:
-    """See `labs.runtime.base.Capture`."""
+    """See `ewan.labs.runtime.base.Capture`."""
 
     def __init__(self, command: Sequence[str], piped: bool) -> None:
         self._process = subprocess.Popen(

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import yaml
 
-from labs.runtime.base import LabError
-from labs.runtime.container_engine import ContainerEngine
-from labs.runtime.words import last_line
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.container_engine import ContainerEngine
+from ewan.labs.runtime.words import last_line
 
 BUILT = Path(__file__).resolve().parents[2] / "target/containerlab/containerlab"
 OLDEST = (0, 60, 0)

@@ -14,34 +14,34 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from labs import plan as plans
-from labs.cluster import looking, making, needs, shares, tunnels
-from labs.cluster.facts import Facts
-from labs.cluster.file import Cluster, Machine
-from labs.cluster.placement import place
-from labs.cluster.probing import JointProbes
-from labs.cluster.programs import Where
-from labs.cluster.records import Record
-from labs.cluster.routes import Routes
-from labs.cluster.running import Runs
-from labs.cluster.samples import Samples, asking
-from labs.cluster.talking import SHARES, Relays
-from labs.compile.facts import HostFacts
-from labs.interrupt import deferred
-from labs.plan import Plan
-from labs.render.files import hosts as hosts_file
-from labs.runtime import own
-from labs.runtime.base import Capture, Elsewhere, LabError, Seen
-from labs.runtime.binary import node_binary
-from labs.runtime.namespaces import NAMESPACES
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.program import Program
-from labs.runtime.state import DEFAULT_ROOT
-from labs.stages import Change
+from ewan.labs import plan as plans
+from ewan.labs.cluster import looking, making, needs, shares, tunnels
+from ewan.labs.cluster.facts import Facts
+from ewan.labs.cluster.file import Cluster, Machine
+from ewan.labs.cluster.placement import place
+from ewan.labs.cluster.probing import JointProbes
+from ewan.labs.cluster.programs import Where
+from ewan.labs.cluster.records import Record
+from ewan.labs.cluster.routes import Routes
+from ewan.labs.cluster.running import Runs
+from ewan.labs.cluster.samples import Samples, asking
+from ewan.labs.cluster.talking import SHARES, Relays
+from ewan.labs.compile.facts import HostFacts
+from ewan.labs.interrupt import deferred
+from ewan.labs.plan import Plan
+from ewan.labs.render.files import hosts as hosts_file
+from ewan.labs.runtime import own
+from ewan.labs.runtime.base import Capture, Elsewhere, LabError, Seen
+from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.namespaces import NAMESPACES
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.state import DEFAULT_ROOT
+from ewan.labs.stages import Change
 
 if TYPE_CHECKING:
-    from labs.capture.words import Wanted
-    from labs.cluster.ssh import Fleet
+    from ewan.labs.capture.words import Wanted
+    from ewan.labs.cluster.ssh import Fleet
 
 Show = Callable[[str], None]
 
@@ -56,7 +56,7 @@ class Prepared(NamedTuple):
 
 
 class ClusterRuntime(NetnsRuntime):
-    """See `labs.runtime.base.Live`. `cluster`: of new labs; those that are up know theirs."""
+    """See `ewan.labs.runtime.base.Live`. `cluster`: of new labs; those that are up know theirs."""
 
     def __init__(
         self,
@@ -277,7 +277,7 @@ class ClusterRuntime(NetnsRuntime):
 
     def capture(self, name: str, wanted: Wanted, piped: bool = False) -> Capture:
         """A process on each machine that has taps; what they give is one pcapng, by the first machine's clock."""
-        from labs.cluster.capturing import JointCapture
+        from ewan.labs.cluster.capturing import JointCapture
 
         record = self.record(name)
         fleet = self._fleet(record.machines, record.config)
@@ -340,7 +340,7 @@ class ClusterRuntime(NetnsRuntime):
 
     def _fleet(self, wanted: tuple[Machine, ...], config: Path | None, *, missing: bool = False) -> Fleet:
         """Connections to the machines, kept until this process ends. `missing`: some may be out of reach."""
-        from labs.cluster.ssh import CONNECT_S, Fleet
+        from ewan.labs.cluster.ssh import CONNECT_S, Fleet
 
         fleet = self._fleets.get(wanted)
         if fleet is None:

@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import orjson
 
-from labs.runtime.base import LabError
-from labs.runtime.words import last_line
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.words import last_line
 
 Kind = Literal["docker", "podman"]
 KINDS: tuple[Kind, ...] = ("docker", "podman")

@@ -22,25 +22,25 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import psutil
 
-from labs import cards, images
-from labs.interrupt import deferred
-from labs.plan import Plan
-from labs.render import containerlab as rendered
-from labs.render import dashboards, files
-from labs.runtime import adoption, clab, containers, machines, own, spinners
-from labs.runtime import container_engine as engines
-from labs.runtime.base import Capture, LabError
-from labs.runtime.binary import node_binary
-from labs.runtime.container_engine import Container, ContainerEngine, NoAnswerError
-from labs.runtime.containers import engine_of, name_of
-from labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.program import Program
-from labs.runtime.state import DEFAULT_ROOT
-from labs.runtime.words import last_words
+from ewan.labs import cards, images
+from ewan.labs.interrupt import deferred
+from ewan.labs.plan import Plan
+from ewan.labs.render import containerlab as rendered
+from ewan.labs.render import dashboards, files
+from ewan.labs.runtime import adoption, clab, containers, machines, own, spinners
+from ewan.labs.runtime import container_engine as engines
+from ewan.labs.runtime.base import Capture, LabError
+from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.container_engine import Container, ContainerEngine, NoAnswerError
+from ewan.labs.runtime.containers import engine_of, name_of
+from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.state import DEFAULT_ROOT
+from ewan.labs.runtime.words import last_words
 
 if TYPE_CHECKING:
-    from labs.capture.words import Wanted
+    from ewan.labs.capture.words import Wanted
 
 MARK = "EWAN_EXEC"
 """Of the environment of what `exec` runs: a word of its own, by which the process in the container is found."""
@@ -54,7 +54,7 @@ Show = Callable[[str], None]
 
 
 class ContainerlabRuntime(NetnsRuntime):
-    """See `labs.runtime.base.Live`; `show` is told how far the making of a lab is."""
+    """See `ewan.labs.runtime.base.Live`; `show` is told how far the making of a lab is."""
 
     def __init__(
         self, binary: Path | None = None, state: Path = DEFAULT_ROOT, show: Show = lambda progress: None

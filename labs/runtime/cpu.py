@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 
 import psutil
 
-from labs.runtime import spinners, unix_names
+from ewan.labs.runtime import spinners, unix_names
 
 THREAD = "spinner"
 """The thread of `ewan-node link` that spins; it runs on one CPU alone. One that leaves its CPU to others is named

@@ -1,4 +1,4 @@
-"""The devices of a lab: each has a keeper (`labs.runtime.keeper`), which is asked over its socket.
+"""The devices of a lab: each has a keeper (`ewan.labs.runtime.keeper`), which is asked over its socket.
 
 In: a lab's state directory and plan. Out: answers; LabError with what the device, its driver or its keeper said.
 """
@@ -17,11 +17,11 @@ from typing import Any
 
 import orjson
 
-from labs.hardware import catalogue
-from labs.hardware.settings import differences, read_settings
-from labs.plan import Plan
-from labs.runtime.base import LabError
-from labs.runtime.words import last_words
+from ewan.labs.hardware import catalogue
+from ewan.labs.hardware.settings import differences, read_settings
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.words import last_words
 
 STARTS_S = 60.0
 POLL_S = 0.02
@@ -88,7 +88,7 @@ def _start(directory: Path, binary: Path, identity: str, link: str) -> subproces
     words = ["--state", str(directory), "--link", link, "--id", identity, "--node-binary", str(binary)]
     with log(directory, link).open("wb") as output:
         return subprocess.Popen(
-            [sys.executable, "-m", "labs.runtime.keeper", *words],
+            [sys.executable, "-m", "ewan.labs.runtime.keeper", *words],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

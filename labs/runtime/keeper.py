@@ -24,18 +24,18 @@ from typing import Any
 
 import orjson
 
-from labs import plan as plans
-from labs.hardware import catalogue
-from labs.hardware.abilities import refusal
-from labs.hardware.account import Account
-from labs.hardware.counts import Came, Counts
-from labs.hardware.driver import Described, Driver, DriverError, Reading, caller
-from labs.hardware.readout import Readout
-from labs.hardware.settings import settings_of
-from labs.plan import Hardware, Link
-from labs.reading import one_line
-from labs.stages import Change, Direction
-from labs.units import NS_PER_DAY, NS_PER_MS, NS_PER_SECOND
+from ewan.labs import plan as plans
+from ewan.labs.hardware import catalogue
+from ewan.labs.hardware.abilities import refusal
+from ewan.labs.hardware.account import Account
+from ewan.labs.hardware.counts import Came, Counts
+from ewan.labs.hardware.driver import Described, Driver, DriverError, Reading, caller
+from ewan.labs.hardware.readout import Readout
+from ewan.labs.hardware.settings import settings_of
+from ewan.labs.plan import Hardware, Link
+from ewan.labs.reading import one_line
+from ewan.labs.stages import Change, Direction
+from ewan.labs.units import NS_PER_DAY, NS_PER_MS, NS_PER_SECOND
 
 READS_S = 1.0
 RETRIES_S = 1.0

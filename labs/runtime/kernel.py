@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from labs.runtime.base import LabError
+from ewan.labs.runtime.base import LabError
 
 MACHINE = "x86_64"
 """What `uname -m` says where the virtual kernel can be: User-Mode Linux is for no other architecture of today."""

@@ -1,7 +1,7 @@
 """The runtimes of the live clock as one: each lab is handled by the one that made it, a new one is made by the chosen.
 
 In: the choice for new labs: a runtime's name, or auto, which takes containers where all they need is there. Out: see
-`labs.runtime.base.Live`. `LiveRuntime` and `MADE_BY` name every runtime of the live clock.
+`ewan.labs.runtime.base.Live`. `LiveRuntime` and `MADE_BY` name every runtime of the live clock.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from labs.cluster import formats
-from labs.plan import Plan
-from labs.runtime import containers, own
-from labs.runtime.base import Capture, Elsewhere, LabError, Live, LiveChoice, LiveName, Loaded, Seen
-from labs.runtime.containerlab import ContainerlabRuntime, Show
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.program import Program
-from labs.runtime.state import DEFAULT_ROOT, Owner, State
+from ewan.labs.cluster import formats
+from ewan.labs.plan import Plan
+from ewan.labs.runtime import containers, own
+from ewan.labs.runtime.base import Capture, Elsewhere, LabError, Live, LiveChoice, LiveName, Loaded, Seen
+from ewan.labs.runtime.containerlab import ContainerlabRuntime, Show
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.state import DEFAULT_ROOT, Owner, State
 
 if TYPE_CHECKING:
-    from labs.capture.words import Wanted
-    from labs.runtime.cluster import ClusterRuntime
+    from ewan.labs.capture.words import Wanted
+    from ewan.labs.runtime.cluster import ClusterRuntime
 
 Maker = Literal[LiveName, "cluster"]
 DONE = "done.jsonl"

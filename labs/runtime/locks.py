@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from labs.runtime.base import LabError
+from ewan.labs.runtime.base import LabError
 
 POLL_S = 0.01
 

@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from labs.plan import Interface, Node, Plan
-from labs.runtime.base import LabError
-from labs.runtime.locks import held
+from ewan.labs.plan import Interface, Node, Plan
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.locks import held
 
 ALONE = "a machine of its own runs in namespaces alone: RUNTIME=netns"
 BUILT = Path(__file__).resolve().parents[2] / "target/machine"

@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
-from labs import plan as plans
-from labs import writing
-from labs.interrupt import deferred
-from labs.plan import Plan
-from labs.reading import one_line, read_bytes
-from labs.runtime import devices, left, machines, own, readouts, services, spinners
-from labs.runtime.base import Capture, Elsewhere, LabError, Loaded, Seen
-from labs.runtime.binary import node_binary
-from labs.runtime.capturing import LocalCapture
-from labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
-from labs.runtime.probes import send
-from labs.runtime.program import Program
-from labs.runtime.state import DEFAULT_ROOT, State
+from ewan.labs import plan as plans
+from ewan.labs import writing
+from ewan.labs.interrupt import deferred
+from ewan.labs.plan import Plan
+from ewan.labs.reading import one_line, read_bytes
+from ewan.labs.runtime import devices, left, machines, own, readouts, services, spinners
+from ewan.labs.runtime.base import Capture, Elsewhere, LabError, Loaded, Seen
+from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.capturing import LocalCapture
+from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
+from ewan.labs.runtime.probes import send
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.state import DEFAULT_ROOT, State
 
 if TYPE_CHECKING:
-    from labs.capture.words import Wanted
+    from ewan.labs.capture.words import Wanted
 
 BATCH_POLL_S = 0.1
 MOST_SAID = 200  # characters of what is wrong with a file
@@ -48,7 +48,7 @@ def _read(text: bytes) -> tuple[Plan, str]:
 
 
 class NetnsRuntime:
-    """See `labs.runtime.base.Live`."""
+    """See `ewan.labs.runtime.base.Live`."""
 
     def __init__(self, binary: Path | None = None, state: Path = DEFAULT_ROOT) -> None:
         self._wanted = binary

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from labs.runtime.base import LabError
-from labs.runtime.left import remove_tree
-from labs.runtime.locks import clear, held
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.left import remove_tree
+from ewan.labs.runtime.locks import clear, held
 
 WAIT_S = 10.0
 

@@ -17,11 +17,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from labs.own import Own
-from labs.plan import Plan
-from labs.runtime.base import LabError
-from labs.runtime.program import Preparation, Program
-from labs.runtime.words import last_words
+from ewan.labs.own import Own
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import Preparation, Program
+from ewan.labs.runtime.words import last_words
 
 LONGEST_S = 60.0
 """For a command to come to its end."""

@@ -1,7 +1,7 @@
 """Sends probes through a lab that is up, by one process that has its sockets in all nodes: `ewan-node probe`.
 
 In: probes as generator/src/probe/request.rs has them. Out: its answer, {"format", "results"}: of each probe the result
-or {"kind": "failed", "error"}. In a lab over several machines `labs.cluster.probing` does the same.
+or {"kind": "failed", "error"}. In a lab over several machines `ewan.labs.cluster.probing` does the same.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from labs.runtime.base import Seen
-from labs.units import NS_PER_SECOND
+from ewan.labs.runtime.base import Seen
+from ewan.labs.units import NS_PER_SECOND
 
 ANSWER_FORMAT = "ewan-probe/1"
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import orjson
 
-from labs.stages import Change
+from ewan.labs.stages import Change
 
 FORMAT = "ewan-program/1"
 
@@ -53,7 +53,7 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One direction of a link changes `at_ns` after T0, as `labs.change.compile_change` says.
+    """One direction of a link changes `at_ns` after T0, as `ewan.labs.change.compile_change` says.
 
     With `down` the whole link goes down (true) or comes back (false) instead; direction and change mean nothing then.
     """

@@ -20,12 +20,12 @@ from typing import Any
 
 import orjson
 
-from labs.hardware.driver import HEADINGS
-from labs.plan import Plan
-from labs.runtime import devices
-from labs.runtime.base import LabError
-from labs.units import NS_PER_SECOND
-from labs.writing import anew
+from ewan.labs.hardware.driver import HEADINGS
+from ewan.labs.plan import Plan
+from ewan.labs.runtime import devices
+from ewan.labs.runtime.base import LabError
+from ewan.labs.units import NS_PER_SECOND
+from ewan.labs.writing import anew
 
 FILE = "device.csv"
 COLUMNS = ("link", "direction", "time_ns", "uncertainty_ns", "interval_ns", "out_bytes", "restarted")
@@ -37,7 +37,7 @@ ANSWERS_S = 15.0
 
 @dataclass(slots=True)
 class Stretch:
-    """Periods that follow one another; see `labs.hardware.readout.Readout.stretches`."""
+    """Periods that follow one another; see `ewan.labs.hardware.readout.Readout.stretches`."""
 
     period_ns: int
     begin_ns: int

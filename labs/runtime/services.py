@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import shutil
 
-from labs.plan import Plan
-from labs.runtime.base import LabError
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError
 
 # Where labs/node/src/services.rs looks for them.
 SEARCH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/frr:/usr/libexec/frr"

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from labs.runtime import cpu, unix_names
+from ewan.labs.runtime import cpu, unix_names
 
 NAMES = Path("/proc/net/unix")
 POLL_S = 0.2

@@ -18,9 +18,9 @@ from typing import Any
 import orjson
 import psutil
 
-from labs.plan import Spinner
-from labs.runtime.base import LabError
-from labs.runtime.words import last_words
+from ewan.labs.plan import Spinner
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.words import last_words
 
 START_S = 30.0
 POLL_S = 0.005

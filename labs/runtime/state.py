@@ -17,9 +17,9 @@ from typing import Any
 
 import orjson
 
-from labs import documents, ownership, writing
-from labs.runtime.base import LabError
-from labs.runtime.locks import is_there, lock
+from ewan.labs import documents, ownership, writing
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.locks import is_there, lock
 
 DEFAULT_ROOT = Path("/run/ewan")
 LOCK = ".lock"

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TypeVar
 
-from labs.runtime import cpu
-from labs.runtime.sharing import Share
+from ewan.labs.runtime import cpu
+from ewan.labs.runtime.sharing import Share
 
 Result = TypeVar("Result")
 

@@ -20,20 +20,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from labs import documents, writing
-from labs import plan as plans
-from labs.interrupt import deferred
-from labs.plan import Plan
-from labs.reading import end_of, one_line
-from labs.runtime import cpu, guests, kernel, left, memory, own, services, sessions, wall
-from labs.runtime.base import LabError
-from labs.runtime.binary import node_binary
-from labs.runtime.guests import SHARED_MEMORY
-from labs.runtime.occupied import kernel_files_of, occupied, root_of
-from labs.runtime.program import Program
-from labs.runtime.progress import Page, Reading, RunProgress, Watch
-from labs.runtime.standstill import NOT_BEGUN, Standstill
-from labs.units import NS_PER_SECOND, about
+from ewan.labs import documents, writing
+from ewan.labs import plan as plans
+from ewan.labs.interrupt import deferred
+from ewan.labs.plan import Plan
+from ewan.labs.reading import end_of, one_line
+from ewan.labs.runtime import cpu, guests, kernel, left, memory, own, services, sessions, wall
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.guests import SHARED_MEMORY
+from ewan.labs.runtime.occupied import kernel_files_of, occupied, root_of
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.progress import Page, Reading, RunProgress, Watch
+from ewan.labs.runtime.standstill import NOT_BEGUN, Standstill
+from ewan.labs.units import NS_PER_SECOND, about
 
 START_UNIX_NS = 1_700_000_000 * NS_PER_SECOND
 """When virtual time begins: 2023-11-14 22:13:20 UTC, always."""
@@ -110,7 +110,7 @@ class Run:
 
 
 class VirtualRuntime:
-    """See `labs.runtime.base.BatchRuns`.
+    """See `ewan.labs.runtime.base.BatchRuns`.
 
     `stall_s`: a run whose virtual time stands still for so long is ended (`Standstill`). `show` is told how far a run
     is, `tell` what the build of the kernel says. `folders`: what commands may read beside the system's directories, and

@@ -23,10 +23,10 @@ from typing import Any
 
 import orjson
 
-from labs import ownership
-from labs.plan import Plan
-from labs.runtime.base import LabError
-from labs.runtime.program import Program
+from ewan.labs import ownership
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import Program
 
 VARIABLE = "EWAN_WALL"
 """Of the environment: `off` runs the virtual clock without a wall."""

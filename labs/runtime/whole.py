@@ -12,8 +12,8 @@ import hashlib
 from contextlib import suppress
 from pathlib import Path
 
-from labs import writing
-from labs.runtime.base import LabError
+from ewan.labs import writing
+from ewan.labs.runtime.base import LabError
 
 ENDING = ".sum"
 MOST_BYTES = 4096

@@ -1,6 +1,6 @@
 """What a person writes: the lab description, from a file or the command line, typed and with no default applied."""
 
-from labs.spec.description import (
+from ewan.labs.spec.description import (
     Spec,
     from_data,
     from_template,
@@ -12,7 +12,7 @@ from labs.spec.description import (
     text_of,
     translate,
 )
-from labs.spec.source import DescriptionError
+from ewan.labs.spec.source import DescriptionError
 
 __all__ = [
     "DescriptionError",

@@ -15,12 +15,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from labs.reading import read_text
-from labs.spec import unwritable
-from labs.spec.fields import Description, Direction, Model, Topology, card
-from labs.spec.source import DescriptionError, Path, Places, read_yaml
-from labs.spec.source import Place as _Place
-from labs.wording import nearest
+from ewan.labs.reading import read_text
+from ewan.labs.spec import unwritable
+from ewan.labs.spec.fields import Description, Direction, Model, Topology, card
+from ewan.labs.spec.source import DescriptionError, Path, Places, read_yaml
+from ewan.labs.spec.source import Place as _Place
+from ewan.labs.wording import nearest
 
 MOST_TABLE, MOST_TABLES = 16 << 20, 64 << 20
 """Bytes of a file of delays or losses, and of all that a description names."""
@@ -134,7 +134,7 @@ def json_schema() -> dict[str, Any]:
 
 def markdown() -> str:
     """The description format as a page: every key with type, default, meaning, example."""
-    from labs.spec.manual import page
+    from ewan.labs.spec.manual import page
 
     return page()
 

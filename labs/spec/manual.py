@@ -1,4 +1,4 @@
-"""The page about the description format, made from the models in `labs.spec.fields`.
+"""The page about the description format, made from the models in `ewan.labs.spec.fields`.
 
 Comes in: nothing. Goes out: Markdown with every key, its type, its meaning with the default, and an example.
 """
@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from labs.spec import fields
-from labs.units import MEGA
+from ewan.labs.spec import fields
+from ewan.labs.units import MEGA
 
 _INTRODUCTION = """# The lab description
 

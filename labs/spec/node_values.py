@@ -1,7 +1,7 @@
 """The values of `nodes:` as types that pydantic reads: images, binds, published ports, commands, environments.
 
 Comes in: a word or a small mapping, as YAML gave it. Goes out: a typed value, or a ValueError that says what to write
-instead. Where a bind leads is looked up in the folder that `labs.spec` puts into the context.
+instead. Where a bind leads is looked up in the folder that `ewan.labs.spec` puts into the context.
 """
 
 from __future__ import annotations

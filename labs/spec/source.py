@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from labs.errors import UserError
-from labs.reading import MOST_DIGITS, one_line
-from labs.wording import MOST_LETTERS
+from ewan.labs.errors import UserError
+from ewan.labs.reading import MOST_DIGITS, one_line
+from ewan.labs.wording import MOST_LETTERS
 
 Path = tuple[str | int, ...]
 

@@ -1,7 +1,7 @@
 """The values of a description as types that pydantic reads: quantities, names, counts, files of delays and losses.
 
 Comes in: a scalar, list or small mapping, as YAML gave it. Goes out: a typed value, or a ValueError that says what to
-write instead. Files are read by the function that `labs.spec` puts into the context.
+write instead. Files are read by the function that `ewan.labs.spec` puts into the context.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, PlainValidator, ValidationInfo, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
-from labs import traces
-from labs.reading import MOST_DIGITS
-from labs.units import PPB, Buffer, Duration, Fraction, Rate, Size, parse_millihertz
+from ewan.labs import traces
+from ewan.labs.reading import MOST_DIGITS
+from ewan.labs.units import PPB, Buffer, Duration, Fraction, Rate, Size, parse_millihertz
 
 NAME = re.compile(r"[a-z][a-z0-9-]*")
 WHOLE = re.compile(rf"[0-9]{{1,{MOST_DIGITS}}}")

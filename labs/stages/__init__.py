@@ -6,8 +6,8 @@ description becomes a stage is in labs/compile/stages. Whoever handles each kind
 with `assert_never`, so that mypy names what a new kind lacks. Keys are in the order of the alphabet, as in the plan.
 """
 
-from labs.stages.change import Change
-from labs.stages.delay import (
+from ewan.labs.stages.change import Change
+from ewan.labs.stages.delay import (
     ConstantDelay,
     Delay,
     DelayTable,
@@ -16,8 +16,8 @@ from labs.stages.delay import (
     ParetoDelay,
     UniformDelay,
 )
-from labs.stages.direction import Direction, Framing, plain_direction
-from labs.stages.egress import (
+from ewan.labs.stages.direction import Direction, Framing, plain_direction
+from ewan.labs.stages.egress import (
     Bare,
     Card,
     Egress,
@@ -34,7 +34,7 @@ from labs.stages.egress import (
     Tbf,
     TbfPacer,
 )
-from labs.stages.loss import (
+from ewan.labs.stages.loss import (
     BernoulliLoss,
     BitErrorLoss,
     EveryNthLoss,
@@ -44,7 +44,7 @@ from labs.stages.loss import (
     Markov4Loss,
     NoLoss,
 )
-from labs.stages.queue import (
+from ewan.labs.stages.queue import (
     Classes,
     Codel,
     Discipline,
@@ -59,8 +59,8 @@ from labs.stages.queue import (
     Step,
     TrafficClass,
 )
-from labs.stages.radio import NO_AGGREGATE, NO_HARQ, Aggregate, Harq
-from labs.stages.trace import NoTrace, Trace, TraceOpportunities, TraceRows
+from ewan.labs.stages.radio import NO_AGGREGATE, NO_HARQ, Aggregate, Harq
+from ewan.labs.stages.trace import NoTrace, Trace, TraceOpportunities, TraceRows
 
 __all__ = [
     "NO_AGGREGATE",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
-from labs.units import Size
+from ewan.labs.units import Size
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from labs.compile import HostFacts, compile
-from labs.plan import Plan, from_json, to_json
-from labs.spec import DescriptionError, parse
-from labs.tests.walk import Network
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import Plan, from_json, to_json
+from ewan.labs.spec import DescriptionError, parse
+from ewan.labs.tests.walk import Network
 
 pytestmark = pytest.mark.torture
 

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from labs.forwarding import Forwarding
-from labs.plan import Node, Plan
-from labs.tests.test_any_graph import every_address_is_reached
-from labs.tests.texts import described
-from labs.tests.walk import Network
+from ewan.labs.forwarding import Forwarding
+from ewan.labs.plan import Node, Plan
+from ewan.labs.tests.test_any_graph import every_address_is_reached
+from ewan.labs.tests.texts import described
+from ewan.labs.tests.walk import Network
 
 pytestmark = pytest.mark.torture
 

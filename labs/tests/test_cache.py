@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from labs import cache
-from labs.errors import UserError
+from ewan.labs import cache
+from ewan.labs.errors import UserError
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def named_by_scripts(environment: dict[str, str]) -> tuple[int, str]:

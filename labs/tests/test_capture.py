@@ -8,13 +8,13 @@ import struct
 import dpkt
 import pytest
 
-from labs import batch
-from labs.capture import bpf, lines, points, reading, words
-from labs.capture.points import PointError, Tap, taps
-from labs.compile import HostFacts
-from labs.compile import compile as compile_spec
-from labs.plan import Plan
-from labs.spec import from_template
+from ewan.labs import batch
+from ewan.labs.capture import bpf, lines, points, reading, words
+from ewan.labs.capture.points import PointError, Tap, taps
+from ewan.labs.compile import HostFacts
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.plan import Plan
+from ewan.labs.spec import from_template
 
 MAC = b"\x02\0\0\0\0\1"
 ADDRESSES = {"src": b"\x0a\0\0\1", "dst": b"\x0a\0\0\2"}

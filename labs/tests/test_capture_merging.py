@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pcapng import FileScanner, blocks
 
-from labs.capture.merging import Clock, Merger
-from labs.capture.words import UNBOUNDED, Bounds
+from ewan.labs.capture.merging import Clock, Merger
+from ewan.labs.capture.words import UNBOUNDED, Bounds
 
 AHEAD = Clock(ahead_ns=5_000_000, uncertainty_ns=40_000)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from labs import cards
-from labs.compile import HostFacts, compile
-from labs.plan import Plan
-from labs.spec import DescriptionError
-from labs.spec.description import parse
+from ewan.labs import cards
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import Plan
+from ewan.labs.spec import DescriptionError
+from ewan.labs.spec.description import parse
 
 HOST = HostFacts(cpus=(0, 1), networks=())
 

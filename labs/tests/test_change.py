@@ -7,11 +7,11 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from labs.change import Heading, after, as_it_is, check_headings, compile_change, delay_until, wanted
-from labs.compile import HostFacts, compile
-from labs.plan import Plan
-from labs.spec import DescriptionError, from_template
-from labs.stages import (
+from ewan.labs.change import Heading, after, as_it_is, check_headings, compile_change, delay_until, wanted
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import Plan
+from ewan.labs.spec import DescriptionError, from_template
+from ewan.labs.stages import (
     BitErrorLoss,
     Change,
     Codel,
@@ -23,7 +23,7 @@ from labs.stages import (
     Queue,
     Red,
 )
-from labs.stages.change import words as change_words
+from ewan.labs.stages.change import words as change_words
 
 HOST = HostFacts(cpus=(0, 1), networks=())
 

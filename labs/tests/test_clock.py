@@ -8,10 +8,10 @@ from pathlib import Path
 import orjson
 import pytest
 
-from labs import clock
-from labs.record import experiment, host_facts
-from labs.record.experiment import checksum
-from labs.runtime.virtual import Cost, Run
+from ewan.labs import clock
+from ewan.labs.record import experiment, host_facts
+from ewan.labs.record.experiment import checksum
+from ewan.labs.runtime.virtual import Cost, Run
 
 
 def run_with(kernel: Path) -> Run:

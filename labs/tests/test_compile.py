@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from labs.compile import HostFacts, compile
-from labs.plan import Plan, from_json, to_json
-from labs.spec import DescriptionError, from_template, load, parse
-from labs.stages import Bare, ConstantDelay, Fifo, Tbf
-from labs.stages.egress import paced
-from labs.tests.walk import Network
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import Plan, from_json, to_json
+from ewan.labs.spec import DescriptionError, from_template, load, parse
+from ewan.labs.stages import Bare, ConstantDelay, Fifo, Tbf
+from ewan.labs.stages.egress import paced
+from ewan.labs.tests.walk import Network
 
 HOST = HostFacts(cpus=(0, 1), networks=("10.64.0.0/15", "172.17.0.0/16", "fd65:7761:6e00::/48"))
-LIBRARY = sorted((Path(__file__).parents[1] / "library").glob("*.lab.yaml"))
+LIBRARY = sorted((Path(__file__).resolve().parents[1] / "library").glob("*.lab.yaml"))
 
 LABS: list[tuple[str, dict[str, str]]] = [
     ("dumbbell", {}),
@@ -231,7 +231,9 @@ def test_a_host_that_uses_all_private_addresses() -> None:
 
 
 def test_a_star_of_ten_thousand_hosts_compiles_in_seconds() -> None:
-    """A sanity bound on CPU time, which other work does not add to; `python -m calibration.bench_compile` measures."""
+    """A sanity bound on CPU time, which other work does not add to; `python -m ewan.calibration.bench_compile`
+    measures.
+    """
     begin = time.process_time()
     plan = compiled("star", {"arms": "10000"})
     text = to_json(plan)

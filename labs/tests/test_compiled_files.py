@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from labs.compile import HostFacts
-from labs.compile import compile as compile_spec
-from labs.render import files
-from labs.spec import from_template
+from ewan.labs.compile import HostFacts
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.render import files
+from ewan.labs.spec import from_template
 
 PLAN = compile_spec(from_template("dumbbell", {"rtt": "20ms"}), HostFacts(cpus=(0, 1), networks=()))
 

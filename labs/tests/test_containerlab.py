@@ -13,15 +13,15 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from labs.commands.compile import compile_command
-from labs.compile import HostFacts, compile
-from labs.context import Context
-from labs.plan import Containers, Plan, Service, digest, from_json, to_json
-from labs.render import containerlab, files
-from labs.spec import from_template, load, parse
+from ewan.labs.commands.compile import compile_command
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.context import Context
+from ewan.labs.plan import Containers, Plan, Service, digest, from_json, to_json
+from ewan.labs.render import containerlab, files
+from ewan.labs.spec import from_template, load, parse
 
-GOLDEN = Path(__file__).parents[2] / "tests/golden"
-LIBRARY = sorted((Path(__file__).parents[1] / "library").glob("*.lab.yaml"))
+GOLDEN = Path(__file__).resolve().parents[2] / "tests/golden"
+LIBRARY = sorted((Path(__file__).resolve().parents[1] / "library").glob("*.lab.yaml"))
 HOST = HostFacts((0, 1, 2), ())
 VERSION = "1.2.3"
 
@@ -48,7 +48,7 @@ def golden() -> str:
 
 
 def test_the_golden_file() -> None:
-    """`python -m labs.tests.test_containerlab` writes it anew, after the golden plans."""
+    """`python -m ewan.labs.tests.test_containerlab` writes it anew, after the golden plans."""
     assert golden() == (GOLDEN / "dumbbell.clab.yml").read_text()
 
 
@@ -189,7 +189,7 @@ def test_the_labs_directory_has_names_and_configuration_to_read(tmp_path: Path) 
 
 
 def test_the_hosts_file_is_the_one_that_nodes_write() -> None:
-    golden = Path(__file__).parents[2] / "tests/golden"
+    golden = Path(__file__).resolve().parents[2] / "tests/golden"
     plan = from_json((golden / "dumbbell.plan.json").read_bytes())
     assert files.hosts(plan) == (golden / "dumbbell.hosts").read_text()
 

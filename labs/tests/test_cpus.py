@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from labs.runtime import cpu, sessions, spinners
+from ewan.labs.runtime import cpu, sessions, spinners
 
 SPINNER = ("--state", "/run/ewan/x", "--spinner", "0", "--id", "abc")
 # Python takes the first word for a program's path: the processes' programs are called as the subcommands are.

@@ -13,14 +13,14 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from labs.commands.metrics import metrics_command
-from labs.compile import HostFacts, compile
-from labs.context import Context
-from labs.plan import Containers, Plan
-from labs.render import dashboards, panels
-from labs.spec import from_template
+from ewan.labs.commands.metrics import metrics_command
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.context import Context
+from ewan.labs.plan import Containers, Plan
+from ewan.labs.render import dashboards, panels
+from ewan.labs.spec import from_template
 
-FAMILIES = Path(__file__).parents[1] / "node/src/metrics/text.rs"
+FAMILIES = Path(__file__).resolve().parents[1] / "node/src/metrics/text.rs"
 FACTS = HostFacts(cpus=(0, 1), networks=())
 # Of Grafana's schema: what a panel must have for Grafana to draw it.
 PANEL_KEYS = {"id", "type", "title", "datasource", "gridPos", "targets", "fieldConfig", "options"}

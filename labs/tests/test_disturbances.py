@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from labs.record import disturbances
-from labs.record.disturbances import Disturbance
-from labs.record.tables import TABLES
+from ewan.labs.record import disturbances
+from ewan.labs.record.disturbances import Disturbance
+from ewan.labs.record.tables import TABLES
 
 SECOND = 1_000_000_000
 SOON = 300_000

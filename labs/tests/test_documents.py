@@ -11,9 +11,9 @@ from typing import Any, Literal
 import orjson
 import pytest
 
-from labs import documents, record
-from labs.documents import DocumentError
-from labs.record import STRICT, MachineFacts, Row, Uncertainty, experiment, summary
+from ewan.labs import documents, record
+from ewan.labs.documents import DocumentError
+from ewan.labs.record import STRICT, MachineFacts, Row, Uncertainty, experiment, summary
 
 
 @dataclass(frozen=True)

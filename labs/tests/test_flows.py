@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from labs import flows
-from labs.compile import HostFacts, compile
-from labs.flows import Flows
-from labs.plan import Plan
-from labs.runtime import connections
-from labs.runtime.base import LabError
-from labs.runtime.connections import Namespaces, Told
-from labs.spec import from_template
+from ewan.labs import flows
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.flows import Flows
+from ewan.labs.plan import Plan
+from ewan.labs.runtime import connections
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.connections import Namespaces, Told
+from ewan.labs.spec import from_template
 
 # What Linux 6.18 told of one transfer of iperf3, at its sender (IPv4) and at its receiver, whose socket is one of IPv6.
 SENDER = """

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from labs.compile import HostFacts, compile
-from labs.forwarding import Forwarding
-from labs.plan import Hop, Plan
-from labs.spec import from_template, load, parse
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.forwarding import Forwarding
+from ewan.labs.plan import Hop, Plan
+from ewan.labs.spec import from_template, load, parse
 
 HOST = HostFacts((0, 1), ())
-LIBRARY = sorted((Path(__file__).parents[1] / "library").glob("*.lab.yaml"))
+LIBRARY = sorted((Path(__file__).resolve().parents[1] / "library").glob("*.lab.yaml"))
 TEMPLATES = [
     ("dumbbell", {"pairs": "3", "reverse_pairs": "1"}),
     ("dumbbell", {"pairs": "3", "switch": "ovs"}),

@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from labs import plan as plans
-from labs.change import compile_change, wanted
-from labs.compile import HostFacts, compile
-from labs.hardware import catalogue, driver
-from labs.hardware.abilities import SET_OTHERWISE, Range, refusal, rounded
-from labs.hardware.account import Account
-from labs.hardware.driver import Driver, DriverError, Reading, caller
-from labs.hardware.settings import Settings, settings_of
-from labs.plan import Plan
-from labs.render import files
-from labs.spec import DescriptionError, parse
-from labs.spec.fields.link import Direction as WrittenDirection
-from labs.stages import ConstantDelay, Direction
+from ewan.labs import plan as plans
+from ewan.labs.change import compile_change, wanted
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.hardware import catalogue, driver
+from ewan.labs.hardware.abilities import SET_OTHERWISE, Range, refusal, rounded
+from ewan.labs.hardware.account import Account
+from ewan.labs.hardware.driver import Driver, DriverError, Reading, caller
+from ewan.labs.hardware.settings import Settings, settings_of
+from ewan.labs.plan import Plan
+from ewan.labs.render import files
+from ewan.labs.spec import DescriptionError, parse
+from ewan.labs.spec.fields.link import Direction as WrittenDirection
+from ewan.labs.stages import ConstantDelay, Direction
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from labs.compile import HostFacts, compile
-from labs.plan import Plan
-from labs.spec import DescriptionError, from_template, parse
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import Plan
+from ewan.labs.spec import DescriptionError, from_template, parse
 
 HOST = HostFacts(cpus=(0, 1), networks=())
 

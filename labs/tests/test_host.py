@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from labs.host import facts
+from ewan.labs.host import facts
 
 ROUTE = """\
 Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT

@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from labs.record import host_drops, tables
-from labs.record.host_drops import KINDS, NAMES
+from ewan.labs.record import host_drops, tables
+from ewan.labs.record.host_drops import KINDS, NAMES
 
 
 def test_a_drop_that_two_counters_have_is_told_once() -> None:

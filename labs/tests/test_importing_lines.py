@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ewan import main
-from labs.importing import Imported, imported
-from labs.importing.findings import Fate, ImportingError
+from ewan.cli import main
+from ewan.labs.importing import Imported, imported
+from ewan.labs.importing.findings import Fate, ImportingError
 from tests.torture.imports import directions, nothing_is_forgotten
 from tests.torture.shaping_scripts import script
 

@@ -17,9 +17,9 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from labs import interrupt, rundir
-from labs.commands.errors import Refused, guarded
-from labs.context import COMMAND
+from ewan.labs import interrupt, rundir
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.context import COMMAND
 
 
 def come(number: int = signal.SIGINT) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from labs.record.labels import changed, labels, tags_of
+from ewan.labs.record.labels import changed, labels, tags_of
 
 
 def test_tags_are_added_once_and_taken_away() -> None:

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from labs.compile import HostFacts, compile
-from labs.host import virtual_facts
-from labs.plan import Interface, Node, Plan, to_json
-from labs.render import svg, table
-from labs.render.places import places
-from labs.spec import from_template
-from labs.tests.texts import described, refusal
-from labs.tests.walk import Network
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.host import virtual_facts
+from ewan.labs.plan import Interface, Node, Plan, to_json
+from ewan.labs.render import svg, table
+from ewan.labs.render.places import places
+from ewan.labs.spec import from_template
+from ewan.labs.tests.texts import described, refusal
+from ewan.labs.tests.walk import Network
 
 pytestmark = pytest.mark.slow
 

@@ -13,10 +13,10 @@ from typing import Any
 import orjson
 import pytest
 
-from labs.compile import HostFacts, compile
-from labs.spec import DescriptionError, load
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.spec import DescriptionError, load
 
-CASES = orjson.loads((Path(__file__).parents[2] / "tests/golden/limits.json").read_bytes())
+CASES = orjson.loads((Path(__file__).resolve().parents[2] / "tests/golden/limits.json").read_bytes())
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: orjson.dumps(case["wan"]).decode())

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import Node, Plan
+from ewan.labs.runtime import machines
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.containerlab import ContainerlabRuntime
+from ewan.labs.spec import DescriptionError, parse
+from ewan.labs.spec.fields.host import MACHINES
 from images.machine import build
-from labs.compile import HostFacts, compile
-from labs.plan import Node, Plan
-from labs.runtime import machines
-from labs.runtime.base import LabError
-from labs.runtime.containerlab import ContainerlabRuntime
-from labs.spec import DescriptionError, parse
-from labs.spec.fields.host import MACHINES
 
 
 def planned(right1: str, more: str = "", clock: str = "live") -> Plan:

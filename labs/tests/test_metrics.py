@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from labs.record import quantities
-from labs.record.columns import COLUMNS
-from labs.record.manual import markdown
-from labs.record.metrics import AMBIGUOUS, GROUPS, METRICS, RANKED
-from labs.record.tables import TABLES, UNITLESS, unit
+from ewan.labs.record import quantities
+from ewan.labs.record.columns import COLUMNS
+from ewan.labs.record.manual import markdown
+from ewan.labs.record.metrics import AMBIGUOUS, GROUPS, METRICS, RANKED
+from ewan.labs.record.tables import TABLES, UNITLESS, unit
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 TCP_INFO = ROOT / "generator/src/traffic/records.rs"
 
 

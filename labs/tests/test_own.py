@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from labs.compile import HostFacts, compile, frr_startup
-from labs.own import Bind, Port
-from labs.plan import Node, Plan, from_json, to_json
-from labs.render import containerlab
-from labs.runtime import own
-from labs.runtime.base import LabError
-from labs.runtime.container_engine import Image
-from labs.spec import DescriptionError, parse
+from ewan.labs.compile import HostFacts, compile, frr_startup
+from ewan.labs.own import Bind, Port
+from ewan.labs.plan import Node, Plan, from_json, to_json
+from ewan.labs.render import containerlab
+from ewan.labs.runtime import own
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.container_engine import Image
+from ewan.labs.spec import DescriptionError, parse
 
 
 def planned(text: str, clock: str = "live", folder: Path = Path()) -> Plan:

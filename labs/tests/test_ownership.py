@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from labs import ownership, rundir, writing
-from labs.commands.metrics import metrics_command
-from labs.commands.trace import trace_command
-from labs.context import Context
-from labs.runtime.base import LabError
+from ewan.labs import ownership, rundir, writing
+from ewan.labs.commands.metrics import metrics_command
+from ewan.labs.commands.trace import trace_command
+from ewan.labs.context import Context
+from ewan.labs.runtime.base import LabError
 
 ALICE = pwd.getpwnam("nobody").pw_uid
 UNDER_SUDO = {"SUDO_UID": str(ALICE), "SUDO_GID": str(ALICE)}

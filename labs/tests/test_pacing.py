@@ -7,11 +7,11 @@ from typing import Literal
 
 import pytest
 
-from labs.compile import HostFacts, compile
-from labs.plan import Interface
-from labs.spec import DescriptionError, parse
-from labs.stages import Filter, FqPacer, GapPacer, NoPacer, Psp, PspPacer, Sources, TbfPacer
-from labs.stages.egress import UNPACED, card_of
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import Interface
+from ewan.labs.spec import DescriptionError, parse
+from ewan.labs.stages import Filter, FqPacer, GapPacer, NoPacer, Psp, PspPacer, Sources, TbfPacer
+from ewan.labs.stages.egress import UNPACED, card_of
 
 
 def interfaces(hosts: str, clock: Literal["live", "virtual"] = "virtual", more: str = "") -> dict[str, Interface]:

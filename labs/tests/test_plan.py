@@ -8,13 +8,13 @@ from typing import Any
 import orjson
 import pytest
 
-from labs import host
-from labs.compile import HostFacts, compile
-from labs.plan import Plan, digest, from_json, to_json
-from labs.spec import Spec, from_template, load
+from ewan.labs import host
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import Plan, digest, from_json, to_json
+from ewan.labs.spec import Spec, from_template, load
 
-GOLDEN = Path(__file__).parents[2] / "tests/golden"
-LIBRARY = Path(__file__).parents[1] / "library"
+GOLDEN = Path(__file__).resolve().parents[2] / "tests/golden"
+LIBRARY = Path(__file__).resolve().parents[1] / "library"
 HOST = HostFacts(cpus=(0, 1), networks=("10.64.0.0/16", "fd65:7761:6e00::/48"))
 
 
@@ -33,7 +33,7 @@ def specs() -> list[tuple[str, Spec, HostFacts]]:
 
 @pytest.mark.parametrize(("name", "spec", "facts"), specs(), ids=[name for name, _, _ in specs()])
 def test_the_golden_plan(name: str, spec: Spec, facts: HostFacts) -> None:
-    """ewan-node reads the same files; `python -m labs.tests.test_plan` writes them anew."""
+    """ewan-node reads the same files; `python -m ewan.labs.tests.test_plan` writes them anew."""
     plan = compile(spec, facts)
     text = (GOLDEN / f"{name}.plan.json").read_bytes()
     assert to_json(plan) == text

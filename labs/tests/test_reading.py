@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from labs import reading
-from labs.record import experiment
+from ewan.labs import reading
+from ewan.labs.record import experiment
 
 
 def test_the_end_of_a_file_is_read_without_the_rest(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from labs.hardware.driver import Rows
-from labs.hardware.readout import Readout
-from labs.runtime.base import LabError
-from labs.runtime.readouts import COLUMNS, Readouts
+from ewan.labs.hardware.driver import Rows
+from ewan.labs.hardware.readout import Readout
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.readouts import COLUMNS, Readouts
 
 MS = 1_000_000
 LATE = MS // 4

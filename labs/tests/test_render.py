@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from labs.compile import HostFacts, compile
-from labs.plan import Plan
-from labs.render import svg, table
-from labs.spec import from_template, load, parse
-from labs.spec.fields import Topology
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import Plan
+from ewan.labs.render import svg, table
+from ewan.labs.spec import from_template, load, parse
+from ewan.labs.spec.fields import Topology
 
 pytestmark = pytest.mark.slow
 
 HOST = HostFacts((0, 1), ())
-LIBRARY = Path(__file__).parents[1] / "library"
+LIBRARY = Path(__file__).resolve().parents[1] / "library"
 SVG = "{http://www.w3.org/2000/svg}"
 
 

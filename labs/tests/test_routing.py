@@ -11,16 +11,16 @@ import jinja2
 import networkx as nx
 import pytest
 
-from labs.change import carrier_words
-from labs.compile import HostFacts, compile
-from labs.compile import routing as frr
-from labs.compile.costs import nearest, of_links, towards
-from labs.plan import Node, Plan
-from labs.spec import from_template
-from labs.spec.source import DescriptionError
+from ewan.labs.change import carrier_words
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.compile import routing as frr
+from ewan.labs.compile.costs import nearest, of_links, towards
+from ewan.labs.plan import Node, Plan
+from ewan.labs.spec import from_template
+from ewan.labs.spec.source import DescriptionError
 
 HOST = HostFacts(cpus=(0, 1), networks=())
-GOLDEN = Path(__file__).parents[2] / "tests/golden/frr"
+GOLDEN = Path(__file__).resolve().parents[2] / "tests/golden/frr"
 PROTOCOLS = ("ospf", "isis", "bgp")
 LABS: list[tuple[str, dict[str, str]]] = [
     ("ring", {"routers": "4"}),
@@ -167,7 +167,7 @@ def golden() -> dict[str, str]:
 
 
 def test_the_golden_configurations() -> None:
-    """`python -m labs.tests.test_routing` writes them anew."""
+    """`python -m ewan.labs.tests.test_routing` writes them anew."""
     assert golden() == {path.name: path.read_text() for path in sorted(GOLDEN.iterdir())}
     assert {f"{name}.j2" for name in golden()} == {path.name for path in frr.TEMPLATES.iterdir()}
 

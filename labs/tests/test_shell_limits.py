@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from labs.context import COMMAND
+from ewan.labs.context import COMMAND
 
 
 def ended(limit: int, soft: int, hard: int) -> tuple[int, str]:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from labs.compile import HostFacts, compile
-from labs.plan import Node, Stack
-from labs.spec import DescriptionError, fields, parse
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import Node, Stack
+from ewan.labs.spec import DescriptionError, fields, parse
 
 AUTOTUNED = 4 * 12_500_000
 """Bytes of the buffers of a lab of 1 Gbit/s and 100 ms: four times its BDP."""
@@ -106,7 +106,7 @@ def test_every_profile_can_be_a_hosts_and_says_where_it_is_documented(name: str)
     assert not told.quick_acks, "all of these systems delay ACKs"
     profile = fields.PROFILES[name]
     assert profile.about and profile.sources
-    page = (Path(__file__).parents[2] / "docs/stacks.md").read_text()
+    page = (Path(__file__).resolve().parents[2] / "docs/stacks.md").read_text()
     assert f"| `{name}` | {profile.about} | {profile.sources} |" in page
 
 

@@ -1,7 +1,7 @@
 """Nothing of a link's stages is forgotten in one place while it is there in another.
 
-`python -m labs.tests.test_stages` writes `tests/golden/stages.json`: the kinds and keys of all stages as Python has
-them. labs/node/src/stages_tests.rs compares it with Rust's.
+`python -m ewan.labs.tests.test_stages` writes `tests/golden/stages.json`: the kinds and keys of all stages as Python
+has them. labs/node/src/stages_tests.rs compares it with Rust's.
 """
 
 from __future__ import annotations
@@ -14,16 +14,26 @@ from typing import Any, get_args, get_type_hints
 import orjson
 import pytest
 
-from labs.change import WORDS
-from labs.compile import HostFacts, compile
-from labs.compile.settings import _has_card
-from labs.plan import Interface
-from labs.spec import fields, manual, parse
-from labs.stages import NO_AGGREGATE, NO_HARQ, Change, ConstantDelay, Direction, DropTail, NoLoss, PacedClass, Queue
-from labs.stages.change import words
-from labs.typed import KIND, kinds
+from ewan.labs.change import WORDS
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.compile.settings import _has_card
+from ewan.labs.plan import Interface
+from ewan.labs.spec import fields, manual, parse
+from ewan.labs.stages import (
+    NO_AGGREGATE,
+    NO_HARQ,
+    Change,
+    ConstantDelay,
+    Direction,
+    DropTail,
+    NoLoss,
+    PacedClass,
+    Queue,
+)
+from ewan.labs.stages.change import words
+from ewan.labs.typed import KIND, kinds
 
-GOLDEN = Path(__file__).parents[2] / "tests/golden/stages.json"
+GOLDEN = Path(__file__).resolve().parents[2] / "tests/golden/stages.json"
 
 OF_A_CARD = {"rate": "1Gbit/s", "buffer": "100pkt", "framing": "ethernet", "delay": "0ms", "queue": "drop-tail"}
 """What a network card does too."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from labs.record import tables
+from ewan.labs.record import tables
 
 
 def test_a_table_is_read_back_with_its_units(tmp_path: Path) -> None:

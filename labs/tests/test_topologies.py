@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from labs import topologies
-from labs.spec.fields import Topology
-from labs.tests.test_compile import LABS
+from ewan.labs import topologies
+from ewan.labs.spec.fields import Topology
+from ewan.labs.tests.test_compile import LABS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 # Anything can be drawn: it has a ready lab, but no shape of its own to be listed or compiled without one.
 TEMPLATES = sorted(set(Topology.words()) - {"graph"})
 

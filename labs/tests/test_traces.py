@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from labs import traces
-from labs.change import compile_change, wanted
-from labs.commands.trace import trace_command
-from labs.compile import HostFacts, compile
-from labs.context import Context
-from labs.plan import Plan
-from labs.spec import DescriptionError, load
-from labs.stages import BernoulliLoss, ConstantDelay, Framing, NoTrace, TraceOpportunities, TraceRows
-from labs.stages.trace import beyond
-from labs.traces import Opportunities, Row, Rows, TraceError, generated, reading, writing
+from ewan.labs import traces
+from ewan.labs.change import compile_change, wanted
+from ewan.labs.commands.trace import trace_command
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.spec import DescriptionError, load
+from ewan.labs.stages import BernoulliLoss, ConstantDelay, Framing, NoTrace, TraceOpportunities, TraceRows
+from ewan.labs.stages.trace import beyond
+from ewan.labs.traces import Opportunities, Row, Rows, TraceError, generated, reading, writing
 
 MS, SECOND = 10**6, 10**9
 MBIT = 10**6
@@ -255,7 +255,7 @@ def test_a_generated_trace_is_the_same_for_its_seed_and_read_as_it_was_written(k
 @pytest.mark.parametrize("kind", generated.KINDS)
 def test_the_library_has_what_the_command_makes(kind: str) -> None:
     done = CliRunner().invoke(trace_command, ["make", kind, "--seed", "1"])
-    assert done.output == (Path(__file__).parents[1] / "library" / f"{kind}.csv").read_text()
+    assert done.output == (Path(__file__).resolve().parents[1] / "library" / f"{kind}.csv").read_text()
 
 
 def test_a_trace_is_copied_with_its_source_beside_it(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_a_trace_is_fetched_within_a_limit(tmp_path: Path, monkeypatch: pytest.M
         fetched = ["--into", str(tmp_path / "in")]
         done = CliRunner().invoke(trace_command, ["import", f"{url}/a.csv", *fetched], obj=Context.of({}))
         missing = CliRunner().invoke(trace_command, ["import", f"{url}/b.csv", *fetched], obj=Context.of({}))
-        monkeypatch.setattr("labs.commands.trace.MOST", 10)
+        monkeypatch.setattr("ewan.labs.commands.trace.MOST", 10)
         large = CliRunner().invoke(trace_command, ["import", f"{url}/a.csv", "c", *fetched], obj=Context.of({}))
         server.shutdown()
     assert done.exit_code == 0, done.output

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from labs import host
-from labs.commands import up
-from labs.compile import HostFacts
-from labs.context import Context
+from ewan.labs import host
+from ewan.labs.commands import up
+from ewan.labs.compile import HostFacts
+from ewan.labs.context import Context
 
 
 class Interrupted:

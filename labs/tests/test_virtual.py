@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from labs import host
-from labs.compile import HostFacts, compile
-from labs.plan import Interface, Plan, to_json
-from labs.spec import DescriptionError, from_template, parse
-from labs.stages import Psp
-from labs.tests.walk import Network
+from ewan.labs import host
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import Interface, Plan, to_json
+from ewan.labs.spec import DescriptionError, from_template, parse
+from ewan.labs.stages import Psp
+from ewan.labs.tests.walk import Network
 
 LIVE = HostFacts(cpus=(0, 1), networks=())
 VIRTUAL = host.virtual_facts()

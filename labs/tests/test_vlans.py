@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from labs.compile import HostFacts
-from labs.forwarding import Forwarding
-from labs.host import virtual_facts
-from labs.plan import Hop, Interface, Node, Plan, VlanInterface, Vlans
-from labs.render import svg, table
-from labs.render.places import places
-from labs.stages.egress import paced
-from labs.tests.texts import HOST, described, refusal
-from labs.tests.walk import Network
+from ewan.labs.compile import HostFacts
+from ewan.labs.forwarding import Forwarding
+from ewan.labs.host import virtual_facts
+from ewan.labs.plan import Hop, Interface, Node, Plan, VlanInterface, Vlans
+from ewan.labs.render import svg, table
+from ewan.labs.render.places import places
+from ewan.labs.stages.egress import paced
+from ewan.labs.tests.texts import HOST, described, refusal
+from ewan.labs.tests.walk import Network
 
 VIRTUAL = virtual_facts()
-LIBRARY = Path(__file__).parents[1] / "library"
+LIBRARY = Path(__file__).resolve().parents[1] / "library"
 CAMPUS = (LIBRARY / "campus.lab.yaml").read_text()
 # A line of three switches; r1 is in VLAN 10 without tags (native) and in 20 and 30 with them; VLAN 30 has a router of
 # its own at the other end; far is on a switch of which nothing is said, so in VLAN 1, with an emulated link.

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from labs.commands import watch
-from labs.compile import HostFacts, compile
-from labs.context import Context
-from labs.spec import from_template
-from labs.watch import CAUSES, counters, sparkline, summary, view
+from ewan.labs.commands import watch
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.context import Context
+from ewan.labs.spec import from_template
+from ewan.labs.watch import CAUSES, counters, sparkline, summary, view
 
 
 def rows(**columns: list[int]) -> dict[str, list[int]]:

@@ -11,7 +11,7 @@ from typing import IO
 
 import pytest
 
-from labs import writing
+from ewan.labs import writing
 
 
 def test_a_file_takes_the_place_of_an_older_one(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """A link's rate, delay, loss and buffer over time: what a trace says, a window of it, and its statistics. Pure.
 
-In: rows or opportunities, as `labs.traces.reading` finds them in a file. Out: the same in a window, and means, bounds
-and peaks in whole bit/s, ns, parts per billion and bytes.
+In: rows or opportunities, as `ewan.labs.traces.reading` finds them in a file. Out: the same in a window, and means,
+bounds and peaks in whole bit/s, ns, parts per billion and bytes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from labs.units import BITS_PER_BYTE, NS_PER_DAY, NS_PER_MS, NS_PER_SECOND, Duration, Rate
+from ewan.labs.units import BITS_PER_BYTE, NS_PER_DAY, NS_PER_MS, NS_PER_SECOND, Duration, Rate
 
 OPPORTUNITY_BYTES = 1504
 """Of one opportunity (mahimahi)."""

@@ -1,14 +1,15 @@
 """Traces as text: our CSV, and mahimahi's list of opportunities. Pure.
 
-In: a `Trace`. Out: a file's text, which `labs.traces.reading` reads as the same trace, or as near as the format allows.
+In: a `Trace`. Out: a file's text, which `ewan.labs.traces.reading` reads as the same trace, or as near as the format
+allows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from labs.traces import COLUMNS, OPPORTUNITY_BYTES, Opportunities, Row, Rows, Trace, TraceError, binned, spans
-from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, Duration, Fraction, Rate, Size
+from ewan.labs.traces import COLUMNS, OPPORTUNITY_BYTES, Opportunities, Row, Rows, Trace, TraceError, binned, spans
+from ewan.labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, Duration, Fraction, Rate, Size
 
 BIN_NS = 100 * NS_PER_MS
 _TEXT: dict[str, Callable[[int], str]] = {

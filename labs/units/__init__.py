@@ -1,7 +1,8 @@
 """Quantities as people write them: text in, exact integers out (bit/s, ns, bytes, parts per billion).
 
 A number without a unit is refused, and so is one that the integer cannot hold exactly; the error says what to
-write instead. This is the only Python file that knows conversion factors; `labs.units.shown` writes measured values.
+write instead. This is the only Python file that knows conversion factors; `ewan.labs.units.shown` writes measured
+values.
 """
 
 from __future__ import annotations

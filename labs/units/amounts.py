@@ -1,7 +1,7 @@
 """Amounts of any kind as people state them, when they answer a question or draw a parameter; not held to whole units.
 
 In: text like `42.1ms`, `1.2 MB`, `95%`, `83 packets`, `0,5`. Out: exact numbers in SI base units (seconds, bit/s,
-bytes; shares and plain numbers as such), and their text again. What a description holds is read by `labs.units`.
+bytes; shares and plain numbers as such), and their text again. What a description holds is read by `ewan.labs.units`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction as Exact
 from typing import Literal
 
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB, UnitError, scale
+from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB, UnitError, scale
 
 Kind = Literal["time", "rate", "size", "packets", "share", "bdp", "number"]
 

@@ -1,7 +1,8 @@
 """How measured values are written for people: the unit that fits, digits that mean something. Pure.
 
 In: values in ns, bit/s, bytes, as shares or parts per billion (shown as %), ratios or counts. Out: text, and for
-columns and axes a divisor with the unit's name. `labs.units.about` is the compact form of terminals, `941.2Mbit/s`.
+columns and axes a divisor with the unit's name. `ewan.labs.units.about` is the compact form of terminals,
+`941.2Mbit/s`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from labs.units import PPB, scale
+from ewan.labs.units import PPB, scale
 
 _SHOWN: dict[str, dict[str, int | float]] = {
     "ns": {unit.replace("us", "µs"): size for unit, size in scale("time").items()},

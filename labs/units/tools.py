@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction as Exact
 
-from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, PPB, Duration, Fraction, Rate, Size, UnitError
+from ewan.labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, PPB, Duration, Fraction, Rate, Size, UnitError
 
 _NUMBER = re.compile(r"([0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(.*)", re.DOTALL)
 _WHOLE = re.compile(r"([0-9]{1,15})(.*)", re.DOTALL)

@@ -18,11 +18,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from labs.errors import UserError
-from labs.reading import one_line, shortened
-from studio.server import threads
-from studio.server.files import RefusedError
-from studio.server.jobs import UnknownJobError
+from ewan.labs.errors import UserError
+from ewan.labs.reading import one_line, shortened
+from ewan.studio.server import threads
+from ewan.studio.server.files import RefusedError
+from ewan.studio.server.jobs import UnknownJobError
 
 OPENAPI_VERSION = "3.1.0"
 

@@ -16,18 +16,18 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from labs.context import Context
-from studio.server import api
-from studio.server.areas.descriptions import Descriptions
-from studio.server.areas.experiments import Experiments
-from studio.server.areas.flows import LiveFlows
-from studio.server.areas.replays import Replays
-from studio.server.areas.running import Running
-from studio.server.areas.scenarios import Scenarios
-from studio.server.areas.verdicts import Verdicts
-from studio.server.areas.verifications import Verifications
-from studio.server.areas.work import Work
-from studio.server.guard import Access, Guard
+from ewan.labs.context import Context
+from ewan.studio.server import api
+from ewan.studio.server.areas.descriptions import Descriptions
+from ewan.studio.server.areas.experiments import Experiments
+from ewan.studio.server.areas.flows import LiveFlows
+from ewan.studio.server.areas.replays import Replays
+from ewan.studio.server.areas.running import Running
+from ewan.studio.server.areas.scenarios import Scenarios
+from ewan.studio.server.areas.verdicts import Verdicts
+from ewan.studio.server.areas.verifications import Verifications
+from ewan.studio.server.areas.work import Work
+from ewan.studio.server.guard import Access, Guard
 
 MOST_SAID = 80  # characters of an address that is wrong
 

@@ -12,9 +12,9 @@ import os
 import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from labs.context import COMMAND
-from labs.reading import one_line
-from studio.server.files import RefusedError
+from ewan.labs.context import COMMAND
+from ewan.labs.reading import one_line
+from ewan.studio.server.files import RefusedError
 
 LONGEST = "60s"
 MOST = "100MB"

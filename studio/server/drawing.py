@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from labs import host, spec
-from labs.compile import HostFacts
-from labs.compile import compile as compile_spec
-from labs.plan import Plan, digest
-from labs.render.places import places
-from labs.render.svg import Edge, bottlenecks, edges_of
-from labs.stages import Direction
-from labs.stages import delay as delays
-from labs.stages import loss as losses
-from labs.stages import queue as queues
-from labs.stages.direction import impairment_words
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND, Rate
+from ewan.labs import host, spec
+from ewan.labs.compile import HostFacts
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.plan import Plan, digest
+from ewan.labs.render.places import places
+from ewan.labs.render.svg import Edge, bottlenecks, edges_of
+from ewan.labs.stages import Direction
+from ewan.labs.stages import delay as delays
+from ewan.labs.stages import loss as losses
+from ewan.labs.stages import queue as queues
+from ewan.labs.stages.direction import impairment_words
+from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND, Rate
 
 
 @dataclass(frozen=True, slots=True)

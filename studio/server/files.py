@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from labs import reading, writing
-from labs.context import ROOT
-from labs.runtime import locks
+from ewan.labs import reading, writing
+from ewan.labs.context import ROOT
+from ewan.labs.runtime import locks
 
 LIBRARY = ROOT / "labs/library"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}(\.[A-Za-z0-9][A-Za-z0-9_-]{0,60}){0,3}\.(lab|scenario)\.yaml")

@@ -25,11 +25,11 @@ from typing import Literal
 
 import orjson
 
-from labs import reading, writing
-from labs.context import COMMAND, ROOT
-from labs.errors import UserError
-from labs.rundir import RESULTS
-from labs.runtime import locks
+from ewan.labs import reading, writing
+from ewan.labs.context import COMMAND, ROOT
+from ewan.labs.errors import UserError
+from ewan.labs.rundir import RESULTS
+from ewan.labs.runtime import locks
 
 PLACE = RESULTS / ".studio/jobs"
 MOST_SHOWN = 100
@@ -44,9 +44,9 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the command's af
 begun = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
 ended, prefix = Path(sys.argv[1]), int(sys.argv[2])
 status = subprocess.run(sys.argv[3:], preexec_fn=begun).returncode
-from labs import writing
+from ewan.labs import writing
 writing.write(ended, '{"status": %d}' % status)
-from studio.server.jobs import Jobs
+from ewan.studio.server.jobs import Jobs
 Jobs(ended.parent.parent, os.environ, sys.argv[3:3 + prefix]).turn()
 """
 """A process around each command: it writes the exit status, whoever is there to read it, and begins what waits."""

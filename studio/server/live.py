@@ -13,13 +13,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from labs import change, doing, following
-from labs.context import Context
-from labs.errors import UserError
-from labs.plan import Plan
-from labs.runtime.base import LabError
-from labs.units import NS_PER_MS, mean_rate_bps
-from studio.server.drawing import Line, lines
+from ewan.labs import change, doing, following
+from ewan.labs.context import Context
+from ewan.labs.errors import UserError
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError
+from ewan.labs.units import NS_PER_MS, mean_rate_bps
+from ewan.studio.server.drawing import Line, lines
 
 FRAME_MS = 50
 """Between two frames: 20 a second."""

@@ -14,17 +14,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis import circumstances, disturbed, load, plotting, report, summary, tabulated
-from analysis.compare import both, page
-from analysis.figures import asked
-from analysis.figures.style import STYLES
-from analysis.rows import MOST_CERTIFICATES, few, left_out
-from calibration import report as certificates
-from labs import rundir
-from labs.documents import DocumentError
-from labs.record import figures, host_drops, quantities, uncounted
-from labs.record import summary as summaries
-from labs.record.figures import FigureSpec
+from ewan.analysis import circumstances, disturbed, load, plotting, report, summary, tabulated
+from ewan.analysis.compare import both, page
+from ewan.analysis.figures import asked
+from ewan.analysis.figures.style import STYLES
+from ewan.analysis.rows import MOST_CERTIFICATES, few, left_out
+from ewan.calibration import report as certificates
+from ewan.labs import rundir
+from ewan.labs.documents import DocumentError
+from ewan.labs.record import figures, host_drops, quantities, uncounted
+from ewan.labs.record import summary as summaries
+from ewan.labs.record.figures import FigureSpec
 
 MOST_RUNS = 500
 Data = dict[str, Any]

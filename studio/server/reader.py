@@ -18,8 +18,8 @@ from typing import Any
 
 import orjson
 
-from labs.context import ROOT
-from studio.server.files import RefusedError
+from ewan.labs.context import ROOT
+from ewan.studio.server.files import RefusedError
 
 LONGEST_S = 60.0
 """Of an answer, waiting for its turn included."""
@@ -73,7 +73,7 @@ class Reader:
         if self._process is None or self._process.poll() is not None:
             self.close()
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "studio.server.reader"],
+                [sys.executable, "-P", "-m", "ewan.studio.server.reader"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -117,8 +117,8 @@ def main() -> None:
     """The process: a question a line, an answer a line, until nobody asks any more."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
-    from analysis.load import LoadError
-    from studio.server.outcomes import ASKED
+    from ewan.analysis.load import LoadError
+    from ewan.studio.server.outcomes import ASKED
 
     waiting = select.poll()
     waiting.register(0, select.POLLIN | select.POLLHUP)

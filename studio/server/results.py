@@ -17,13 +17,13 @@ from tempfile import TemporaryDirectory
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, HTMLResponse, Response
 
-from analysis import listing
-from generator.engine.labelling import relabel
-from labs.context import COMMAND, ROOT
-from labs.record.experiment import DOCUMENT
-from labs.record.journal import JOURNAL
-from labs.rundir import RESULTS
-from studio.server.files import RefusedError
+from ewan.analysis import listing
+from ewan.generator.engine.labelling import relabel
+from ewan.labs.context import COMMAND, ROOT
+from ewan.labs.record.experiment import DOCUMENT
+from ewan.labs.record.journal import JOURNAL
+from ewan.labs.rundir import RESULTS
+from ewan.studio.server.files import RefusedError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 SHOWN = re.compile(r"report\.html|figures/[A-Za-z0-9][A-Za-z0-9._-]{0,200}\.(svg|csv|pdf|png)")

@@ -17,7 +17,7 @@ import subprocess
 import termios
 from collections.abc import Mapping
 
-from labs.context import COMMAND
+from ewan.labs.context import COMMAND
 
 PIECE_BYTES = 64 << 10
 ENDS_S = 2.0

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from labs.context import Context
-from studio.server.app import make
-from studio.server.guard import Access, names_of
+from ewan.labs.context import Context
+from ewan.studio.server.app import make
+from ewan.studio.server.guard import Access, names_of
 
 PORT = 8765
 

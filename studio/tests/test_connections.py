@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from studio.server.connections import MOST_LINES, Sparse, protocol
+from ewan.studio.server.connections import MOST_LINES, Sparse, protocol
 
 pytestmark = pytest.mark.slow
 

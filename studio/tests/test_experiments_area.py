@@ -20,13 +20,13 @@ import psutil
 import pytest
 from starlette.testclient import TestClient
 
-from analysis import report, summary
-from analysis.tests import synthetic
-from labs.context import ROOT, Context
-from studio.server.app import make
-from studio.server.files import RefusedError
-from studio.server.guard import Access, names_of
-from studio.server.reader import Reader
+from ewan.analysis import report, summary
+from ewan.analysis.tests import synthetic
+from ewan.labs.context import ROOT, Context
+from ewan.studio.server.app import make
+from ewan.studio.server.files import RefusedError
+from ewan.studio.server.guard import Access, names_of
+from ewan.studio.server.reader import Reader
 
 pytestmark = pytest.mark.slow
 
@@ -273,7 +273,7 @@ def test_the_process_that_draws_ends_with_the_server(here: Path) -> None:
     asks = f"""
 import os, signal
 from pathlib import Path
-from studio.server.reader import Reader
+from ewan.studio.server.reader import Reader
 reader = Reader(Path({str(here)!r}), os.environ)
 reader.ask("about", "results/{NAME}")
 print(reader._process.pid, flush=True)

@@ -9,8 +9,8 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from studio.server.areas.running import GONE
-from studio.tests.conftest import PORT
+from ewan.studio.server.areas.running import GONE
+from ewan.studio.tests.conftest import PORT
 
 
 @pytest.mark.parametrize("lab", ["nobody", ".", "<img>", "x" * 200])

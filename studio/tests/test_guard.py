@@ -12,9 +12,9 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from labs.context import Context
-from studio.server.app import make
-from studio.server.guard import CODE_S, MOST_BODY_BYTES, MOST_SOCKETS, POLICY, Access, names_of
+from ewan.labs.context import Context
+from ewan.studio.server.app import make
+from ewan.studio.server.guard import CODE_S, MOST_BODY_BYTES, MOST_SOCKETS, POLICY, Access, names_of
 
 PORT = 8765
 URL = f"http://127.0.0.1:{PORT}"
@@ -181,7 +181,7 @@ def test_a_large_body_is_refused(known: TestClient, chunked: bool) -> None:
 
 
 def test_a_thousand_sockets_are_too_many(known: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    from studio.server import live
+    from ewan.studio.server import live
 
     class Still:
         def next(self) -> list[live.Moment]:

@@ -15,10 +15,10 @@ import psutil
 import pytest
 from starlette.testclient import TestClient
 
-from labs.context import Context
-from studio.server.app import make
-from studio.server.guard import Access, names_of
-from studio.server.jobs import MOST_LISTED_BYTES, PLACE, Jobs, UnknownJobError
+from ewan.labs.context import Context
+from ewan.studio.server.app import make
+from ewan.studio.server.guard import Access, names_of
+from ewan.studio.server.jobs import MOST_LISTED_BYTES, PLACE, Jobs, UnknownJobError
 
 pytestmark = pytest.mark.slow
 
@@ -61,13 +61,13 @@ def test_what_waits_begins_although_the_server_was_killed(tmp_path: Path) -> Non
     begin = f"""
 import os
 from pathlib import Path
-from studio.server.jobs import Jobs
+from ewan.studio.server.jobs import Jobs
 jobs = Jobs(Path({str(tmp_path / "jobs")!r}), os.environ, {PYTHON!r})
 jobs.queue({words(tmp_path, "a")!r})
 jobs.queue({words(tmp_path, "b")!r})
 os.kill(os.getpid(), 9)
 """
-    dead = subprocess.run([*PYTHON, begin], cwd=Path(__file__).parent.parent.parent)
+    dead = subprocess.run([*PYTHON, begin], cwd=Path(__file__).resolve().parent.parent.parent)
     assert dead.returncode == -signal.SIGKILL
     until(lambda: noted(tmp_path) == "a+a-b+b-")
 
@@ -133,12 +133,12 @@ def test_two_that_look_at_once_begin_a_job_once(jobs: Jobs, tmp_path: Path) -> N
     look = f"""
 import os
 from pathlib import Path
-from studio.server.jobs import Jobs
+from ewan.studio.server.jobs import Jobs
 jobs = Jobs(Path({str(tmp_path / "jobs")!r}), os.environ, {PYTHON!r})
 while jobs.find({second.id!r}).state != "ended":
     jobs.turn()
 """
-    others = [subprocess.Popen([*PYTHON, look], cwd=Path(__file__).parent.parent.parent) for _ in range(3)]
+    others = [subprocess.Popen([*PYTHON, look], cwd=Path(__file__).resolve().parent.parent.parent) for _ in range(3)]
     assert [other.wait(20) for other in others] == [0, 0, 0]
     assert noted(tmp_path) == "a+a-b+b-" and jobs.find(first.id).status == 0
 

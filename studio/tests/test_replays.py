@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from analysis.tests import synthetic
-from labs import spec
-from labs.compile import compile as compile_spec
-from labs.context import Context
-from labs.host import virtual_facts
-from labs.plan import to_json
-from studio.server.app import make
-from studio.server.guard import Access, names_of
+from ewan.analysis.tests import synthetic
+from ewan.labs import spec
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.context import Context
+from ewan.labs.host import virtual_facts
+from ewan.labs.plan import to_json
+from ewan.studio.server.app import make
+from ewan.studio.server.guard import Access, names_of
 
 PORT = 8765
 LAB = "topology: {dumbbell: {pairs: 4}}\nrtt: 20ms\nwan: {rate: 1Gbit/s}\n"

@@ -16,9 +16,9 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from studio.server.guard import REFUSED_SOCKET
-from studio.server.jobs import Jobs
-from studio.tests.conftest import PORT
+from ewan.studio.server.guard import REFUSED_SOCKET
+from ewan.studio.server.jobs import Jobs
+from ewan.studio.tests.conftest import PORT
 
 
 def described(client: TestClient, text: str, name: str = "x.lab.yaml") -> dict[str, Any]:
@@ -197,12 +197,12 @@ def test_a_job_outlives_who_began_it(tmp_path: Path) -> None:
     begin = f"""
 import os, sys
 from pathlib import Path
-from studio.server.jobs import Jobs
+from ewan.studio.server.jobs import Jobs
 job = Jobs(Path({str(tmp_path)!r}), os.environ, (sys.executable, "-c")).start(
     ["import time; print('begun', flush=True); time.sleep(0.5); print('done'); raise SystemExit(3)"])
 os.kill(os.getpid(), 9)
 """
-    dead = subprocess.run([*PYTHON, begin], cwd=Path(__file__).parent.parent.parent)
+    dead = subprocess.run([*PYTHON, begin], cwd=Path(__file__).resolve().parent.parent.parent)
     assert dead.returncode == -signal.SIGKILL
     job = ended(Jobs(tmp_path, os.environ), "1")
     assert (job.state, job.status, job.out) == ("ended", 3, "begun\ndone\n")
@@ -229,6 +229,6 @@ def test_a_job_whose_process_was_killed_is_lost(tmp_path: Path) -> None:
 @pytest.mark.untimed  # it needs Node.js and the built page, which `make check` does without
 def test_changes_of_a_text_leave_the_rest_of_it(tmp_path: Path) -> None:
     """The page's own tests (studio/page/src, *.test.ts)."""
-    files = Path(__file__).parent.parent.parent / "target/studio/tests"
+    files = Path(__file__).resolve().parent.parent.parent / "target/studio/tests"
     done = subprocess.run(["node", "--test", str(files)], capture_output=True, text=True)
     assert done.returncode == 0 and "# fail 0" in done.stdout and "# pass 0" not in done.stdout, done.stdout

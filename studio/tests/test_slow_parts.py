@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from labs.context import Context
-from labs.runtime.base import LabError
-from labs.runtime.live import LiveRuntime
-from studio.server import live, threads
-from studio.server.app import make
-from studio.server.guard import Access, names_of
+from ewan.labs.context import Context
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.live import LiveRuntime
+from ewan.studio.server import live, threads
+from ewan.studio.server.app import make
+from ewan.studio.server.guard import Access, names_of
 
 MANY = 45
 """More than the threads that all requests would share without pools of their own."""

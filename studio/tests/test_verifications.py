@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from calibration.tests.test_kept import certificate
-from labs.record import CERTIFICATE_FILE, SO_FAR_FILE, Row, to_json
-from studio.tests.test_experiments_area import client_of
+from ewan.calibration.tests.test_kept import certificate
+from ewan.labs.record import CERTIFICATE_FILE, SO_FAR_FILE, Row, to_json
+from ewan.studio.tests.test_experiments_area import client_of
 
 ROWS = (
     Row("core", "forward", "delay p50", "ns", 10_000_000, 10_020_000, 20_000, 100_000, "ok"),

@@ -16,20 +16,20 @@ import dpkt
 import pytest
 from pcapng import FileScanner, blocks
 
-from calibration import LiveLab, verify_lab
-from labs import spec
-from labs.capture import bpf, points
-from labs.capture.words import Bounds, Wanted
-from labs.cluster.reading import load
-from labs.cluster.shares import PORT
-from labs.compile import compile
-from labs.following import Way, followed
-from labs.plan import Plan
-from labs.record import host_facts
-from labs.runtime.base import LabError
-from labs.runtime.binary import node_binary
-from labs.runtime.cluster import ClusterRuntime
-from labs.runtime.live import LiveRuntime
+from ewan.calibration import LiveLab, verify_lab
+from ewan.labs import spec
+from ewan.labs.capture import bpf, points
+from ewan.labs.capture.words import Bounds, Wanted
+from ewan.labs.cluster.reading import load
+from ewan.labs.cluster.shares import PORT
+from ewan.labs.compile import compile
+from ewan.labs.following import Way, followed
+from ewan.labs.plan import Plan
+from ewan.labs.record import host_facts
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.cluster import ClusterRuntime
+from ewan.labs.runtime.live import LiveRuntime
 from tests.cluster_rig import Rig, machines
 
 pytestmark = pytest.mark.live

@@ -14,16 +14,16 @@ import orjson
 import polars as pl
 import pytest
 
-from generator import records
-from generator import scenario as scenarios
-from generator.scenario import ScenarioRun, Schedule
-from labs import host
-from labs.cluster.reading import load
-from labs.compile import HostFacts
-from labs.runtime.base import Live
-from labs.runtime.cluster import ClusterRuntime
-from labs.runtime.netns import NetnsRuntime
-from labs.units import NS_PER_SECOND
+from ewan.generator import records
+from ewan.generator import scenario as scenarios
+from ewan.generator.scenario import ScenarioRun, Schedule
+from ewan.labs import host
+from ewan.labs.cluster.reading import load
+from ewan.labs.compile import HostFacts
+from ewan.labs.runtime.base import Live
+from ewan.labs.runtime.cluster import ClusterRuntime
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.units import NS_PER_SECOND
 from tests.cluster_rig import ROOT, Rig, machines
 
 pytestmark = pytest.mark.live
@@ -185,7 +185,7 @@ def test_clocks_were_compared_and_their_uncertainty_is_said(over: dict[str, Any]
 
 def test_a_machine_that_dies_ends_the_run_and_says_which_seconds_count(rig: Rig, tmp_path: Path) -> None:
     (tmp_path / "mortal.scenario.yaml").write_text(MORTAL)
-    command = [sys.executable, str(ROOT / "ewan.py"), "run", "mortal.scenario.yaml", "--unverified"]
+    command = [sys.executable, str(ROOT / "ewan" / "cli.py"), "run", "mortal.scenario.yaml", "--unverified"]
     environment = os.environ | {"EWAN_STATE": str(tmp_path / "state"), "EWAN_SCHED": "shared"}
     with rig.inside():
         running = subprocess.Popen(
@@ -222,5 +222,5 @@ def test_a_machine_that_dies_ends_the_run_and_says_which_seconds_count(rig: Rig,
             left = subprocess.run([*enter, look], capture_output=True, text=True, check=True).stdout
             assert left == "", left
         rig.revive("two")
-        down = [sys.executable, str(ROOT / "ewan.py"), "down", "mortal"]
+        down = [sys.executable, str(ROOT / "ewan" / "cli.py"), "down", "mortal"]
         assert subprocess.run(down, env=environment, capture_output=True).returncode == 0

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import pytest
 
-from labs.cluster.file import Machine
-from labs.cluster.ssh import PACKED_BYTES, Fleet, Remote
-from labs.runtime.base import LabError
+from ewan.labs.cluster.file import Machine
+from ewan.labs.cluster.ssh import PACKED_BYTES, Fleet, Remote
+from ewan.labs.runtime.base import LabError
 from tests.cluster_rig import GUEST, WORKER, Rig
 from tests.conftest import ROOT
 
@@ -297,8 +297,8 @@ def test_ipv6_and_an_alias_and_an_agent(rig: Rig, tmp_path: Path, monkeypatch: p
 TERMINAL = """
 import sys
 from pathlib import Path
-from labs.cluster.file import Machine
-from labs.cluster.ssh import Fleet, Remote
+from ewan.labs.cluster.file import Machine
+from ewan.labs.cluster.ssh import Fleet, Remote
 with Fleet([Machine("one", "one", "eth1", None, None, False)], Path(sys.argv[1])) as fleet:
     sys.exit(fleet["one"].terminal(sys.argv[2:]))
 """
@@ -423,8 +423,8 @@ def test_ctrl_c_while_all_work_ends_them_all(rig: Rig) -> None:
     script = """
         import sys
         from pathlib import Path
-        from labs.cluster.file import Machine
-        from labs.cluster.ssh import Fleet
+        from ewan.labs.cluster.file import Machine
+        from ewan.labs.cluster.ssh import Fleet
         made = [Machine(name, name, "eth1", None, None, False) for name in ("one", "three")]
         with Fleet(made, Path(sys.argv[1])) as fleet:
             fleet.each(lambda remote: remote.run(["true"]))

@@ -18,14 +18,14 @@ from typing import Any
 
 import pytest
 
-from generator.traffic_request import addresses_of
-from labs import host
-from labs.compile import compile
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.tests.lab import BINARY, own_state
-from labs.spec import parse
-from labs.stages import ConstantDelay
-from labs.units import NS_PER_SECOND
+from ewan.generator.traffic_request import addresses_of
+from ewan.labs import host
+from ewan.labs.compile import compile
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.tests.lab import BINARY, own_state
+from ewan.labs.spec import parse
+from ewan.labs.stages import ConstantDelay
+from ewan.labs.units import NS_PER_SECOND
 
 pytestmark = pytest.mark.live
 

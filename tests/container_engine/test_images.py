@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ewan.labs import images
 from images.container import archive, packages, rootfs
 from images.container.build import file_system, node_binary
-from labs import images
 from tests.container_engine.docker import ROOT
 from tests.container_engine.fixtures import EngineOfTests
 from tests.kept import kept

@@ -19,7 +19,7 @@ from urllib.parse import quote
 import pytest
 import yaml
 
-from labs.render import dashboards
+from ewan.labs.render import dashboards
 from tests.conftest import Ewan
 from tests.container_engine.fixtures import EngineOfTests, build
 

@@ -20,10 +20,10 @@ import jsonschema
 import pytest
 import yaml
 
-from labs.compile import HostFacts, compile
-from labs.plan import Pair, Plan, from_json
-from labs.render import containerlab
-from labs.spec import Spec, load, parse
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import Pair, Plan, from_json
+from ewan.labs.render import containerlab
+from ewan.labs.spec import Spec, load, parse
 from tests.conftest import ROOT, Ewan
 from tests.container_engine.fixtures import EngineOfTests
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from labs.runtime.clab import socket_of
-from labs.runtime.container_engine import ContainerEngine
+from ewan.labs.runtime.clab import socket_of
+from ewan.labs.runtime.container_engine import ContainerEngine
 from tests.conftest import Ewan
 from tests.container_engine.docker import EngineError
 from tests.container_engine.fixtures import CONTAINERLAB, EngineOfTests, build, prepare

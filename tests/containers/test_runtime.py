@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from studio.server.terminal import Terminal
+from ewan.studio.server.terminal import Terminal
 from tests.conftest import ROOT, Ewan
 from tests.container_engine.fixtures import EngineOfTests
 
@@ -209,7 +209,7 @@ class started:  # noqa: N801 - reads as a function
 
     def __init__(self, *words: str, state: Path) -> None:
         environment = os.environ | {"EWAN_STATE": str(state), "NO_COLOR": "1"}
-        command = [sys.executable, str(ROOT / "ewan.py"), *words]
+        command = [sys.executable, str(ROOT / "ewan" / "cli.py"), *words]
         self.process = subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

@@ -11,7 +11,7 @@ from typing import Literal
 
 import pytest
 
-from calibration.expect import DIRECTIONS
+from ewan.calibration.expect import DIRECTIONS
 from tests.container_engine.fixtures import EngineOfTests
 from tests.test_two_clocks import (
     RATE_BPS,

@@ -19,16 +19,16 @@ from pathlib import Path
 
 import click
 
-from analysis.one_run import OneRun
-from generator.course import parameters, reading, truths, verdicts, words
-from generator.course.answers import Given
-from generator.course.executing import Here
-from generator.course.fields import Question
-from generator.course.reading import Lab
-from generator.course.runs import Executor, Student
-from generator.course.verdicts import Truth
-from labs.context import Context
-from labs.units import amounts
+from ewan.analysis.one_run import OneRun
+from ewan.generator.course import parameters, reading, truths, verdicts, words
+from ewan.generator.course.answers import Given
+from ewan.generator.course.executing import Here
+from ewan.generator.course.fields import Question
+from ewan.generator.course.reading import Lab
+from ewan.generator.course.runs import Executor, Student
+from ewan.generator.course.verdicts import Truth
+from ewan.labs.context import Context
+from ewan.labs.units import amounts
 from tests.course.desk import written
 
 ALIKE = 0.75

@@ -18,20 +18,20 @@ from typing import Any
 
 import polars as pl
 
-from analysis import summary
-from analysis.api import Results
-from generator import scenario as scenarios
-from generator.course import folder, markdown
-from generator.course.executing import Here
-from generator.course.folder import Folder
-from generator.course.reading import Lab
-from generator.engine import cli as running
-from generator.engine import engine, preparation
-from generator.store import Store
-from generator.tests import engines
-from labs import rundir
-from labs.context import Context
-from labs.units import NS_PER_SECOND, amounts
+from ewan.analysis import summary
+from ewan.analysis.api import Results
+from ewan.generator import scenario as scenarios
+from ewan.generator.course import folder, markdown
+from ewan.generator.course.executing import Here
+from ewan.generator.course.folder import Folder
+from ewan.generator.course.reading import Lab
+from ewan.generator.engine import cli as running
+from ewan.generator.engine import engine, preparation
+from ewan.generator.store import Store
+from ewan.generator.tests import engines
+from ewan.labs import rundir
+from ewan.labs.context import Context
+from ewan.labs.units import NS_PER_SECOND, amounts
 
 
 @dataclass

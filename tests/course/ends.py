@@ -17,17 +17,17 @@ from pathlib import Path
 
 import click
 
-from analysis.one_run import OneRun
-from calibration.certificates import certify
-from generator.course import parameters, reading
-from generator.course.executing import Here
-from generator.course.reading import Lab
-from generator.course.runs import Student
-from generator.engine.experiment import family
-from generator.engine.verification import refusal
-from labs import plan as plans
-from labs.context import Context
-from labs.plan import Plan
+from ewan.analysis.one_run import OneRun
+from ewan.calibration.certificates import certify
+from ewan.generator.course import parameters, reading
+from ewan.generator.course.executing import Here
+from ewan.generator.course.reading import Lab
+from ewan.generator.course.runs import Student
+from ewan.generator.engine.experiment import family
+from ewan.generator.engine.verification import refusal
+from ewan.labs import plan as plans
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
 
 MOST = 5000
 """Student numbers that are tried to find one at an end."""

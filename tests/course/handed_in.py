@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
-from generator.course import grade, submission
-from generator.course.verdicts import State
+from ewan.generator.course import grade, submission
+from ewan.generator.course.verdicts import State
 
 DIGEST = "0" * 64
 

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.course import submission
-from generator.course.submission import DOCUMENT, NOTEBOOK, Submission, SubmissionError
+from ewan.generator.course import submission
+from ewan.generator.course.submission import DOCUMENT, NOTEBOOK, Submission, SubmissionError
 from tests.course.handed_in import document, handed_in, zipped
 
 GOOD = orjson.dumps(document())

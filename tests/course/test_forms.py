@@ -14,8 +14,8 @@ import orjson
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from generator.course import grade
-from generator.course.formats import FORMATS, document, gradescope, inginious, sheet, wide
+from ewan.generator.course import grade
+from ewan.generator.course.formats import FORMATS, document, gradescope, inginious, sheet, wide
 from tests.course.handed_in import graded, question
 
 HOSTILE = '=HYPERLINK("http://x","y")'

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-from analysis.one_run import OneRun
-from generator.course import (
+from ewan.analysis.one_run import OneRun
+from ewan.generator.course import (
     copies,
     executing,
     folder,
@@ -30,24 +30,24 @@ from generator.course import (
     reading,
     submission,
 )
-from generator.course.grade import Grade
-from generator.course.grading import Machine, Task
-from generator.course.ledger import Ledger
-from generator.course.runs import Student
-from generator.course.sources import SourceError, below
-from generator.course.submission import Submission
-from generator.engine.unit import Tools
-from labs.context import ROOT, Context
-from labs.reporter import Silent
-from labs.runtime import kernel
-from labs.runtime.binary import node_binary
-from labs.runtime.tests.lab import BINARY
+from ewan.generator.course.grade import Grade
+from ewan.generator.course.grading import Machine, Task
+from ewan.generator.course.ledger import Ledger
+from ewan.generator.course.runs import Student
+from ewan.generator.course.sources import SourceError, below
+from ewan.generator.course.submission import Submission
+from ewan.generator.engine.unit import Tools
+from ewan.labs.context import ROOT, Context
+from ewan.labs.reporter import Silent
+from ewan.labs.runtime import kernel
+from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.tests.lab import BINARY
 from tests.course.handed_in import handed_in
 
 pytestmark = pytest.mark.virtual
 
 LABS = Path(__file__).parent / "labs"
-EWAN = [sys.executable, str(ROOT / "ewan.py")]
+EWAN = [sys.executable, str(ROOT / "ewan" / "cli.py")]
 ANSWERS = {
     "law": "grow",
     "why": "More bytes fit into a longer pipe, and whoever asks for more waits for it.",

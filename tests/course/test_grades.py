@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.course import (
+from ewan.generator.course import (
     answers,
     confirming,
     copies,
@@ -22,10 +22,10 @@ from generator.course import (
     submission,
     uploader,
 )
-from generator.course.confirming import Known, Versions
-from generator.course.ledger import Ledger
-from generator.course.roster import RosterError
-from labs.runtime.base import LabError
+from ewan.generator.course.confirming import Known, Versions
+from ewan.generator.course.ledger import Ledger
+from ewan.generator.course.roster import RosterError
+from ewan.labs.runtime.base import LabError
 from tests.course.handed_in import experiment, graded, handed_in, question, run
 
 OWN = Known("bloat", "buffer=1BDP", key="c" * 64, inputs="a" * 64, tables="b" * 64)

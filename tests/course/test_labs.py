@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from analysis.one_run import OneRun
-from generator.course import answers, checking, markdown, parameters, reading, rendering, truths, verdicts, words
-from generator.course.answers import Given
-from generator.course.fields import Question
-from generator.course.reading import Lab
-from generator.course.runs import Student
-from generator.course.verdicts import Truth, Verdict
-from labs.units import amounts
+from ewan.analysis.one_run import OneRun
+from ewan.generator.course import answers, checking, markdown, parameters, reading, rendering, truths, verdicts, words
+from ewan.generator.course.answers import Given
+from ewan.generator.course.fields import Question
+from ewan.generator.course.reading import Lab
+from ewan.generator.course.runs import Student
+from ewan.generator.course.verdicts import Truth, Verdict
+from ewan.labs.units import amounts
 from tests.conftest import ROOT
 from tests.course import audit
 from tests.course.desk import Desk, written

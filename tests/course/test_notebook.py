@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import ewan
-from analysis.api import Results
-from analysis.one_run import OneRun
-from generator.course import folder, reading
-from generator.course.session import Checked, Session
-from generator.tests.courses import written
-from labs.context import Context
+from ewan.analysis.api import Results
+from ewan.analysis.one_run import OneRun
+from ewan.generator.course import folder, reading
+from ewan.generator.course.session import Checked, Session
+from ewan.generator.tests.courses import written
+from ewan.labs.context import Context
 
 pytestmark = pytest.mark.virtual
 

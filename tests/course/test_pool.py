@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.course import pool
-from generator.course.pool import Lost
-from labs.context import ROOT
+from ewan.generator.course import pool
+from ewan.generator.course.pool import Lost
+from ewan.labs.context import ROOT
 
 pytestmark = pytest.mark.slow
 

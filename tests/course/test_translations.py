@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from generator.course import markdown, parameters, reading, rendering
-from generator.course.fields import Question
+from ewan.generator.course import markdown, parameters, reading, rendering
+from ewan.generator.course.fields import Question
 
 TRANSLATED = [
     (name, language)

@@ -9,18 +9,18 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from analysis.one_run import OneRun
-from generator.course import answers, checking, parameters, reading, truths
-from generator.course.executing import Here
-from generator.course.measures.base import NoValueError
-from generator.course.reading import Lab
-from generator.course.runs import Chosen, Files, Student
-from generator.course.verdicts import Verdict
-from generator.engine.unit import Unit
-from generator.store import Store
-from generator.tests.courses import COURSE, SCENARIO, written
-from labs.runtime.base import LabError
-from labs.units import NS_PER_SECOND
+from ewan.analysis.one_run import OneRun
+from ewan.generator.course import answers, checking, parameters, reading, truths
+from ewan.generator.course.executing import Here
+from ewan.generator.course.measures.base import NoValueError
+from ewan.generator.course.reading import Lab
+from ewan.generator.course.runs import Chosen, Files, Student
+from ewan.generator.course.verdicts import Verdict
+from ewan.generator.engine.unit import Unit
+from ewan.generator.store import Store
+from ewan.generator.tests.courses import COURSE, SCENARIO, written
+from ewan.labs.runtime.base import LabError
+from ewan.labs.units import NS_PER_SECOND
 from tests.course.desk import Desk
 
 pytestmark = pytest.mark.virtual

@@ -20,12 +20,12 @@ from typing import Any
 
 import click
 
-from analysis.one_run import OneRun
-from generator.course import answers, checking, folder, handing, history, reading, submission, truths, verdicts
-from generator.course.folder import Folder
-from generator.course.reading import Lab
-from generator.course.runs import Student
-from labs.context import ROOT
+from ewan.analysis.one_run import OneRun
+from ewan.generator.course import answers, checking, folder, handing, history, reading, submission, truths, verdicts
+from ewan.generator.course.folder import Folder
+from ewan.generator.course.reading import Lab
+from ewan.generator.course.runs import Student
+from ewan.labs.context import ROOT
 from tests.course import audit
 from tests.course.desk import Desk
 
@@ -212,7 +212,7 @@ def main(out: Path, name: str) -> None:
     kinds = made(Maker(reading.find(name), out / "work", out / "handed-in"))
     (out / "students.csv").write_text("student\n" + "\n".join(sorted(kinds)) + "\n")
     words = ["course", "grade", "handed-in", "--students", "students.csv", "--out", "graded", "--format", "students"]
-    subprocess.run([sys.executable, str(ROOT / "ewan.py"), *words, "--format", "json"], cwd=out, check=False)
+    subprocess.run([sys.executable, str(ROOT / "ewan" / "cli.py"), *words, "--format", "json"], cwd=out, check=False)
     for row in csv.DictReader((out / "grades.csv").open()):
         keep = ("state", "points", "of", "right", "close", "wrong", "missing", "unreadable", "runs confirmed")
         told = " ".join(row[key] or "-" for key in (*keep, "runs not confirmed", "checks"))

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from labs.context import Context
+from ewan.labs.context import Context
 from tests.conftest import Ewan
 
 pytestmark = pytest.mark.virtual

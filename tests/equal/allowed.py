@@ -5,18 +5,42 @@ Some of it differs between two runs of one checkout, too: times of the wall cloc
 
 from __future__ import annotations
 
+_TIME = r"[\d.,]+ ?(?:ns|us|µs|ms|s|min|h)"
+
 PATTERNS: list[tuple[str, str, str]] = [
-    # pattern, what stands in its place, why
+    # pattern in a text, what stands in its place, why
     (r"\d{8}T\d{6}Z", "TIME", "when an experiment began is in its name"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)?", "TIME", "when something was done"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?", "TIME", "when something was done"),
+    (rf"\({_TIME}\)$", "(DURATION)", "how long a stage took"),
+    (r", [\d.]+ ?[kM]?B \(DURATION\)$", ", SIZE (DURATION)", "how large an archive is, which has durations in it"),
+    (rf"in {_TIME} of wall time (\(.* nodes), [\d,]+ a second\)", r"in DURATION of wall time \1)", "how fast it was"),
+    (rf"its runs take about {_TIME} ± \d+ % of wall time", "its runs take about DURATION of wall time", "an estimate"),
+    (rf"which saves {_TIME} of work", "which saves DURATION of work", "how long it took before"),
+    (r"complete, [\d.]+\ss</dd>", "complete, DURATION</dd>", "how long a stage took"),
+    (r"^.*(?:verifying \w+: .* in | runs have ended).*\n", "", "progress, every five seconds"),
+    (r"^warning: links of live labs spin on CPU .*\n", "", "another lab was up on this machine"),
+    (r"^# archive: (\S+) [0-9a-f]{64}$", r"# archive: \1 SHA256", "an archive has durations in it"),
+    (r"(spdxdocs/ewan-\w+-)[0-9a-f]{64}", r"\1SHA256", "names an experiment that has durations in it"),
+    (r"^((?:Published |.*doi:.*)?)[0-9a-f]{64}  ", r"\1SHA256  ", "of files that are compared themselves"),
 ]
 
-NAMES = {
-    # keys of JSON documents whose values are not compared
-    "wall_ns": "how long it took",
+LEAVES: dict[str, str] = {
+    # places in JSON documents, as patterns, whose values are not compared
+    "experiment.json.stages.*.seconds": "how long a stage took",
+    "experiment.json.files.settings.json": "its hash: where the scenario stands is in it",
+    "experiment.json.files.*wall.json": "hash of what is not compared",
+    "course.json.last_check": "hash of a time",
+    "*.flent.gz.raw_values.*.t": "seconds since 1970",
+    "ro-crate-metadata.json.@graph*.sha256": "of files that are compared themselves",
+    "ro-crate-metadata.json.@graph*.contentSize": "of files that are compared themselves",
+    "sbom.spdx.json.*Checksum*": "of files that are compared themselves",
 }
 
 FILES: dict[str, str] = {
-    # names of files that are not compared
+    # files, as patterns of their paths, that are not compared
+    "*/wall.json": "what the machine did meanwhile",
+    "store/*": "entries have the machine's work in them; `store verify` reads them, and runs are compared in results",
+    "*.tar.zst": "of files that are compared themselves",
+    "state/*": "locks of this machine",
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from labs.context import ROOT
+from ewan.labs.context import ROOT
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
@@ -30,7 +30,15 @@ class Server:
 
     def start(self, *words: str) -> str:
         """The address that it prints."""
-        command = [sys.executable, str(ROOT / "ewan.py"), "studio", "--no-open", "--port", str(self._port), *words]
+        command = [
+            sys.executable,
+            str(ROOT / "ewan" / "cli.py"),
+            "studio",
+            "--no-open",
+            "--port",
+            str(self._port),
+            *words,
+        ]
         self._process = subprocess.Popen(
             command,
             cwd=self.place,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from analysis import report
-from analysis.tests import synthetic
+from ewan.analysis import report
+from ewan.analysis.tests import synthetic
 
 pytestmark = pytest.mark.slow
 

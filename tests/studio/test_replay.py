@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from analysis.tests.synthetic import vouch
+from ewan.analysis.tests.synthetic import vouch
 from tests.conftest import Ewan
 from tests.studio.conftest import looking
 from tests.studio.server import Server

@@ -10,12 +10,12 @@ import hashlib
 import random
 from pathlib import Path
 
-from generator.store import Store
-from generator.store.entry import DamagedError, Origin
+from ewan.generator.store import Store
+from ewan.generator.store.entry import DamagedError, Origin
+from ewan.labs.runtime import whole
+from ewan.labs.runtime.base import LabError
 from images.container import packages
 from images.kernel import build
-from labs.runtime import whole
-from labs.runtime.base import LabError
 from tests.torture import harness, mutations
 
 TIER = "torture"

@@ -14,8 +14,8 @@ import sys
 import time
 from pathlib import Path
 
-from labs.runtime.tests.bench import Bench, bench
-from labs.runtime.tests.lab import traces
+from ewan.labs.runtime.tests.bench import Bench, bench
+from ewan.labs.runtime.tests.lab import traces
 
 TIER = "untimed"
 QUICK = 2

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-EWAN = Path(__file__).resolve().parents[2] / "ewan.py"
+EWAN = Path(__file__).resolve().parents[2] / "ewan" / "cli.py"
 # Small: five nodes, one of which spins.
 TOPOLOGY = ("chain", "--hops", "1", "--rtt", "2ms", "--runtime", "netns")
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from generator.course import reading
-from generator.course.executing import Here
-from labs.context import Context
+from ewan.generator.course import reading
+from ewan.generator.course.executing import Here
+from ewan.labs.context import Context
 from tests.course import audit
 
 TIER = "virtual"

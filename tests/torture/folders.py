@@ -17,13 +17,13 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-import ewan
-from analysis.tests import synthetic
-from generator.engine import archive, originals
-from generator.engine.experiment import Experiment
-from generator.engine.source import SETTINGS, kept
-from labs.errors import UserError
-from labs.record import summary as summaries
+from ewan import cli
+from ewan.analysis.tests import synthetic
+from ewan.generator.engine import archive, originals
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.engine.source import SETTINGS, kept
+from ewan.labs.errors import UserError
+from ewan.labs.record import summary as summaries
 from tests.torture import harness, mutations
 
 TIER = "torture"
@@ -93,7 +93,7 @@ def _damaged(draw: random.Random, directory: Path) -> Path:
 
 def _command(draw: random.Random, directory: Path) -> None:
     words = draw.choice(COMMANDS)
-    done = CliRunner().invoke(ewan.main, words, catch_exceptions=True)
+    done = CliRunner().invoke(cli.main, words, catch_exceptions=True)
     error = done.exception
     assert error is None or isinstance(error, SystemExit), f"{words}: {type(error).__name__} {error}"
     assert done.exit_code in (0, 1, 2), done.exit_code

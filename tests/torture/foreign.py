@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from labs.runtime.namespaces import NAMESPACES, identity_of
-from labs.runtime.tests.lab import traces
+from ewan.labs.runtime.namespaces import NAMESPACES, identity_of
+from ewan.labs.runtime.tests.lab import traces
 from tests.torture.commands import TOPOLOGY, run, start
 
 TIER = "untimed"

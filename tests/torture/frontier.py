@@ -10,14 +10,14 @@ import os
 import random
 from pathlib import Path
 
-from calibration import LiveLab, envelope, verify_lab
-from calibration.envelope import Demand
-from calibration.host import kept, measurement
-from calibration.thorough import TOGETHER
-from labs import host
-from labs.compile import compile
-from labs.context import Context
-from labs.spec import from_template
+from ewan.calibration import LiveLab, envelope, verify_lab
+from ewan.calibration.envelope import Demand
+from ewan.calibration.host import kept, measurement
+from ewan.calibration.thorough import TOGETHER
+from ewan.labs import host
+from ewan.labs.compile import compile
+from ewan.labs.context import Context
+from ewan.labs.spec import from_template
 
 TIER = "live"
 QUICK = 0

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import networkx as nx
 
-from labs import host
-from labs.compile import compile
-from labs.forwarding import Forwarding
-from labs.plan import Plan
-from labs.spec import parse
+from ewan.labs import host
+from ewan.labs.compile import compile
+from ewan.labs.forwarding import Forwarding
+from ewan.labs.plan import Plan
+from ewan.labs.spec import parse
 from tests.paths import PACKET_BYTES, Ends, measured
 
 TIER = "virtual"

@@ -26,7 +26,7 @@ from pathlib import Path
 import orjson
 import psutil
 
-from labs.runtime.tests.lab import traces
+from ewan.labs.runtime.tests.lab import traces
 from tests.torture.commands import EWAN, TOPOLOGY
 
 TIER = "untimed"

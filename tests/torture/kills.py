@@ -13,8 +13,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.tests.lab import traces
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.tests.lab import traces
 from tests.torture.commands import TOPOLOGY, run, start
 
 TIER = "untimed"

@@ -20,16 +20,16 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from analysis.tests import synthetic
-from generator import scenario as scenarios
-from generator.engine import archive, preparation
-from generator.engine.experiment import Experiment
-from generator.tests.origins import origin
-from labs.compile import HostFacts, compile
-from labs.plan import to_json
-from labs.record.journal import JOURNAL
-from labs.runtime.binary import BUILT
-from labs.spec import load
+from ewan.analysis.tests import synthetic
+from ewan.generator import scenario as scenarios
+from ewan.generator.engine import archive, preparation
+from ewan.generator.engine.experiment import Experiment
+from ewan.generator.tests.origins import origin
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import to_json
+from ewan.labs.record.journal import JOURNAL
+from ewan.labs.runtime.binary import BUILT
+from ewan.labs.spec import load
 from tests.forked import ROOT, Call, Done, Server
 from tests.torture import mutations, readers
 
@@ -83,7 +83,7 @@ def server() -> Server:
 def command(words: list[str], place: Path, draw: random.Random) -> Done:
     if draw.randrange(THROUGH_A_SHELL):
         return server().command(words, place, cpu_s=CPU_S + 1, more_bytes=MORE_BYTES)
-    whole = [sys.executable, str(ROOT / "ewan.py"), *words]
+    whole = [sys.executable, str(ROOT / "ewan" / "cli.py"), *words]
     done = subprocess.run(whole, cwd=place, capture_output=True, text=True, timeout=120, check=False)
     return Done(done.returncode, None, done.stdout, done.stderr, 0, 0)
 

@@ -11,15 +11,15 @@ import random
 import tempfile
 from pathlib import Path
 
-from generator.store import Store
-from generator.store.entry import DamagedError, Origin
-from generator.workers import remote
-from labs import ownership
-from labs.errors import UserError
-from labs.runtime import spinners
-from labs.runtime.live import LiveRuntime
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.state import Owner
+from ewan.generator.store import Store
+from ewan.generator.store.entry import DamagedError, Origin
+from ewan.generator.workers import remote
+from ewan.labs import ownership
+from ewan.labs.errors import UserError
+from ewan.labs.runtime import spinners
+from ewan.labs.runtime.live import LiveRuntime
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.state import Owner
 from tests.torture import harness, mutations
 
 TIER = "torture"

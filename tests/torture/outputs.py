@@ -14,11 +14,11 @@ from typing import Any
 
 import orjson
 
-from generator import external, readers
-from generator.readers import captures
-from generator.rows import frame_of
-from labs import documents
-from labs.context import ROOT
+from ewan.generator import external, readers
+from ewan.generator.readers import captures
+from ewan.generator.rows import frame_of
+from ewan.labs import documents
+from ewan.labs.context import ROOT
 from tests.torture import harness, mutations
 
 TIER = "torture"

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import click
 
-from generator import scenario as scenarios
-from generator.engine import originals, preparation, rerun
-from labs.commands.errors import guarded
+from ewan.generator import scenario as scenarios
+from ewan.generator.engine import originals, preparation, rerun
+from ewan.labs.commands.errors import guarded
 
 MODULES = (
     "ewan",
-    *(f"labs.commands.{name}" for name in ("batch", "compile", "down", "ps", "up")),
-    "labs.runtime.live",
-    "generator.engine.cli",
-    "generator.suites.cli",
-    "analysis.cli",
+    *(f"ewan.labs.commands.{name}" for name in ("batch", "compile", "down", "ps", "up")),
+    "ewan.labs.runtime.live",
+    "ewan.generator.engine.cli",
+    "ewan.generator.suites.cli",
+    "ewan.analysis.cli",
     "rich.live",
     "rich.table",
 )

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import orjson
 
-from generator.engine import archive
-from labs.record.experiment import STAGES
+from ewan.generator.engine import archive
+from ewan.labs.record.experiment import STAGES
 from tests.experiments import in_results, only
 
 TIER = "virtual"
@@ -119,7 +119,7 @@ def write(place: Path) -> Path:
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, str(ROOT / "ewan.py"), "run", *arguments]
+    return [sys.executable, str(ROOT / "ewan" / "cli.py"), "run", *arguments]
 
 
 def start(place: Path, *arguments: str) -> subprocess.Popen[str]:

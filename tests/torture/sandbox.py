@@ -12,8 +12,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from labs.runtime import wall
-from labs.runtime.tests.lab import BINARY
+from ewan.labs.runtime import wall
+from ewan.labs.runtime.tests.lab import BINARY
 
 TIER = "torture"
 QUICK = 20

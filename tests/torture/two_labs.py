@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from labs.runtime.tests.lab import traces
+from ewan.labs.runtime.tests.lab import traces
 from tests.torture.commands import TOPOLOGY, run, start
 
 TIER = "untimed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from calibration import report
+from ewan.calibration import report
 from tests.torture.commands import run
 
 TIER = "live"

@@ -20,16 +20,16 @@ from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
-from generator.traffic_request import addresses_of
-from labs import host
-from labs.change import Heading, compile_change, wanted
-from labs.compile import compile
-from labs.plan import Plan
-from labs.runtime.program import Command, Event, Program
-from labs.runtime.tests.lab import BINARY
-from labs.runtime.virtual import VirtualRuntime
-from labs.spec import from_template
-from labs.spec.source import DescriptionError
+from ewan.generator.traffic_request import addresses_of
+from ewan.labs import host
+from ewan.labs.change import Heading, compile_change, wanted
+from ewan.labs.compile import compile
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.program import Command, Event, Program
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.spec import from_template
+from ewan.labs.spec.source import DescriptionError
 from tests.conftest import ROOT
 
 TIER = "virtual"

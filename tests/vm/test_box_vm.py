@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from emulator.hardware.conformance import checks
-from emulator.hardware.remote import Remote
-from emulator.hardware.serve import RefusedError
-from labs.hardware import catalogue
-from labs.hardware.driver import Driver
-from labs.hardware.settings import Settings
-from labs.stages import BernoulliLoss, ConstantDelay, DropTail, NoLoss, Queue
+from ewan.emulator.hardware.conformance import checks
+from ewan.emulator.hardware.remote import Remote
+from ewan.emulator.hardware.serve import RefusedError
+from ewan.labs.hardware import catalogue
+from ewan.labs.hardware.driver import Driver
+from ewan.labs.hardware.settings import Settings
+from ewan.labs.stages import BernoulliLoss, ConstantDelay, DropTail, NoLoss, Queue
 from tests.conftest import Ewan
 from tests.vm.box import box
 
@@ -114,7 +114,7 @@ def test_an_unknown_box_or_card_is_refused(config: Path, tmp_path: Path) -> None
     ):
         request = {"request": "describe", "protocol": 1, "address": "box", "model": None}
         line = json.dumps(request | {"options": {**options, "config": str(config)}})
-        words = [sys.executable, "-m", "emulator.hardware.ssh_netem"]
+        words = [sys.executable, "-m", "ewan.emulator.hardware.ssh_netem"]
         done = subprocess.run(words, input=line + "\n", capture_output=True, text=True, cwd=catalogue.ROOT, timeout=60)
         assert json.loads(done.stdout)["ok"] is False, done.stdout
 

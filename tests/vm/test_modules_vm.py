@@ -16,11 +16,11 @@ from pathlib import Path
 import orjson
 import pytest
 
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import Plan, to_json
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.spec import from_template, parse
 from images.machine.stock import MissingError
-from labs.compile import HostFacts, compile
-from labs.plan import Plan, to_json
-from labs.runtime.tests.lab import BINARY
-from labs.spec import from_template, parse
 from tests.vm.machine import OWN, Kernel
 
 KERNELS = {

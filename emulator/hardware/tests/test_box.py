@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from emulator.hardware import wire
-from emulator.hardware.box import COARSE, Box
-from emulator.hardware.gtrcnet import TABLE
-from labs.hardware import catalogue
+from ewan.emulator.hardware import wire
+from ewan.emulator.hardware.box import COARSE, Box
+from ewan.emulator.hardware.gtrcnet import TABLE
+from ewan.labs.hardware import catalogue
 
 
 class Recorder:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.hardware.conformance import Check, checks
-from labs.hardware.driver import Driver
+from ewan.emulator.hardware.conformance import Check, checks
+from ewan.labs.hardware.driver import Driver
 
 pytestmark = pytest.mark.slow
 

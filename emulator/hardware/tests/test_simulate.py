@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from emulator.hardware.cli import _commands_from
+from ewan.emulator.hardware.cli import _commands_from
 
 
 def test_commands_come_from_a_pipe_and_not_from_where_nobody_writes(tmp_path: Path) -> None:

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from emulator.hardware.conformance import checks
-from emulator.hardware.serve import RefusedError
-from emulator.hardware.ssh_dummynet import configuration, has_rule, parsed, rule
-from emulator.hardware.tests import freebsd_box
-from labs.hardware import catalogue
-from labs.hardware.driver import Driver, DriverError
-from labs.hardware.settings import Settings
-from labs.stages import BernoulliLoss, ConstantDelay, DropTail, NoLoss, Queue
+from ewan.emulator.hardware.conformance import checks
+from ewan.emulator.hardware.serve import RefusedError
+from ewan.emulator.hardware.ssh_dummynet import configuration, has_rule, parsed, rule
+from ewan.emulator.hardware.tests import freebsd_box
+from ewan.labs.hardware import catalogue
+from ewan.labs.hardware.driver import Driver, DriverError
+from ewan.labs.hardware.settings import Settings
+from ewan.labs.stages import BernoulliLoss, ConstantDelay, DropTail, NoLoss, Queue
 
 pytestmark = pytest.mark.slow
 

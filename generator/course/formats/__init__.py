@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from generator.course.formats import document, gradescope, inginious, wide
-from generator.course.grade import Grade
-from generator.course.sources import folder_of
+from ewan.generator.course.formats import document, gradescope, inginious, wide
+from ewan.generator.course.grade import Grade
+from ewan.generator.course.sources import folder_of
 
 Files = Iterator[tuple[str, bytes]]
 

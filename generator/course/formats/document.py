@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from generator.course.grade import Grade
+from ewan.generator.course.grade import Grade
 
 FILE = "grades.json"
 FORMAT = "ewan-grades/1"

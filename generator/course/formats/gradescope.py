@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from generator.course.formats import wording
-from generator.course.grade import Grade, Question
+from ewan.generator.course.formats import wording
+from ewan.generator.course.grade import Grade, Question
 
 FILE = "results.json"
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE

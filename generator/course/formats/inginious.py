@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from generator.course.formats import wording
-from generator.course.grade import Grade, Question
+from ewan.generator.course.formats import wording
+from ewan.generator.course.grade import Grade, Question
 
 FILE = "__feedback.json"
 PERCENT = 100.0

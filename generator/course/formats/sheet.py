@@ -11,8 +11,8 @@ import io
 import re
 from collections.abc import Sequence
 
-from generator.course.formats import wording
-from generator.course.grade import Grade
+from ewan.generator.course.formats import wording
+from ewan.generator.course.grade import Grade
 
 COLUMNS = (
     "student",

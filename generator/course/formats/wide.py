@@ -10,9 +10,9 @@ import csv
 import io
 from collections.abc import Sequence
 
-from generator.course.formats import wording
-from generator.course.formats.sheet import cell
-from generator.course.grade import Grade
+from ewan.generator.course.formats import wording
+from ewan.generator.course.formats.sheet import cell
+from ewan.generator.course.grade import Grade
 
 FILE = "students.csv"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from generator.course import words
-from generator.course.grade import NOT_CONFIRMED, TEACHER, Grade, Question
+from ewan.generator.course import words
+from ewan.generator.course.grade import NOT_CONFIRMED, TEACHER, Grade, Question
 
 
 def of_question(question: Question, language: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from generator.course.measures.base import NoValueError, Run, Series, measure
+from ewan.generator.course.measures.base import NoValueError, Run, Series, measure
 
 
 @measure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from generator.course.measures.base import NoValueError, Run, measure
+from ewan.generator.course.measures.base import NoValueError, Run, measure
 
 
 @measure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import log
 
-from generator.course.measures.base import NoValueError, Run, measure
+from ewan.generator.course.measures.base import NoValueError, Run, measure
 
 
 @measure

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import exp, log
 
-from generator.course.measures.base import NoValueError, Run, measure
+from ewan.generator.course.measures.base import NoValueError, Run, measure
 
 
 @measure

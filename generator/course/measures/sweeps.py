@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from generator.course.measures.base import NoValueError, Run, measure
+from ewan.generator.course.measures.base import NoValueError, Run, measure
 
 
 @measure

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from labs.runtime.base import LabError
+from ewan.labs.runtime.base import LabError
 
 FILE = "CITATION.cff"
 UNNAMED = "anonymous"

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import click
 
-from generator.engine import originals
-from generator.engine.crate import citation, sources, texts
-from labs.commands.errors import Refused, guarded
-from labs.commands.options import json_option, pass_context
-from labs.context import Context
-from labs.record.experiment import DOCUMENT
-from labs.units import about
+from ewan.generator.engine import originals
+from ewan.generator.engine.crate import citation, sources, texts
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.context import Context
+from ewan.labs.record.experiment import DOCUMENT
+from ewan.labs.units import about
 
 ENDING = ".crate.zip"
 
@@ -57,7 +57,7 @@ def archive_command(
     \b
     ewan archive results/20261121T120000Z-parallel-streams --author "Lovelace, Ada <0000-0002-1825-0097>"
     """
-    from generator.engine.crate import write  # rocrate is slow to import, and nothing else needs it
+    from ewan.generator.engine.crate import write  # rocrate is slow to import, and nothing else needs it
 
     people = [citation.author(words) for words in authors]
     terms = write.Terms(people, citation.licence(licence), _shareable(repository))

@@ -10,10 +10,10 @@ import mimetypes
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from generator.engine.crate import citation, sbom, sums
-from labs.record.columns import COLUMNS
-from labs.record.experiment import DOCUMENT
-from labs.record.journal import JOURNAL
+from ewan.generator.engine.crate import citation, sbom, sums
+from ewan.labs.record.columns import COLUMNS
+from ewan.labs.record.experiment import DOCUMENT
+from ewan.labs.record.journal import JOURNAL
 
 METADATA = "ro-crate-metadata.json"
 README, REPRODUCE = "README.md", "reproduce.sh"

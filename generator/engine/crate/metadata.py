@@ -19,12 +19,12 @@ from rocrate.model.contextentity import ContextEntity
 from rocrate.model.entity import Entity
 from rocrate.rocrate import ROCrate
 
-from generator.engine.crate.citation import Author, Licence
-from generator.engine.crate.files import METADATA, README, kind
-from generator.engine.crate.sources import Sources
-from generator.engine.crate.texts import progress_of
-from labs.record import CERTIFICATES_FOLDER
-from labs.record.experiment import DOCUMENT, INPUTS, Document, Entry, Stage
+from ewan.generator.engine.crate.citation import Author, Licence
+from ewan.generator.engine.crate.files import METADATA, README, kind
+from ewan.generator.engine.crate.sources import Sources
+from ewan.generator.engine.crate.texts import progress_of
+from ewan.labs.record import CERTIFICATES_FOLDER
+from ewan.labs.record.experiment import DOCUMENT, INPUTS, Document, Entry, Stage
 
 SCENARIO, SETTINGS = "scenario.yaml", "settings.json"
 VERSION = "1.3"

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from generator.engine.crate.citation import Author
-from generator.engine.crate.sources import Sources, normalised
-from labs.record.experiment import Document
+from ewan.generator.engine.crate.citation import Author
+from ewan.generator.engine.crate.sources import Sources, normalised
+from ewan.labs.record.experiment import Document
 
 FILE = "sbom.spdx.json"
 SPDX_VERSION = "SPDX-2.3"

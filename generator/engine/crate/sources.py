@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labs.context import ROOT
+from ewan.labs.context import ROOT
 
 LOCK, PROJECT, CRATES, KERNEL = "requirements.lock", "pyproject.toml", "Cargo.lock", "images/kernel/build.py"
+NODE = "ewan-node"
+"""The package of Cargo.lock whose version is the product's, in every commit."""
 DIRTY = "-dirty"
 _COMMIT = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 """What `git describe` names a commit by; nothing that git would take for an option."""
@@ -53,17 +55,18 @@ def of(commit: str | None, repository: str | None, root: Path = ROOT) -> Sources
         text if exact and text is not None else (root / name).read_text() for name, text in texts.items()
     )
     described = tomllib.loads(project)["project"]
+    packages = tuple(tomllib.loads(crates)["package"])
     named = re.compile(r'^(PACKAGE|VERSION) = "([^"]+)"', re.MULTILINE)
     constants = dict(named.findall(kernel))
     return Sources(
-        version=described["version"],
+        version=next(each["version"] for each in packages if each["name"] == NODE),
         commit=plain,
         changed=bool(commit and commit.endswith(DIRTY)),
         exact=exact,
         repository=repository or origin(root),
         runtime_packages=frozenset(normalised(re.split(r"[<>=!~\[; ]", each)[0]) for each in described["dependencies"]),
         lock=lock,
-        crates=tuple(tomllib.loads(crates)["package"]),
+        crates=packages,
         kernel_package=constants["PACKAGE"],
         kernel_version=constants["VERSION"],
     )

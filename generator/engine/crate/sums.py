@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from labs.reading import MOST_RECORD, read_text
-from labs.record.experiment import checksum, inside
-from labs.runtime.base import LabError
+from ewan.labs.reading import MOST_RECORD, read_text
+from ewan.labs.record.experiment import checksum, inside
+from ewan.labs.runtime.base import LabError
 
 SUMS = "SHA256SUMS"
 _LINE = re.compile(r"(\\?)([0-9a-f]{64}) [ *](.+)")

@@ -9,13 +9,13 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from generator.engine.crate import citation, files
-from generator.engine.crate.citation import Author, Licence
-from generator.engine.crate.sources import Sources
-from labs.reading import one_line
-from labs.record.experiment import Document
+from ewan.generator.engine.crate import citation, files
+from ewan.generator.engine.crate.citation import Author, Licence
+from ewan.generator.engine.crate.sources import Sources
+from ewan.labs.reading import one_line
+from ewan.labs.record.experiment import Document
 
-_SCRIPT = Path(__file__).with_name("reproduce.sh")
+_SCRIPT = Path(__file__).resolve().with_name("reproduce.sh")
 
 
 def title(document: Document) -> str:

@@ -17,16 +17,16 @@ from pathlib import Path
 
 import orjson
 
-from generator.engine import archive
-from generator.engine.crate import citation, files, metadata, sbom, sources, sums, texts
-from generator.engine.crate.citation import Author, Licence
-from generator.engine.crate.metadata import Stored
-from generator.engine.experiment import Experiment
-from labs import documents, rundir
-from labs.reading import open_regular
-from labs.record.experiment import DOCUMENT, checksum
-from labs.runtime.base import LabError
-from labs.units import NS_PER_SECOND
+from ewan.generator.engine import archive
+from ewan.generator.engine.crate import citation, files, metadata, sbom, sources, sums, texts
+from ewan.generator.engine.crate.citation import Author, Licence
+from ewan.generator.engine.crate.metadata import Stored
+from ewan.generator.engine.experiment import Experiment
+from ewan.labs import documents, rundir
+from ewan.labs.reading import open_regular
+from ewan.labs.record.experiment import DOCUMENT, checksum
+from ewan.labs.runtime.base import LabError
+from ewan.labs.units import NS_PER_SECOND
 
 ZIP = ".zip"
 _STORED = (".parquet",)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from generator.suites.application import Application
-from generator.suites.applications import bulk, parallel, peer, tuning, web
+from ewan.generator.suites.application import Application
+from ewan.generator.suites.applications import bulk, parallel, peer, tuning, web
 
 APPLICATIONS: Mapping[str, Application] = {
     module.APPLICATION.word: module.APPLICATION for module in (tuning, web, peer, bulk, parallel)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from generator.suites.application import COMPLETION, Application, Case, Traffic
-from generator.suites.pieces import drain_ns, reverse_volume, transfer
+from ewan.generator.suites.application import COMPLETION, Application, Case, Traffic
+from ewan.generator.suites.pieces import drain_ns, reverse_volume, transfer
 
 
 def _traffic(case: Case) -> Traffic:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.workers import reading
-from generator.workers.file import Workers
-from labs.spec.source import DescriptionError
+from ewan.generator.workers import reading
+from ewan.generator.workers.file import Workers
+from ewan.labs.spec.source import DescriptionError
 
 SLURM = 'engine: slurm\nmemory: 8GB\nwalltime: "01:30:00"\n'
 
@@ -35,7 +35,7 @@ def test_names_of_files_are_relative_to_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["slurm", "oar", "ssh"])
 def test_the_examples_are_read(name: str) -> None:
-    file = Path(__file__).parents[3] / f"docs/clusters/{name}.yaml"
+    file = Path(__file__).resolve().parents[3] / f"docs/clusters/{name}.yaml"
     assert reading.load(file).engine == name
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from generator.engine.unit import Unit
-from generator.workers import remote, sharing
-from generator.workers.sharing import Run
-from labs.units import NS_PER_SECOND
+from ewan.generator.engine.unit import Unit
+from ewan.generator.workers import remote, sharing
+from ewan.generator.workers.sharing import Run
+from ewan.labs.units import NS_PER_SECOND
 
 UNIT = Unit("0" * 64, b"", b"", b"", 0, 0, "s", "e", "n")
 

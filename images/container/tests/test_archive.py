@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from ewan.labs import images
 from images.container import archive, rootfs
 from images.container.archive import Layer
 from images.container.packages import ImagesError, Lock, Package
-from labs import images
 
 EPOCH = 1767322800
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from ewan.labs import images
 from images.container import packages
 from images.container.packages import ImagesError, Lock, Package
-from labs import images
 
 pytestmark = pytest.mark.slow
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ewan.labs.runtime import whole
+from ewan.labs.runtime.base import LabError
 from images.kernel import adopt, build, recall
-from labs.runtime import whole
-from labs.runtime.base import LabError
 
 DEB = f"{build.PACKAGE}_{build.VERSION}_all.deb"
 CONTENT = b"a package" * 1000

@@ -7,7 +7,7 @@ import pwd
 
 import pytest
 
-from labs.cluster.caller import as_caller
+from ewan.labs.cluster.caller import as_caller
 
 
 @pytest.fixture

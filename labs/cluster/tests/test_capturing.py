@@ -13,15 +13,15 @@ import orjson
 import pytest
 from pcapng import FileScanner, blocks
 
-from labs.capture import reading
-from labs.capture.points import Tap
-from labs.capture.words import PIPE, Bounds, Wanted
-from labs.cluster import capturing
-from labs.cluster.capturing import JointCapture
-from labs.cluster.probing import Offset
-from labs.cluster.results import Completed
-from labs.runtime.base import LabError
-from labs.tests.test_capture_merging import HEAD, counts, mark, packet
+from ewan.labs.capture import reading
+from ewan.labs.capture.points import Tap
+from ewan.labs.capture.words import PIPE, Bounds, Wanted
+from ewan.labs.cluster import capturing
+from ewan.labs.cluster.capturing import JointCapture
+from ewan.labs.cluster.probing import Offset
+from ewan.labs.cluster.results import Completed
+from ewan.labs.runtime.base import LabError
+from ewan.labs.tests.test_capture_merging import HEAD, counts, mark, packet
 
 pytestmark = pytest.mark.slow
 

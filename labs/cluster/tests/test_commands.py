@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 import subprocess
 
-from labs.cluster.processes import NUMBER, Command
-from labs.cluster.results import Completed
+from ewan.labs.cluster.processes import NUMBER, Command
+from ewan.labs.cluster.results import Completed
 
 WORDS = ["printf", "%s|", "a b", "it's", "$HOME", "*", "", "-n", "\n", "ü"]
 

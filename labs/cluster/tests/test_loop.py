@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from labs.cluster.loop import Loop
-from labs.runtime.base import LabError
+from ewan.labs.cluster.loop import Loop
+from ewan.labs.runtime.base import LabError
 
 
 async def _later(value: int) -> int:

@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from generator.traffic_request import addresses_of, end
-from labs.cluster.probing import JointProbes, Offset
-from labs.cluster.results import Completed
-from labs.compile import HostFacts, compile
-from labs.plan import Plan
-from labs.runtime.base import LabError
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.tests.lab import BINARY, own_state
-from labs.spec import load
+from ewan.generator.traffic_request import addresses_of, end
+from ewan.labs.cluster.probing import JointProbes, Offset
+from ewan.labs.cluster.results import Completed
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.tests.lab import BINARY, own_state
+from ewan.labs.spec import load
 
 pytestmark = pytest.mark.live
 

@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 import pytest
 
-from labs.cluster.probing import FORMAT, JointProbes, Offset
-from labs.cluster.results import Completed
-from labs.runtime.base import LabError
+from ewan.labs.cluster.probing import FORMAT, JointProbes, Offset
+from ewan.labs.cluster.results import Completed
+from ewan.labs.runtime.base import LabError
 
 MS = 1_000_000
 AHEAD_NS = {"one": 0, "two": 5_000_000_000, "three": -7_000_000_000}

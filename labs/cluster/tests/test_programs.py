@@ -10,18 +10,18 @@ from typing import Any
 import orjson
 import pytest
 
-from labs import spec
-from labs.cluster import halves, merging, programs
-from labs.cluster.merging import Clocks, Found, Lost
-from labs.cluster.placement import place
-from labs.cluster.probing import Offset
-from labs.cluster.programs import PART, Where
-from labs.cluster.shares import stretched
-from labs.compile import HostFacts, compile
-from labs.runtime.base import LabError
-from labs.runtime.program import Command, Event, Program
-from labs.stages import Change
-from labs.units import NS_PER_SECOND
+from ewan.labs import spec
+from ewan.labs.cluster import halves, merging, programs
+from ewan.labs.cluster.merging import Clocks, Found, Lost
+from ewan.labs.cluster.placement import place
+from ewan.labs.cluster.probing import Offset
+from ewan.labs.cluster.programs import PART, Where
+from ewan.labs.cluster.shares import stretched
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import Command, Event, Program
+from ewan.labs.stages import Change
+from ewan.labs.units import NS_PER_SECOND
 
 SECOND = NS_PER_SECOND
 

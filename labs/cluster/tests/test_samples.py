@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from labs import spec
-from labs.cluster import samples
-from labs.compile import HostFacts, compile
-from labs.runtime.base import LabError
+from ewan.labs import spec
+from ewan.labs.cluster import samples
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.runtime.base import LabError
 
 
 def test_a_machine_that_hangs_or_fails_is_silent_and_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 import yaml
 
-from labs import spec
-from labs.cluster import shares, tunnels
-from labs.cluster.placement import Placement, PlacementError, place
-from labs.cluster.shares import Host, machine_of_spinner, split, stretched
-from labs.compile import HostFacts, compile
-from labs.plan import Plan, from_json, to_json
-from labs.render import files
-from labs.runtime.base import LabError
-from labs.stages import Change, ConstantDelay, UniformDelay
-from labs.stages.delay import least_ns
+from ewan.labs import spec
+from ewan.labs.cluster import shares, tunnels
+from ewan.labs.cluster.placement import Placement, PlacementError, place
+from ewan.labs.cluster.shares import Host, machine_of_spinner, split, stretched
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import Plan, from_json, to_json
+from ewan.labs.render import files
+from ewan.labs.runtime.base import LabError
+from ewan.labs.stages import Change, ConstantDelay, UniformDelay
+from ewan.labs.stages.delay import least_ns
 
 MACHINES = ("one", "two", "three")
 CPUS = dict.fromkeys(MACHINES, 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from labs.cluster.targets import Target, target
+from ewan.labs.cluster.targets import Target, target
 
 
 @pytest.mark.parametrize(

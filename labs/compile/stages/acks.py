@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from labs.compile.settings import Settings
-from labs.compile.stages.context import LinkContext, Obstacle
-from labs.stages import Direction, Queue
-from labs.stages.queue import discipline_words, has_one_list
+from ewan.labs.compile.settings import Settings
+from ewan.labs.compile.stages.context import LinkContext, Obstacle
+from ewan.labs.stages import Direction, Queue
+from ewan.labs.stages.queue import discipline_words, has_one_list
 
 
 def compile_acks(way: Settings, at: LinkContext, queue: Queue) -> bool:

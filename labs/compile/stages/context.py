@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from labs.compile.settings import Settings
-from labs.spec.source import DescriptionError, Places
+from ewan.labs.compile.settings import Settings
+from ewan.labs.spec.source import DescriptionError, Places
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal, assert_never
 
-from labs.compile.settings import Settings
-from labs.compile.stages.context import INT32, LinkContext, Obstacle
-from labs.compile.stages.trace import most
-from labs.spec import values
-from labs.stages import (
+from ewan.labs.compile.settings import Settings
+from ewan.labs.compile.stages.context import INT32, LinkContext, Obstacle
+from ewan.labs.compile.stages.trace import most
+from ewan.labs.spec import values
+from ewan.labs.stages import (
     ConstantDelay,
     Delay,
     DelayTable,
@@ -17,8 +17,8 @@ from labs.stages import (
     ParetoDelay,
     UniformDelay,
 )
-from labs.stages.delay import longest_ns
-from labs.units import Duration, Fraction
+from ewan.labs.stages.delay import longest_ns
+from ewan.labs.units import Duration, Fraction
 
 
 def compile_delay(way: Settings, at: LinkContext) -> tuple[Delay, int]:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from labs.compile.settings import Settings
-from labs.compile.stages import acks, bucket, displace, radio
-from labs.compile.stages import delay as delays
-from labs.compile.stages import loss as losses
-from labs.compile.stages import queue as queues
-from labs.compile.stages import trace as traces
-from labs.compile.stages.context import LinkContext, Obstacle
-from labs.compile.stages.framing import check_rate, framing_of
-from labs.compile.stages.store import compile_store
-from labs.spec import Spec, fields
-from labs.stages import DelayTable, Direction, LossPattern
-from labs.stages.trace import length
-from labs.units import Duration, Rate, Size
+from ewan.labs.compile.settings import Settings
+from ewan.labs.compile.stages import acks, bucket, displace, radio
+from ewan.labs.compile.stages import delay as delays
+from ewan.labs.compile.stages import loss as losses
+from ewan.labs.compile.stages import queue as queues
+from ewan.labs.compile.stages import trace as traces
+from ewan.labs.compile.stages.context import LinkContext, Obstacle
+from ewan.labs.compile.stages.framing import check_rate, framing_of
+from ewan.labs.compile.stages.store import compile_store
+from ewan.labs.spec import Spec, fields
+from ewan.labs.stages import DelayTable, Direction, LossPattern
+from ewan.labs.stages.trace import length
+from ewan.labs.units import Duration, Rate, Size
 
 MOST_TABLED = 1 << 23  # in all tables and traces of a plan, which says them for each direction of each link
 

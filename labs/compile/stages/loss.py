@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from labs.compile.settings import Settings
-from labs.compile.stages.context import LinkContext, Obstacle
-from labs.spec import fields
-from labs.spec.values import BitErrors
-from labs.stages import (
+from ewan.labs.compile.settings import Settings
+from ewan.labs.compile.stages.context import LinkContext, Obstacle
+from ewan.labs.spec import fields
+from ewan.labs.spec.values import BitErrors
+from ewan.labs.stages import (
     BernoulliLoss,
     BitErrorLoss,
     EveryNthLoss,
@@ -18,8 +18,8 @@ from labs.stages import (
     Markov4Loss,
     NoLoss,
 )
-from labs.traces import mean
-from labs.units import PPB, Fraction
+from ewan.labs.traces import mean
+from ewan.labs.units import PPB, Fraction
 
 
 def compile_loss(way: Settings, at: LinkContext) -> Loss:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, assert_never
 
-from labs.compile.settings import Settings
-from labs.compile.stages.context import UINT32, LinkContext, Obstacle
-from labs.compile.stages.framing import SLOWEST_PACKET, framed, framing_of
-from labs.compile.stages.trace import most
-from labs.spec import fields
-from labs.stages import (
+from ewan.labs.compile.settings import Settings
+from ewan.labs.compile.stages.context import UINT32, LinkContext, Obstacle
+from ewan.labs.compile.stages.framing import SLOWEST_PACKET, framed, framing_of
+from ewan.labs.compile.stages.trace import most
+from ewan.labs.spec import fields
+from ewan.labs.stages import (
     Classes,
     Codel,
     Discipline,
@@ -24,7 +24,7 @@ from labs.stages import (
     Step,
     TrafficClass,
 )
-from labs.units import Buffer, Duration, Rate, Size, bdp_bytes, bytes_in, time_for
+from ewan.labs.units import Buffer, Duration, Rate, Size, bdp_bytes, bytes_in, time_for
 
 WAN_BUFFER, ACCESS_BUFFER = Buffer("millibdp", 1000), Buffer("packets", 1000)
 FEWEST_PACKETS = 10  # a default buffer holds TCP's initial window (RFC 6928), however short the RTT

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from labs.compile.settings import Settings
-from labs.compile.stages.context import LinkContext, Obstacle
-from labs.stages import NO_AGGREGATE, NO_HARQ, Aggregate, Direction, Harq, Trace, TraceOpportunities
-from labs.units import Duration
+from ewan.labs.compile.settings import Settings
+from ewan.labs.compile.stages.context import LinkContext, Obstacle
+from ewan.labs.stages import NO_AGGREGATE, NO_HARQ, Aggregate, Direction, Harq, Trace, TraceOpportunities
+from ewan.labs.units import Duration
 
 
 def compile_aggregate(way: Settings, at: LinkContext, trace: Trace) -> Aggregate:

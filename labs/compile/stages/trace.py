@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from labs.compile.settings import TRACED, Settings
-from labs.compile.stages.context import LinkContext, Obstacle
-from labs.spec import fields
-from labs.stages import NoTrace, Trace, TraceOpportunities, TraceRows
-from labs.traces import Opportunities, Rows, bounds, peak_bps
+from ewan.labs.compile.settings import TRACED, Settings
+from ewan.labs.compile.stages.context import LinkContext, Obstacle
+from ewan.labs.spec import fields
+from ewan.labs.stages import NoTrace, Trace, TraceOpportunities, TraceRows
+from ewan.labs.traces import Opportunities, Rows, bounds, peak_bps
 
 
 def compile_trace(way: Settings, at: LinkContext) -> Trace:

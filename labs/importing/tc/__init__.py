@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from labs.importing.findings import Fate, Findings
-from labs.importing.legs import CARD_PACKETS, Leg, OfDevice, Setting, Way, of_devices
-from labs.importing.script import Command
-from labs.importing.tc import branches, netfilter
-from labs.importing.tc.branches import Branch
-from labs.importing.tc.changes import cards
-from labs.importing.tc.choosing import Police, choice, police, redirected
-from labs.importing.tc.netem import Netem
-from labs.importing.tc.shapers import FULL_FRAME
-from labs.importing.tc.tree import Card, Filter
-from labs.importing.tc.words import EGRESS, INGRESS, Handle
-from labs.units import Buffer, Duration, Rate, bytes_in
+from ewan.labs.importing.findings import Fate, Findings
+from ewan.labs.importing.legs import CARD_PACKETS, Leg, OfDevice, Setting, Way, of_devices
+from ewan.labs.importing.script import Command
+from ewan.labs.importing.tc import branches, netfilter
+from ewan.labs.importing.tc.branches import Branch
+from ewan.labs.importing.tc.changes import cards
+from ewan.labs.importing.tc.choosing import Police, choice, police, redirected
+from ewan.labs.importing.tc.netem import Netem
+from ewan.labs.importing.tc.shapers import FULL_FRAME
+from ewan.labs.importing.tc.tree import Card, Filter
+from ewan.labs.importing.tc.words import EGRESS, INGRESS, Handle
+from ewan.labs.units import Buffer, Duration, Rate, bytes_in
 
 FRAMING = ("header", "tc counts a packet with its Ethernet header")
 _FRAMINGS = {0: "header", 4: "ethernet", 24: "wire", -14: "ip"}

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from labs.importing.findings import Fate, Findings
-from labs.importing.script import Command
-from labs.importing.tc import netem, shapers
-from labs.importing.tc.choosing import choice, flow_of
-from labs.importing.tc.netem import Netem
-from labs.importing.tc.netfilter import mark_of, marks_with
-from labs.importing.tc.shapers import Held, HtbClass, Shaper
-from labs.importing.tc.tree import Card, Class, Filter, Qdisc
-from labs.importing.tc.words import Handle, covers
-from labs.units import Rate
+from ewan.labs.importing.findings import Fate, Findings
+from ewan.labs.importing.script import Command
+from ewan.labs.importing.tc import netem, shapers
+from ewan.labs.importing.tc.choosing import choice, flow_of
+from ewan.labs.importing.tc.netem import Netem
+from ewan.labs.importing.tc.netfilter import mark_of, marks_with
+from ewan.labs.importing.tc.shapers import Held, HtbClass, Shaper
+from ewan.labs.importing.tc.tree import Card, Class, Filter, Qdisc
+from ewan.labs.importing.tc.words import Handle, covers
+from ewan.labs.units import Rate
 
 MOST_LEVELS = 16
 REST = "rest"

@@ -9,11 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 
-from labs.importing.findings import Fate, Findings, ImportingError
-from labs.importing.script import Command
-from labs.importing.tc import netem
-from labs.importing.tc.tree import Card, Class, Filter, Qdisc
-from labs.importing.tc.words import EGRESS, INGRESS, INGRESS_KINDS, Handle, Words, handle_of, in_words
+from ewan.labs.importing.findings import Fate, Findings, ImportingError
+from ewan.labs.importing.script import Command
+from ewan.labs.importing.tc import netem
+from ewan.labs.importing.tc.tree import Card, Class, Filter, Qdisc
+from ewan.labs.importing.tc.words import EGRESS, INGRESS, INGRESS_KINDS, Handle, Words, handle_of, in_words
 
 _HOLDS_ONE = ("netem", "tbf", "red")
 """Kinds with one place below them, which every minor number names."""

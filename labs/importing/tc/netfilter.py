@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from labs.importing.findings import Findings
-from labs.importing.script import Command
-from labs.importing.tc.words import Handle, address_of, covers, handle_of
+from ewan.labs.importing.findings import Findings
+from ewan.labs.importing.script import Command
+from ewan.labs.importing.tc.words import Handle, address_of, covers, handle_of
 
 TOOLS = ("iptables", "ip6tables")
 _VALUED = {"-t": "table", "--table": "table", "-A": "chain", "--append": "chain", "-o": "device",

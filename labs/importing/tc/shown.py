@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from labs.importing.findings import Fate, Findings
-from labs.importing.script import Command
-from labs.importing.tc.words import INGRESS_KINDS
+from ewan.labs.importing.findings import Fate, Findings
+from ewan.labs.importing.script import Command
+from ewan.labs.importing.tc.words import INGRESS_KINDS
 
 _OWN = re.compile(r"[0-9a-f]{1,4}:")
 _CLASS = re.compile(r"[0-9a-f]{0,4}:[0-9a-f]{1,4}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from labs.importing.script import Command
-from labs.importing.tc.netfilter import Rule
-from labs.importing.tc.words import INGRESS_KINDS, Handle
+from ewan.labs.importing.script import Command
+from ewan.labs.importing.tc.netfilter import Rule
+from ewan.labs.importing.tc.words import INGRESS_KINDS, Handle
 
 
 @dataclass(slots=True)

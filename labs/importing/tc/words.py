@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from labs.importing.findings import Findings
-from labs.importing.script import Command
+from ewan.labs.importing.findings import Findings
+from ewan.labs.importing.script import Command
 
 _HANDLE = re.compile(r"([0-9a-fA-F]{0,4}):([0-9a-fA-F]{0,4})")
 _VALUED = ("handle", "parent", "dev", "classid")

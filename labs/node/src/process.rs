@@ -16,8 +16,8 @@ use ewan_system::signals::Signal;
 use ewan_system::{fault, namespace, schedule};
 use serde::Serialize;
 
-/// `python -m` this: labs/runtime/keeper.py.
-const KEEPER: &str = "labs.runtime.keeper";
+/// `python -m` this: labs/runtime/keeper.py; and what 0.1 called it, whose labs may still be up.
+const KEEPERS: [&str; 2] = ["ewan.labs.runtime.keeper", "labs.runtime.keeper"];
 
 pub struct Process {
     pid: i32,
@@ -117,7 +117,7 @@ impl Members {
     /// id on its command line. Other users' processes may say anything: they are not believed.
     fn spins(&self, process: &Process) -> bool {
         let arguments = arguments(process.pid);
-        let keeps = || arguments.get(2).is_some_and(|module| module == KEEPER);
+        let keeps = || arguments.get(2).is_some_and(|module| KEEPERS.contains(&module.as_str()));
         (arguments.get(1).is_some_and(|command| command == "link") || keeps())
             && arguments.windows(2).any(|pair| pair[0] == "--id" && pair[1] == self.id)
             && is_own(process.pid)

@@ -1,5 +1,5 @@
 //! The stages of links have the same kinds and keys here as in Python (labs/stages): `tests/golden/stages.json`, which
-//! `python -m labs.tests.test_stages` writes, lists Python's; what serde expects is ours.
+//! `python -m ewan.labs.tests.test_stages` writes, lists Python's; what serde expects is ours.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

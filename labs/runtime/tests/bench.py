@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from labs.runtime.tests.lab import BINARY
+from ewan.labs.runtime.tests.lab import BINARY
 
 _CHANGES_BY_ITSELF = {"stats", "stats64", "operstate", "flags", "link_netnsid", "dynamic", "promiscuity"}
 """Of what `ip -d -j address` tells of an interface; flags that somebody sets are looked at one by one."""

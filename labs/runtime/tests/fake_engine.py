@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from labs import images
+from ewan.labs import images
 
 # Whole or not at all, whoever reads it or is killed meanwhile.
 WORLD = """#!{python} -SE

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from labs.compile import HostFacts, compile
-from labs.plan import to_json
-from labs.runtime.tests.lab import BINARY, own_state, run, traces
-from labs.spec import from_template
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import to_json
+from ewan.labs.runtime.tests.lab import BINARY, own_state, run, traces
+from ewan.labs.spec import from_template
 
 pytestmark = pytest.mark.live
 

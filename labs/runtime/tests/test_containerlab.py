@@ -17,16 +17,16 @@ from typing import Any
 
 import pytest
 
-from labs.plan import Containers, Plan
-from labs.runtime import clab, containers
-from labs.runtime import container_engine as engines
-from labs.runtime.base import LabError
-from labs.runtime.containerlab import ContainerlabRuntime
-from labs.runtime.live import LiveRuntime
-from labs.runtime.namespaces import NAMESPACES
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.tests.fake_engine import Fakes
-from labs.runtime.tests.lab import BINARY, small
+from ewan.labs.plan import Containers, Plan
+from ewan.labs.runtime import clab, containers
+from ewan.labs.runtime import container_engine as engines
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.containerlab import ContainerlabRuntime
+from ewan.labs.runtime.live import LiveRuntime
+from ewan.labs.runtime.namespaces import NAMESPACES
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.tests.fake_engine import Fakes
+from ewan.labs.runtime.tests.lab import BINARY, small
 
 pytestmark = pytest.mark.untimed
 
@@ -259,9 +259,9 @@ UP = """
 import sys
 from pathlib import Path
 from typing import Any
-from labs.runtime import clab
-from labs.runtime.containerlab import ContainerlabRuntime
-from labs.runtime.tests.lab import BINARY, small
+from ewan.labs.runtime import clab
+from ewan.labs.runtime.containerlab import ContainerlabRuntime
+from ewan.labs.runtime.tests.lab import BINARY, small
 clab.BUILT = Path("/none")
 print("ready", flush=True)
 ContainerlabRuntime(BINARY, Path(sys.argv[1])).up(small(sys.argv[2]))

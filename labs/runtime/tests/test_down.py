@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from labs.plan import Spinner
-from labs.runtime import spinners
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.tests.lab import BINARY, own_state, small, traces
+from ewan.labs.plan import Spinner
+from ewan.labs.runtime import spinners
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.tests.lab import BINARY, own_state, small, traces
 
 pytestmark = pytest.mark.untimed
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from labs.runtime import containers
+from ewan.labs.runtime import containers
 
 HEEDLESS = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
 HEEDFUL = "import time; print(flush=True); time.sleep(60)"

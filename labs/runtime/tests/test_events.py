@@ -17,19 +17,19 @@ from statistics import median
 import orjson
 import pytest
 
-from generator.traffic_request import addresses_of
-from labs import host
-from labs.change import Heading, compile_change, wanted
-from labs.compile import compile
-from labs.plan import Plan
-from labs.runtime.base import LabError
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.program import Command, Event, Program
-from labs.runtime.tests.lab import BINARY, StopAfter, own_state, table
-from labs.runtime.virtual import Run, VirtualRuntime
-from labs.spec import from_template
-from labs.stages import Change, EveryNthLoss
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.generator.traffic_request import addresses_of
+from ewan.labs import host
+from ewan.labs.change import Heading, compile_change, wanted
+from ewan.labs.compile import compile
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.program import Command, Event, Program
+from ewan.labs.runtime.tests.lab import BINARY, StopAfter, own_state, table
+from ewan.labs.runtime.virtual import Run, VirtualRuntime
+from ewan.labs.spec import from_template
+from ewan.labs.stages import Change, EveryNthLoss
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 pytestmark = pytest.mark.virtual
 

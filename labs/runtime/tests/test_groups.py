@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.program import Command, Program
-from labs.runtime.tests.lab import BINARY, own_state, small
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.program import Command, Program
+from ewan.labs.runtime.tests.lab import BINARY, own_state, small
 
 pytestmark = pytest.mark.untimed
 

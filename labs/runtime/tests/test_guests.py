@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from labs.runtime import guests
+from ewan.labs.runtime import guests
 
 
 def test_the_place_of_a_killed_command_is_removed_and_one_in_use_is_not(tmp_path: Path) -> None:

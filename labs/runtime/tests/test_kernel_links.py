@@ -12,16 +12,16 @@ from pathlib import Path
 import orjson
 import pytest
 
-from labs import change, host
-from labs.compile import HostFacts, compile
-from labs.plan import to_json
-from labs.runtime.base import LabError
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.program import Command, Program
-from labs.runtime.tests.lab import BINARY
-from labs.runtime.virtual import VirtualRuntime
-from labs.spec import from_template
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.labs import change, host
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.plan import to_json
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.program import Command, Program
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.spec import from_template
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 pytestmark = pytest.mark.virtual
 

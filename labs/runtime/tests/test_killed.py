@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from labs.plan import to_json
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.tests.lab import BINARY, own_state, run, small, traces
+from ewan.labs.plan import to_json
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.tests.lab import BINARY, own_state, run, small, traces
 
 pytestmark = pytest.mark.untimed
 
@@ -93,8 +93,8 @@ def test_killed_before_each_step_of_down(state: Path) -> None:
 UP = """
 import sys
 from pathlib import Path
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.tests.lab import BINARY, small
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.tests.lab import BINARY, small
 print("ready", flush=True)
 NetnsRuntime(BINARY, Path(sys.argv[1])).up(small(sys.argv[2]))
 """

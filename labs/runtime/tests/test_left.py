@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from labs.reading import MOST_HOLLOW
-from labs.runtime import left
+from ewan.labs.reading import MOST_HOLLOW
+from ewan.labs.runtime import left
 
 ALICE, BOB = 61002, 61003
 

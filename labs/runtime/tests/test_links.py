@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from labs import host
-from labs.compile import compile
-from labs.plan import Plan, from_json, to_json
-from labs.runtime.base import LabError
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.tests.lab import BINARY, traces
-from labs.spec import from_template
+from ewan.labs import host
+from ewan.labs.compile import compile
+from ewan.labs.plan import Plan, from_json, to_json
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.tests.lab import BINARY, traces
+from ewan.labs.spec import from_template
 
 pytestmark = pytest.mark.live
 
@@ -69,9 +69,9 @@ def test_the_link_delays_and_counts(runtime: NetnsRuntime, plan: Plan, capfd: py
 UP = """
 import sys
 from pathlib import Path
-from labs.plan import from_json
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.tests.lab import BINARY
+from ewan.labs.plan import from_json
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.tests.lab import BINARY
 print("ready", flush=True)
 NetnsRuntime(BINARY, Path(sys.argv[1])).up(from_json(sys.stdin.buffer.read()))
 """

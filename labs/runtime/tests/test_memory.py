@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from generator import traffic_request
-from labs import host
-from labs.compile import compile
-from labs.plan import Plan
-from labs.runtime import memory
-from labs.runtime.base import LabError
-from labs.runtime.program import Command, Program
-from labs.runtime.tests.lab import BINARY
-from labs.runtime.virtual import VirtualRuntime
-from labs.spec import from_template
-from labs.units import NS_PER_SECOND
+from ewan.generator import traffic_request
+from ewan.labs import host
+from ewan.labs.compile import compile
+from ewan.labs.plan import Plan
+from ewan.labs.runtime import memory
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import Command, Program
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.spec import from_template
+from ewan.labs.units import NS_PER_SECOND
 
 TCP = {"kind": "bulk", "bidirectional": False, "bytes": None}
 

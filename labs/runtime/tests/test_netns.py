@@ -16,10 +16,10 @@ from typing import Any
 import orjson
 import pytest
 
-from labs.plan import Spinner, Stack, digest, to_json
-from labs.runtime.base import LabError
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.tests.lab import BINARY, FORWARDING, links_of_host, own_state, run, small, traces
+from ewan.labs.plan import Spinner, Stack, digest, to_json
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.tests.lab import BINARY, FORWARDING, links_of_host, own_state, run, small, traces
 
 pytestmark = pytest.mark.untimed
 

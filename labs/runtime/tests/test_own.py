@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from labs import plan as plans
-from labs.own import Own
-from labs.plan import Plan
-from labs.runtime import own
-from labs.runtime.base import LabError
-from labs.runtime.tests.lab import small
+from ewan.labs import plan as plans
+from ewan.labs.own import Own
+from ewan.labs.plan import Plan
+from ewan.labs.runtime import own
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.tests.lab import small
 
 
 def commanded(*commands: str) -> Plan:

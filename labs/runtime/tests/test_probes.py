@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from labs.runtime.probes import send
+from ewan.labs.runtime.probes import send
 
 PROBES = ({"name": "delay"}, {"name": "loss"})
 FINISHED = """import sys; print('{"event": "finished"}', file=sys.stderr, flush=True)"""

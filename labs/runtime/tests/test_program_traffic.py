@@ -15,18 +15,18 @@ import orjson
 import psutil
 import pytest
 
-from generator import traffic_request
-from labs import host
-from labs.change import compile_change, wanted
-from labs.compile import compile
-from labs.plan import Plan
-from labs.runtime.base import LabError
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.program import Command, Event, Program
-from labs.runtime.tests.lab import BINARY, StopAfter, own_state
-from labs.runtime.virtual import VirtualRuntime
-from labs.spec import from_template
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.generator import traffic_request
+from ewan.labs import host
+from ewan.labs.change import compile_change, wanted
+from ewan.labs.compile import compile
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.program import Command, Event, Program
+from ewan.labs.runtime.tests.lab import BINARY, StopAfter, own_state
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.spec import from_template
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 pytestmark = pytest.mark.virtual
 

@@ -6,11 +6,11 @@ import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from labs.runtime import base
-from labs.runtime.containerlab import ContainerlabRuntime
-from labs.runtime.live import LiveRuntime
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.virtual import VirtualRuntime
+from ewan.labs.runtime import base
+from ewan.labs.runtime.containerlab import ContainerlabRuntime
+from ewan.labs.runtime.live import LiveRuntime
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.virtual import VirtualRuntime
 
 if TYPE_CHECKING:
     _NETNS: base.Live = NetnsRuntime()

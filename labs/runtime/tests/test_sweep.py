@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from labs.runtime.sweep import sweep
+from ewan.labs.runtime.sweep import sweep
 
 Job = Callable[[threading.Event], int]
 

@@ -13,15 +13,15 @@ from pathlib import Path
 import orjson
 import pytest
 
-from labs import host
-from labs.compile import compile
-from labs.plan import Plan
-from labs.runtime.netns import NetnsRuntime
-from labs.runtime.program import Command, Program
-from labs.runtime.tests.lab import BINARY
-from labs.runtime.virtual import VirtualRuntime
-from labs.spec import from_template
-from labs.units import NS_PER_SECOND
+from ewan.labs import host
+from ewan.labs.compile import compile
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.program import Command, Program
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.spec import from_template
+from ewan.labs.units import NS_PER_SECOND
 
 pytestmark = pytest.mark.virtual
 

@@ -16,19 +16,19 @@ from types import SimpleNamespace
 import orjson
 import pytest
 
-from labs import host
-from labs.compile import compile
-from labs.plan import Plan
-from labs.runtime import guests, kernel, virtual
-from labs.runtime.base import LabError
-from labs.runtime.occupied import kernel_files_of, occupied, remove_killed, root_of
-from labs.runtime.program import Command, Preparation, Program
-from labs.runtime.sharing import Share
-from labs.runtime.sweep import sweep
-from labs.runtime.tests.lab import BINARY
-from labs.runtime.virtual import Run, VirtualRuntime
-from labs.spec import from_template
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.labs import host
+from ewan.labs.compile import compile
+from ewan.labs.plan import Plan
+from ewan.labs.runtime import guests, kernel, virtual
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.occupied import kernel_files_of, occupied, remove_killed, root_of
+from ewan.labs.runtime.program import Command, Preparation, Program
+from ewan.labs.runtime.sharing import Share
+from ewan.labs.runtime.sweep import sweep
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.runtime.virtual import Run, VirtualRuntime
+from ewan.labs.spec import from_template
+from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 pytestmark = pytest.mark.virtual
 
@@ -214,10 +214,10 @@ ORDINARY = """
 import os, sys
 from pathlib import Path
 from types import SimpleNamespace
-from labs import plan as plans
-from labs.runtime.occupied import kernel_files_of, occupied, remove_killed, root_of
-from labs.runtime.program import Command, Preparation, Program
-from labs.runtime.virtual import VirtualRuntime
+from ewan.labs import plan as plans
+from ewan.labs.runtime.occupied import kernel_files_of, occupied, remove_killed, root_of
+from ewan.labs.runtime.program import Command, Preparation, Program
+from ewan.labs.runtime.virtual import VirtualRuntime
 binary, image, plan, directory = map(Path, sys.argv[1:])
 plan = plans.from_json(plan.read_bytes())
 os.chdir(directory)
@@ -321,9 +321,9 @@ def test_a_kernel_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_sweep_keeps_all_cores_busy_and_gives_results_in_order(
     runtime: VirtualRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("labs.runtime.sweep.cpu", SimpleNamespace(free=lambda: {0, 1}))
+    monkeypatch.setattr("ewan.labs.runtime.sweep.cpu", SimpleNamespace(free=lambda: {0, 1}))
     # Other tests' runs, which may be at work now, take no places from it.
-    monkeypatch.setattr("labs.runtime.sweep.Share", lambda: Share(Path(os.devnull)))
+    monkeypatch.setattr("ewan.labs.runtime.sweep.Share", lambda: Share(Path(os.devnull)))
     plans = [lab(rtt=f"{rtt}ms") for rtt in (10, 20, 30, 40)]
     most, lock, pairs = [0, 0], threading.Lock(), threading.Barrier(2)
 

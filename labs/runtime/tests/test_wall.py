@@ -23,24 +23,24 @@ from typing import Any, cast
 import orjson
 import pytest
 
-from labs import cache, host
-from labs.compile import compile
-from labs.own import Own
-from labs.plan import Plan
-from labs.runtime import kernel, wall
-from labs.runtime.base import LabError
-from labs.runtime.occupied import root_of
-from labs.runtime.program import Command, Program
-from labs.runtime.progress import Watch
-from labs.runtime.standstill import Standstill
-from labs.runtime.tests.lab import BINARY
-from labs.runtime.virtual import VirtualRuntime
-from labs.spec import from_template
-from labs.units import NS_PER_SECOND
+from ewan.labs import cache, host
+from ewan.labs.compile import compile
+from ewan.labs.own import Own
+from ewan.labs.plan import Plan
+from ewan.labs.runtime import kernel, wall
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.occupied import root_of
+from ewan.labs.runtime.program import Command, Program
+from ewan.labs.runtime.progress import Watch
+from ewan.labs.runtime.standstill import Standstill
+from ewan.labs.runtime.tests.lab import BINARY
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.spec import from_template
+from ewan.labs.units import NS_PER_SECOND
 
 pytestmark = pytest.mark.slow
 
-ESCAPES = Path(__file__).with_name("escapes.py")
+ESCAPES = Path(__file__).resolve().with_name("escapes.py")
 ORDINARY = 61001
 MEMORY = 1 << 26
 MIB = 1 << 20
@@ -444,7 +444,7 @@ def test_results_are_the_same_behind_each_wall_and_without_one() -> None:
         shutil.copy("/bin/echo", tool)
         steps = [f"right1: {tool} of cargo", "right1: iperf3 -s -1", "left1 at 100ms: iperf3 -c right1 -t 1 -J"]
         steps += ["left1: venv/bin/python -c 'import installed'"]
-        command = [sys.executable, str(Path(__file__).parents[3] / "ewan.py"), "batch", "dumbbell"]
+        command = [sys.executable, str(Path(__file__).resolve().parents[3] / "ewan" / "cli.py"), "batch", "dumbbell"]
         command += ["--runtime", "virtual", *(word for step in steps for word in ("--do", step))]
         home = {"HOME": str(here / "home"), "EWAN_CACHE": str(cache.root(os.environ) or "off")}
         found: list[dict[str, bytes]] = []
@@ -470,7 +470,7 @@ def test_the_guest_opens_no_device_of_the_machine(tmp_path: Path) -> None:
     (tmp_path / "null").touch()
     command = [
         sys.executable,
-        Path(__file__).parents[3] / "ewan.py",
+        Path(__file__).resolve().parents[3] / "ewan" / "cli.py",
         "batch",
         "dumbbell",
         "--runtime",

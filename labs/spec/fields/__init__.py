@@ -1,20 +1,20 @@
 """The keys of a description as pydantic models, a module for each topic: types and meanings, no defaults applied.
 
-Comes in: plain data, as YAML gave it. Goes out: typed values, or pydantic's errors, which `labs.spec` translates.
+Comes in: plain data, as YAML gave it. Goes out: typed values, or pydantic's errors, which `ewan.labs.spec` translates.
 """
 
-from labs.spec.fields.bucket import Police
-from labs.spec.fields.card import External
-from labs.spec.fields.description import ContainerPlan, CpuPlan, Description
-from labs.spec.fields.displace import Displace
-from labs.spec.fields.hardware import Hardware
-from labs.spec.fields.host import Host
-from labs.spec.fields.link import AccessLink, Direction, GraphLink, Link, OvsPort, SingleLink, Switch
-from labs.spec.fields.loss import GilbertElliott, Loss, Markov
-from labs.spec.fields.model import Model, OneOf
-from labs.spec.fields.node import Kinds, Node, Startup
-from labs.spec.fields.pacing import HostPacing, Pacing
-from labs.spec.fields.queue import (
+from ewan.labs.spec.fields.bucket import Police
+from ewan.labs.spec.fields.card import External
+from ewan.labs.spec.fields.description import ContainerPlan, CpuPlan, Description
+from ewan.labs.spec.fields.displace import Displace
+from ewan.labs.spec.fields.hardware import Hardware
+from ewan.labs.spec.fields.host import Host
+from ewan.labs.spec.fields.link import AccessLink, Direction, GraphLink, Link, OvsPort, SingleLink, Switch
+from ewan.labs.spec.fields.loss import GilbertElliott, Loss, Markov
+from ewan.labs.spec.fields.model import Model, OneOf
+from ewan.labs.spec.fields.node import Kinds, Node, Startup
+from ewan.labs.spec.fields.pacing import HostPacing, Pacing
+from ewan.labs.spec.fields.queue import (
     Codel,
     DropTail,
     Drr,
@@ -30,9 +30,9 @@ from labs.spec.fields.queue import (
     Weighted,
     WeightedClass,
 )
-from labs.spec.fields.radio import Aggregate, Harq
-from labs.spec.fields.stack import PROFILES, Profile, Stack
-from labs.spec.fields.topology import (
+from ewan.labs.spec.fields.radio import Aggregate, Harq
+from ewan.labs.spec.fields.stack import PROFILES, Profile, Stack
+from ewan.labs.spec.fields.topology import (
     Chain,
     Dumbbell,
     Fishbone,
@@ -45,7 +45,7 @@ from labs.spec.fields.topology import (
     Star,
     Topology,
 )
-from labs.spec.fields.trace import Trace
+from ewan.labs.spec.fields.trace import Trace
 
 __all__ = [
     "PROFILES",

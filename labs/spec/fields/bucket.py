@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from labs.spec.fields.model import GroupOrNone
-from labs.spec.values import DepthText, RateText
+from ewan.labs.spec.fields.model import GroupOrNone
+from ewan.labs.spec.values import DepthText, RateText
 
 
 class Police(GroupOrNone):

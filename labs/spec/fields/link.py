@@ -9,15 +9,15 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from labs.spec.fields.bucket import Police
-from labs.spec.fields.displace import Displace
-from labs.spec.fields.hardware import Hardware
-from labs.spec.fields.loss import Loss
-from labs.spec.fields.model import Model, OneOf
-from labs.spec.fields.queue import Queue
-from labs.spec.fields.radio import Aggregate, Harq
-from labs.spec.fields.trace import Trace
-from labs.spec.values import (
+from ewan.labs.spec.fields.bucket import Police
+from ewan.labs.spec.fields.displace import Displace
+from ewan.labs.spec.fields.hardware import Hardware
+from ewan.labs.spec.fields.loss import Loss
+from ewan.labs.spec.fields.model import Model, OneOf
+from ewan.labs.spec.fields.queue import Queue
+from ewan.labs.spec.fields.radio import Aggregate, Harq
+from ewan.labs.spec.fields.trace import Trace
+from ewan.labs.spec.values import (
     BlackholeText,
     BufferText,
     BurstText,

@@ -6,10 +6,10 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from labs.spec.fields.card import NodeCards
-from labs.spec.fields.model import Model
-from labs.spec.node_values import BindText, Command, Environment, ImageName, PortText
-from labs.spec.values import NamedFile
+from ewan.labs.spec.fields.card import NodeCards
+from ewan.labs.spec.fields.model import Model
+from ewan.labs.spec.node_values import BindText, Command, Environment, ImageName, PortText
+from ewan.labs.spec.values import NamedFile
 
 
 class Startup(Model):

@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
-from labs.spec.fields.model import Model
-from labs.spec.values import DepthText, RateText
+from ewan.labs.spec.fields.model import Model
+from ewan.labs.spec.values import DepthText, RateText
 
 KINDS = ("psp", "tbf", "fq")
 _EXAMPLE = 'write "psp 400Mbit/s", "{psp: 400Mbit/s}", "{tbf: 490Mbit/s, burst: 100kB}", "{fq: 400Mbit/s}" or "none"'

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from labs.spec.fields.model import GroupOrNone
-from labs.spec.values import Count, ErrorsText, RadioTimeText, RoundText
+from ewan.labs.spec.fields.model import GroupOrNone
+from ewan.labs.spec.values import Count, ErrorsText, RadioTimeText, RoundText
 
 
 class Aggregate(GroupOrNone):

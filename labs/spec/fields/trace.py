@@ -6,10 +6,10 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, PrivateAttr
 
-from labs import traces
-from labs.spec.fields.model import Model
-from labs.spec.values import TextFile, TraceFile, TraceTime
-from labs.traces import reading
+from ewan.labs import traces
+from ewan.labs.spec.fields.model import Model
+from ewan.labs.spec.values import TextFile, TraceFile, TraceTime
+from ewan.labs.traces import reading
 
 
 class Trace(Model):

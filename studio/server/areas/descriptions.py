@@ -11,12 +11,12 @@ from typing import Any
 
 from starlette.routing import BaseRoute
 
-from labs import spec
-from labs.plan import Plan
-from labs.spec.fields import Topology
-from studio.server import drawing, files, live
-from studio.server.api import Body, Endpoint, Word
-from studio.server.guard import Access
+from ewan.labs import spec
+from ewan.labs.plan import Plan
+from ewan.labs.spec.fields import Topology
+from ewan.studio.server import drawing, files, live
+from ewan.studio.server.api import Body, Endpoint, Word
+from ewan.studio.server.guard import Access
 
 
 class Describe(Body):

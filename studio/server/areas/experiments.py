@@ -18,15 +18,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from analysis.listing import Row
-from labs.context import Context
-from labs.record.labels import LONGEST_NOTE
-from labs.record.metrics import METRICS
-from labs.record.series import SAMPLES, SERIES
-from studio.server import api, files, results, threads
-from studio.server.api import Body, Endpoint, Word
-from studio.server.guard import Access
-from studio.server.reader import Reader
+from ewan.analysis.listing import Row
+from ewan.labs.context import Context
+from ewan.labs.record.labels import LONGEST_NOTE
+from ewan.labs.record.metrics import METRICS
+from ewan.labs.record.series import SAMPLES, SERIES
+from ewan.studio.server import api, files, results, threads
+from ewan.studio.server.api import Body, Endpoint, Word
+from ewan.studio.server.guard import Access
+from ewan.studio.server.reader import Reader
 
 CERTIFICATE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,80}")
 StyleName = Literal["page", "paper-1col", "paper-2col", "slide"]

@@ -12,12 +12,12 @@ import orjson
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from labs.context import Context
-from labs.errors import UserError
-from labs.flows import Flows
-from studio.server import threads
-from studio.server.api import Endpoint
-from studio.server.areas.running import GONE, ends_with
+from ewan.labs.context import Context
+from ewan.labs.errors import UserError
+from ewan.labs.flows import Flows
+from ewan.studio.server import threads
+from ewan.studio.server.api import Endpoint
+from ewan.studio.server.areas.running import GONE, ends_with
 
 
 class LiveFlows:

@@ -1,7 +1,7 @@
 """Runs that are over, shown again: what there is of each, and its links and flows over time.
 
 In: names of experiments, numbers of runs. Out: the drawing of a run's own plan, and series of a part of the run, of a
-bounded size (`analysis.replayed`). A run whose experiment goes on can be shown as far as its tables are written.
+bounded size (`ewan.analysis.replayed`). A run whose experiment goes on can be shown as far as its tables are written.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from threading import Lock
 import orjson
 from starlette.routing import BaseRoute
 
-from analysis import load
-from analysis.load import PLAN, ExperimentResults
-from analysis.replayed import Event, Flow, FlowPiece, Piece, Replay
-from generator.engine import source
-from labs import change
-from labs import plan as plans
-from labs.plan import Plan
-from labs.rundir import RESULTS
-from studio.server.api import Endpoint
-from studio.server.drawing import Drawing, Line, drawing, lines
-from studio.server.files import RefusedError
-from studio.server.results import NAME
+from ewan.analysis import load
+from ewan.analysis.load import PLAN, ExperimentResults
+from ewan.analysis.replayed import Event, Flow, FlowPiece, Piece, Replay
+from ewan.generator.engine import source
+from ewan.labs import change
+from ewan.labs import plan as plans
+from ewan.labs.plan import Plan
+from ewan.labs.rundir import RESULTS
+from ewan.studio.server.api import Endpoint
+from ewan.studio.server.drawing import Drawing, Line, drawing, lines
+from ewan.studio.server.files import RefusedError
+from ewan.studio.server.results import NAME
 
 NUMBER = re.compile(r"\d{1,9}")
 MOST_RUNS = 2000

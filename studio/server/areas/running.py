@@ -19,16 +19,16 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from generator.scenario.recorded import recorded
-from labs import doing, following
-from labs.context import Context
-from labs.errors import UserError
-from labs.units import NS_PER_SECOND
-from studio.server import api, files, live, threads
-from studio.server.api import Body, Endpoint, Word
-from studio.server.capturing import LONGEST, MOST, Capture
-from studio.server.guard import Access
-from studio.server.terminal import Terminal
+from ewan.generator.scenario.recorded import recorded
+from ewan.labs import doing, following
+from ewan.labs.context import Context
+from ewan.labs.errors import UserError
+from ewan.labs.units import NS_PER_SECOND
+from ewan.studio.server import api, files, live, threads
+from ewan.studio.server.api import Body, Endpoint, Word
+from ewan.studio.server.capturing import LONGEST, MOST, Capture
+from ewan.studio.server.guard import Access
+from ewan.studio.server.terminal import Terminal
 
 GONE = 4404
 """A WebSocket is closed with this when what it shows is gone."""

@@ -10,13 +10,13 @@ from typing import Any
 
 from starlette.routing import BaseRoute
 
-from generator import scenario as scenarios
-from generator.scenario.outline import outline
-from generator.scenario.schema import json_schema
-from labs.errors import UserError
-from studio.server import drawing, files
-from studio.server.api import Body, Endpoint, Word
-from studio.server.guard import Access
+from ewan.generator import scenario as scenarios
+from ewan.generator.scenario.outline import outline
+from ewan.generator.scenario.schema import json_schema
+from ewan.labs.errors import UserError
+from ewan.studio.server import drawing, files
+from ewan.studio.server.api import Body, Endpoint, Word
+from ewan.studio.server.guard import Access
 
 
 class Describe(Body):

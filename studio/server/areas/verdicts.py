@@ -10,12 +10,12 @@ from pathlib import Path
 
 from starlette.routing import BaseRoute
 
-from calibration import verdict
-from generator import scenario as scenarios
-from labs.context import Context
-from labs.rundir import RESULTS
-from studio.server import files
-from studio.server.api import Body, Endpoint, Word
+from ewan.calibration import verdict
+from ewan.generator import scenario as scenarios
+from ewan.labs.context import Context
+from ewan.labs.rundir import RESULTS
+from ewan.studio.server import files
+from ewan.studio.server.api import Body, Endpoint, Word
 
 
 class Judge(Body):

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from starlette.routing import BaseRoute
 
-from calibration import kept, report
-from labs.record import SO_FAR_FILE
-from labs.rundir import RESULTS
-from studio.server.api import Endpoint
+from ewan.calibration import kept, report
+from ewan.labs.record import SO_FAR_FILE
+from ewan.labs.rundir import RESULTS
+from ewan.studio.server.api import Endpoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,14 @@ from typing import Literal
 
 from starlette.routing import BaseRoute
 
-from analysis.standing import Progress, of_command, progress
-from labs import change
-from labs.context import Context
-from labs.rundir import RESULTS
-from studio.server import files, live, results, threads
-from studio.server.api import Body, Endpoint, Word
-from studio.server.guard import Access
-from studio.server.jobs import PLACE, Job, Jobs
+from ewan.analysis.standing import Progress, of_command, progress
+from ewan.labs import change
+from ewan.labs.context import Context
+from ewan.labs.rundir import RESULTS
+from ewan.studio.server import files, live, results, threads
+from ewan.studio.server.api import Body, Endpoint, Word
+from ewan.studio.server.guard import Access
+from ewan.studio.server.jobs import PLACE, Job, Jobs
 
 LOOKS_S = 1.0
 """How often it is looked for work whose turn has come and whose predecessor could not begin it."""

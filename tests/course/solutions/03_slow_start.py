@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.api import Results
+from ewan.analysis.api import Results
 from tests.course.desk import Desk, written
 
 SEGMENT, PACKET = 1448, 1538

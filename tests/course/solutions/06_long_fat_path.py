@@ -7,7 +7,7 @@ from math import ceil, log2
 
 import polars as pl
 
-from analysis.api import Results
+from ewan.analysis.api import Results
 from tests.course.desk import Desk, written
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import log
 
-from analysis.api import Results
+from ewan.analysis.api import Results
 from tests.course.desk import Desk
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from analysis.api import Results
+from ewan.analysis.api import Results
 from tests.course.desk import Desk, written
 
 WINDOW_S = 0.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from analysis.api import Results
+from ewan.analysis.api import Results
 from tests.course.desk import Desk, written
 
 FILE = "night.scenario.yaml"
