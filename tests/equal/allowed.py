@@ -21,6 +21,7 @@ PATTERNS: list[tuple[str, str, str]] = [
     (r"^.*(?:verifying \w+: .* in | runs have ended).*\n", "", "progress, every five seconds"),
     (r"^warning: links of live labs spin on CPU .*\n", "", "another lab was up on this machine"),
     (r"^# archive: (\S+) [0-9a-f]{64}$", r"# archive: \1 SHA256", "an archive has durations in it"),
+    (r", (?:with changes|which had changes) beyond it", "", "a checkout may have changes that are not committed"),
     (r"(spdxdocs/ewan-\w+-)[0-9a-f]{64}", r"\1SHA256", "names an experiment that has durations in it"),
     (r"^((?:Published |.*doi:.*)?)[0-9a-f]{64}  ", r"\1SHA256  ", "of files that are compared themselves"),
 ]
@@ -28,6 +29,7 @@ PATTERNS: list[tuple[str, str, str]] = [
 LEAVES: dict[str, str] = {
     # places in JSON documents, as patterns, whose values are not compared
     "experiment.json.stages.*.seconds": "how long a stage took",
+    "experiment.json.runs*.key": "key of the store: hashes of sources and binaries are in it",
     "experiment.json.files.settings.json": "its hash: where the scenario stands is in it",
     "experiment.json.files.*wall.json": "hash of what is not compared",
     "course.json.last_check": "hash of a time",

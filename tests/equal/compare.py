@@ -6,7 +6,7 @@ import difflib
 import gzip
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,24 @@ import polars as pl
 from tests.equal.allowed import FILES, LEAVES, PATTERNS
 
 COMPILED = [(re.compile(pattern, re.MULTILINE), put) for pattern, put, _ in PATTERNS]
-OUT = re.compile(r"/[\w/.-]+(?=/work/)")
-"""Where the results of a checkout are."""
 LINES = 6
 """Of a text's differences so many lines are shown."""
 
 
-def normal(text: str) -> str:
+def normal(text: str, known: Mapping[str, str] | None = None) -> str:
+    for value, name in (known or {}).items():
+        text = text.replace(value, name)
     for pattern, put in COMPILED:
         text = pattern.sub(put, text)
     return text
+
+
+def versions(root: Path) -> dict[str, str]:
+    """The hashes by which documents name a checkout, its node binary and its kernel, with what stands in their place."""
+    document = json.loads(next(root.glob("work/results/*/experiment.json")).read_text())
+    commit = str(document["commit"])
+    found = {document[key]: key for key in ("binary_sha256", "kernel_sha256") if key in document}
+    return {commit: "COMMIT", commit.removesuffix("-dirty"): "COMMIT", str(root.resolve()): "OUT", **found}
 
 
 def files(root: Path) -> dict[str, Path]:
@@ -41,11 +49,12 @@ def compare(before: Path, after: Path) -> int:
     """How many files differ; each is told in a few lines. Where a folder stands is not compared."""
     first, second = files(before), files(after)
     differing = 0
+    known = versions(before), versions(after)
     for name in sorted({*first, *second}):
         if name not in second or name not in first:
             differing += 1
             print(f"{name}: only {'before' if name in first else 'after'}")
-        elif told := list(differences(first[name], second[name])):
+        elif told := list(differences(first[name], second[name], *known)):
             differing += 1
             print(f"{name}:")
             for line in told[:LINES]:
@@ -54,7 +63,7 @@ def compare(before: Path, after: Path) -> int:
     return differing
 
 
-def differences(before: Path, after: Path) -> Iterator[str]:
+def differences(before: Path, after: Path, of_before: Mapping[str, str], of_after: Mapping[str, str]) -> Iterator[str]:
     one, two = (_unpacked(path) for path in (before, after))
     if one == two:
         return
@@ -63,7 +72,7 @@ def differences(before: Path, after: Path) -> Iterator[str]:
         yield "the rows differ" if not same else "other bytes for the same rows"
         return
     try:
-        left, right = (normal(OUT.sub("OUT", content.decode())) for content in (one, two))
+        left, right = normal(one.decode(), of_before), normal(two.decode(), of_after)
     except UnicodeDecodeError:
         yield "binary files differ"
         return

@@ -52,7 +52,7 @@ def test_without_a_cache_all_is_kept_and_built_in_one_directory(
 
 def test_the_tag_is_the_product_s_version() -> None:
     cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())
-    assert images.TAG == cargo["workspace"]["package"]["version"]
+    assert cargo["workspace"]["package"]["version"] == images.TAG
     assert f"ewan.version={images.TAG}" in (ROOT / "images/Dockerfile").read_text()
 
 
