@@ -29,7 +29,7 @@ def normal(text: str, known: Mapping[str, str] | None = None) -> str:
 
 
 def versions(root: Path) -> dict[str, str]:
-    """The hashes by which documents name a checkout, its node binary and its kernel, with what stands in their place."""
+    """The hashes by which documents name a checkout, its node binary and its kernel, and what replaces them."""
     document = json.loads(next(root.glob("work/results/*/experiment.json")).read_text())
     commit = str(document["commit"])
     found = {document[key]: key for key in ("binary_sha256", "kernel_sha256") if key in document}
