@@ -48,12 +48,20 @@ def looked_at(grades: Sequence[Grade]) -> list[Grade]:
 
 def _by_student(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[list[int]]:
     """Those of each student, the one that counts last: one that is not named for somebody else, in which something was
-    done last, or else the last in order."""
+    done last, or else the last by its name."""
     found: dict[str, list[int]] = defaultdict(list)
     for number in numbers:
         found[grades[number].student].append(number)
     for those in found.values():
-        yield sorted(those, key=lambda number: (not _misnamed(grades[number]), grades[number].latest, number))
+        yield sorted(those, key=lambda number: _counts(grades[number]))
+
+
+def _counts(each: Grade) -> tuple[bool, str, list[int | str]]:
+    """What sorts the submissions of a student, the one that counts last. Where nothing was done between two, numbers in
+    their names do: browsers and platforms call a second file `name (1).zip` or `name-1.zip`."""
+    stem = re.sub(r"\.zip$", "", each.file, flags=re.IGNORECASE)
+    natural = [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", stem)]
+    return not _misnamed(each), each.latest, natural
 
 
 def _replaced(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[int, str]]:
@@ -164,12 +172,12 @@ def _runs(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[int
 
 def _misnamed(each: Grade) -> str:
     """`ewan course hand-in` names the file by lab and student: where the name says another student, one of the two is
-    wrong."""
+    wrong. What people and browsers add behind the number, as in `_final` and ` (1)`, is no other student."""
     stem = PurePath(each.file).name.removesuffix(".zip")
     if each.status != "graded" or not stem.startswith(f"{each.lab}-"):
         return ""
     named = stem.removeprefix(f"{each.lab}-").lower()
-    if re.fullmatch(rf"{re.escape(each.student)}( ?\(\d+\)|-\d+)?", named):
+    if re.fullmatch(rf"{re.escape(each.student)}(?:[^a-z0-9.@].*)?", named, re.DOTALL):
         return ""
     return f"the file is named for {named}, the submission is of {each.student}"
 

@@ -49,8 +49,9 @@ class Question:
 
     @property
     def quantity(self) -> bool:
-        """The answer is a number that depends on the student's own parameters."""
-        return self.kind not in ("words", "choice", "settings")
+        """The answer is a number that depends on the student's own parameters, and of which there are many: what is
+        counted is a small number, which many students share."""
+        return self.kind not in ("words", "choice", "settings", "count")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

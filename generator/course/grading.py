@@ -34,6 +34,7 @@ from ewan.generator.course.asked import Asked
 from ewan.generator.course.confirming import Known, Versions
 from ewan.generator.course.executing import Here
 from ewan.generator.course.fields import Question
+from ewan.generator.course.folder import RECORD
 from ewan.generator.course.grade import Grade
 from ewan.generator.course.reading import Lab
 from ewan.generator.course.runs import Files, See, Student
@@ -43,6 +44,7 @@ from ewan.generator.engine.unit import Tools, Unit
 from ewan.generator.store import Store, made_by
 from ewan.labs.errors import UserError
 from ewan.labs.reading import one_line, read_bytes
+from ewan.labs.record.experiment import DOCUMENT as EXPERIMENT
 from ewan.labs.reporter import Silent
 from ewan.labs.spec import DescriptionError, names
 from ewan.labs.units import NS_PER_SECOND, UnitError, amounts
@@ -50,6 +52,8 @@ from ewan.labs.units import NS_PER_SECOND, UnitError, amounts
 PROJECT = ("analysis", "generator", "labs")
 """Whose sources decide a grade, beside the labs of the course."""
 MOST_LINE = 300
+_PLACES = {RECORD: "a student's folder", EXPERIMENT: "an experiment's directory"}
+"""What a directory with such a file is, of which `sources.below` tells that file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,8 @@ def graded(machine: Machine, task: Task) -> Grade:
 
     try:
         content = read_bytes(task.path, submission.MOST_BYTES)
+        if (place := _PLACES.get(task.path.name)) is not None:
+            raise SubmissionError(f"is {place}: hand in the file that `ewan course hand-in` writes")
         told = submission.read(content)
         lab = _lab(told, machine.labs)
         drawing = parameters.drawn(lab.name, told.student, lab.course.parameters)

@@ -123,14 +123,16 @@ def all_graded(context: Context, machine: Machine, found: Sequence[Source], book
     tasks = [Task(each.file, each.path, digest(each.path)) for each in found]
     grades: dict[int, Grade] = {}
     todo: list[int] = []
+    known_count = 0
     for number, task in enumerate(tasks):
         if task.path.is_symlink():
             grades[number] = Grade(file=task.file, status="refused", error="is a link, and links are not followed")
         elif (known := book.find(task.file, task.sha256, by)) is not None:
             grades[number] = known
+            known_count += 1
         else:
             todo.append(number)
-    if known_count := len(tasks) - len(todo):
+    if known_count:
         context.reporter.tell(f"{known_count} of {len(tasks)} submissions were graded before: --again grades them anew")
     try:
         for index, made in now_graded(context, machine, [tasks[number] for number in todo]):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Collection, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from ewan.generator.course import parameters
 from ewan.generator.course.grade import Grade
@@ -79,10 +80,25 @@ def held(grades: Sequence[Grade], students: Sequence[str], labs: Collection[str]
         for each in grades
     ]
     handed_in = {(each.lab, each.student) for each in grades}
+    refused = {_named(each): each for each in grades if each.status == "refused" and not each.student}
     missing = [
-        Grade(file="", status="missing", lab=lab, student=student, error="nothing was handed in")
+        _missing(lab, student, refused.get(f"{lab}-{student}"))
         for lab in sorted(labs)
         for student in students
         if (lab, student) not in handed_in
     ]
     return [*result, *missing]
+
+
+def _named(grade: Grade) -> str:
+    """The lab and the student that a file's name says, as `ewan course hand-in` writes them; a number that a browser
+    puts behind them aside."""
+    return re.sub(r"( ?\([0-9]+\))?\.zip$", "", PurePath(grade.file).name.casefold())
+
+
+def _missing(lab: str, student: str, refused: Grade | None) -> Grade:
+    """The line of who handed in nothing, or `refused`, which cannot be read."""
+    if refused is None:
+        return Grade(file="", status="missing", lab=lab, student=student, error="nothing was handed in")
+    error, note = "nothing that can be read was handed in", f"{refused.file} {refused.error}"
+    return Grade(file="", status="missing", lab=lab, student=student, error=error, notes=(note,))

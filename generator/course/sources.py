@@ -3,7 +3,7 @@
 In: a directory, or a single file. Out: each file that was handed in, with its path below the directory. Links are not
 followed, and hidden files and tables are none. A directory that has a submission's document in it was unpacked by a
 platform, one that has a course's or an experiment's is a student's folder itself: of each, that file alone is looked
-at.
+at, but for a student's folder with the file that `ewan course hand-in` wrote into it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def _walked(place: Path, leave: Collection[Path]) -> Iterator[Source]:
             name for name in folders if not name.startswith((".", "__")) and (here / name).absolute() not in left
         ]
         if whole := [name for name in WHOLE if name in names]:
-            folders[:], names = [], whole[:1]
+            handed_in = [name for name in names if whole[0] == RECORD and name.casefold().endswith(ZIP)]
+            folders[:], names = [], handed_in or whole[:1]
         for name in names:
             if not name.startswith(".") and not name.endswith(TABLES):
                 path = here / name

@@ -180,6 +180,11 @@ def test_one_row_a_student_and_each_lab_once() -> None:
     assert (rows[0]["points"], rows[0]["of"], rows[0]["by the teacher"]) == ("2", "5", "2")
     assert (rows[0]["mathis: points"], rows[0]["mathis: of"], rows[0]["bufferbloat: points"]) == ("1", "1", "1")
     assert (rows[2]["bufferbloat: state"], rows[2]["points"], rows[1]["mathis: state"]) == ("missing", "0", "")
+    assert {row["of"] for row in rows} == {"5"}, "a lab that was not handed in makes no share of the points larger"
+    failed = graded("4711", lab="mathis", file="z.zip", status="failed", error="it took too long")
+    (row, *_) = csv.DictReader(io.StringIO(wide.write([*grades, failed]).decode()))
+    assert (row["mathis: state"], row["mathis: points"]) == ("graded", "1")
+    assert "mathis: z.zip: it took too long" in row["to be looked at"]
     (long,) = (row for row in csv.DictReader(io.StringIO(sheet.text(grades))) if row["file"] == "old.zip")
     assert long["state"] == "replaced"
 

@@ -310,6 +310,8 @@ def test_one_bad_submission_stops_no_other(course: Class, tmp_path: Path) -> Non
         "Ä B_1_file_/tiny-4711.zip": "graded",
     }
     assert not any("passwd" in each.error for each in found)
+    (mine,) = (each.error for each in found if each.file == "folder/course.json")
+    assert mine == "is a student's folder: hand in the file that `ewan course hand-in` writes"
     same = functools.partial(dataclasses.replace, seconds=0.0)
     for source, several in zip(below(place), found, strict=True):
         if source.file != "link.zip":
@@ -390,12 +392,14 @@ def test_the_commands(tmp_path: Path) -> None:
     place = tmp_path / "in"
     place.mkdir()
     (place / "bad.zip").write_bytes(b"PK")
+    (place / "link.zip").symlink_to("bad.zip")
     (tmp_path / "students").write_text("4711\n")
     forms = ("--format", "gradescope", "--format", "json")
     done = ewan("course", "grade", "in", "--students", "students", *forms, cwd=tmp_path)
     assert done.returncode == 1, done.stderr
-    (row,) = csv.DictReader((tmp_path / "grades.csv").read_text().splitlines())
-    assert row["state"] == "refused"
+    assert "graded before" not in done.stderr
+    rows = list(csv.DictReader((tmp_path / "grades.csv").read_text().splitlines()))
+    assert [row["state"] for row in rows] == ["refused"] * 2
     assert json.loads((tmp_path / "grades/bad/results.json").read_text())["score"] == 0
     assert json.loads((tmp_path / "grades/grades.json").read_text())["grades"][0]["file"] == "bad.zip"
     for words, said in (

@@ -19,8 +19,10 @@ from ewan.generator.course import (
     history,
     reading,
     roster,
+    sources,
     submission,
     uploader,
+    verdicts,
 )
 from ewan.generator.course.confirming import Known, Versions
 from ewan.generator.course.ledger import Ledger
@@ -207,6 +209,40 @@ def test_a_second_submission_of_a_student_is_said() -> None:
 
 
 @pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("bufferbloat-1.zip", "bufferbloat-1_final.zip"),
+        ("bufferbloat-1.zip", "bufferbloat-1 - Kopie.zip"),
+        ("bufferbloat-1.zip", "bufferbloat-1 (1).zip"),
+        ("bufferbloat-1 (2).zip", "bufferbloat-1 (10).zip"),
+        ("bufferbloat-1.zip", "bufferbloat-1-2.zip"),
+        ("attempt 9/bufferbloat-1.zip", "attempt 10/bufferbloat-1.zip"),
+    ],
+)
+def test_a_later_copy_of_a_file_counts_where_nothing_was_done_meanwhile(first: str, second: str) -> None:
+    """As after a text was written anew, which nobody checks; whatever the student added to the file's name."""
+    files = sorted([first, second])
+    found = copies.looked_at([graded("1", file=file, sha256=f"{len(file):064}") for file in files])
+    assert {each.file: each.replaced for each in found} == {first: second, second: ""}
+    assert not any("is named for" in note for each in found for note in each.notes)
+
+
+def test_a_file_of_somebody_whose_number_begins_alike_is_misnamed() -> None:
+    for other in ("42", "4.b", "4@b"):
+        ((note,),) = notes(graded("4", file=f"bufferbloat-{other}.zip"))
+        assert note == f"the file is named for {other}, the submission is of 4"
+
+
+def test_things_that_are_counted_speak_for_no_copy() -> None:
+    """Who counts rounds from 0 has the small numbers of half of the class."""
+
+    def counted(verdict: verdicts.State, truth: str) -> list[grade.Question]:
+        return [question(name, verdict, kind="count", value=4.0, truth=truth) for name in "abc"]
+
+    assert notes(graded("1", *counted("right", "4")), graded("2", *counted("wrong", "5"))) == [(), ()]
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "4711\n4712\n\n# left\n4713\n",
@@ -246,6 +282,32 @@ def test_a_list_that_is_not_there_is_refused(tmp_path: Path) -> None:
         roster.read(tmp_path / "binary")
 
 
+def test_of_a_students_folder_the_file_that_is_handed_in_is_graded(tmp_path: Path) -> None:
+    """`ewan course hand-in` writes it there, and whoever hands in the whole folder has it in it."""
+    for name, files in {
+        "whole": [
+            "course.json",
+            "answers.yaml",
+            "bufferbloat-4711.zip",
+            "results/1/experiment.json",
+            "results/1/x.zip",
+        ],
+        "without": ["course.json", "answers.yaml", "results/1/experiment.json"],
+        "unpacked": ["submission.json", "bufferbloat-4711.zip"],
+        "results": ["experiment.json", "summary.json"],
+    }.items():
+        for file in files:
+            path = tmp_path / name / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+    assert [each.file for each in sources.below(tmp_path)] == [
+        "results/experiment.json",
+        "unpacked/submission.json",
+        "whole/bufferbloat-4711.zip",
+        "without/course.json",
+    ]
+
+
 def test_who_is_missing_and_who_is_unknown() -> None:
     found = roster.held([graded("1"), graded("9"), graded("2", lab="mathis")], ["1", "2"], {"bufferbloat", "mathis"})
     assert [(each.student, each.lab, each.status) for each in found] == [
@@ -256,6 +318,21 @@ def test_who_is_missing_and_who_is_unknown() -> None:
         ("1", "mathis", "missing"),
     ]
     assert found[1].notes == ("9 is not on the list of students",)
+
+
+def test_who_handed_in_what_cannot_be_read_did_not_hand_in_nothing() -> None:
+    refused = [
+        grade.Grade(file=f"A B_1_file_/{name}", status="refused", error="is no zip")
+        for name in ("bufferbloat-s1.zip", "BUFFERBLOAT-S2 (1).ZIP", "bufferbloat-s33.zip", "x.pdf")
+    ]
+    found = roster.held([graded("s9"), *refused], ["s1", "s2", "s3"], {"bufferbloat"})[5:]
+    assert [each.status for each in found] == ["missing"] * 3
+    assert [each.error for each in found] == [*["nothing that can be read was handed in"] * 2, "nothing was handed in"]
+    assert [each.notes for each in found] == [
+        ("A B_1_file_/bufferbloat-s1.zip is no zip",),
+        ("A B_1_file_/BUFFERBLOAT-S2 (1).ZIP is no zip",),
+        (),
+    ]
 
 
 FULL = graded(

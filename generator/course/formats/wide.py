@@ -1,7 +1,8 @@
 """All grades as a table (CSV) with one row a student, as gradebooks import it.
 
-In: grades. Out: the bytes of the table: the sums, then of each lab its state, points and what the teacher gives. Of
-several submissions of a student only the one that counts is in it.
+In: grades. Out: the bytes of the table: the sums, then of each lab its state, points and what the teacher gives. The sum
+`of` is that of all labs in the table, also of those that the student did not hand in. Of several submissions of a
+student only the one that counts is in it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ FILE = "students.csv"
 
 def write(grades: Sequence[Grade]) -> bytes:
     """The bytes of the table, sorted by student."""
-    counted = {(each.student, each.lab): each for each in grades if each.student and not each.replaced}
-    labs = sorted({lab for _, lab in counted if lab})
+    those = [each for each in grades if each.student and not each.replaced]
+    by_state = sorted(those, key=lambda each: each.status == "graded")
+    counted = {(each.student, each.lab): each for each in by_state}  # a graded one before one that could not be
+    most = {lab: max(each.most for each in counted.values() if each.lab == lab) for _, lab in counted if lab}
+    labs = sorted(most)
     result = io.StringIO()
     writer = csv.writer(result, lineterminator="\n")
     heads = [f"{lab}: {word}" for lab in labs for word in ("state", "points", "of", "by the teacher")]
@@ -28,12 +32,19 @@ def write(grades: Sequence[Grade]) -> bytes:
     for student in sorted({student for student, _ in counted}):
         mine = [counted.get((student, lab)) for lab in labs]
         graded = [each for each in mine if each is not None and each.status == "graded"]
-        sums = [sum(getattr(each, word) for each in graded) for word in ("points", "most", "by_teacher")]
-        looked_at = [f"{each.lab}: {line}" for each in mine if each is not None for line in each.notes]
+        points, by_teacher = (sum(getattr(each, word) for each in graded) for word in ("points", "by_teacher"))
+        sums = points, sum(most.values()), by_teacher
+        looked_at = [f"{each.lab}: {line}" for each in those if each.student == student for line in _lines(each)]
         cells = [text for each in mine for text in _of(each)]
         row = [student, *map(wording.amount, sums), "; ".join(looked_at), *cells]
         writer.writerow(cell(value) for value in row)
     return result.getvalue().encode()
+
+
+def _lines(grade: Grade) -> list[str]:
+    """What is to be looked at; that nothing was handed in stands in the column of the state."""
+    wrong = [f"{grade.file}: {grade.error}"] if grade.status in ("refused", "failed") else []
+    return [*wrong, *grade.notes]
 
 
 def _of(grade: Grade | None) -> list[str]:
