@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import Any
@@ -19,6 +19,7 @@ from ewan.generator.course import entries
 from ewan.generator.course.fields import Question
 from ewan.labs.reading import one_line, read_bytes
 from ewan.labs.spec import DescriptionError
+from ewan.labs.units.amounts import QUOTES
 from ewan.labs.wording import nearest
 
 FILE = "answers.yaml"
@@ -30,6 +31,7 @@ _BLOCK = re.compile(r"[|>][0-9+-]{0,2}(?:\s+#.*)?")
 _COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
 _SINGLE = re.compile(r"'((?:[^']|'')*)'")
 _DOUBLE = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BULLET = re.compile(r"^\s*-\s+")
 _NOTHING = ("~", "null", "Null", "NULL")
 
 
@@ -95,7 +97,9 @@ def read(text: str, file: str, questions: Mapping[str, Question]) -> Answers:
         given = _given(questions[each.name], text[each.first : each.last], f"{file}:{each.line}: ")
         if given.empty:
             continue
-        if each.name in first_lines:
+        if each.name in first_lines and questions[each.name].answer == "words":
+            given = _joined(result[each.name], given)
+        elif each.name in first_lines:
             wrong = f"is answered twice, in line {first_lines[each.name]} too: leave one answer"
             given = Given(place=given.place, wrong=wrong)
         first_lines.setdefault(each.name, each.line)
@@ -131,13 +135,24 @@ def _nothing(question: Question) -> Given:
     return Given(settings=dict.fromkeys(question.settings or {}))
 
 
+def _joined(first: Given, more: Given) -> Given:
+    """Free text that goes on behind its question's name written once more."""
+    text, wrong = _cut(f"{first.text}\n\n{more.text}")
+    return Given(text, place=first.place, wrong=first.wrong or more.wrong or wrong)
+
+
+def _cut(text: str) -> tuple[str, str]:
+    """As much as is handed in, and what is wrong with text that is longer."""
+    if len(text) <= MOST_LETTERS:
+        return text, ""
+    return text[:MOST_LETTERS], f"is longer than {MOST_LETTERS} letters: write less"
+
+
 def _given(question: Question, written: str, place: str) -> Given:
     """What stands behind a question's name."""
-    wrong = ""
-    if len(written) > MOST_LETTERS:
-        written, wrong = written[:MOST_LETTERS], f"is longer than {MOST_LETTERS} letters: write less"
+    written, wrong = _cut(written)
     if question.settings is not None:
-        settings, unread = _settings(written, list(question.settings))
+        settings, unread = _settings(written, question)
         return Given(settings=settings, place=place, wrong=wrong or unread)
     text = _words(written) if question.answer == "words" else _single(written)
     return Given(text or None, place=place, wrong=wrong)
@@ -160,6 +175,7 @@ def _single(written: str) -> str:
         lines = lines[1:]
     quoted = _unquoted(_COMMENT.sub("", " ".join(lines)).strip())
     found = quoted if quoted is not None else " ".join(_COMMENT.sub("", line) for line in lines).strip()
+    found = found.strip(QUOTES)
     return "" if found in _NOTHING else found
 
 
@@ -175,14 +191,16 @@ def _unquoted(text: str) -> str | None:
         return text[1:-1]
 
 
-def _settings(written: str, names: Iterable[str]) -> tuple[dict[str, str | None], str]:
+def _settings(written: str, question: Question) -> tuple[dict[str, str | None], str]:
     """The value of each setting, and why they cannot be read. `{buffer: 40kB}`, a line each, and, where there is one
     setting only, its value alone."""
-    chosen: dict[str, str | None] = dict.fromkeys(names)
-    text = "\n".join(_COMMENT.sub("", line) for line in written.splitlines())
-    pieces = re.split(r"([A-Za-z_]\w*)[\"']?\s*[:=]", text)
+    chosen: dict[str, str | None] = dict.fromkeys(question.settings or {})
+    text = "\n".join(_BULLET.sub("", _COMMENT.sub("", line)) for line in written.splitlines())
+    names = "|".join(name.replace("_", "[ _-]?") for name in chosen)
+    pieces = re.split(rf"((?i:{names})|[A-Za-z_]\w*)[\"'`]?\s*[:=]", text)
     alone = _bare(pieces[0])
-    for key, value in zip(pieces[1::2], map(_bare, pieces[2::2]), strict=True):
+    for word, value in zip(pieces[1::2], map(_bare, pieces[2::2]), strict=True):
+        key = question.setting_called(word) or word
         if key not in chosen:
             shown = f' "{one_line(value, MOST_SHOWN)}"' if value else ""
             return chosen, f"{key}{shown}: unknown setting, {nearest(key, chosen)}"
@@ -199,5 +217,5 @@ def _settings(written: str, names: Iterable[str]) -> tuple[dict[str, str | None]
 
 def _bare(text: str) -> str | None:
     """A value without what stands around it."""
-    found = text.strip(" \t\n\r,;{}\"'")
+    found = text.strip(f" \t\n\r,;{{}}[]\"'{QUOTES}")
     return None if not found or found in _NOTHING else found

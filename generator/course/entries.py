@@ -47,7 +47,7 @@ def found(text: str, questions: Mapping[str, Question], file: str) -> tuple[list
             entries.append(current)
         elif not bare or bare.startswith(_MARKS) or (line[0] == "#"):
             pass
-        elif line[0] in " \t" or (current and _goes_on(questions[current.name], key, questions)):
+        elif line[0] in " \t" or (current and _goes_on(questions[current.name], bare, key, questions)):
             if current is not None:
                 current.last = begin + len(bare)
         else:
@@ -57,9 +57,12 @@ def found(text: str, questions: Mapping[str, Question], file: str) -> tuple[list
     return entries, strange
 
 
-def _goes_on(question: Question, key: re.Match[str] | None, questions: Mapping[str, Question]) -> bool:
-    """Whether a line that is not indented belongs to the text above it: words may look like anything but a name that is
-    nearly a question's."""
+def _goes_on(question: Question, line: str, key: re.Match[str] | None, questions: Mapping[str, Question]) -> bool:
+    """Whether a line that is not indented belongs to what is above it: to settings a setting's name, or brackets only,
+    to words anything but a name that is nearly a question's."""
+    if question.settings is not None:
+        named = None if key is None else question.setting_called(key["name"].lstrip("-{[ "))
+        return named is not None or not line.strip("{}[] ,")
     if question.answer != "words":
         return False
     return key is None or not difflib.get_close_matches(key["name"], questions, n=1, cutoff=ALIKE)

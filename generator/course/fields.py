@@ -50,6 +50,11 @@ def _expression(value: object) -> str:
     return str(value)
 
 
+def _letters(word: str) -> str:
+    """What counts of a name that a person writes: `FQ_CoDel` is `fq-codel`."""
+    return re.sub(r"[\s_-]", "", word).casefold()
+
+
 NameText = Annotated[str, PlainValidator(_name)]
 ExpressionText = Annotated[str, PlainValidator(_expression)]
 
@@ -120,10 +125,10 @@ class Setting(Model):
         """What was chosen, as the scenario gets it; UnitError for anything else. `comma`: see `amounts.typed`; `bdp`:
         the bytes of one BDP, where multiples of it may be chosen."""
         if self.one_of is not None:
-            words = {str(each).casefold(): str(each) for each in self.one_of}
-            if text.strip().casefold() not in words:
+            words = {_letters(str(each)): str(each) for each in self.one_of}
+            if _letters(text) not in words:
                 raise UnitError(f"write one of {', '.join(words.values())}")
-            return words[text.strip().casefold()]
+            return words[_letters(text)]
         low, high = amounts.read(self.low), amounts.read(self.high)
         chosen = self._amount(text, low.kind, comma, bdp)
         if not low.value <= chosen.value <= high.value:
@@ -230,6 +235,10 @@ class Question(Model):
     def kind(self) -> Kind | None:
         """Of the amount that answers it; None: no amount does."""
         return QUANTITIES.get(self.answer)
+
+    def setting_called(self, word: str) -> str | None:
+        """The name of the setting that is meant, as by `Send buffer`; None: no setting is called so."""
+        return next((name for name in self.settings or {} if _letters(name) == _letters(word)), None)
 
     @property
     def exact(self) -> bool:

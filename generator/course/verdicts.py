@@ -25,7 +25,7 @@ from ewan.generator.course.measures.base import Value
 from ewan.generator.course.words import Words
 from ewan.labs.reading import one_line
 from ewan.labs.units import BITS_PER_BYTE, KILO, MEGA, NS_PER_SECOND, UnitError, amounts
-from ewan.labs.units.amounts import Typed
+from ewan.labs.units.amounts import QUOTES, Typed
 from ewan.labs.units.shown import written
 
 State = Literal["right", "close", "wrong", "missing", "unreadable", "teacher", "unknown"]
@@ -91,10 +91,12 @@ class Verdict:
 def judge(question: Question, truth: Truth, given: Given, words: Words) -> Verdict:
     """The verdict on an amount, a choice or words; `settle` has those on settings."""
     text = (given.text or "").strip()
+    wrong = f"{given.place}{question.name}: {given.wrong}" if given.wrong else ""
     if question.answer == "words":
-        return Verdict(question.name, "missing" if given.empty else "teacher", None, question.points, answer=text)
-    if given.wrong:
-        return _verdict(question, "unreadable", f"{given.place}{question.name}: {given.wrong}", text)
+        state: State = "missing" if given.empty else "unreadable" if wrong else "teacher"
+        return Verdict(question.name, state, None, question.points, wrong, text)
+    if wrong:
+        return _verdict(question, "unreadable", wrong, text)
     if given.empty:
         return _verdict(question, "missing")
     if question.kind is None:
@@ -106,7 +108,13 @@ def judge(question: Question, truth: Truth, given: Given, words: Words) -> Verdi
         return _verdict(question, "unreadable", f'{given.place}{question.name} "{text[:40]}": {said}', text)
     if truth.value is None:
         return _verdict(question, "unknown", truth.why, text)
-    return _amount(question, truth, typed, text, words)
+    found = _amount(question, truth, typed, text, words)
+    if found.state != "right" and words.comma and (both := amounts.either(text)) is not None:
+        whole = amounts.typed(both[1], question.kind, words.comma)
+        if _amount(question, truth, whole, text, words).state == "right":
+            said = words.either.format(*both)
+            return _verdict(question, "unreadable", f'{given.place}{question.name} "{text[:40]}": {said}', text)
+    return found
 
 
 def _amount(question: Question, truth: Truth, typed: Typed, text: str, words: Words) -> Verdict:
@@ -156,7 +164,8 @@ def _nearer(question: Question, truth: Truth, answer: float) -> Known | None:
     return None if nearest is None or nearest[0] >= abs(answer - right) else nearest[2]
 
 
-_LETTER = re.compile(r"\(?(?P<letter>[a-z])(?:\)|\.|:|$)\s*(?P<rest>.*)")
+_UNQUOTED = dict.fromkeys(map(ord, QUOTES))
+_LETTER = re.compile(r"\(?(?P<letter>[a-z])\s*(?:[).:,–—-]|$)\s*(?P<rest>.*)")
 
 
 def chosen(question: Question, text: str) -> str | None:
@@ -164,7 +173,7 @@ def chosen(question: Question, text: str) -> str | None:
     choices = {_letters(each): each for each in question.choices or ()}
     if (whole := choices.get(_letters(text))) is not None:
         return whole
-    found = _LETTER.fullmatch(" ".join(text.split()).casefold())
+    found = _LETTER.fullmatch(" ".join(text.translate(_UNQUOTED).split()).casefold())
     if found is None:
         return None
     by_letter = dict(zip(LETTERS, question.choices or (), strict=False)).get(found["letter"])

@@ -57,6 +57,8 @@ class Words:
     """Decimals are written behind a comma."""
     instead: str = ""
     """Of an answer that cannot be read; empty: what `ewan.labs.units` says of it."""
+    either: str = ""
+    """Of an amount that may be read in two ways, where decimals are written behind a comma (`amounts.either`)."""
 
 
 _EN = Words(
@@ -162,6 +164,7 @@ _DE = Words(
     },
     comma=True,
     instead="schreibe es {how}",
+    either='kann zweierlei sein: schreibe "{}" oder "{}"',
 )
 _FR = Words(
     bits="Bits ou octets ? Regardez encore les unités.",
@@ -219,6 +222,7 @@ _FR = Words(
     },
     comma=True,
     instead="écrivez-le {how}",
+    either='peut être deux choses : écrivez "{}" ou "{}"',
 )
 _ALL: Mapping[str, Words] = {"en": _EN, "de": _DE, "fr": _FR}
 

@@ -21,6 +21,7 @@ from ewan.generator.course.verdicts import Known, Truth
 from ewan.generator.tests.courses import COURSE, SCENARIO, TEXT, written
 from ewan.labs.errors import UserError
 from ewan.labs.units import UnitError, amounts
+from ewan.labs.units.amounts import Kind
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +220,13 @@ def test_one_broken_answer_stops_no_other(lab: Lab, broken: str, name: str, said
         ("tuned: buffer = 0,5 BDP", "tuned", "0,5 BDP"),
         ('tuned: {"buffer": "5kB"}', "tuned", "5kB"),
         ("tuned:\n  buffer: 5kB  # mine", "tuned", "5kB"),
+        ("tuned:\nbuffer: 5kB\nlaw: linear", "tuned", "5kB"),
+        ("tuned: {\nbuffer: 5kB\n}", "tuned", "5kB"),
+        ("tuned:\n- buffer: 5kB", "tuned", "5kB"),
+        ("tuned: {Buffer: 5kB}", "tuned", "5kB"),
+        ("tuned: {`buffer`: “5kB”}", "tuned", "5kB"),
+        ("why: a\npipe: 42kB\nwhy: b: c", "why", "a\n\nb: c"),
+        ("why:\npipe: 42kB\nwhy: a", "why", "a"),
     ],
 )  # fmt: skip
 def test_answers_are_read_as_people_write_them(lab: Lab, text: str, name: str, value: str | None) -> None:
@@ -287,7 +295,12 @@ TRUTHS: Mapping[str, Truth] = {
         ("law", "a", "right", ""),
         ("law", "A)", "right", ""),
         ("law", "(a) linear", "right", ""),
+        ("law", "`a`", "right", ""),
+        ("law", "“A” – linear", "right", ""),
+        ("law", "a - linear", "right", ""),
+        ("law", "a, linear", "right", ""),
         ("law", "b", "wrong", EN.again),
+        ("law", "b - linear", "unreadable", "write a letter from a to b"),
         ("law", "b) linear", "unreadable", "write a letter from a to b"),
         ("law", "c", "unreadable", "write a letter from a to b"),
         ("law", "cubic", "unreadable", "write a letter from a to b"),
@@ -374,6 +387,13 @@ def test_a_german_check_is_in_german(lab: Lab) -> None:
     assert found.say == 'a.yaml:7: pipe "42": schreibe es als Größe, etwa 1.2MB'
     assert verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], Given("42,000kB"), german).state == "right"
     assert verdicts.points_in_words([found], german) == "0 von 1 Punkten"
+    both = verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], Given("42.000 B", place="a.yaml:7: "), german)
+    assert (both.state, both.say) == (
+        "unreadable",
+        'a.yaml:7: pipe "42.000 B": kann zweierlei sein: schreibe "42,000 B" oder "42000 B"',
+    )
+    assert verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], Given("42.000kB"), german).state == "right"
+    assert verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], Given("43.500 B"), german).state == "wrong"
     assert words.of("eo") == words.of("en"), "English where there are no words"
 
 
@@ -410,6 +430,29 @@ def test_settings_are_held_within_bounds(lab: Lab) -> None:
     chosen = Given(settings={"buffer": "50kB"})
     assert verdicts.settle(question, chosen, [True, True], EN).state == "right"
     assert verdicts.settle(question, chosen, [True, False], EN).say == "It works with less."
+
+
+def test_settings_may_be_called_as_people_write_names() -> None:
+    for name, text, chosen in (
+        ("long-fat-path", "{send buffer: 3MB, Receive-Buffer: 2MB, router_buffer: 1MB}", ["3MB", "2MB", "1MB"]),
+        ("active-queues", "queue: FQ_CoDel\ntarget: 5 ms", ["fq-codel", "5ms"]),
+    ):
+        lab = reading.find(name)
+        question = lab.questions["tuned"]
+        found = answers.read(f"tuned:\n{text}\n", "a", lab.questions)
+        drawing = parameters.drawn(name, "4711", lab.course.parameters)
+        assert list(verdicts.settings_of(question, found["tuned"], drawing.numbers, EN).values()) == chosen
+        assert not found.strange
+
+
+def test_a_text_that_is_too_long_is_said(lab: Lab) -> None:
+    """What is handed in is its beginning, also of a text that was begun twice."""
+    for text in ("why: " + "x" * 20_001, "why: " + "x" * 10_000 + "\npipe: 42kB\nwhy: " + "y" * 10_000):
+        given = answers.read(text, "a", lab.questions)["why"]
+        found = verdicts.judge(lab.questions["why"], TRUTHS["why"], given, EN)
+        assert (found.state, found.points) == ("unreadable", None)
+        assert found.say == "a:1: why: is longer than 20000 letters: write less"
+        assert given.text is not None and 20_000 - len(given.text) <= 1
 
 
 def test_the_exit_status_and_the_points(lab: Lab) -> None:
@@ -578,6 +621,49 @@ def test_amounts(text: str, kind: str, value: float) -> None:
 def test_what_is_no_amount(text: object) -> None:
     with pytest.raises(UnitError):
         amounts.read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("about 42.1ms", "time", 0.0421),
+        ("approx. 42.1 ms", "time", 0.0421),
+        ("ca. 42,1 ms", "time", 0.0421),
+        ("ungefähr 42,1 ms", "time", 0.0421),
+        ("environ 42,1 ms", "time", 0.0421),
+        ("= 42.1ms", "time", 0.0421),
+        ("42.1 ms.", "time", 0.0421),
+        ("42.1 ms (p95)", "time", 0.0421),
+        ("“42.1 ms”", "time", 0.0421),
+        ("„42,1 ms“", "time", 0.0421),
+        ("«42,1 ms»", "time", 0.0421),
+        ("`42.1ms`", "time", 0.0421),
+        ("**42.1ms**", "time", 0.0421),
+        ("4.21*10^-2 s", "time", 0.0421),
+        ("4,21 · 10⁻² s", "time", 0.0421),
+        ("3×10⁶ bit/s", "rate", 3e6),
+        ("3 x 10^6 bit/s", "rate", 3e6),
+        ("1.2 kilobytes", "size", 1200),
+        ("9.5 megabit/s", "rate", 9.5e6),
+        ("9,5 Megabit pro Sekunde", "rate", 9.5e6),
+        ("1.5 mebibytes", "size", 1.5 * 2**20),
+        ("7.", "number", 7),
+        ("0.598.", "number", 0.598),
+        ("2.7 BDP", "number", 2.7),
+        ("2.6 x", "number", 2.6),
+    ],
+)
+def test_amounts_of_answers_may_have_what_people_write_around_them(text: str, kind: Kind, value: float) -> None:
+    assert math.isclose(float(amounts.read_as(text, kind)), value)
+
+
+@pytest.mark.parametrize(
+    "text", ["about", "about 1 2ms", "42.1ms or 43ms", "1.2 (kB)x", "42(ms", "4*10ms", "*10^3 ms", "**ms**", "= = 1ms"]
+)
+def test_what_is_no_amount_of_an_answer(text: str) -> None:
+    for kind in amounts.EXAMPLES:
+        with pytest.raises(UnitError):
+            amounts.read_as(text, kind)
 
 
 def test_a_plain_number_may_say_what_is_counted() -> None:

@@ -46,9 +46,28 @@ _SHOWN: Mapping[Kind, Mapping[str, Exact]] = {
 }
 """Units in which amounts are written, the largest first."""
 
-_PREFIXES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30}
+QUOTES = "“”„‟‘’‚«»`"
+"""What editors make of quotes, and the marks of Markdown for code: no part of the value between them."""
+_AROUND = f"{QUOTES}* \u00a0\u202f"
+_ABOUT = re.compile(
+    r"(?:[~≈=]|about|approx(?:imately|\.)?|ca\.?|circa|etwa|ungefähr|rund|environ|env\.)\s*", re.IGNORECASE
+)
+_EXPLAINED = re.compile(r"\([^()]*\)$")
+"""What is said of an amount behind it, as in `42 ms (p95)`."""
+_POWER = re.compile(
+    r"(?<=[0-9])\s*[×·⋅*x]\s*10(?:\s*(?:\^|\*\*)\s*(?P<plain>[+\-−–]?[0-9]{1,2})(?![0-9])|(?P<raised>[⁺⁻]?[⁰¹²³⁴-⁹]{1,2}))"
+)
+_LOWERED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹−–", "+-0123456789--")
+_STOP = re.compile(r"([^\W\d_]|[%\s]|[.,][0-9]+)\.$")
+"""The end of a sentence, and not the point of `300.`, which says that the zeros were measured."""
+_GROUPED = re.compile(r"(?<![0-9.,])([1-9][0-9]{0,2})\.([0-9]{3})(?![0-9.,])")
+
+_PREFIXES = {
+    **{"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30},
+    **{"kilo": 10**3, "mega": 10**6, "giga": 10**9, "tera": 10**12, "kibi": 2**10, "mebi": 2**20, "gibi": 2**30},
+}
 _DATA = re.compile(
-    r"(?P<prefix>(?:[kmgt]|[kmg]i)?)(?P<what>[bB]|(?i:bits?|bytes?|octets?))"
+    r"(?P<prefix>(?:kilo|mega|giga|tera|kibi|mebi|gibi|[kmgt]|[kmg]i)?)(?P<what>[bB]|(?i:bits?|bytes?|octets?))"
     r"(?P<per>(?:\s?(?:/|per|pro|par)\s?(?:s|sec|second|sekunde|seconde)|(?<=[bB])ps)?)",
     re.IGNORECASE,
 )
@@ -70,6 +89,8 @@ _WORDS: Mapping[str, tuple[Kind, Exact]] = {
     word: (kind, size) for words, kind, size in _SPELLED for word in words.split()
 }
 """Units that are words, in small letters and in the singular."""
+_RATIOS: tuple[tuple[Kind, Kind], ...] = (("number", "share"), ("number", "bdp"))
+"""What a plain number may be written as: `70%`, and `2.7BDP` where multiples of the BDP are asked for."""
 _COUNTED = re.compile(r"[^\W\d_]{3,}(?:[ /][^\W\d_]+)*")
 """What is counted, behind a number that needs no unit: `8 adjacencies`, `8.2 segments/s`."""
 _PLURAL = re.compile(r"(?<=[a-zµ]{2})(?:s|n)$")
@@ -133,22 +154,40 @@ def typed(text: object, kind: Kind, comma: bool = False) -> Typed:
 
     Decimals may stand behind a point or a comma, thousands may be apart. `comma`: the reader's language writes decimals
     behind a comma, so that `4,795` is less than 5; otherwise it may be either, and is refused. A number of packets
-    needs no unit, a plain number may have a word of what is counted, and a ratio may be in percent.
+    needs no unit, a plain number may have a word of what is counted, and a ratio may be in percent. What people write
+    around an amount (`about`, quotes, a full stop, an explanation in brackets) says nothing of it.
     """
     instead = f"write {EXAMPLES[kind]}"
-    number, unit = _split(text, instead, comma)
+    number, unit = _split(_bare(text) if isinstance(text, str) else text, instead, comma)
     found = _unit(unit)
     if kind == "packets" and not unit:
         found = "packets", Exact(1)
     if kind == "number" and found is None and _COUNTED.fullmatch(unit):
         found = "number", Exact(1)
-    if found is None or (found[0] != kind and (kind, found[0]) != ("number", "share")):
+    if found is None or (found[0] != kind and (kind, found[0]) not in _RATIOS):
         raise UnitError(instead)
     mantissa, _, power = number.lower().partition("e")
     whole, _, decimals = mantissa.partition(".")
     finest = int(power or 0) - len(decimals)
     zeros = len(whole) - len(whole.rstrip("0")) if "." not in mantissa and whole.strip("+-0") else 0
     return Typed(Exact(number), found[1], kind, finest, finest + zeros)
+
+
+def either(text: str) -> tuple[str, str] | None:
+    """The two amounts that one may be whose point stands before three digits, where people write decimals behind a
+    comma: `1.045 ms` may be `1,045 ms` and `1045 ms`. None: it has no such point."""
+    found = _GROUPED.search(text)
+    if found is None:
+        return None
+    return _GROUPED.sub(r"\1,\2", text), _GROUPED.sub(r"\1\2", text)
+
+
+def _bare(text: str) -> str:
+    """An amount without what is written around it, and a power of ten behind its number as in `3e6`."""
+    inner = _EXPLAINED.sub("", text.strip(_AROUND)).rstrip()
+    inner = inner[found.end() :] if (found := _ABOUT.match(inner)) else inner
+    inner = _POWER.sub(lambda power: f"e{(power['plain'] or power['raised']).translate(_LOWERED)}", inner)
+    return _STOP.sub(r"\1", inner)
 
 
 def _split(text: object, instead: str, comma: bool) -> tuple[str, str]:

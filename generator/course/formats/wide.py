@@ -1,8 +1,8 @@
 """All grades as a table (CSV) with one row a student, as gradebooks import it.
 
-In: grades. Out: the bytes of the table: the sums, then of each lab its state, points and what the teacher gives. The sum
-`of` is that of all labs in the table, also of those that the student did not hand in. Of several submissions of a
-student only the one that counts is in it.
+In: grades. Out: the bytes of the table: the sums, then of each lab its state, points and what the teacher gives. `of`
+is the sum of all labs in the table, also of those that the student did not hand in. Of several submissions of a student
+only the one that counts is in it.
 """
 
 from __future__ import annotations
