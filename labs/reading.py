@@ -6,6 +6,7 @@ file has one kind of error to put into words. A FIFO would be waited for, and a 
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import fcntl
@@ -97,6 +98,16 @@ def read_text(path: Path | str, most: int = MOST_TEXT) -> str:
         return read_bytes(path, most).decode("utf-8")
     except UnicodeDecodeError:
         raise _refused(errno.EILSEQ, "is not text in UTF-8", path) from None
+
+
+def decoded(content: bytes) -> str:
+    """Text in the encodings in which editors and spreadsheets write it; what is none gets marks of replacement."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", errors="replace")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", errors="replace")
 
 
 def too_large(path: Path | str, most: int) -> OSError:

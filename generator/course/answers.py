@@ -17,7 +17,7 @@ from typing import Any
 
 from ewan.generator.course import entries
 from ewan.generator.course.fields import Question
-from ewan.labs.reading import one_line, read_bytes
+from ewan.labs.reading import decoded, one_line, read_bytes
 from ewan.labs.spec import DescriptionError
 from ewan.labs.units.amounts import QUOTES
 from ewan.labs.wording import nearest
@@ -67,17 +67,7 @@ def load(file: File, questions: Mapping[str, Question]) -> Answers:
         most = f"{MOST_BYTES >> 10} KiB"
         reason = f"is larger than {most}, the most that is read" if "larger" in str(error.strerror) else error.strerror
         raise DescriptionError(f"{file}: {reason}: answers are written there, `pipe: 1.2MB`") from None
-    return read(_decoded(content), str(file), questions)
-
-
-def _decoded(content: bytes) -> str:
-    """As text, in the encodings in which editors write it."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return content.decode("utf-16", errors="replace")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("cp1252", errors="replace")
+    return read(decoded(content), str(file), questions)
 
 
 def read(text: str, file: str, questions: Mapping[str, Question]) -> Answers:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -41,8 +42,7 @@ def tables(files: Mapping[str, str]) -> str:
 
 
 def found(folder: Path) -> tuple[list[Experiment], list[str]]:
-    """Records of the experiments in a student's folder, the latest ones where there are very many, and in a line each
-    what is not taken."""
+    """Records of the experiments in a student's folder, and in a line each what is not taken."""
     places = sorted(path.parent for path in (folder / rundir.RESULTS).glob(f"*/{DOCUMENT}"))
     result: list[Experiment] = []
     notes: list[str] = []
@@ -56,8 +56,20 @@ def found(folder: Path) -> tuple[list[Experiment], list[str]]:
         except (UserError, ValueError) as error:
             notes.append(one_line(str(error)))
     if len(result) > MOST_EXPERIMENTS:
-        notes.append(f"{len(result)} experiments: the last {MOST_EXPERIMENTS} are taken")
-    return result[-MOST_EXPERIMENTS:], notes
+        notes.append(f"{len(result)} experiments: {MOST_EXPERIMENTS} are taken, without the oldest tries")
+    return taken(result), notes
+
+
+def taken(found: Iterable[Experiment]) -> list[Experiment]:
+    """As many as may be handed in, the latest last. Where there are more, the oldest are left out of the scenario that
+    was run most often, and first of all those with settings of the student's own: who tries much has run what is asked
+    for all the same."""
+    result = sorted(found, key=lambda each: each.started)
+    while len(result) > MOST_EXPERIMENTS:
+        ((often, _),) = Counter(each.scenario for each in result).most_common(1)
+        those = [number for number, each in enumerate(result) if each.scenario == often]
+        del result[next((number for number in those if result[number].changed), those[0])]
+    return result
 
 
 def _record(experiment: Loaded, notes: list[str]) -> Experiment | None:

@@ -15,13 +15,16 @@ from pathlib import Path, PurePath
 from ewan.generator.course import parameters
 from ewan.generator.course.grade import Grade
 from ewan.labs.errors import UserError
-from ewan.labs.reading import read_text
+from ewan.labs.reading import MOST_TEXT, decoded, read_bytes
 from ewan.labs.spec import DescriptionError
 
 MOST_STUDENTS = 100_000
-COLUMNS = ("student", "student number", "number", "id", "id number", "sid", "matriculation", "matriculation number")
-"""What the column of numbers may be called."""
-EMAILS = ("email", "e-mail", "email address", "e-mail address", "mail")
+COLUMNS = (
+    *("sis user id", "student number", "matriculation number", "matriculation", "matrikelnummer", "matrikelnr."),
+    *("numéro d'étudiant", "id number", "id-nummer", "number", "sid", "student", "id"),
+)
+"""What the column of numbers may be called; where there are several such columns, the first of these."""
+EMAILS = ("email", "e-mail", "email address", "e-mail address", "e-mail-adresse", "mail")
 """What a column of e-mail addresses may be called."""
 
 
@@ -37,7 +40,7 @@ def read(path: Path) -> list[str]:
 def addresses(path: Path) -> dict[str, str]:
     """The same with the e-mail address of each, in small letters; empty where the file does not have it."""
     try:
-        text = read_text(path).removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+        text = decoded(read_bytes(path, MOST_TEXT))
     except OSError as error:
         raise RosterError(
             f"{path}: {error.strerror}: --students takes a text file, a student's number a line"

@@ -18,6 +18,7 @@ from ewan.generator.course import (
     handing,
     history,
     reading,
+    records,
     roster,
     sources,
     submission,
@@ -251,12 +252,16 @@ def test_things_that_are_counted_speak_for_no_copy() -> None:
         "name;Matriculation;mail\nA, B;4711;a@b\nC;4712;\nD;4713;d\n",
         "\ufeffName,ID\r\nA,4711\r\nB,4712\r\nC,4713\r\n4,4711\r\n",
         '"Number"\t"x"\n"4711"\t1\n4712\t1\n4713\t1\n',
+        "Nachname;Matrikelnummer;E-Mail-Adresse\nÄ;4711;\nß;4712;\nC;4713;d\n",
+        'Student,ID,SIS User ID\n"A, B",1,4711\nC,2,4712\nD,3,4713\n',
     ],
 )
 def test_lists_of_students_are_read_as_they_come(tmp_path: Path, text: str) -> None:
     path = tmp_path / "students.csv"
-    path.write_text(text)
-    assert roster.read(path) == ["4711", "4712", "4713"]
+    for encoding in ("utf-8", "cp1252", "utf-16"):
+        if "\ufeff" not in text or encoding == "utf-8":
+            path.write_bytes(text.encode(encoding))
+            assert roster.read(path) == ["4711", "4712", "4713"]
 
 
 @pytest.mark.parametrize("text", ["", "# none\n", "a,b\n1,2\n", "4711\n../x\n", "4711\n=1+1\n", "4711\n\x1b[2J\n"])
@@ -278,7 +283,7 @@ def test_a_list_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RosterError, match="No such file"):
         roster.read(tmp_path / "none")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(RosterError, match="UTF-8"):
+    with pytest.raises(RosterError, match=r'row 1: student "[^"]+": write a number'):
         roster.read(tmp_path / "binary")
 
 
@@ -501,6 +506,20 @@ def test_broken_answers_stop_no_hand_in(tmp_path: Path) -> None:
         "20000 letters",
     ):
         assert words in said
+
+
+def test_who_tries_much_hands_in_the_runs_that_were_asked_for() -> None:
+    """Of very many experiments, the oldest tries of the scenario that was tried most are left out."""
+
+    def at(minute: int, scenario: str, changed: bool) -> submission.Experiment:
+        return experiment(run(), started=f"2026-11-24T17:{minute:02}:00+00:00", scenario=scenario, changed=changed)
+
+    asked = [at(0, "tuning", False), at(1, "stock", True), at(2, "buffers", False)]
+    tried = [at(minute % 60, "tuning", True) for minute in range(3, 70)]
+    kept = records.taken([*asked, *tried])
+    assert len(kept) == submission.MOST_EXPERIMENTS and all(each in kept for each in asked)
+    assert [each.started for each in kept] == sorted(each.started for each in kept)
+    assert records.taken(asked) == asked
 
 
 def test_a_scenario_whose_runs_nobody_confirmed_is_said() -> None:
