@@ -2,7 +2,8 @@
 
 In: the file's text, the questions. Out: an `Entry` for each name, and in words what is no answer. The file looks like
 YAML, and people write it by hand: free text holds colons, dashes and quotes, brackets are left open, lines are not
-indented. What is behind one name never changes how another one is read.
+indented, or all of them are: a name may be indented where it is no part of what is above it. What is behind one name
+never changes how another one is read.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ _MARKS = ("---", "...", "%YAML")
 
 @dataclass(slots=True)
 class Entry:
-    """`first` and `last`: where the text behind the name begins and ends; `line`: of the name, the first is 1."""
+    """`first` and `last`: where the text behind the name begins and ends; `line`: of the name, the first is 1;
+    `indent`: how many letters are before the name."""
 
     name: str
     line: int
     first: int
     last: int
+    indent: int
 
 
 def found(text: str, questions: Mapping[str, Question], file: str) -> tuple[list[Entry], list[str]]:
@@ -40,21 +43,28 @@ def found(text: str, questions: Mapping[str, Question], file: str) -> tuple[list
     current: Entry | None = None
     begin = 0
     for number, line in enumerate(text.splitlines(keepends=True), 1):
-        end, bare = begin + len(line), line.rstrip()
-        key = _KEY.match(line)
-        if key is not None and key["name"] in questions:
-            current = Entry(key["name"], number, begin + key.end(), begin + max(key.end(), len(bare)))
+        end, bare, inner = begin + len(line), line.rstrip(), line.lstrip(" \t")
+        indent = len(line) - len(inner)
+        key = _KEY.match(inner)
+        inside = current is not None and indent > current.indent and _holds(questions[current.name], key)
+        if key is not None and key["name"] in questions and not inside:
+            first = indent + key.end()
+            current = Entry(key["name"], number, begin + first, begin + max(first, len(bare)), indent)
             entries.append(current)
-        elif not bare or bare.startswith(_MARKS) or (line[0] == "#"):
+        elif not bare or bare.startswith(_MARKS) or (line if current else inner)[0] == "#":
             pass
-        elif line[0] in " \t" or (current and _goes_on(questions[current.name], bare, key, questions)):
-            if current is not None:
-                current.last = begin + len(bare)
+        elif current and (indent or _goes_on(questions[current.name], bare, key, questions)):
+            current.last = begin + len(bare)
         else:
             current = None
-            strange.append(f"{file}:{number}: {_strange(bare, key, questions)}")
+            strange.append(f"{file}:{number}: {_strange(inner.rstrip(), key, questions)}")
         begin = end
     return entries, strange
+
+
+def _holds(question: Question, key: re.Match[str] | None) -> bool:
+    """Whether a line with a name that is indented below an answer may be a part of it."""
+    return question.answer == "words" or (key is not None and question.setting_called(key["name"]) is not None)
 
 
 def _goes_on(question: Question, line: str, key: re.Match[str] | None, questions: Mapping[str, Question]) -> bool:
