@@ -82,6 +82,7 @@ def test_text_and_time_line_are_one(page: Page, server: Server) -> None:
     expect(page.get_by_test_id("scenario-refusal")).to_contain_text('line 11: events[1].at "25s": is when all is over')
     expect(page.locator(".scenario .cm-lint-marker-error")).to_have_count(1)
     expect(page.get_by_test_id("run")).to_be_disabled()
+    expect(page.get_by_test_id("save-scenario")).to_be_enabled()
     write(page, text(page).replace("at: 25s", "at: 3s"))
     expect(page.get_by_test_id("scenario-refusal")).to_have_text("")
 

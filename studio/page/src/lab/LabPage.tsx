@@ -133,7 +133,7 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
             {document.name}
             {document.saved ? "" : " •"}
           </span>
-          <button type="button" onClick={save} disabled={view || refusal !== null} data-testid="save">
+          <button type="button" onClick={save} disabled={view} data-testid="save">
             Save
           </button>
           {running && (

@@ -49,7 +49,7 @@ export function Begin({ document, scales, scale, virtual, onScale, onVirtual }: 
           {document.name}
           {document.same ? "" : " •"}
         </span>
-        <button type="button" onClick={told(save)} disabled={view || wrong} data-testid="save-scenario">
+        <button type="button" onClick={told(save)} disabled={view} data-testid="save-scenario">
           Save
         </button>
         <button
