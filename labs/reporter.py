@@ -1,7 +1,7 @@
 """What a command says: results on standard output, messages and progress on standard error.
 
-In: lines, tables, one document. Out: text for a terminal of its width, or for a pipe or a log. `rich` is imported when
-something is first said.
+In: lines, tables, one document. Out: text for a terminal of its width, or for a pipe or a log. Brackets in messages are
+brackets: what people name files and write into them is no markup. `rich` is imported when something is first said.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Progress:
         if self._messages.is_terminal:
             self._replace(text)
         else:
-            self._messages.print(text if log is None else log, soft_wrap=True)
+            self._messages.print(text if log is None else log, soft_wrap=True, markup=False)
 
     def tick(self, text: str) -> None:
         """A log has a line at most every `LOG_EVERY_S`."""
@@ -51,7 +51,7 @@ class Progress:
             self._replace(text)
         elif time.monotonic() - self._said_s > LOG_EVERY_S:
             self._said_s = time.monotonic()
-            self._messages.print(text, soft_wrap=True)
+            self._messages.print(text, soft_wrap=True, markup=False)
 
 
 class Reporter:
@@ -96,11 +96,11 @@ class Reporter:
 
     def note(self, line: str) -> None:
         """What is done without having been asked for."""
-        self.messages.print(line, style="dim", soft_wrap=True)
+        self.messages.print(line, style="dim", soft_wrap=True, markup=False)
 
     def warn(self, line: str) -> None:
         """What makes results doubtful."""
-        self.messages.print(f"warning: {line}", style="yellow", soft_wrap=True)
+        self.messages.print(f"warning: {line}", style="yellow", soft_wrap=True, markup=False)
 
     def tell(self, line: str) -> None:
         """What is being done; a line that begins with "warning: " stands out."""
@@ -110,8 +110,10 @@ class Reporter:
     @contextmanager
     def progress(self, text: str) -> Iterator[Progress]:
         """Shows how far something is, for as long as it lasts."""
-        with self.messages.status(text) as status:
-            yield Progress(self.messages, status.update)
+        from rich.text import Text
+
+        with self.messages.status(Text(text)) as status:
+            yield Progress(self.messages, lambda line: status.update(Text(line)))
 
 
 class Silent(Reporter):

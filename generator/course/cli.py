@@ -23,6 +23,8 @@ from ewan.labs.commands.group import Commands, composed
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import Context
 from ewan.labs.reading import one_line
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.virtual import check_path
 from ewan.labs.sheet import Sheet, grid
 
 SUBCOMMANDS = {
@@ -87,7 +89,9 @@ def list_command(context: Context, language: str, as_json: bool) -> None:
     ]
     columns = ["", "lab", "title", "time", "languages", "about"]
     context.reporter.console.print(grid("Teaching labs", columns, cells, most=len(cells)))
-    context.reporter.console.print("ewan course start NAME --student NUMBER makes a folder for one", soft_wrap=True)
+    context.reporter.console.print(
+        "ewan course start NAME --student NUMBER makes a folder for one", soft_wrap=True, markup=False
+    )
 
 
 @click.command("start")
@@ -107,13 +111,19 @@ def start_command(context: Context, name: str, student: str, language: str, path
     """
     lab = reading.find(name, language)
     made = folder.start(lab, student, path or Path(lab.name))
+    try:
+        check_path(made)
+    except LabError as error:
+        context.reporter.warn(str(error))
     if as_json:
         loaded = folder.load(made)
         data = {"folder": str(made), "lab": lab.name, "student": loaded.drawing.student}
         context.reporter.emit({**data, "parameters": dict(loaded.drawing.texts)})
         return
-    context.reporter.console.print(f"{made}: read {made / f'{lab.name}.md'}, or open {lab.name}.ipynb", soft_wrap=True)
-    context.reporter.console.print(f"ewan course check {made} says what is right", soft_wrap=True)
+    context.reporter.console.print(
+        f"{made}: read {made / f'{lab.name}.md'}, or open {lab.name}.ipynb", soft_wrap=True, markup=False
+    )
+    context.reporter.console.print(f"ewan course check {made} says what is right", soft_wrap=True, markup=False)
 
 
 @click.command("check")
@@ -165,7 +175,7 @@ def show(context: Context, mine: Folder, found: Sequence[Verdict]) -> None:
         for each in found
     ]
     context.reporter.console.print(Sheet(mine.lab.course.title, list(own.columns), rows))
-    context.reporter.console.print(f"\n{verdicts.points_in_words(found, own)}", soft_wrap=True)
+    context.reporter.console.print(f"\n{verdicts.points_in_words(found, own)}", soft_wrap=True, markup=False)
 
 
 def _data(each: Verdict) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import yaml
 
 from ewan.analysis.one_run import OneRun
 from ewan.generator.course import (
+    answers,
     copies,
     executing,
     folder,
@@ -412,3 +413,14 @@ def test_the_commands(tmp_path: Path) -> None:
         assert done.returncode == 2, done
         (line,) = done.stderr.strip().splitlines()
         assert said in line
+
+
+def test_names_and_lines_with_brackets_are_said_as_they_are(tmp_path: Path) -> None:
+    made = ewan("course", "start", "bufferbloat", "--student", "4711", "--folder", "my [x]", cwd=tmp_path)
+    assert made.returncode == 0 and made.stdout.startswith("my [x]: read my [x]/bufferbloat.md"), made
+    assert "takes no directory with blanks" in made.stderr
+    (tmp_path / "my [x]" / answers.FILE).write_text("[/red]x: 1\npipe:\n")
+    done = ewan("course", "check", "my [x]", cwd=tmp_path)
+    assert done.returncode == 2 and 'my [x]/answers.yaml:1: "[/red]x: 1": unknown question' in done.stderr, done
+    done = ewan("course", "hand-in", "my [x]", cwd=tmp_path)
+    assert done.returncode == 0 and '"[/red]x: 1": unknown question' in done.stderr, done

@@ -1,0 +1,31 @@
+"""What a command says of what people wrote."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from ewan.labs.reporter import Reporter
+from rich.console import Console
+
+LINE = "answers.yaml:3: [/red]pipe [bold]1[/bold] [1, 2 :smile: \\[x]"
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_brackets_in_messages_are_brackets(plain: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    reporter = Reporter(plain=plain)
+    with reporter.progress(LINE) as progress:
+        progress.step(LINE)
+        progress.step("", LINE)
+    for say in (reporter.note, reporter.warn, reporter.tell):
+        say(LINE)
+    said = capsys.readouterr().err.splitlines()
+    assert said == [LINE, LINE, LINE, f"warning: {LINE}", LINE]
+
+
+def test_brackets_in_progress_on_a_terminal_are_brackets() -> None:
+    reporter = Reporter()
+    reporter.messages = Console(file=io.StringIO(), force_terminal=True, width=200)
+    with reporter.progress(LINE) as progress:
+        for say in (progress.update, progress.step, progress.tick):
+            say(LINE)
