@@ -240,14 +240,14 @@ def drawn(context: Context, certificate: Certificate, path: Path | None, as_json
     coloured = [[f"[{COLOURS[cell]}]{cell}[/]" if cell in COLOURS else cell for cell in row] for row in rows]
     context.reporter.console.print(grid("Verification", list(report.COLUMNS), coloured, most=len(coloured), keys=2))
     for number, note in enumerate(notes, 1):
-        context.reporter.console.print(f"[dim]{number}[/] {note}", soft_wrap=True)
+        context.reporter.console.print(f"[dim]{number}[/] {note}", soft_wrap=True, markup=True)
     context.reporter.console.print()
     live.show_routing(context, certificate.routing)
     for line in host_drops.lines(certificate.dropped):
         context.reporter.console.print(f"{line}, while the lab was measured", soft_wrap=True, markup=False)
     colour = "green" if certificate.passed else "bold red"
     where = f"  certificate: {path}" if path is not None else ""
-    context.reporter.console.print(f"[{colour}]{report.summary(certificate)}[/]{where}", soft_wrap=True)
+    context.reporter.console.print(f"[{colour}]{report.summary(certificate)}[/]{where}", soft_wrap=True, markup=True)
 
 
 def keep(certificate: Certificate, directory: Path, plan: Plan) -> None:

@@ -1,7 +1,8 @@
 """What a command says: results on standard output, messages and progress on standard error.
 
-In: lines, tables, one document. Out: text for a terminal of its width, or for a pipe or a log. Brackets in messages are
-brackets: what people name files and write into them is no markup. `rich` is imported when something is first said.
+In: lines, tables, one document. Out: text for a terminal of its width, or for a pipe or a log. Brackets are brackets,
+since people name files so and write them: rich's markup is taken for it where `markup=True` is said, and in cells of
+tables. `rich` is imported when something is first said.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Progress:
         if self._messages.is_terminal:
             self._replace(text)
         else:
-            self._messages.print(text if log is None else log, soft_wrap=True, markup=False)
+            self._messages.print(text if log is None else log, soft_wrap=True)
 
     def tick(self, text: str) -> None:
         """A log has a line at most every `LOG_EVERY_S`."""
@@ -51,7 +52,7 @@ class Progress:
             self._replace(text)
         elif time.monotonic() - self._said_s > LOG_EVERY_S:
             self._said_s = time.monotonic()
-            self._messages.print(text, soft_wrap=True, markup=False)
+            self._messages.print(text, soft_wrap=True)
 
 
 class Reporter:
@@ -76,7 +77,7 @@ class Reporter:
         """Standard output."""
         from rich.console import Console
 
-        return Console(highlight=False, emoji=False, width=LOG_WIDTH if self._wide else None)
+        return Console(highlight=False, emoji=False, markup=False, width=LOG_WIDTH if self._wide else None)
 
     @cached_property
     def messages(self) -> Console:
@@ -84,8 +85,10 @@ class Reporter:
         from rich.console import Console
 
         if self._plain:
-            return Console(stderr=True, highlight=False, emoji=False, force_terminal=False, force_jupyter=False)
-        return Console(stderr=True, highlight=False, emoji=False)
+            return Console(
+                stderr=True, highlight=False, emoji=False, markup=False, force_terminal=False, force_jupyter=False
+            )
+        return Console(stderr=True, highlight=False, emoji=False, markup=False)
 
     def emit(self, document: Any) -> None:
         """One JSON document on standard output."""
@@ -96,16 +99,16 @@ class Reporter:
 
     def note(self, line: str) -> None:
         """What is done without having been asked for."""
-        self.messages.print(line, style="dim", soft_wrap=True, markup=False)
+        self.messages.print(line, style="dim", soft_wrap=True)
 
     def warn(self, line: str) -> None:
         """What makes results doubtful."""
-        self.messages.print(f"warning: {line}", style="yellow", soft_wrap=True, markup=False)
+        self.messages.print(f"warning: {line}", style="yellow", soft_wrap=True)
 
     def tell(self, line: str) -> None:
         """What is being done; a line that begins with "warning: " stands out."""
         style = "yellow" if line.startswith("warning: ") else None
-        self.messages.print(line, style=style, markup=False, soft_wrap=True)
+        self.messages.print(line, style=style, soft_wrap=True)
 
     @contextmanager
     def progress(self, text: str) -> Iterator[Progress]:

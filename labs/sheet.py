@@ -64,7 +64,7 @@ class Sheet:
         """The narrowest that a column can be without breaking a word or a quantity, and the width of all it holds."""
         from rich.text import Text
 
-        cells = [Text(self.columns[number]), *(console.render_str(row[number]) for row in self.rows)]
+        cells = [Text(self.columns[number]), *(console.render_str(row[number], markup=True) for row in self.rows)]
         lines = [line for cell in cells for line in cell.split()]
         natural = max((line.cell_len for line in lines), default=0)
         if self.columns[number] in self.whole:
@@ -88,7 +88,10 @@ class Sheet:
                     break
                 cells = [Text() if number and place < self.keys else row[column] for place, column in enumerate(line)]
                 texts = [
-                    wrapped(console.render_str(cell) if index and isinstance(cell, str) else Text(str(cell)), width)
+                    wrapped(
+                        console.render_str(cell, markup=True) if index and isinstance(cell, str) else Text(str(cell)),
+                        width,
+                    )
                     for cell, width in zip(cells, widths, strict=False)
                 ]
                 drawn.add_row(*texts, style=None if index else "dim")

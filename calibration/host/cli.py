@@ -38,7 +38,7 @@ def show(context: Context, found: HostCalibration) -> None:
         grid("Links of this host", words.COLUMNS, [words.link_row(each) for each in found.links])
     )
     for line in words.absences(found.absent):
-        context.reporter.console.print(f"[dim]{line}[/]", soft_wrap=True)
+        context.reporter.console.print(line, style="dim", soft_wrap=True)
     took = about(found.elapsed_ns, "time", 3)
     context.reporter.console.print(f"this host, {found.profile} profile, {found.time} ({took})")
 
@@ -92,8 +92,8 @@ def envelope_command(
         context.reporter.emit({**said, "fastest_bps": fastest, "margin": envelope.MARGIN, "measured": found.time})
     else:
         for line in verdict_lines(demand, prediction, fastest):
-            context.reporter.console.print(line, soft_wrap=True)
-        context.reporter.console.print(f"[dim]by the measurement of {found.time}, {found.profile} profile[/]")
+            context.reporter.console.print(line, soft_wrap=True, markup=True)
+        context.reporter.console.print(f"by the measurement of {found.time}, {found.profile} profile", style="dim")
     sys.exit(0 if prediction.inside else 1)
 
 

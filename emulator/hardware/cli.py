@@ -98,7 +98,7 @@ def check_command(
         found.append(each)
         if not as_json:
             word = "[green]ok[/]    " if each.holds else "[bold red]wrong[/] "
-            context.reporter.console.print(word, end="")
+            context.reporter.console.print(word, end="", markup=True)
             said = f"{each.what}: {each.found}" if each.found else each.what
             context.reporter.console.print(said, soft_wrap=True, markup=False, highlight=False)
     wrong = sum(not each.holds for each in found)

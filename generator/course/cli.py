@@ -89,9 +89,7 @@ def list_command(context: Context, language: str, as_json: bool) -> None:
     ]
     columns = ["", "lab", "title", "time", "languages", "about"]
     context.reporter.console.print(grid("Teaching labs", columns, cells, most=len(cells)))
-    context.reporter.console.print(
-        "ewan course start NAME --student NUMBER makes a folder for one", soft_wrap=True, markup=False
-    )
+    context.reporter.console.print("ewan course start NAME --student NUMBER makes a folder for one", soft_wrap=True)
 
 
 @click.command("start")
@@ -120,10 +118,8 @@ def start_command(context: Context, name: str, student: str, language: str, path
         data = {"folder": str(made), "lab": lab.name, "student": loaded.drawing.student}
         context.reporter.emit({**data, "parameters": dict(loaded.drawing.texts)})
         return
-    context.reporter.console.print(
-        f"{made}: read {made / f'{lab.name}.md'}, or open {lab.name}.ipynb", soft_wrap=True, markup=False
-    )
-    context.reporter.console.print(f"ewan course check {made} says what is right", soft_wrap=True, markup=False)
+    context.reporter.console.print(f"{made}: read {made / f'{lab.name}.md'}, or open {lab.name}.ipynb", soft_wrap=True)
+    context.reporter.console.print(f"ewan course check {made} says what is right", soft_wrap=True)
 
 
 @click.command("check")
@@ -175,7 +171,7 @@ def show(context: Context, mine: Folder, found: Sequence[Verdict]) -> None:
         for each in found
     ]
     context.reporter.console.print(Sheet(mine.lab.course.title, list(own.columns), rows))
-    context.reporter.console.print(f"\n{verdicts.points_in_words(found, own)}", soft_wrap=True, markup=False)
+    context.reporter.console.print(f"\n{verdicts.points_in_words(found, own)}", soft_wrap=True)
 
 
 def _data(each: Verdict) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def grade_command(
     else:
         show(context, grades)
         where = f"  {out}" if written else ""
-        context.reporter.console.print(f"{table}{where}", soft_wrap=True, markup=False)
+        context.reporter.console.print(f"{table}{where}", soft_wrap=True)
     sys.exit(1 if any(each.status in ("refused", "failed") for each in grades) else 0)
 
 
@@ -208,4 +208,4 @@ def show(context: Context, grades: Sequence[Grade]) -> None:
         columns = ["lab", "submissions", "points, mean", "of", "runs confirmed"]
         context.reporter.console.print(grid("Grades", columns, rows, most=len(rows)))
     said = ", ".join(f"{count} {word}" for word, count in counts(grades).items() if count)
-    context.reporter.console.print(said, soft_wrap=True, markup=False)
+    context.reporter.console.print(said, soft_wrap=True)

@@ -54,4 +54,4 @@ def hand_in_command(context: Context, name: str | None, notebook: bool, out: Pat
         context.reporter.warn(own.no_run)
     size = about(len(made.content), "size", 3)
     line = own.handed_in.format(file=path, answers=len(made.submission.answers), runs=made.runs, size=size)
-    context.reporter.console.print(line, soft_wrap=True, markup=False)
+    context.reporter.console.print(line, soft_wrap=True)

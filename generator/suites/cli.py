@@ -182,7 +182,7 @@ def _run(
     def begins(app: str, experiment: Experiment) -> None:
         places[app] = experiment.directory
         length = engine.counted(len(experiment.runs), "run")
-        context.reporter.messages.print(f"[bold]{experiment.document.title}[/]: {length}", soft_wrap=True)
+        context.reporter.messages.print(f"[bold]{experiment.document.title}[/]: {length}", soft_wrap=True, markup=True)
 
     def ended(_: str, experiment: Experiment) -> None:
         if not as_json:

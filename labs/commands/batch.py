@@ -122,5 +122,5 @@ def excerpt(reporter: Reporter, title: str, path: Path) -> None:
     shown = lines if len(lines) <= SHORT_LINES else lines[-SHORT_LINES // 3 :]
     of = f" of {len(lines)}" if whole else ""
     left = f": the last {len(shown)}{of} lines" if len(shown) < len(lines) or not whole else ""
-    reporter.console.print(f"\n[dim]{title}{left}[/]", soft_wrap=True)
+    reporter.console.print(f"\n{title}{left}", style="dim", soft_wrap=True)
     reporter.console.print("\n".join(shown), markup=False, soft_wrap=True)

@@ -38,7 +38,7 @@ def ps_command(context: Context, name: str | None, as_json: bool) -> None:
     for lab in names:
         status = labs.status(lab)
         said = f"[bold]{lab}[/bold]  {status['state']}  [dim]{status['runtime']}[/dim]  {status.get('note', '')}"
-        console.print(said.rstrip(), soft_wrap=True)
+        console.print(said.rstrip(), soft_wrap=True, markup=True)
         if status.get("links_down"):
             console.print(f"down: {', '.join(status['links_down'])}: ewan set LINK up", soft_wrap=True)
         if status["plan"]:

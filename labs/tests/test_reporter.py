@@ -19,8 +19,10 @@ def test_brackets_in_messages_are_brackets(plain: bool, capsys: pytest.CaptureFi
         progress.step("", LINE)
     for say in (reporter.note, reporter.warn, reporter.tell):
         say(LINE)
-    said = capsys.readouterr().err.splitlines()
-    assert said == [LINE, LINE, LINE, f"warning: {LINE}", LINE]
+    reporter.console.print(LINE, soft_wrap=True)
+    said = capsys.readouterr()
+    assert said.err.splitlines() == [LINE, LINE, LINE, f"warning: {LINE}", LINE]
+    assert said.out == f"{LINE}\n"
 
 
 def test_brackets_in_progress_on_a_terminal_are_brackets() -> None:
