@@ -56,12 +56,13 @@ def _by_student(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[lis
         yield sorted(those, key=lambda number: _counts(grades[number]))
 
 
-def _counts(each: Grade) -> tuple[bool, str, list[int | str]]:
-    """What sorts the submissions of a student, the one that counts last. Where nothing was done between two, numbers in
-    their names do: browsers and platforms call a second file `name (1).zip` or `name-1.zip`."""
+def _counts(each: Grade) -> tuple[bool, str, int, list[int | str]]:
+    """What sorts the submissions of a student, the one that counts last. Times have whole seconds, and the checks of a
+    folder become more. Where nothing was done between two, numbers in their names say it: browsers and platforms call a
+    second file `name (1).zip` or `name-1.zip`."""
     stem = re.sub(r"\.zip$", "", each.file, flags=re.IGNORECASE)
     natural = [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", stem)]
-    return not _misnamed(each), each.latest, natural
+    return not _misnamed(each), each.latest, each.checks, natural
 
 
 def _replaced(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[int, str]]:

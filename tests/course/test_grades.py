@@ -228,6 +228,13 @@ def test_a_later_copy_of_a_file_counts_where_nothing_was_done_meanwhile(first: s
     assert not any("is named for" in note for each in found for note in each.notes)
 
 
+def test_of_two_submissions_of_the_same_second_the_one_with_more_checks_counts() -> None:
+    second = "2026-11-02T10:00:00+00:00"
+    first = graded("1", file="first.zip", sha256="1" * 64, latest=second, checks=2)
+    later = graded("1", file="a later one.zip", sha256="2" * 64, latest=second, checks=3)
+    assert [each.replaced for each in copies.looked_at([later, first])] == ["", "a later one.zip"]
+
+
 def test_a_file_of_somebody_whose_number_begins_alike_is_misnamed() -> None:
     for other in ("42", "4.b", "4@b"):
         ((note,),) = notes(graded("4", file=f"bufferbloat-{other}.zip"))
