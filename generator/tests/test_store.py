@@ -224,7 +224,7 @@ def test_what_another_user_keeps_to_himself_is_as_if_it_were_not_there(
 def test_a_writer_that_is_killed_leaves_no_entry(store: Store, left: dict[str, Path], tmp_path: Path) -> None:
     """SIGKILL in the middle of a put: nothing is found, and the next one puts it there."""
     text = (
-        "import sys, time\nfrom pathlib import Path\nfrom generator.store import Store\n"
+        "import sys, time\nfrom pathlib import Path\nfrom ewan.generator.store import Store\n"
         "store = Store(Path(sys.argv[1]))\n"
         "def write(to):\n    to.write(b'half'); to.flush(); print('half', flush=True); time.sleep(60)\n"
         "store._write(sys.argv[2], write)\n"

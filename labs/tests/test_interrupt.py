@@ -155,7 +155,7 @@ def test_one_that_comes_while_python_starts_ends_it_without_words(number: int) -
 
 def test_a_program_that_was_interrupted_dies_of_the_signal() -> None:
     program = (
-        "import atexit, os, sys; from labs import interrupt; interrupt.begin()\n"
+        "import atexit, os, sys; from ewan.labs import interrupt; interrupt.begin()\n"
         "def work():\n"
         "    atexit.register(print, 'tidy')\n"
         "    try:\n"

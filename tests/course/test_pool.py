@@ -51,7 +51,7 @@ def test_one_that_hangs_is_ended() -> None:
 def test_the_start_of_a_process_is_no_time_of_its_call(tmp_path: Path) -> None:
     script = tmp_path / "slow.py"
     script.write_text(
-        "import time\nfrom generator.course import pool\nfrom tests.course.test_pool import double\n"
+        "import time\nfrom ewan.generator.course import pool\nfrom tests.course.test_pool import double\n"
         "if __name__ != '__main__':\n    time.sleep(1.0)\n"
         "else:\n    print(list(pool.each(double, [1], 1, 0.5)))\n"
     )
@@ -78,7 +78,7 @@ def children(pid: int) -> set[int]:
 def test_workers_end_with_the_process_that_they_work_for(tmp_path: Path, number: signal.Signals) -> None:
     script = tmp_path / "grade.py"
     script.write_text(
-        "from generator.course import pool\nfrom tests.course.test_pool import double\n"
+        "from ewan.generator.course import pool\nfrom tests.course.test_pool import double\n"
         "if __name__ == '__main__':\n    print('begun', flush=True)\n    list(pool.each(double, [4, 4], 2, 3600.0))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

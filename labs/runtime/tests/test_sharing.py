@@ -96,7 +96,7 @@ def test_a_sweep_beside_another_users_has_one_run_at_a_time(monkeypatch: pytest.
 def test_a_name_goes_with_its_process() -> None:
     code = (
         "import os, signal, threading\n"
-        "from labs.runtime.sharing import Share\n"
+        "from ewan.labs.runtime.sharing import Share\n"
         "with Share().held() as share, share.place(threading.Event(), True):\n"
         "    print(os.getpid(), flush=True)\n"
         "    signal.pause()\n"
