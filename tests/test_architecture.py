@@ -280,6 +280,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "ewan.labs.hardware",
         "ewan.labs.stages",
         "ewan.labs.plan",
+        "ewan.labs.runtime.boxes",
         "ewan.labs.runtime.spinners",
         "ewan.emulator",
     ),

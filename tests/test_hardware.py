@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ from ewan.emulator.hardware.gtrcnet import TABLE
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import Driver
 from ewan.labs.record import tables
-from ewan.labs.runtime import devices
+from ewan.labs.runtime import devices, spinners
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Command, Event, Program
 from ewan.labs.runtime.tests.lab import BINARY
@@ -42,9 +43,9 @@ ALL_ROWS = {"command": "readout", "since": 0}
 class Box:
     """The simulated box, and what is told to its front panel."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, ports: tuple[str, str] = PORTS) -> None:
         self.address = folder / "box"
-        words = ["driver", "simulate", "gtrcnet-1", "--ports", ",".join(PORTS), "--address", str(self.address)]
+        words = ["driver", "simulate", "gtrcnet-1", "--ports", ",".join(ports), "--address", str(self.address)]
         self.log = folder / "box.log"
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
@@ -263,3 +264,19 @@ def test_a_device_that_is_not_there_leaves_nothing(ewan: Ewan, description: Path
     assert done.returncode == 2 and "/nowhere/box: No such file or directory" in done.stderr
     assert not (state / LAB).exists()
     assert all(Path(f"/sys/class/net/{port}").exists() for port in PORTS)
+
+
+@pytest.mark.parametrize("words", [(), ("--all",)])
+def test_what_a_killed_box_left_is_removed_with_labs(ewan: Ewan, tmp_path: Path, words: tuple[str, ...]) -> None:
+    box = Box(tmp_path, ("killed0", "killed1"))
+    box.process.kill()
+    box.process.wait()
+    mark = f"simulated-{box.process.pid}"
+    left = [Path("/run/netns", f"ewan-{mark}-box"), Path("/sys/class/net/killed0"), box.address]
+    left += Path(tempfile.gettempdir()).glob(f"ewan-{mark}-*")
+    assert len(left) == 4 and all(os.path.lexists(path) for path in left)
+    done = ewan("down", *words)
+    assert done.returncode == 0, done.stderr
+    assert f"process {box.process.pid}" in done.stderr
+    assert not [path for path in left if os.path.lexists(path)]
+    assert not spinners.processes(mark)

@@ -131,6 +131,7 @@ def simulate_command(context: Context, model: str, ports: str, address: str, wir
     from ewan.emulator.hardware.gtrcnet import TABLE
     from ewan.emulator.hardware.wire import read
     from ewan.labs.reading import read_text
+    from ewan.labs.runtime import boxes
     from ewan.labs.runtime.binary import node_binary
     from ewan.labs.units import NS_PER_SECOND, Duration, UnitError
 
@@ -145,12 +146,12 @@ def simulate_command(context: Context, model: str, ports: str, address: str, wir
     names = ports.split(",")
     if len(names) != 2 or not all(0 < len(name) < 16 and "/" not in name for name in names) or names[0] == names[1]:
         raise Refused(f'--ports "{ports}": write two names of at most 15 letters, "box0,box1"')
-    with tempfile.TemporaryDirectory(prefix="ewan-simulated-") as folder, suppress(KeyboardInterrupt):
+    with tempfile.TemporaryDirectory(prefix=boxes.folder_prefix(os.getpid())) as folder, suppress(KeyboardInterrupt):
         cpu = max(os.sched_getaffinity(0))
         with simulator.simulated(node_binary(context.binary), Path(folder), model, names, table, cpu) as box:
             context.reporter.console.print(f"{model}: ports {names[0]} and {names[1]}, commands at {address}")
             owner, _ = ownership.caller(context.environment) or (None, 0)
-            simulator.serve(box, address, delay_s, _commands_from(sys.stdin), owner)
+            simulator.serve(box, address, Path(folder), delay_s, _commands_from(sys.stdin), owner)
             context.reporter.tell("standard input has ended, and so has the box: give it </dev/null to have it stay")
 
 

@@ -22,8 +22,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from ewan.emulator.hardware import wire
 from ewan.emulator.hardware.box import Box
 from ewan.labs import interrupt
@@ -32,7 +30,8 @@ from ewan.labs.errors import UserError
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.abilities import Abilities
 from ewan.labs.plan import Containers, End, Interface, Link, Node, Plan, Spinner
-from ewan.labs.runtime import spinners
+from ewan.labs.runtime import boxes, spinners
+from ewan.labs.runtime.boxes import LINK, ip
 from ewan.labs.stages import (
     Bare,
     BernoulliLoss,
@@ -49,7 +48,6 @@ from ewan.labs.units import bytes_in
 DRIVER = "gtrcnet"
 QUEUE_BYTES = 16 << 20
 LEAST_FRAME = 64
-LINK = "box"
 PORTS = ("p0", "p1")
 LONGEST = 4096  # bytes of a command
 
@@ -63,38 +61,23 @@ def simulated(
     if model not in known or model not in table.models:
         raise UserError(f'model "{model}": write {" or ".join(known)}')
     abilities = known[model].abilities
-    lab = f"simulated-{os.getpid()}"
-    namespace = f"ewan-{lab}-{LINK}"
+    lab, namespace = boxes.lab(os.getpid()), boxes.namespace(os.getpid())
     with ExitStack() as ending:
         with interrupt.deferred():
-            _remove_killed()
-            _ip("netns", "add", namespace)
-            ending.callback(_ip, "netns", "del", namespace)
+            boxes.remove_killed()
+            ip("netns", "add", namespace)
+            ending.callback(ip, "netns", "del", namespace)
             for outer, inner in zip(ports, PORTS, strict=True):
                 inside = ("peer", "name", inner, "mtu", str(mtu), "netns", namespace)
-                _ip("link", "add", "name", outer, "mtu", str(mtu), "type", "veth", *inside)
+                ip("link", "add", "name", outer, "mtu", str(mtu), "type", "veth", *inside)
             for inner in PORTS:
-                _ip("-n", namespace, "link", "set", inner, "up")
+                ip("-n", namespace, "link", "set", inner, "up")
             for outer in ports:
-                _ip("link", "set", outer, "up")
+                ip("link", "set", outer, "up")
         datapath = ending.enter_context(_link(binary, folder, lab, abilities, cpu, mtu))
         box = Box(table, model, abilities, datapath)
         box.defaults()
         yield box
-
-
-def _remove_killed() -> None:
-    """Ends the spinners of boxes whose processes were killed, and removes their namespaces with their ports."""
-    for path in Path("/run/netns").glob(f"ewan-simulated-*-{LINK}"):
-        box = path.name.split("-")[2]
-        if not box.isdecimal() or Path("/proc", box).exists():
-            continue
-        for number in spinners.processes(f"simulated-{box}").values():
-            with suppress(psutil.Error):
-                process = psutil.Process(number)
-                process.kill()
-                process.wait(spinners.ENDS_S)
-        _ip("netns", "del", path.name)
 
 
 class _Spinner:
@@ -161,20 +144,16 @@ def _direction(abilities: Abilities) -> Direction:
     return replace(way, store_bytes=held, store_packets=held // LEAST_FRAME)
 
 
-def _ip(*words: str) -> None:
-    # Ctrl-C, which a terminal sends to all, does not end it half way.
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, start_new_session=True)
-    if done.returncode:
-        raise UserError(f"the simulated box: ip {' '.join(words)}: {done.stderr.strip()}")
-
-
-def serve(box: Box, address: str, delay_s: float = 0.0, told: int | None = 0, owner: int | None = None) -> None:
+def serve(
+    box: Box, address: str, folder: Path, delay_s: float = 0.0, told: int | None = 0, owner: int | None = None
+) -> None:
     """Answers on the command line at `address` until it is told nothing more: `told` is a descriptor that ends.
 
-    `unix:/path` is a socket, `/path` a symbolic link to a serial line. `delay_s`: of each answer. `owner`: the user who
-    may open it besides root, as drivers run as whoever called sudo.
+    `unix:/path` is a socket, `/path` a symbolic link to a serial line. `folder`: the box's, in which the path is noted,
+    so that it is removed also when this process is killed. `delay_s`: of each answer. `owner`: the user who may open it
+    besides root, as drivers run as whoever called sudo.
     """
-    with _channel(address, owner) as channel:
+    with _channel(address, folder, owner) as channel:
         rest = b""
         while True:
             ready = select.select([*channel.readable(), *([] if told is None else [told])], [], [])[0]
@@ -249,7 +228,7 @@ def _keep_for(path: Path, owner: int | None) -> None:
 
 
 @contextmanager
-def _channel(address: str, owner: int | None) -> Iterator[_Channel]:
+def _channel(address: str, folder: Path, owner: int | None) -> Iterator[_Channel]:
     path = Path(address.removeprefix("unix:"))
     if not path.is_absolute():
         raise UserError(f"{address}: write unix:/path for a socket, or /path for a serial line")
@@ -258,9 +237,10 @@ def _channel(address: str, owner: int | None) -> Iterator[_Channel]:
     if address.startswith("unix:"):
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(path))
-            _keep_for(path, owner)
-            listener.listen()
             try:
+                (folder / boxes.ADDRESS).write_text(str(path))
+                _keep_for(path, owner)
+                listener.listen()
                 yield _Channel(listener, None)
             finally:
                 path.unlink(missing_ok=True)
@@ -270,6 +250,7 @@ def _channel(address: str, owner: int | None) -> Iterator[_Channel]:
         tty.setraw(theirs)
         _keep_for(Path(os.ttyname(theirs)), owner)
         path.symlink_to(os.ttyname(theirs))
+        (folder / boxes.ADDRESS).write_text(str(path))
         yield _Channel(None, ours)
     finally:
         path.unlink(missing_ok=True)

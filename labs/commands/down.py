@@ -23,7 +23,7 @@ from ewan.labs.runtime.base import LabError
 @guarded
 @pass_context
 def down_command(context: Context, name: str | None, every: bool, everyone: bool, as_json: bool) -> None:
-    """Remove a lab: exactly what its manifest names.
+    """Remove a lab: exactly what its manifest names. Without a name also what killed simulated boxes left.
 
     \b
     ewan down dumbbell
@@ -37,7 +37,8 @@ def down_command(context: Context, name: str | None, every: bool, everyone: bool
     labs, console = context.live(), context.reporter.console
     owners = labs.owners() if every and name is None else {}
     names = [lab for lab, owner in owners.items() if everyone or labs.is_own(owner)]
-    if not every or name is not None:
+    boxes = _killed_boxes(context) if name is None else []
+    if name is not None or (not every and (labs.names() or not boxes)):
         names = [which(labs, name)]
     left = {lab: owner for lab, owner in owners.items() if lab not in names}
     removed, failed = {}, False
@@ -62,7 +63,17 @@ def down_command(context: Context, name: str | None, every: bool, everyone: bool
         context.reporter.warn(f"{lab} stays up, {whose}: ewan down {lab}, or --all --everyone, removes it")
     if as_json:
         context.reporter.emit(removed)
-    elif not names:
+    elif not names and not boxes:
         console.print("no lab of yours is up" if left else "no lab is up")
     if failed:
         sys.exit(2)
+
+
+def _killed_boxes(context: Context) -> list[int]:
+    """Removes what simulated boxes left that were killed, and says so; their process ids."""
+    from ewan.labs.runtime import boxes
+
+    killed = boxes.remove_killed()
+    for box in killed:
+        context.reporter.note(f"a simulated box (process {box}) had been killed: what it left is removed")
+    return killed
