@@ -122,3 +122,17 @@ def anew(path: Path) -> IO[bytes]:
 def append(path: Path) -> IO[bytes]:
     """A file, open for writing at its end; OSError for a link."""
     return open(path, "ab", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o666))
+
+
+def add_line(path: Path, descriptor: int, line: bytes) -> None:
+    """Writes a line at the end of `path`, which is open as `descriptor`, and which no other process writes meanwhile.
+    After an OSError the file is what it was before."""
+    before = os.fstat(descriptor).st_size
+    left = line
+    try:
+        while left:
+            left = left[os.write(descriptor, left) :]
+    except OSError as error:
+        with suppress(OSError):
+            os.ftruncate(descriptor, before)
+        raise OSError(error.errno, error.strerror, str(path)) from None

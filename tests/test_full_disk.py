@@ -136,6 +136,30 @@ def test_what_cannot_be_written_is_one_line_with_its_cause(
     assert sorted(top.rglob("*")) == before
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("size=2m", "ewan: no space left in {place}: make room there: this check is not noted"),
+        ("size=2m,ro", "ewan: {place}/checks.jsonl: Read-only file system: check in a folder where you may write: "),
+    ],
+    ids=["full", "read-only"],
+)
+def test_a_check_that_cannot_be_noted_gives_its_verdicts_and_says_so(
+    ewan: Ewan, disk: Disk, options: str, says: str
+) -> None:
+    top = disk(options.removesuffix(",ro"))
+    assert ewan("course", "start", "bufferbloat", "--student", "4711", "--folder", "mine", cwd=top).returncode == 0
+    if options.endswith(",ro"):
+        subprocess.run(["mount", "-o", "remount,ro", top], check=True)
+    else:
+        subprocess.run(["dd", "if=/dev/zero", f"of={top / 'zeros'}", "bs=4k"], capture_output=True)
+    before = sorted(top.rglob("*"))
+    done = ewan("course", "check", "mine", cwd=top)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 2 and line.startswith(says.format(place="mine")), done.stderr
+    assert "0 of " in done.stdout and sorted(top.rglob("*")) == before
+
+
 def test_a_record_that_is_cut_off_on_a_disk_with_room_is_named(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="a record was not written whole"), rundir.kept(tmp_path):
         orjson.loads(b"{")

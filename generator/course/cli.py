@@ -131,11 +131,16 @@ def check_command(context: Context, name: str | None, as_json: bool) -> None:
     """Check the answers in a folder: what is right, what is not, with a hint; never the answer.
 
     FOLDER is one that ewan course start made; without it, the current directory. What the student has run is not run
-    again. Exit status: 0 all is right, 1 something is wrong or missing, 2 something cannot be read.
+    again. Exit status: 0 all is right, 1 something is wrong or missing, 2 something cannot be read
+    or the check cannot be noted.
     """
     mine = folder.find(name)
     given = answers.load(mine.answers, mine.lab.questions)
-    found = checked(context, mine, given)
+    found, unnoted = checked(context, mine, given), None
+    try:
+        history.add(mine.path, verdicts.summary_of(found))
+    except LabError as error:  # the verdicts are shown all the same
+        unnoted = error
     if as_json:
         reached, of, left = verdicts.points_of(found)
         rows = [_data(each) for each in found]
@@ -145,11 +150,13 @@ def check_command(context: Context, name: str | None, as_json: bool) -> None:
         )
     else:
         show(context, mine, found)
+    if unnoted is not None:
+        raise unnoted
     sys.exit(2 if given.strange else verdicts.status_of(found))
 
 
 def checked(context: Context, mine: Folder, given: Answers) -> list[Verdict]:
-    """The verdict on each answer in a folder; the check is noted there."""
+    """The verdict on each answer in a folder."""
     for line in given.strange:
         context.reporter.warn(line)
     if mine.older:
@@ -158,9 +165,7 @@ def checked(context: Context, mine: Folder, given: Answers) -> list[Verdict]:
         )
     see = composed(click.get_current_context(), "course")["see"]
     with executing.here(context, mine.path) as executor:
-        found = checking.check(mine.lab, mine.drawing, given, executor, see)
-    history.add(mine.path, verdicts.summary_of(found))
-    return found
+        return checking.check(mine.lab, mine.drawing, given, executor, see)
 
 
 def show(context: Context, mine: Folder, found: Sequence[Verdict]) -> None:

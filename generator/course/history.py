@@ -21,34 +21,53 @@ from pydantic import ValidationError
 from ewan.generator.course import folder as folders
 from ewan.generator.course.submission import MOST_CHECKS, Check, Journal
 from ewan.generator.engine.unit import now
-from ewan.labs.errors import UserError
 from ewan.labs.reading import read_bytes
-from ewan.labs.runtime.locks import lock
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.locks import is_there, lock
+from ewan.labs.writing import add_line, trouble
 
 FILE = "checks.jsonl"
 MOST_BYTES = 16 << 20
 WAIT_S = 5.0
 """For another check of the same folder to be noted."""
+_UNNOTED = "this check is not noted"
 
 
 def add(folder: Path, verdicts: Mapping[str, str]) -> None:
-    """Adds a check that was made now: the verdict on each question, as a word. Where that cannot be written it is not:
-    the student's own check goes on."""
-    with contextlib.suppress(OSError, UserError):
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(folder / FILE, flags, 0o666)
+    """Adds a check that was made now: the verdict on each question, as a word.
+
+    LabError where that cannot be written: the folder is then what it was before.
+    """
+    path = folder / FILE
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         try:
-            lock(descriptor, time.monotonic() + WAIT_S, f"{folder / FILE}: another check is noted there")
-            there = read(folder)
-            before = there[-1] if there else None
-            count = max(before.number if before else 0, len(there), folders.noted(folder))
-            made = Check(
-                at=now(), verdicts=dict(verdicts), number=count + 1, before="" if before is None else before.digest
-            )
-            os.write(descriptor, orjson.dumps(made.model_dump(), option=orjson.OPT_APPEND_NEWLINE))
-            folders.note(folder, made.number, made.digest)
+            lock(descriptor, time.monotonic() + WAIT_S, f"{path}: another check is noted there: {_UNNOTED}")
+            if is_there(descriptor, path):
+                _add(folder, path, descriptor, verdicts)
+                return
         finally:
             os.close(descriptor)
+    except OSError as error:
+        raise LabError(f"{trouble(error, path, 'check in a folder where you may write')}: {_UNNOTED}") from None
+    add(folder, verdicts)
+
+
+def _add(folder: Path, path: Path, descriptor: int, verdicts: Mapping[str, str]) -> None:
+    there = read(folder)
+    before = there[-1] if there else None
+    count = max(before.number if before else 0, len(there), folders.noted(folder))
+    made = Check(at=now(), verdicts=dict(verdicts), number=count + 1, before="" if before is None else before.digest)
+    size = os.fstat(descriptor).st_size
+    try:
+        add_line(path, descriptor, orjson.dumps(made.model_dump(), option=orjson.OPT_APPEND_NEWLINE))
+        folders.note(folder, made.number, made.digest)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, size)
+            if not size:
+                path.unlink()
+        raise
 
 
 def read(folder: Path) -> tuple[Check, ...]:

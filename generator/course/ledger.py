@@ -23,7 +23,7 @@ from ewan.labs.reading import read_bytes
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import lock
 from ewan.labs.typed import read_typed
-from ewan.labs.writing import trouble
+from ewan.labs.writing import add_line, trouble
 
 ENDING = ".ledger"
 FORMAT = "ewan-grades/1"
@@ -70,7 +70,7 @@ class Ledger:
             {"format": FORMAT, "basis": basis, "grade": dataclasses.asdict(grade)}, option=orjson.OPT_APPEND_NEWLINE
         )
         try:
-            os.write(self._descriptor, line)
+            add_line(self.path, self._descriptor, line)
         except OSError as error:
             raise LabError(trouble(error, self.path, "write --csv FILE where you may write")) from None
         self._known[grade.sha256, basis] = grade

@@ -27,6 +27,7 @@ LOCK = ".lock"
 OWNER = "owner.json"
 """In a lab's directory, soon after its manifest: who had it made."""
 LOCK_WAIT_S = 120.0
+LINE_WAIT_S = 10.0
 # As `ewan-node` checks it: names become parts of paths.
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
@@ -116,7 +117,8 @@ class State:
         path = self.directory(name) / file
         try:
             with writing.append(path) as lines:
-                lines.write(orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE))
+                lock(lines.fileno(), time.monotonic() + LINE_WAIT_S, f"{path}: another process writes there for long")
+                writing.add_line(path, lines.fileno(), orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE))
         except OSError as error:
             raise LabError(f"{path}: {error.strerror}") from None
 

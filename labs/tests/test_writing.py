@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import signal
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
@@ -12,6 +13,8 @@ from typing import IO
 import pytest
 
 from ewan.labs import writing
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.state import State
 
 
 def test_a_file_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
@@ -40,19 +43,47 @@ def test_threads_that_write_the_same_file_do_not_meet(tmp_path: Path, monkeypatc
     assert path.read_text() in texts and [each.name for each in tmp_path.iterdir()] == ["x.csv"]
 
 
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """No file of this process may be larger than 1000 bytes."""
+    limits, ignored = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    signal.signal(signal.SIGXFSZ, ignored)
+
+
+@pytest.mark.usefixtures("small_files")
 def test_where_there_is_no_room_the_older_one_stays(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     writing.write(path, "first\n")
-    limits, ignored = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-        with pytest.raises(OSError) as refused:
-            writing.write(path, "much" * 1000)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, ignored)
+    with pytest.raises(OSError) as refused:
+        writing.write(path, "much" * 1000)
     assert refused.value.filename == str(path)
     assert path.read_text() == "first\n" and [each.name for each in tmp_path.iterdir()] == ["x.csv"]
+
+
+@pytest.mark.usefixtures("small_files")
+def test_a_line_that_finds_no_room_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    with writing.append(path) as file:
+        writing.add_line(path, file.fileno(), b"first\n")
+        with pytest.raises(OSError) as refused:
+            writing.add_line(path, file.fileno(), b"much" * 1000)
+        assert (refused.value.filename, path.read_text()) == (str(path), "first\n")
+        writing.add_line(path, file.fileno(), b"second\n")
+    assert path.read_text() == "first\nsecond\n"
+
+
+@pytest.mark.usefixtures("small_files")
+def test_what_was_done_in_a_lab_stays_readable_after_a_line_that_found_no_room(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    state = State(tmp_path)
+    state.add("x", "done.jsonl", {"first": 1})
+    with pytest.raises(LabError, match="File too large"):
+        state.add("x", "done.jsonl", {"much": "x" * 1000})
+    state.add("x", "done.jsonl", {"second": 2})
+    assert state.lines("x", "done.jsonl") == [{"first": 1}, {"second": 2}]
 
 
 def test_no_directory_is_said(tmp_path: Path) -> None:
