@@ -14,7 +14,7 @@ import orjson
 
 from ewan.labs import interrupt, ownership
 from ewan.labs.runtime.base import LabError
-from ewan.labs.writing import FULL, anew, no_space
+from ewan.labs.writing import DENIED, FULL, anew, no_space
 
 RESULTS = Path("results")
 _MADE = re.compile(r"\d{8}T\d{6}Z-(?P<lab>.+?)(-\d+)?")
@@ -25,6 +25,7 @@ ROOM = ".room"
 FULL_BYTES = 64 << 10
 """A disk with less is full: a record that is not whole was cut off by its end."""
 NO_SPACE = "no space left in"
+ELSEWHERE = "run it in a directory where you may write"
 
 
 class DiskFullError(LabError):
@@ -58,7 +59,7 @@ def make(lab: str) -> Path:
             drop(directory)
             if error.errno in FULL:
                 raise _full(directory) from None
-            raise LabError(f"{directory}: {error.strerror}: run it in a directory where you may write") from None
+            raise LabError(f"{directory}: {error.strerror}: {ELSEWHERE}") from None
 
 
 def check(directory: Path) -> None:
@@ -103,15 +104,19 @@ def drop(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def kept(directory: Path) -> Iterator[None]:
-    """What cannot be written there, or was not written whole, as one line: DiskFullError, or another LabError."""
+def kept(directory: Path, instead: str = ELSEWHERE) -> Iterator[None]:
+    """What cannot be written there, or was not written whole, as one line: DiskFullError, or another LabError.
+
+    `instead`: what is to be done where this user may not write.
+    """
     check(directory)
     try:
         yield
     except OSError as error:
         if error.errno in FULL:
             raise _full(directory) from None
-        raise LabError(f"{error.filename or directory}: {error.strerror}") from None
+        remedy = f": {instead}" if error.errno in DENIED else ""
+        raise LabError(f"{error.filename or directory}: {error.strerror}{remedy}") from None
     except orjson.JSONDecodeError as error:
         status = os.statvfs(directory)
         if status.f_bavail * status.f_frsize < FULL_BYTES:

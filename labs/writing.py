@@ -18,6 +18,8 @@ from ewan.labs import interrupt, ownership
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """The numbers of errors of a disk that is full."""
+DENIED = (errno.EROFS, errno.EACCES, errno.EPERM)
+"""Those of a disk or a file that may not be written."""
 
 
 def write(path: Path, content: bytes | str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import time
@@ -12,7 +13,9 @@ from pathlib import Path
 import orjson
 import pytest
 
+from ewan.generator.engine.engine import resume
 from ewan.generator.tests.crates import ended
+from ewan.generator.tests.engines import CONTEXT, parts
 from ewan.labs import rundir
 from ewan.labs.runtime.base import LabError
 from tests.conftest import ROOT, Disk, Ewan
@@ -158,6 +161,18 @@ def test_a_check_that_cannot_be_noted_gives_its_verdicts_and_says_so(
     (line,) = done.stderr.splitlines()
     assert done.returncode == 2 and line.startswith(says.format(place="mine")), done.stderr
     assert "0 of " in done.stdout and sorted(top.rglob("*")) == before
+
+
+def test_what_may_not_be_written_has_a_remedy(ewan: Ewan, disk: Disk) -> None:
+    top = disk("size=2m")
+    ended(top / "done")
+    subprocess.run(["mount", "-o", "remount,ro", top], check=True)
+    made = ewan("archive", "done", "-o", "x.zip", "--author", "Lovelace, Ada", cwd=top)
+    says = "ewan: x.zip: Read-only file system: write -o with a place where you may write"
+    assert (made.returncode, made.stderr.splitlines()[-1]) == (2, says)
+    says = "experiment.json: Read-only file system: copy the experiment to where you may write, and resume the copy"
+    with pytest.raises(LabError, match=re.escape(f"{top}/done/{says}")):
+        resume(top / "done", parts=parts("ok"), context=CONTEXT, start="analysis")
 
 
 def test_a_record_that_is_cut_off_on_a_disk_with_room_is_named(tmp_path: Path) -> None:

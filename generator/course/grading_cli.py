@@ -105,7 +105,7 @@ def grade_command(
     labs = {each.lab for each in grades if each.status == "graded"}
     if listed is not None:
         grades = roster.held(grades, list(listed), labs)
-    with rundir.kept(table.parent):
+    with rundir.kept(table.parent, "write --csv FILE where you may write"):
         write(table, sheet.text(grades))
     written = [path for name in forms for path in filed(out, grades, name, submissions.is_file())]
     if as_json:

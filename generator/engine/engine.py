@@ -76,7 +76,7 @@ def resume(
 ) -> int:
     """Goes on with the first stage that is not complete, or from the one that is named. What is done anew then is not
     taken from the store, and neither is anything with `fresh`, or of a repetition."""
-    with rundir.kept(directory):
+    with rundir.kept(directory, "copy the experiment to where you may write, and resume the copy"):
         experiment = Experiment.load(directory)
         with experiment.locked():
             experiment = Experiment.load(directory)

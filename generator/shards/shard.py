@@ -75,7 +75,7 @@ def run(
         raise LabError("a shard leaves its results in the store: leave EWAN_STORE=off out, or name a directory")
     store = Store(context.store, context.environment)
     _writable(store)
-    with rundir.kept(study.directory):
+    with rundir.kept(study.directory, "run it as who may write there"):
         study.begin(facts.files)
     machine = ThisMachine(context)
     versions, _ = machine.ready()
@@ -114,7 +114,7 @@ def run(
                 ended=now(),
                 runs=tuple(work.done()),
             )
-            with rundir.kept(study.directory):
+            with rundir.kept(study.directory, "run it as who may write there"):
                 study.keep(kept)
             rundir.give_back(study.directory)
     done = work.done()

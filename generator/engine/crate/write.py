@@ -58,7 +58,7 @@ def write(
         raise LabError(
             f"{experiment.directory}: has no {metadata.SCENARIO}: run the scenario once more with `ewan run`"
         )
-    with rundir.kept(output.parent):
+    with rundir.kept(output.parent, "write -o with a place where you may write"):
         try:
             work = Path(tempfile.mkdtemp(prefix=f".{output.name}-", dir=output.parent))
         except OSError as error:
