@@ -73,11 +73,14 @@ def whole(line: Line, length: int, start: int, end: int) -> Line:
     return Line(line.times[inside], line.values[inside])
 
 
+def lived(flows: pl.DataFrame) -> pl.DataFrame:
+    """The flows that started and ended: one that failed before it started has no start, and may have an end."""
+    return flows.filter(pl.col("started_ns").is_not_null() & pl.col("ended_ns").is_not_null())
+
+
 def ends(load: pl.DataFrame) -> list[tuple[Flow, int, int]]:
     """The first and the last started of the flows that last, with start and end; one, or none, where there are less."""
-    known = load.filter(pl.col("kind").is_in(STEADY_KINDS) & pl.col("ended_ns").is_not_null()).sort(
-        "scheduled_ns", "flow", "part"
-    )
+    known = lived(load).filter(pl.col("kind").is_in(STEADY_KINDS)).sort("scheduled_ns", "flow", "part")
     rows = known.select("flow", "part", "started_ns", "ended_ns").rows()
     chosen = [rows[0], rows[-1]] if len(rows) > 1 else rows
     return [((flow, part), start, end) for flow, part, start, end in chosen]
@@ -92,7 +95,7 @@ def fairness(load: pl.DataFrame, goodput: pl.DataFrame, most: int = 100, length:
     if own.is_empty():
         return Line(np.array([]), np.array([]))
     length, grid = goodput_grid(own, most, length)
-    lives = load.filter(pl.col("ended_ns").is_not_null()).select("flow", "part", "started_ns", "ended_ns")
+    lives = lived(load).select("flow", "part", "started_ns", "ended_ns")
     moments, values = [], []
     received = {(flow, part, window): size for flow, part, window, size in grid.iter_rows()}
     rows = lives.rows()

@@ -132,6 +132,7 @@ def test_fairness_over_time_counts_flows_while_they_are_active() -> None:
         [
             synthetic.flow(0, ended_ns=4 * SECOND),
             synthetic.flow(1, ended_ns=4 * SECOND, started_ns=2 * SECOND),
+            synthetic.flow(2, ended_ns=0, started_ns=None),  # it failed before it started
         ],
     )
     sizes = {0: [100, 100, 100, 300], 1: [0, 0, 100, 100]}
@@ -150,6 +151,7 @@ def test_fairness_over_time_counts_flows_while_they_are_active() -> None:
     line = windows.fairness(load_flows, arrivals.shown(frame("goodput", bins)), most=4)
     assert line.times.tolist() == [2.5 * SECOND, 3.5 * SECOND]
     assert line.values.tolist() == pytest.approx([1, 16 / (2 * 10)])
+    assert [flow for flow, _, _ in windows.ends(load_flows)] == [(0, 0), (1, 0)]
 
 
 def test_a_window_is_a_round_number_of_bins() -> None:
