@@ -2,8 +2,9 @@
 
 In: connections, as asyncio gives them. Out: uvicorn's protocol for each. A connection waits while no whole request of
 it is at work: its head or its body is not whole, it has been answered, or nobody reads the answer. One that waits for
-`WAITS_S` is closed, and the one that waits for longest as soon as there are too many. A log is bounded too: an error
-that comes with each attempt of a stranger does not fill the disk.
+`WAITS_S` is closed, and the one that waits for longest as soon as there are too many: it is told so, with status 503,
+unless an answer is under way on it. A log is bounded too: an error that comes with each attempt of a stranger does not
+fill the disk.
 """
 
 from __future__ import annotations
@@ -23,6 +24,13 @@ READS_S = 120.0
 """How long nobody may read more of an answer; what the system holds of it is read meanwhile, over a slow link."""
 MOST = 256
 """Connections at a time, and a third of the files that this process may have open."""
+TAKES_S = 2.0
+"""How long who is refused may take to read that."""
+_REASON = b'{"error": "there are too many connections to Studio at once: ask again, with fewer at a time"}'
+REFUSAL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n"
+    b"Content-Length: %d\r\n\r\n%s" % (len(_REASON), _REASON)
+)
 MOST_LINES, LINES_S = 20, 60.0
 """So many records of a logger in so long a time."""
 
@@ -34,14 +42,22 @@ def most_connections() -> int:
 
 
 def most_accepted(most: int) -> int:
-    """How many connections are taken at once: those and as many that are just closed have files beside the `most`."""
+    """How many connections are taken at once: those and as many that are just closed have files beside the `most`, and
+    so have those that are being refused."""
     return max(most * 3 // 4, 4)
+
+
+def most_refused(most: int) -> int:
+    """How many connections are told at once that there are too many; more are closed without a word."""
+    return max(most // 4, 2)
 
 
 def protocol(most: int, waits_s: float = WAITS_S) -> type[asyncio.Protocol]:
     """The class of a server's connections, which know of each other."""
     waiting: dict[Any, asyncio.TimerHandle] = {}
     """Connections that wait, the one that waits for longest first."""
+    refused: dict[Any, asyncio.TimerHandle] = {}
+    """Connections that have been refused, and are not closed yet."""
 
     class Bounded(H11Protocol):
         """A connection."""
@@ -52,7 +68,7 @@ def protocol(most: int, waits_s: float = WAITS_S) -> type[asyncio.Protocol]:
             self._wait()
             if len(self.connections) > most:
                 oldest = next(iter(waiting))
-                oldest.end()
+                oldest.give_way()
 
         def connection_lost(self, exc: Exception | None) -> None:
             """It no longer counts."""
@@ -60,7 +76,10 @@ def protocol(most: int, waits_s: float = WAITS_S) -> type[asyncio.Protocol]:
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
-            """A whole request is at work, or the connection waits for the rest of it."""
+            """A whole request is at work, or the connection waits for the rest of it. What comes on one that is refused
+            is read, since the answer would be lost with it otherwise."""
+            if self in refused:
+                return
             super().data_received(data)
             if self._is_at_work() or self.conn.their_state is h11.SEND_BODY:
                 self._heard()
@@ -70,6 +89,21 @@ def protocol(most: int, waits_s: float = WAITS_S) -> type[asyncio.Protocol]:
             """Closes it at once."""
             self._heard()
             self.transport.abort()
+
+        def give_way(self) -> None:
+            """Makes room for another one. Whoever may have asked meanwhile is told that there are too many."""
+            is_answered = self.cycle is None or self.cycle.response_complete
+            if self.flow.write_paused or not is_answered:
+                self.end()
+                return
+            self._heard()
+            self._unset_keepalive_if_required()
+            self.connections.discard(self)
+            if len(refused) == most_refused(most):
+                next(iter(refused)).end()
+            refused[self] = self.loop.call_later(TAKES_S, self.end)
+            self.transport.write(REFUSAL)
+            self.transport.write_eof()
 
         def on_response_complete(self) -> None:
             """From then on uvicorn's own time for idle connections runs, which is shorter."""
@@ -102,8 +136,9 @@ def protocol(most: int, waits_s: float = WAITS_S) -> type[asyncio.Protocol]:
             waiting[self] = self.loop.call_later(longest_s, self.end)
 
         def _heard(self) -> None:
-            if (timer := waiting.pop(self, None)) is not None:
-                timer.cancel()
+            for timers in (waiting, refused):
+                if (timer := timers.pop(self, None)) is not None:
+                    timer.cancel()
 
     return Bounded
 

@@ -61,14 +61,13 @@ class Experiments:
         """The newest first; those that cannot be read say so. One that has not changed is not read again."""
         names = [path.name for path in self._place.glob("*") if NAME.fullmatch(path.name) and not path.is_symlink()]
         there = sorted((name for name in names if (self._place / name / DOCUMENT).is_file()), reverse=True)[:MOST]
-        known, self._rows = self._rows, {}
+        known, rows = self._rows, {}  # several threads may ask at once
         for name in there:
             state = tuple(_state(self._place / name / file) for file in STATE)
             row = known.get(name)
-            self._rows[name] = (
-                row if row is not None and row[0] == state else (state, listing.describe(self._place / name))
-            )
-        return [self._rows[name][1] for name in there]
+            rows[name] = row if row is not None and row[0] == state else (state, listing.describe(self._place / name))
+        self._rows = rows
+        return [rows[name][1] for name in there]
 
     def place(self, name: str) -> Path:
         """The directory of an experiment, as `ewan` is told it; RefusedError for what is none."""

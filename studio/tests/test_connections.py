@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import threading
@@ -15,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from ewan.studio.server.connections import MOST_LINES, Sparse, protocol
+from ewan.studio.server.connections import MOST_LINES, REFUSAL, Sparse, protocol
 
 pytestmark = pytest.mark.slow
 
@@ -24,11 +25,19 @@ LARGE = 1 << 20
 ASKED = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
+release = threading.Event()
+at_work: list[str] = []
+
+
 async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-    """Takes the body of a request; the answer to /large is of a megabyte."""
+    """Takes the body of a request; the answer to /large is of a megabyte, that to /late comes when `release` is set."""
     if scope["type"] == "http":
         request = Request(scope, receive)
         await request.body()
+        if request.url.path == "/late":
+            at_work.append(request.url.path)
+            while not release.is_set():
+                await asyncio.sleep(0.01)
         content = "x" * LARGE if request.url.path == "/large" else "here"
         await PlainTextResponse(content)(scope, receive, send)
 
@@ -72,7 +81,7 @@ def test_silent_connections_give_way_and_end(address: tuple[str, int], said: byt
         assert asked(address).startswith(b"HTTP/1.1 200")
         for each in silent:
             with suppress(ConnectionResetError):
-                assert each.recv(1) == b""
+                assert not each.recv(4096).removeprefix(REFUSAL) and each.recv(1) == b""
         assert time.monotonic() - begun < 20 * WAITS_S
     finally:
         for each in silent:
@@ -98,6 +107,26 @@ def test_whatever_connections_wait_for_they_keep_nobody_out(address: tuple[str, 
         assert sum([is_answered(address) for _ in range(30)][20:]) >= least
     finally:
         for each in others:
+            each.close()
+
+
+def test_who_asks_while_too_many_are_at_work_is_told_so(address: tuple[str, int]) -> None:
+    release.clear()
+    at_work.clear()
+    late = [socket.create_connection(address, timeout=5) for _ in range(MOST)]
+    try:
+        for each in late:
+            each.sendall(b"GET /late HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        while len(at_work) < MOST:
+            time.sleep(0.01)
+        for _ in range(3):
+            status, *_, error = asked(address).split(b"\r\n")
+            assert status == b"HTTP/1.1 503 Service Unavailable" and b"too many connections" in error
+        release.set()
+        assert all(each.recv(4096).startswith(b"HTTP/1.1 200") for each in late)
+    finally:
+        release.set()
+        for each in late:
             each.close()
 
 

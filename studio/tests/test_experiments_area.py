@@ -10,9 +10,11 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +22,15 @@ import psutil
 import pytest
 from starlette.testclient import TestClient
 
-from ewan.analysis import report, summary
+from ewan.analysis import listing, report, summary
 from ewan.analysis.tests import synthetic
 from ewan.labs.context import ROOT, Context
+from ewan.studio.server import results
 from ewan.studio.server.app import make
 from ewan.studio.server.files import RefusedError
 from ewan.studio.server.guard import Access, names_of
 from ewan.studio.server.reader import Reader
+from ewan.studio.server.results import Experiments
 
 pytestmark = pytest.mark.slow
 
@@ -73,6 +77,31 @@ def test_one_that_cannot_be_read_says_so_and_the_rest_are_there(client: TestClie
     assert [row["status"] for row in found] == ["complete", "complete", "not readable"]
     answer = client.get(f"/api/experiments/{BROKEN}")
     assert answer.status_code == 400 and "is damaged" in answer.json()["error"] and "\n" not in answer.json()["error"]
+
+
+def test_threads_that_ask_at_once_get_the_same_list(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    experiments, state = Experiments(here, {}), results._state
+    begun, ended = threading.Event(), threading.Event()
+    asked: list[Path] = []
+
+    def asked_meanwhile(path: Path) -> object:
+        asked.append(path)
+        if len(asked) == len(results.STATE) + 1:  # the other thread asks, and gets on when this one has its list
+            others.append(other.submit(experiments.every))
+            assert begun.wait(10)
+        elif len(asked) == len(results.STATE) + 2:
+            begun.set()
+            assert ended.wait(10)
+        return state(path)
+
+    monkeypatch.setattr(results, "_state", asked_meanwhile)
+    others: list[Future[list[listing.Row]]] = []
+    with ThreadPoolExecutor(1) as other:
+        try:
+            found = experiments.every()
+        finally:
+            ended.set()
+    assert len(found) == 3 and others[0].result() == found
 
 
 def test_an_experiment_tells_what_was_asked_and_found(client: TestClient) -> None:
@@ -274,6 +303,7 @@ def test_the_process_that_draws_ends_with_the_server(here: Path) -> None:
 import os, signal
 from pathlib import Path
 from ewan.studio.server.reader import Reader
+from ewan.studio.server.results import Experiments
 reader = Reader(Path({str(here)!r}), os.environ)
 reader.ask("about", "results/{NAME}")
 print(reader._process.pid, flush=True)
