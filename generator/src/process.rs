@@ -1,7 +1,7 @@
 //! What this process needs before it sends: CPUs, timers that fire on time, and room for the sockets.
 
+use ewan_system::limits::raise_open_files;
 use ewan_system::schedule::keep_to;
-use nix::sys::resource::{getrlimit, setrlimit, Resource};
 
 use crate::clock::Clock;
 
@@ -19,9 +19,6 @@ pub fn prepare(cpus: &[u32], clock: Clock) -> Result<(), String> {
     }
     // As many as the kernel lets anybody have, three a TCP flow; without the right to that, as many as we were given.
     let most = std::fs::read_to_string(MOST_FILES).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-    if setrlimit(Resource::RLIMIT_NOFILE, most, most).is_ok() {
-        return Ok(());
-    }
-    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|error| format!("open files: {error}"))?;
-    setrlimit(Resource::RLIMIT_NOFILE, hard, hard).map_err(|error| format!("open files: {error}"))
+    raise_open_files(most);
+    Ok(())
 }

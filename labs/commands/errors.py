@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import signal
 from collections.abc import Callable
@@ -68,6 +69,9 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
                     "there is not enough memory: end other programs, or raise the limit (ulimit -v)"
                 ) from None
             except Exception as error:
+                if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+                    what = "" if error.filename is None else f"{error.filename}: "
+                    raise Refused(f"{what}{error.strerror}: raise the limit of open files (ulimit -n)") from None
                 # Some libraries make errors of their own of what is raised within them.
                 if interrupt.came() is None or isinstance(error, (click.ClickException, OutputLostError)):
                     raise

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import resource
 import subprocess
 
 import pytest
 
+from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.context import COMMAND
 
 
@@ -38,3 +40,13 @@ def test_a_low_limit_is_one_line(limit: int, value: int, says: str) -> None:
 
 def test_a_soft_one_is_raised() -> None:
     assert ended(resource.RLIMIT_NOFILE, 16, 64) == (0, "")
+
+
+def test_too_many_open_files_are_told_with_what_to_do() -> None:
+    @guarded
+    def command() -> None:
+        raise OSError(errno.EMFILE, "Too many open files", "x.csv")
+
+    with pytest.raises(Refused) as refused:
+        command()
+    assert refused.value.message == "x.csv: Too many open files: raise the limit of open files (ulimit -n)"

@@ -15,7 +15,7 @@ use std::time::Instant;
 use ewan_system::namespace::{self, NotMade};
 use ewan_system::netlink::requests;
 use ewan_system::netlink::{Batch, Socket};
-use ewan_system::{fault, schedule};
+use ewan_system::{fault, limits, schedule};
 use serde::Serialize;
 
 use crate::cards::Taken;
@@ -28,6 +28,8 @@ use crate::{cards, down, hosts, parallel, services, tunnels, vlans};
 
 /// More gain nothing: most of the work is done under one lock of the kernel.
 const THREADS: usize = 2;
+const DESCRIPTORS_OF_NODE: u64 = 2;
+const OTHER_DESCRIPTORS: u64 = 1024;
 
 /// What `apply` prints and leaves in applied.json.
 #[derive(Serialize)]
@@ -81,7 +83,7 @@ pub fn run(plan_file: &Path, state: &Path, serve: bool) -> Result<(), String> {
     if serve {
         services::check_host(&plan, state)?;
     }
-    raise_file_limit(plan.nodes.len());
+    limits::raise_open_files(DESCRIPTORS_OF_NODE * plan.nodes.len() as u64 + OTHER_DESCRIPTORS);
     // Another lab's spinner may have real-time priority on one of the others; a lock held there waits for long.
     let _ = schedule::keep_to(&plan.host_cpus);
     let mut manifest = Manifest::of(&plan)?;
@@ -237,16 +239,4 @@ fn make_wires(layout: &Layout, made: &[Made]) -> Result<(), String> {
         made[*node].socket.run(std::mem::take(&mut batch.lock().expect("no thread panicked")))
     })?;
     Ok(())
-}
-
-/// Two descriptors a node: as many as we may have, and more where a large lab needs them and the kernel lets us.
-fn raise_file_limit(nodes: usize) {
-    use nix::sys::resource::{getrlimit, setrlimit, Resource};
-    const OTHERS: u64 = 1024;
-    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        let wanted = hard.max(2 * nodes as u64 + OTHERS);
-        if setrlimit(Resource::RLIMIT_NOFILE, wanted, wanted).is_err() {
-            let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
-        }
-    }
 }

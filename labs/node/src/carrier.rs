@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use ewan_system::netlink::{Batch, Socket};
+use ewan_system::socket::interface_index;
 use ewan_system::{namespace, netlink::requests};
-use nix::net::if_::if_nametoindex;
 use serde_json::json;
 
 use crate::plan::{Backend, End, Link, Plan, Tunnel};
@@ -34,7 +34,7 @@ pub fn set(plan: &Plan, state: &Path, link: &Link, up: bool) -> Result<(), Strin
         namespace::enter(exec::namespace_of(plan, &link.node)?)?;
         let mut batch = Batch::default();
         for port in [&link.port_a, &link.port_b] {
-            let index = if_nametoindex(port.as_str()).map_err(|error| format!("interface {port}: {error}"))?;
+            let index = interface_index(port)?;
             let what = format!("interface {port}: {}", if up { "bringing it up" } else { "taking it down" });
             if up {
                 requests::up(&mut batch, index, what);
@@ -63,7 +63,7 @@ pub fn set_far(plan: &Plan, tunnel: &Tunnel, up: bool) -> Result<(), String> {
     let End { node, interface } = &tunnel.end;
     let end = || -> Result<(), String> {
         namespace::enter(exec::namespace_of(plan, node)?)?;
-        let index = if_nametoindex(interface.as_str()).map_err(|error| format!("interface {interface}: {error}"))?;
+        let index = interface_index(interface)?;
         let mut batch = Batch::default();
         let what = format!("{node}:{interface}: {} its carrier", if up { "giving back" } else { "taking away" });
         requests::protocol_down(&mut batch, index, !up, what);

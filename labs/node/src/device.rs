@@ -10,7 +10,7 @@ use std::time::Duration;
 use ewan_emulator::datapath::client::{self, Client};
 use ewan_system::namespace;
 use ewan_system::netlink::{attributes, u64_at, Socket};
-use nix::net::if_::if_nametoindex;
+use ewan_system::socket::interface_index;
 use serde::de::DeserializeOwned;
 use serde_json::{json, Value};
 
@@ -107,7 +107,7 @@ fn open_ends(plan: &Plan, link: &Link) -> Result<[(Socket, u32); 2], String> {
 
 fn open_end(plan: &Plan, end: &End) -> Result<(Socket, u32), String> {
     namespace::enter_path(&plan.netns_path(&end.node))?;
-    let index = if_nametoindex(end.interface.as_str()).map_err(|error| error.to_string())?;
+    let index = interface_index(&end.interface)?;
     Ok((Socket::open()?, index))
 }
 

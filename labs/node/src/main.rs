@@ -365,6 +365,7 @@ fn run(command: Command) -> Result<(), String> {
             let file = state.join("plan.json");
             let plan = plan::read(&file)?;
             let config = spinner_config(&plan, &file, &state, spinner, &netns)?;
+            ewan_system::limits::raise_open_files(0);
             Ok(ewan_emulator::datapath::run(config)?)
         }
         Command::Probe { joint: true, .. } => ewan_generator::probe::joint(std::io::stdin(), std::io::stdout()),

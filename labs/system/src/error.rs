@@ -2,12 +2,19 @@
 
 use std::io;
 
-/// Shown as one line: `ATTEMPT: REASON`.
+/// Shown as one line: `ATTEMPT: REASON`, and what to do where the shell's limits are the reason.
 #[derive(Debug, thiserror::Error)]
-#[error("{attempt}: {source}")]
+#[error("{attempt}: {source}{}", remedy(source))]
 pub struct Error {
     attempt: String,
     source: io::Error,
+}
+
+fn remedy(source: &io::Error) -> &'static str {
+    match source.raw_os_error() {
+        Some(libc::EMFILE) => ": raise the limit of open files (ulimit -n)",
+        _ => "",
+    }
 }
 
 /// What an operation of the system gives.
@@ -65,5 +72,15 @@ mod tests {
         assert_eq!(error.number(), Some(libc::EPERM));
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         assert_eq!(error.to_string(), "entering a node: Operation not permitted (os error 1)");
+    }
+
+    #[test]
+    fn too_few_open_files_are_told_with_what_to_do() {
+        let failed: Result<()> = Err(nix::errno::Errno::EMFILE).attempting(|| "entering a node");
+        let error = failed.expect_err("it failed").to_string();
+        assert!(
+            error.ends_with("Too many open files (os error 24): raise the limit of open files (ulimit -n)"),
+            "{error}"
+        );
     }
 }

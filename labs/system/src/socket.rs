@@ -14,6 +14,8 @@ use crate::{Context, Error, Result};
 
 /// The number of a network interface in the namespace that the calling thread is in.
 pub fn interface_index(name: &str) -> Result<u32> {
+    // Where it gets no descriptor the C library says that there is no such file.
+    drop(control()?);
     nix::net::if_::if_nametoindex(name).attempting(|| format!("interface {name}"))
 }
 

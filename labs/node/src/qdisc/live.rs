@@ -7,7 +7,7 @@ use ewan_emulator::config::Direction;
 use ewan_emulator::model::Change;
 use ewan_system::namespace;
 use ewan_system::netlink::{Batch, Socket};
-use nix::net::if_::if_nametoindex;
+use ewan_system::socket::interface_index;
 
 use super::statistics::{self, LinkCounters};
 use super::{change, model, sizes, Place, ROOT, TC_H_ROOT};
@@ -47,8 +47,7 @@ fn open_here<'a>(plan: &Plan, link: &'a Link, inside: bool) -> Result<KernelLink
         let namespace = namespace::open(&path).ok_or_else(|| format!("link {} is not up", link.name))?;
         namespace::enter(&namespace).map_err(|error| say(error.into()))?;
     }
-    let index =
-        |name: &String| if_nametoindex(name.as_str()).map_err(|error| say(format!("interface {name}: {error}")));
+    let index = |name: &String| interface_index(name).map_err(|error| say(error.into()));
     let exits = [index(&link.port_b)?, index(&link.port_a)?];
     Ok(KernelLink { link, exits, mtu, socket: Socket::open().map_err(|error| say(error.into()))? })
 }
