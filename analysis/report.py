@@ -76,6 +76,7 @@ def write(directory: Path, choice: Choice = USUAL) -> Path:
         writing.write(place / f"{drawing.name}.csv", drawing.csv)
         for kind, content in drawing.files.items():
             writing.write(place / f"{drawing.name}.{kind}", content)
+    summary.keep_asked(directory, choice.figures)
     page = directory / "report.html"
     writing.write(page, render(experiment, found, drawings, list(refused.values())))
     return page

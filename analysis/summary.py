@@ -18,7 +18,7 @@ import orjson
 from ewan.analysis import comparisons, disturbed, load, measured, statistics
 from ewan.analysis.measured import Measured
 from ewan.analysis.points import BySeed, Others, Seeds, names, of_seed
-from ewan.labs import writing
+from ewan.labs import documents, writing
 from ewan.labs.documents import DocumentError
 from ewan.labs.record import figures, quantities
 from ewan.labs.record import summary as summaries
@@ -26,6 +26,9 @@ from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.metrics import METRICS
 from ewan.labs.record.quantities import Quantity
 from ewan.labs.units import UnitError, parse_published
+
+ASKED = "figures/asked.json"
+"""The lines of figures that people asked for beside those of the scenario."""
 
 
 def analyse(directory: Path, also: Iterable[Quantity] = ()) -> dict[str, Any]:
@@ -123,12 +126,31 @@ def wanted(experiment: load.ExperimentResults) -> list[Quantity]:
 
 
 def wishes(experiment: load.ExperimentResults) -> list[FigureSpec]:
-    """The figures that the scenario asks for; without those of another version, whose words are not known."""
+    """The figures that the scenario asks for, and those that people asked for later (`keep_asked`); without those of
+    another version, whose words are not known."""
     found = []
     for data in experiment.document.figures:
         with contextlib.suppress(ValueError):
             found.append(figures.from_data(data))
+    for line in _asked(experiment.directory):
+        with contextlib.suppress(ValueError):
+            found.append(figures.parse(line))
     return found
+
+
+def keep_asked(directory: Path, asked: Iterable[FigureSpec]) -> None:
+    """Notes figures that a person asks for, so that later reports of the experiment have them too; OSError."""
+    earlier = _asked(directory)
+    lines = list(dict.fromkeys([*earlier, *(spec.line for spec in asked)]))
+    if lines != earlier:
+        writing.write(directory / ASKED, orjson.dumps(lines, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def _asked(directory: Path) -> list[str]:
+    try:
+        return documents.read(list[str], directory / ASKED)
+    except (OSError, DocumentError):
+        return []
 
 
 def of_runs(experiment: load.ExperimentResults, also: Sequence[Quantity] = ()) -> list[dict[str, Any]]:

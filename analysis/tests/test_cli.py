@@ -80,6 +80,18 @@ def test_report_takes_what_began_last_where_nothing_has_ended(results: Path) -> 
     assert [path.parent for path in results.glob("*/report.html")] == [later]
 
 
+def test_figures_once_asked_for_stay_in_the_report(results: Path) -> None:
+    page, asked = make(results) / "report.html", ("goodput-over-time", "rtt-over-time", "cdf-of-rtt")
+    assert report("--figure", "rtt over time", "--figure", "goodput over time").exit_code == 0
+    assert report("--figure", "cdf of rtt").exit_code == 0
+    assert all(f'<figure id="{name}">' in page.read_text() for name in asked)
+    assert report().exit_code == 0
+    assert all(f'<figure id="{name}">' in page.read_text() for name in asked)
+    (results / "20260102T030405Z-synthetic/figures/asked.json").unlink()
+    assert report().exit_code == 0
+    assert 'id="cdf-of-rtt"' not in page.read_text()
+
+
 def test_report_says_what_is_wrong_with_the_only_experiment(results: Path) -> None:
     place = results / "20260102T030405Z-broken"
     place.mkdir(parents=True)
