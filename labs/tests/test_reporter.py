@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 
 import pytest
-from ewan.labs.reporter import Reporter
 from rich.console import Console
+
+from ewan.labs.reporter import Reporter
 
 LINE = "answers.yaml:3: [/red]pipe [bold]1[/bold] [1, 2 :smile: \\[x]"
 

@@ -45,7 +45,8 @@ def test_whoever_ran_them_was_killed(tmp_path: Path) -> None:
     text = tmp_path / "plan.json"
     text.write_bytes(plans.to_json(commanded("sleep 2")))
     program = (
-        "import sys, pathlib; from ewan.labs import plan; from ewan.labs.runtime import own; place = pathlib.Path(sys.argv[2]); "
+        "import sys, pathlib; from ewan.labs import plan; from ewan.labs.runtime import own; "
+        "place = pathlib.Path(sys.argv[2]); "
         "own.run(plan.from_json(open(sys.argv[1]).read()), place, lambda node, argv: list(argv), lambda: None)"
     )
 
