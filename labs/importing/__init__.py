@@ -18,6 +18,7 @@ from ewan.labs.importing.findings import Fate, Findings, ImportingError
 from ewan.labs.importing.legs import Leg
 from ewan.labs.importing.script import Command, ScriptError, commands
 from ewan.labs.importing.tc import netfilter, shown
+from ewan.labs.importing.tc.words import options_of, without_options
 from ewan.labs.reading import one_line
 from ewan.labs.spec import DescriptionError, Spec, parse
 from ewan.labs.units import Rate
@@ -33,7 +34,7 @@ _READERS: dict[Format, tuple[Callable[[Sequence[Command], Rate, Findings], list[
 }
 _SILENT = frozenset((
     "", "echo", "printf", "set", "true", "false", "exit", "return", "[", "[[", "test", ":", "cd", "shift", "which",
-    "modprobe", "kldload", "insmod", "id",
+    "modprobe", "kldload", "insmod", "id", "((", "let", "declare", "typeset", "unset", "getopts",
 ))  # fmt: skip
 """Commands that configure no network, unless they write to a file."""
 _PAUSES = ("sleep", "usleep", "wait", "read")
@@ -141,10 +142,12 @@ def _usable(mine: list[Command], every: Sequence[Command], findings: Findings) -
     usable: list[Command] = []
     pause = next((each for each in every if each.name in _PAUSES and not each.conditional), None)
     end = next((each for each in every if each.name == "exit" and not each.conditional), None)
-    for command in mine:
-        words = command.words if command.name != "tc" or command.words[:1] else ()
-        if any(word in ("show", "list", "ls", "-s", "-V") for word in words[:3]):
+    card = ""
+    for each in mine:
+        command = shown.of_card(each, card)
+        if _shows(command):
             findings.settle(command, Fate.NOTHING)
+            card = shown.value(command.words, "dev") or ""
         elif end is not None and command.number > end.number:
             findings.warn(command, f"is behind the exit of line {end.line} and never runs: {command.text}")
         elif command.unknown:
@@ -155,13 +158,23 @@ def _usable(mine: list[Command], every: Sequence[Command], findings: Findings) -
             raise findings.error(command.line, command.text, f"{why}: write only the commands")
         elif usable and pause is not None and command.number > pause.number > usable[0].number:
             why = f"comes after the pause of line {pause.line}: a description has one state, and this is an event"
-            if any(word.startswith("del") or word in ("flush", "-d", "-r") for word in words[:4]):
+            if any(word.startswith("del") or word in ("flush", "-d", "-r") for word in command.words[:4]):
                 findings.warn(command, f"{command.text} {why}, so the lab is what was there before")
             else:
                 findings.cannot(command, command.text, why)
         else:
             usable.append(_unprefixed(command))
     return shown.as_commands(usable, findings)
+
+
+def _shows(command: Command) -> bool:
+    """Whether a command prints what is there, and changes nothing."""
+    if command.name != "tc":
+        return any(word in ("show", "list", "ls", "-s", "-V") for word in command.words[:3])
+    words = without_options(command.words)
+    if any(option == "-batch" for option, _ in options_of(command.words)):
+        return False
+    return len(words) < 2 or "show".startswith(words[1]) or words[1] in ("list", "lst", "ls")
 
 
 def _unprefixed(command: Command) -> Command:

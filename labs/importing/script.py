@@ -3,9 +3,9 @@
 Comes in: text. Goes out: commands as words, in order, each with the lines that it takes. Each line that is not blank
 and no comment belongs to one: what only the shell reads (an assignment, a loop's head) is a command without a name.
 Quotes, comments, continued lines and here-documents are the shell's; so are variables that the script itself sets to
-plain text. A word whose value only running would show (`$1`, `$(…)`, an unset variable) is marked as unknown, a command
-inside of `if`, a loop or a function, or behind `||` or a test and `&&`, as conditional: it is for the reader to refuse
-them.
+plain text. A word whose value only running would show (`$1`, `$(…)`, an unset variable, one that a loop, `read`, `let`
+or a function sets) is marked as unknown, a command inside of `if`, a loop or a function, or behind `||` or a test and
+`&&`, as conditional: it is for the reader to refuse them.
 """
 
 from __future__ import annotations
@@ -23,17 +23,32 @@ DEEPEST = 50
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
-_HERE = re.compile(r"<<-?\s*[\"']?([A-Za-z_][A-Za-z0-9_]*)[\"']?")
+_CHANGE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[^]]*\]\+?=|\+=).*", re.DOTALL)
+"""An assignment whose outcome is not the text behind it."""
+_NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\+?=.*)?", re.DOTALL)
+_COMPUTED = re.compile(
+    r"([A-Za-z_][A-Za-z0-9_]*)\s*(?:(?:<<|>>|[-+*/%&|^])?=(?!=)|\+\+|--)|(?:\+\+|--)\s*([A-Za-z_][A-Za-z0-9_]*)"
+)
+"""What an arithmetic expression sets."""
+_PASTED = re.compile(
+    r"^(?P<before>[ \t]*)(?:(?P<fence>```)|(?:\[?[\w.-]+@[\w.-]+[ :][^\s$#]*\]?[$#]|\$) )", re.MULTILINE
+)
+"""What stands before commands that were copied from a page or a terminal: a fence of Markdown, a prompt."""
 _OPENING = frozenset(("if", "for", "while", "until", "case", "select", "{", "("))
 _CLOSING = frozenset(("fi", "done", "esac", "}", ")"))
 _BETWEEN = frozenset(("then", "do", "else", "elif", "in", "!"))
 _BEFORE = frozenset(("sudo", "exec", "command", "export", "local", "readonly"))
+_SETTERS = frozenset(("read", "unset", "declare", "typeset", "mapfile", "readarray", "getopts"))
+"""Commands that set variables which they name."""
+_SET_ANY = frozenset(("source", ".", "eval"))
+"""Commands that set variables which they do not name."""
 _ENDS = frozenset(";&|\n()")
 _SUCCEED = frozenset((
     "tc", "qdisc", "class", "filter", "ip", "ipfw", "dnctl", "cnistnet", "iptables", "ip6tables", "modprobe", "kldload",
     "echo", "printf", "sleep", "sysctl", "ifconfig", "ethtool", "cd", "set", "true", ":",
 ))  # fmt: skip
 """Commands of which a script means that they succeed: what is behind them and `&&` runs."""
+_SUDO_VALUED = ("-u", "-g", "-h", "-p", "-D", "-R", "-T", "-U", "-C", "-r", "-t")
 _NOWHERE = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "")
 UNKNOWN = "\0"
 """Stands in a word for what only running the script would show."""
@@ -86,30 +101,91 @@ _END = _Word("", plain=True)
 def commands(text: str) -> list[Command]:
     """The script's commands; ScriptError where it is no text of a shell, or beyond the limits."""
     found: list[Command] = []
-    variables: dict[str, str] = {}
+    variables = _Variables()
     groups: list[str] = []
     uncertain = False
     for of in _statements(text):
+        variables.set_by_shell(of.words)
         words = _without_groups(of.words, groups)
+        variables.scope(groups)
         if len(groups) > DEEPEST:
             raise ScriptError(of.line, f"has more than {DEEPEST} groups in each other: is it a script?")
         uncertain = _is_uncertain(of.operator, uncertain, found)
-        expanded = [piece for word in words for piece in _expanded(word, variables, of.line)]
+        expanded = [piece for word in words for piece in _expanded(word, variables.values, of.line)]
         conditional = uncertain or any(group != "(" for group in groups)
-        while expanded and (expanded[0] in _BEFORE or _ASSIGNMENT.fullmatch(expanded[0])):
+        while expanded and (
+            expanded[0] in _BEFORE or _ASSIGNMENT.fullmatch(expanded[0]) or _CHANGE.fullmatch(expanded[0])
+        ):
             first = expanded.pop(0)
             setting = _ASSIGNMENT.fullmatch(first)
-            if setting is not None and (not expanded or _ASSIGNMENT.fullmatch(expanded[0])):
-                variables[setting[1]] = UNKNOWN if conditional else setting[2]
+            if change := _CHANGE.fullmatch(first):
+                variables.set(change[1], UNKNOWN, groups)
+            elif setting is not None and (not expanded or _ASSIGNMENT.fullmatch(expanded[0])):
+                variables.set(setting[1], UNKNOWN if conditional else setting[2], groups)
             while first == "sudo" and expanded and expanded[0].startswith("-"):
-                expanded.pop(0)
+                option = expanded.pop(0)
+                if option in _SUDO_VALUED and expanded:
+                    expanded.pop(0)
+        variables.set_by(expanded, groups)
         command = _command(of.line, expanded, conditional) if expanded else _of_the_shell(of)
         found.append(replace(command, number=len(found), last_line=of.last_line, writes=of.writes))
         if words and words[-1] is _END:
             groups.pop()
+        variables.scope(groups)
         if len(found) > MOST_COMMANDS:
             raise ScriptError(of.line, f"has more than {MOST_COMMANDS} commands: import a part of it")
     return found
+
+
+class _Variables:
+    """The values that are known of the script's variables at one of its statements, and how others become unknown."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+        self._outside: list[dict[str, str]] = []
+        self._functions: set[str] = set()
+        self._of_functions: set[str] = set()
+
+    def set(self, name: str, value: str, groups: list[str]) -> None:
+        self.values[name] = value
+        if "{" in groups:
+            self._of_functions.add(name)
+
+    def scope(self, groups: list[str]) -> None:
+        """What `( … )` sets is forgotten behind it."""
+        while len(self._outside) < groups.count("("):
+            self._outside.append(dict(self.values))
+        while len(self._outside) > groups.count("("):
+            self.values = self._outside.pop()
+
+    def set_by_shell(self, words: list[_Word]) -> None:
+        """Heads of loops, arrays (`X=(1 2)`), and the names of functions (`f() {`, `function f {`)."""
+        texts = [word.text for word in words]
+        if texts[:1] == ["function"] and len(texts) > 1:
+            self._functions.add(texts[1])
+        elif len(texts) == 2 and texts[1] == "(" and (setting := _ASSIGNMENT.fullmatch(texts[0])):
+            self.values[setting[1]] = UNKNOWN
+        elif len(texts) == 2 and texts[1] == "(":
+            self._functions.add(texts[0])
+        elif len(texts) > 1 and texts[0] in ("for", "select"):
+            self.values[texts[1]] = UNKNOWN
+
+    def set_by(self, words: list[str], groups: list[str]) -> None:
+        """What a command makes unknown."""
+        name = words[0] if words else ""
+        if name in _SET_ANY:
+            self.values = dict.fromkeys(self.values, UNKNOWN)
+        elif name in self._functions:
+            self.values |= dict.fromkeys(self._of_functions, UNKNOWN)
+        found = list[str]()
+        if name in _SETTERS:
+            found = [named[1] for word in words[1:] if (named := _NAMED.fullmatch(word))]
+        elif words[:2] == ["printf", "-v"]:
+            found = words[2:3]
+        elif name in ("let", "(("):
+            found = [one or other for one, other in _COMPUTED.findall(" ".join(words[1:]))]
+        for each in found:
+            self.set(each, UNKNOWN, groups)
 
 
 def _is_uncertain(operator: str, before: bool, found: list[Command]) -> bool:
@@ -125,6 +201,10 @@ def _of_the_shell(of: _Statement) -> Command:
 
 def _without_groups(words: list[_Word], groups: list[str]) -> list[_Word]:
     """The words of a simple command, without those that open and close groups, of which `groups` keeps account."""
+    if words and words[0].plain and words[0].text == "function":
+        if words[-1].text in ("{", "("):
+            groups.append(words[-1].text)
+        return []
     while words and words[0].plain and words[0].text in _OPENING | _CLOSING | _BETWEEN:
         first = words[0].text
         if first in _OPENING:
@@ -199,10 +279,13 @@ class _Scan:
     """A place in the text. A `$` or a backquote that stands for itself becomes \\1 or \\2 until words are whole."""
 
     def __init__(self, text: str) -> None:
-        self.text = text.replace("\r\n", "\n").replace("\0", "?").replace("\1", "?").replace("\2", "?")
+        text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+        text = _PASTED.sub(lambda found: f"{found['before']}{'#' if found['fence'] else ''}", text)
+        self.text = text.replace("\0", "?").replace("\1", "?").replace("\2", "?")
         self.at = 0
         self.line = 1
-        self.documents: list[str] = []
+        self.documents: list[tuple[int, str, bool]] = []
+        """Here-documents that begin with the next line: the line that names each, its end, whether tabs precede it."""
         self.operator = ""
         self.writes = ""
 
@@ -218,23 +301,29 @@ class _Scan:
         if letter == "\n":
             self.line += 1
             for document in self.documents:
-                self._skip_document(document)
+                self._skip_document(*document)
             self.documents = []
         return letter
 
-    def _skip_document(self, end: str) -> None:
+    def _skip_document(self, begun: int, end: str, tabs: bool) -> None:
         while self.at < len(self.text):
             stop = self.text.find("\n", self.at)
             stop = len(self.text) if stop < 0 else stop
-            last = self.text[self.at : stop].strip() == end
+            line = self.text[self.at : stop]
             self.at, self.line = min(stop + 1, len(self.text)), self.line + 1
-            if last:
+            if (line.lstrip("\t") if tabs else line) == end:
                 return
+        raise ScriptError(begun, f'has a text that goes on to a line "{end}", and there is none: write it')
 
     def words(self) -> Iterator[_Word]:
-        """To the end of the statement, which is taken too."""
+        """To the end of the statement, which is taken too. Words like `then` end one only where it begins."""
+        first: str | None = None
         while self.at < len(self.text):
             letter = self.text[self.at]
+            if first is None and self.text.startswith("((", self.at):
+                yield _Word("((", plain=True)
+                yield _Word(self._arithmetic(), plain=False)
+                return
             if letter in "()":
                 self._step()
                 yield _Word(letter, plain=True)
@@ -253,20 +342,29 @@ class _Scan:
                 self._redirection()
             else:
                 word = self._word()
-                if not (self.text[self.at : self.at + 1] in ("<", ">") and self.at and word.text.isdecimal()):
-                    yield word
-                if (
-                    word.text in _OPENING | _CLOSING | _BETWEEN
-                    and word.plain
-                    and word.text not in ("for", "case", "in")
-                ):
+                if self.text[self.at : self.at + 1] in ("<", ">") and self.at and word.text.isdecimal():
+                    continue
+                yield word
+                begins = first is None or (first == "function" and word.text == "{")
+                first = word.text if first is None else first
+                reserved = word.text in _OPENING | _CLOSING | _BETWEEN and word.text not in (
+                    "for",
+                    "case",
+                    "in",
+                    "select",
+                )
+                if begins and reserved and word.plain:
                     return
 
     def _redirection(self) -> None:
-        here = _HERE.match(self.text, self.at)
-        if here:
-            self.documents.append(here[1])
-            self.at = here.end()
+        if self.text.startswith("<<", self.at) and not self.text.startswith("<<<", self.at):
+            self.at += 2
+            if tabs := self.text.startswith("-", self.at):
+                self.at += 1
+            while self.at < len(self.text) and self.text[self.at] in " \t":
+                self._step()
+            end = self._word().text.replace("\1", "$").replace("\2", "`")
+            self.documents.append((self.line, end, tabs))
             return
         sign = ""
         while self.at < len(self.text) and self.text[self.at] in "<>&|":
@@ -320,6 +418,15 @@ class _Scan:
         elif self.at < len(self.text) and not self.text[self.at].isspace():
             self._step()
         return UNKNOWN
+
+    def _arithmetic(self) -> str:
+        """What stands between `((` and `))`, which are taken too."""
+        stop = self.text.find("))", self.at)
+        if stop < 0:
+            raise ScriptError(self.line, 'has "((" without its end: write ))')
+        inside = self.text[self.at + 2 : stop]
+        self.at, self.line = stop + 2, self.line + inside.count("\n")
+        return inside[:LONGEST_WORD]
 
     def _take_until(self, end: str, begun: int) -> None:
         while self.at < len(self.text):

@@ -233,3 +233,114 @@ def test_what_is_too_much_for_comments_is_told_by_its_lines() -> None:
     assert len(made.warnings) == 201
     assert made.warnings[-1].endswith(f"notes on lines {', '.join(map(str, range(202, 302)))}")
     nothing_is_forgotten(TBF + "ip link set eth0 up\n" * 300, made)
+
+
+NETEM = "tc qdisc add dev eth0 root netem delay {}\n"
+SECOND = "tc qdisc add dev eth1 root netem delay 9ms\n"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "for X in 30 40; do :; done",
+        "let X=X*2",
+        "((X /= 2))",
+        "read -p 'delay? ' X",
+        "X+=0",
+        "X[0]=7",
+        "X=(30 40)",
+        "declare -i X=30",
+        "unset X",
+        "printf -v X %d 30",
+        "source ./values.sh",
+        "f() { X=30; }\nX=20\nf",
+        "function f { X=30; }\nX=20\nf",
+    ],
+)
+def test_a_variable_that_something_else_than_plain_text_sets_is_unknown(change: str) -> None:
+    said = refusal_of(f"X=20\n{change}\n{NETEM.format('${X}ms')}")
+    assert said.endswith("has a word that only running the script would show: write the value")
+
+
+@pytest.mark.parametrize("other", ["(X=30)", "if ((X > 3)); then :; fi", 'printf "X is %s" $X', "let Y=X*2"])
+def test_a_variable_keeps_its_value_where_nothing_sets_it(other: str) -> None:
+    assert way(f"X=20\n{other}\n{NETEM.format('${X}ms')}")["delay"] == "20ms"
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("<<\\EOF", "EOF"),
+        ("<<END-OF-TEXT", "END-OF-TEXT"),
+        ("<<'!'", "!"),
+        ("<<-EOF", "\tEOF"),
+        ("<<EOF", "  EOF\nEOF"),
+    ],
+)
+def test_a_text_within_a_script_ends_where_the_shell_ends_it(begin: str, end: str) -> None:
+    made = imported(f": {begin}\n{NETEM.format('70ms')}{end}\n{NETEM.format('5ms')}{SECOND}", "a.sh")
+    found = directions(made.text)
+    assert (found["what leaves eth0"]["delay"], found["what leaves eth1"]["delay"]) == ("5ms", "9ms")
+    assert made.warnings == ()
+
+
+def test_a_text_without_its_end_is_refused() -> None:
+    assert refusal_of(f"{NETEM.format('5ms')}cat <<EOF\n{SECOND}") == (
+        'a.sh:2: has a text that goes on to a line "EOF", and there is none: write it'
+    )
+
+
+def test_words_like_then_begin_a_command_only_where_one_begins() -> None:
+    made = imported(NETEM.format("5ms") + f"echo if so, then {SECOND}", "a.sh")
+    assert "what leaves eth1" not in directions(made.text) and made.warnings == ()
+    assert "is inside of if" in refusal_of(f"function f {{\n{SECOND}}}\n{NETEM.format('5ms')}")
+
+
+@pytest.mark.parametrize("options", ["-s", "-s -d", "-stat -pretty"])
+def test_options_of_tc_do_not_make_a_change_a_question(options: str) -> None:
+    made = imported(NETEM.format("5ms") + SECOND.replace("tc", f"tc {options}"), "a.sh")
+    assert directions(made.text)["what leaves eth1"]["delay"] == "9ms"
+
+
+@pytest.mark.parametrize("option", ["-n", "-net", "-netns"])
+def test_cards_of_two_namespaces_are_two(option: str) -> None:
+    lines = [
+        f"tc {option} {of} qdisc add dev eth0 root netem delay {delay}\n" for of, delay in (("a", "5ms"), ("b", "9ms"))
+    ]
+    found = directions(imported("".join(lines), "a.sh").text)
+    assert (found["what leaves a/eth0"]["delay"], found["what leaves b/eth0"]["delay"]) == ("5ms", "9ms")
+
+
+@pytest.mark.parametrize("card", ["eth{0,1}", "eth*", "eth[01]", "[iface]", "“eth0”", "eth0/1", "a-name-of-16-let"])
+def test_a_pattern_is_no_card(card: str) -> None:
+    assert "is no name of a card" in refusal_of(NETEM.format("5ms").replace("eth0", card))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\ufeff{}", "```bash\n{}```\n", "$ sudo {}", "root@box:~# {}", "[ada@box ~]$ {}", "sudo -u root {}"],
+)
+def test_commands_are_found_as_they_are_copied(text: str) -> None:
+    made = imported(text.format(NETEM.format("5ms")), "a.sh")
+    assert directions(made.text)["what leaves eth0"]["delay"] == "5ms" and made.warnings == ()
+
+
+def test_what_tc_shows_of_a_card_is_that_cards() -> None:
+    shown = "tc qdisc show dev {}\nqdisc netem 8001: root refcnt 2 limit 1000 delay {}\n"
+    found = directions(imported(shown.format("eth0", "5ms") + shown.format("eth1", "9ms"), "a.sh").text)
+    assert (found["what leaves eth0"]["delay"], found["what leaves eth1"]["delay"]) == ("5ms", "9ms")
+    htb = """\
+tc qdisc show dev {0}
+qdisc htb 1: root refcnt 2 r2q 10 default 0x10 direct_packets_stat 0 direct_qlen 1000
+tc class show dev {0}
+class htb 1:10 root prio 0 rate {1} ceil {1} burst 1600b cburst 1600b
+"""
+    found = directions(imported(htb.format("eth0", "5Mbit") + htb.format("eth1", "9Mbit"), "a.sh").text)
+    assert (found["what leaves eth0"]["rate"], found["what leaves eth1"]["rate"]) == ("5Mbit/s", "9Mbit/s")
+    lines = [line for card in (("eth0", "5ms"), ("eth1", "9ms")) for line in shown.format(*card).splitlines()[1:]]
+    assert "names no card, nor does line 1" in refusal_of("\n".join(lines))
+    assert "shows what line 1 is about too" in refusal_of(NETEM.format("5ms") + shown.format("eth0", "5ms"))
+
+
+def test_parent_root_is_root() -> None:
+    assert way(NETEM.format("5ms").replace("root", "parent root"))["delay"] == "5ms"

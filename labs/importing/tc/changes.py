@@ -6,15 +6,29 @@ Comes in: commands in their order. Goes out: a `Card` for each device. What Linu
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from ewan.labs.importing.findings import Fate, Findings, ImportingError
 from ewan.labs.importing.script import Command
 from ewan.labs.importing.tc import netem
 from ewan.labs.importing.tc.tree import Card, Class, Filter, Qdisc
-from ewan.labs.importing.tc.words import EGRESS, INGRESS, INGRESS_KINDS, Handle, Words, handle_of, in_words
+from ewan.labs.importing.tc.words import (
+    EGRESS,
+    INGRESS,
+    INGRESS_KINDS,
+    Handle,
+    Words,
+    handle_of,
+    in_words,
+    options_of,
+    without_options,
+)
 
+_CARD = re.compile(r"[^\s/:*?\[\]{}<>'\"\u201c\u201d\u2018\u2019]{1,15}")
+"""Names that Linux gives to cards, without those that a shell or an editor made something else of."""
 _HOLDS_ONE = ("netem", "tbf", "red")
 """Kinds with one place below them, which every minor number names."""
 _UNCHANGED = ("htb", "pfifo_fast", "noqueue", "mq", *INGRESS_KINDS)
@@ -32,14 +46,12 @@ def cards(commands: Iterable[Command], findings: Findings) -> dict[str, Card]:
     """By the device's name, with its namespace before it if there is one."""
     found: dict[str, Card] = {}
     for command in commands:
-        words = list(command.words)
-        while words and words[0].startswith("-"):
-            option = words.pop(0)
-            if option in ("-b", "-batch", "-n", "-netns") and words:
-                value = words.pop(0)
-                if option in ("-b", "-batch"):
-                    instead = "write them here" if value == "-" else f"import {value} itself"
-                    raise findings.error(command.line, command.text, f"is a file of commands: {instead}")
+        words, options = without_options(command.words), dict(options_of(command.words))
+        if file := options.get("-batch"):
+            instead = "write them here" if file == "-" else f"import {file} itself"
+            raise findings.error(command.line, command.text, f"is a file of commands: {instead}")
+        if namespace := options.get("-netns"):
+            command = replace(command, namespace=namespace)
         if len(words) < 2:
             findings.settle(command, Fate.NOTHING)
         else:
@@ -60,6 +72,9 @@ def _take(what: str, verb: str, words: list[str], command: Command, found: dict[
     if "dev" not in words or words.index("dev") + 1 == len(words):
         raise findings.error(command.line, command.text, 'names no device: write "dev eth0"')
     device = words[words.index("dev") + 1]
+    if not _CARD.fullmatch(device):
+        why = "is no name of a card: what the shell makes of a pattern is not known here: write a command for each card"
+        raise findings.error(command.line, device, why)
     name = device if command.namespace is None else f"{command.namespace}/{device}"
     verb = next((full for full in ("add", "change", "replace", "delete", "link") if full.startswith(verb)), verb)
     if verb not in ("add", "change", "replace", "delete"):

@@ -34,6 +34,14 @@ def is_shown(command: Command) -> bool:
     return command.name == "filter" and words[:1] in (("parent",), ("protocol",), ("block",)) and "pref" in words
 
 
+def of_card(command: Command, card: str) -> Command:
+    """A line of `tc qdisc show dev CARD` or `tc class show dev CARD`, which leave the card out, with the card; other
+    commands as they are."""
+    if not card or command.name == "filter" or not is_shown(command) or "dev" in command.words:
+        return command
+    return replace(command, words=(*command.words[:2], "dev", card, *command.words[2:]))
+
+
 def as_commands(commands: Sequence[Command], findings: Findings) -> list[Command]:
     """All of them, those that were shown as commands."""
     shown = [command for command in commands if is_shown(command)]
@@ -41,15 +49,32 @@ def as_commands(commands: Sequence[Command], findings: Findings) -> list[Command
         return list(commands)
     findings.note(shown[0], _ROUNDED)
     mine = [command for command in shown if command.name == "qdisc" and _configures(command, findings)]
-    devices = {command.words[1]: _value(command.words, "dev") or _CARD for command in mine}
-    made = [_qdisc(command, devices[command.words[1]], findings) for command in mine]
-    only = next(iter(devices.values())) if len(set(devices.values())) == 1 else _CARD
+    roots = [
+        each
+        for each in mine
+        if "dev" not in each.words and "parent" not in each.words and each.words[0] not in INGRESS_KINDS
+    ]
+    if len(roots) > 1:
+        why = f'names no card, nor does line {roots[0].line}: write the card behind the handle of both, like "dev eth0"'
+        raise findings.error(roots[1].line, roots[1].text, why)
+    written = {value(each.words, "dev"): each for each in reversed(commands) if not is_shown(each)}
+    for each in mine:
+        if (maker := written.get(value(each.words, "dev"))) is not None:
+            why = (
+                f"shows what line {maker.line} is about too: leave out the commands, or what tc shows of their outcome"
+            )
+            raise findings.error(each.line, each.text, why)
+    devices: dict[str, set[str]] = {}
+    for command in mine:
+        devices.setdefault(command.words[1], set()).add(value(command.words, "dev") or _CARD)
+    made = [_qdisc(command, value(command.words, "dev") or _CARD, findings) for command in mine]
+    every = set().union(*devices.values())
     for command in shown:
         if command.name == "class":
             if command.words[0] in _TOLD_BY_QDISC:
                 findings.settle(command, Fate.NOTHING)
             else:
-                made.append(_class(command, devices.get(f"{command.words[1].split(':')[0]}:", only)))
+                made.append(_class(command, _card_of(command, devices, every, findings)))
         elif command.name == "filter":
             findings.cannot(command, command.text, "is a filter as tc shows it: write the command that made it")
     return [*_in_order(made), *(command for command in commands if not is_shown(command))]
@@ -66,14 +91,15 @@ def _configures(command: Command, findings: Findings) -> bool:
     return False
 
 
-def _value(words: Sequence[str], key: str) -> str | None:
+def value(words: Sequence[str], key: str) -> str | None:
+    """The word behind `key`; None where there is none."""
     return next((value for word, value in pairwise(words) if word == key), None)
 
 
 def _qdisc(command: Command, device: str, findings: Findings) -> Command:
     kind, handle, *rest = command.words
     words = ["qdisc", "add", "dev", device]
-    parent = _value(rest, "parent")
+    parent = value(rest, "parent")
     if kind in INGRESS_KINDS:
         return replace(command, name="tc", words=(*words, kind))
     words += ["root"] if "root" in rest or parent is None else ["parent", parent]
@@ -93,13 +119,23 @@ def _qdisc(command: Command, device: str, findings: Findings) -> Command:
     return replace(command, name="tc", words=(*words, "handle", handle, kind, *read))
 
 
+def _card_of(command: Command, devices: dict[str, set[str]], every: set[str], findings: Findings) -> str:
+    """The card of a class: the one that it names, or that of the qdisc which has its handle."""
+    named = value(command.words, "dev")
+    known = {named} if named else devices.get(f"{command.words[1].split(':')[0]}:", every)
+    if len(known) > 1:
+        why = f'is of one of {", ".join(sorted(known))}: write "dev" and its card behind the handle'
+        raise findings.error(command.line, command.text, why)
+    return next(iter(known), _CARD)
+
+
 def _class(command: Command, device: str) -> Command:
     kind, handle, *rest = command.words
     words = ["class", "add", "dev", device]
-    parent = _value(rest, "parent")
+    parent = value(rest, "parent")
     words += ["root"] if parent is None else ["parent", parent]
-    options = _without([word for word in rest if word != "root"], {**_DROPPED, "parent": 2, "leaf": 2})
-    options = _without(options, {"mpu": 2} if _value(options, "mpu") == "0b" else {})
+    options = _without([word for word in rest if word != "root"], {**_DROPPED, "parent": 2, "leaf": 2, "dev": 2})
+    options = _without(options, {"mpu": 2} if value(options, "mpu") == "0b" else {})
     return replace(command, name="tc", words=(*words, "classid", handle, kind, *options))
 
 
@@ -150,12 +186,12 @@ def _in_order(commands: list[Command]) -> list[Command]:
     """Each below what is there already; what has nothing above it comes last."""
     left, made, there = list(commands), list[Command](), set[str]()
     while left:
-        ready = [each for each in left if (_value(each.words, "parent") or "").rstrip(":") in ("", *there)]
+        ready = [each for each in left if (value(each.words, "parent") or "").rstrip(":") in ("", *there)]
         for each in ready or left:
             made.append(each)
-            own = _value(each.words, "classid") or (_value(each.words, "handle") or "").rstrip(":")
+            own = value(each.words, "classid") or (value(each.words, "handle") or "").rstrip(":")
             there |= {own}
-            if each.words[-1:] and _value(each.words, "handle") and "htb" not in each.words:
+            if each.words[-1:] and value(each.words, "handle") and "htb" not in each.words:
                 there |= {f"{own}:{band:x}" for band in range(1, 17)}
         left = [each for each in left if each not in (ready or left)]
     return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from ewan.labs.importing.script import Command
 
 _HANDLE = re.compile(r"([0-9a-fA-F]{0,4}):([0-9a-fA-F]{0,4})")
 _VALUED = ("handle", "parent", "dev", "classid")
+_VALUED_OPTIONS = ("-batch", "-netns", "-cf", "-conf")
 _OF_FILTERS = ("protocol", "prio", "pref", "chain")
 _ALIKE = {"preference": "pref", "priority": "pref"}
 
@@ -41,6 +43,22 @@ class Words:
     rest: list[str] = field(default_factory=list)
 
 
+def options_of(words: Sequence[str]) -> list[tuple[str, str]]:
+    """The options before `qdisc`, `class` or `filter`, each in its full length, with its value or ""."""
+    found: list[tuple[str, str]] = []
+    left = list(words)
+    while left and left[0].startswith("-"):
+        option = left.pop(0)
+        full = next((each for each in _VALUED_OPTIONS if len(option) > 1 and each.startswith(option)), option)
+        found.append((full, left.pop(0) if full in _VALUED_OPTIONS and left else ""))
+    return found
+
+
+def without_options(words: Sequence[str]) -> list[str]:
+    """What stands behind them."""
+    return list(words[sum(1 + bool(value) for _, value in options_of(words)) :])
+
+
 def in_words(words: list[str], of_filter: bool, command: Command, findings: Findings) -> Words:
     """What stands behind the verb; ImportingError where a value is missing or a word comes twice.
 
@@ -49,7 +67,10 @@ def in_words(words: list[str], of_filter: bool, command: Command, findings: Find
     found = Words(rest=list(words))
     while found.rest:
         key = _ALIKE.get(found.rest[0], found.rest[0])
-        if key in _VALUED or (of_filter and key in _OF_FILTERS):
+        if found.rest[:2] == ["parent", "root"]:
+            found.head["root"] = ""
+            found.rest = found.rest[2:]
+        elif key in _VALUED or (of_filter and key in _OF_FILTERS):
             if len(found.rest) < 2:
                 raise findings.error(command.line, command.text, f"{key} has no value: write one")
             if key in found.head:
