@@ -14,6 +14,9 @@ from ewan.labs.runtime import cpu
 from ewan.labs.runtime.sharing import Share
 
 Result = TypeVar("Result")
+LOOKS_S = 0.2
+"""How often the main thread looks for signals. Linux may hand one to any thread, as it does in a process that was
+stopped (Ctrl-Z), and Python then does not wake the main thread, which is the one that answers it."""
 
 
 def sweep(jobs: Iterable[Callable[[threading.Event], Result]], workers: int | None = None) -> list[Result]:
@@ -42,9 +45,11 @@ def sweep(jobs: Iterable[Callable[[threading.Event], Result]], workers: int | No
 
     at_once = workers or len(cpu.free())
     with Share().held() as share, ThreadPoolExecutor(at_once) as pool:
-        futures = [pool.submit(work, share, number == 0) for number in range(at_once)]
         try:
-            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            futures = [pool.submit(work, share, number == 0) for number in range(at_once)]
+            done, others = wait(futures, LOOKS_S, FIRST_EXCEPTION)
+            while others and not any(future.exception() for future in done):
+                done, others = wait(futures, LOOKS_S, FIRST_EXCEPTION)
             for future in done:
                 if (error := future.exception()) is not None:
                     raise error

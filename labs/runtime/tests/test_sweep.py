@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -55,3 +57,17 @@ def test_the_first_error_ends_all() -> None:
     with pytest.raises(ValueError, match="three"):
         sweep((job(number) for number in range(100_000_000)), 2)
     assert sorted(begun)[:4] == [0, 1, 2, 3]
+
+
+def test_a_signal_that_another_thread_gets_ends_the_jobs() -> None:
+    told: list[bool] = []
+
+    def job(stop: threading.Event) -> int:
+        time.sleep(0.1)  # until the main thread waits
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        told.append(stop.wait(5))
+        return 0
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep([job], 1)
+    assert told == [True]
