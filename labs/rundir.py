@@ -56,9 +56,10 @@ def make(lab: str) -> Path:
                 raise LabError(f"{RESULTS} is no directory: results go there; move it away") from None
             number += 1
         except OSError as error:
+            full = _full(directory) if error.errno in FULL else None  # asked before what is there again makes room
             drop(directory)
-            if error.errno in FULL:
-                raise _full(directory) from None
+            if full is not None:
+                raise full from None
             raise LabError(f"{directory}: {error.strerror}: {ELSEWHERE}") from None
 
 

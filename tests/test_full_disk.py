@@ -67,6 +67,14 @@ def test_nothing_is_started_where_nothing_can_be_kept(
     assert not list(place.glob("results/*")) and not list(state.glob("dumbbell"))
 
 
+def test_a_disk_that_can_have_no_more_files_is_not_said_to_want_room(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(disk("nr_inodes=3"))
+    with pytest.raises(rundir.DiskFullError, match="its disk has as many files as it can have, remove some"):
+        rundir.make("dumbbell")
+
+
 @pytest.mark.untimed
 def test_a_lab_whose_certificate_cannot_be_kept_says_that_it_is_up(
     ewan: Ewan, state: Path, disk: Disk, name: str
