@@ -382,7 +382,7 @@ def shown(context: Context, directory: Path, as_json: bool, every: bool = False)
         context.reporter.emit({"directory": str(directory), "status": loaded.document.status, "summary": summary})
         return
     title = loaded.document.title or loaded.name
-    if loaded.document.unverified:
+    if loaded.document.in_failed_labs:
         title += " (in labs that did not pass their verification)"
     width = context.reporter.console.width
     for table in show.points(summary, title, loaded.document.metrics, width, every):

@@ -410,3 +410,11 @@ def test_the_outcome_of_a_repetition_in_one_line(tmp_path: Path) -> None:
     assert rerun.outcome(before, now, [finding("within noise"), finding("different", "goodput")]) == (
         "differs, here: goodput: 1 before, 2 now"
     )
+
+
+def test_only_labs_that_did_not_pass_are_said_not_to_have_passed(tmp_path: Path) -> None:
+    made = ended(tmp_path / "allowed")
+    made.document.unverified = True
+    assert not made.document.in_failed_labs
+    made.runs[0].verified = False
+    assert made.document.in_failed_labs

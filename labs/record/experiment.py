@@ -192,6 +192,11 @@ class Document(Origin):
     def _inside(cls, files: dict[str, str]) -> dict[str, str]:
         return inside(files)
 
+    @property
+    def in_failed_labs(self) -> bool:
+        """Whether a run's lab did not pass its verification."""
+        return any(run.verified is False for run in self.runs)
+
     def described(self) -> dict[str, Any]:
         """The keys that are there of those of `Described`."""
         return {key: getattr(self, key) for key in Described.model_fields if key in self.model_fields_set}

@@ -34,7 +34,7 @@ def marks(document: Document) -> list[str]:
     found = []
     if document.status != "complete":
         found.append(f"The experiment did not come to its end: {progress_of(document)}.")
-    if any(run.verified is False for run in document.runs):
+    if document.in_failed_labs:
         found.append("Some labs did not pass their verification: the certificates tell which links.")
     elif document.unverified:
         found.append("It was allowed to run in labs that do not pass their verification (--unverified).")
