@@ -78,7 +78,7 @@ class Server:
 
     def command(self, words: Sequence[str], place: Path, **fields: Any) -> Done:
         """`ewan WORDS`."""
-        return self.run(Call("ewan:main", [list(words), "ewan"], str(place), **fields))
+        return self.run(Call("ewan.cli:main", [list(words), "ewan"], str(place), **fields))
 
 
 def _serve(modules: Sequence[str]) -> None:

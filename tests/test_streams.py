@@ -42,7 +42,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     (place / "results/x/experiment.json").write_text(EXPERIMENT)
     environment = {"EWAN_STATE": str(place / "state"), "NO_COLOR": "1"}
     modules = sorted({place.partition(":")[0] for place in COMMANDS.values()})
-    with Server("ewan", *modules, environment=environment) as server:
+    with Server("ewan.cli", *modules, environment=environment) as server:
 
         def run(command: str, how: str) -> Done:
             streams = {str(number): path for number, path in REDIRECTIONS.get(how, {}).items()}

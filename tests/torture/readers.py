@@ -13,7 +13,7 @@ from ewan.generator.engine import originals, preparation, rerun
 from ewan.labs.commands.errors import guarded
 
 MODULES = (
-    "ewan",
+    "ewan.cli",
     *(f"ewan.labs.commands.{name}" for name in ("batch", "compile", "down", "ps", "up")),
     "ewan.labs.runtime.live",
     "ewan.generator.engine.cli",
