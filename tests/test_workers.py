@@ -37,8 +37,8 @@ import sys
 sys.path.insert(0, {str(ROOT)!r})
 from ewan.generator.engine import preparation
 preparation.MOST_AT_ONCE = 1
-import ewan
-ewan.main()
+from ewan.cli import main
+main()
 """
 """ewan that writes each run as it is about to start, as it does where there are thousands."""
 
