@@ -127,7 +127,7 @@ python_environment() {
     echo "$root" >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/ewan.pth"
     for mark in $marks; do echo "${mark#*:}" >".venv/.${mark%%:*}-hash"; done
 }
-# The command. Ctrl-C waits until Python can answer it (labs/interrupt.py); env takes a path with "=" for a variable.
+# The command. Ctrl-C waits until Python can answer it (labs/base/interrupt.py); env takes a path with "=" for a variable.
 launcher() {
     waiting=
     case $root in *=*) ;; *) if env --block-signal=INT sh -c : 2>/dev/null; then waiting="$(command -v env) --block-signal=INT,TERM,HUP "; fi ;; esac

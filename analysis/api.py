@@ -27,9 +27,9 @@ from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import STYLES, Drawing
 from ewan.analysis.packets import Packets
 from ewan.analysis.rundata import RunData
+from ewan.labs.base.wording import nearest
 from ewan.labs.record import figures, quantities, tables
 from ewan.labs.record.quantities import Quantity
-from ewan.labs.wording import nearest
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
 
 
 def largest_burst_bytes(times_ns: Sequence[int], sizes_bytes: Sequence[int], rate_bps: int) -> float:

@@ -11,9 +11,9 @@ from typing import Any
 
 from ewan.analysis import load
 from ewan.analysis.figures.choice import ordered
+from ewan.labs.base.units.shown import ARROWS, NONE, typographic, written
 from ewan.labs.record import GRAVITY, Certificate, MachineFacts, Row, Verdict
 from ewan.labs.record.experiment import STAGES, Stage, StageName
-from ewan.labs.units.shown import ARROWS, NONE, typographic, written
 
 
 def facts(experiment: load.ExperimentResults) -> dict[str, str]:

@@ -19,16 +19,16 @@ from ewan.analysis import latex as tables_latex
 from ewan.analysis.figures import asked
 from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import FILE_KINDS, STYLES
-from ewan.labs import rundir, writing
+from ewan.labs import rundir
+from ewan.labs.base import writing
+from ewan.labs.base.sheet import Sheet
 from ewan.labs.commands.errors import Refused, guarded
-from ewan.labs.commands.group import composed
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import Context
 from ewan.labs.record import figures
 from ewan.labs.record.experiment import DOCUMENT, State
 from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.series import SERIES
-from ewan.labs.sheet import Sheet
 
 
 @click.command("report")
@@ -164,8 +164,9 @@ def export_command(
 def _export_experiment(
     context: Context, run: Path, others: Mapping[str, Path | None], scale: str | None, settings: Sequence[str]
 ) -> None:
-    """Writes a scenario, or that of an experiment, by what `ewan/cli.py` composes."""
-    write = composed(click.get_current_context(), "exports")["write"]
+    """Writes a scenario, or that of an experiment."""
+    from ewan.experiments.exports import write
+
     chosen = dict(text.partition("=")[::2] for text in settings)
     if wrong := next((text for text in settings if not all(text.partition("="))), None):
         raise Refused(f'--set "{wrong}": write KEY=VALUE, like streams=5 or "streams=1,2,5"')

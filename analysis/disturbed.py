@@ -16,10 +16,10 @@ import polars as pl
 from ewan.analysis import flows, network
 from ewan.analysis.load import RunResults
 from ewan.analysis.network import Ways
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units.shown import written
 from ewan.labs.record import disturbances
 from ewan.labs.record.disturbances import Disturbance
-from ewan.labs.units import NS_PER_SECOND
-from ewan.labs.units.shown import written
 
 MARK = "†"
 """Beside a point of the parameters whose links left their tolerance in a run of it."""

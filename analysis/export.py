@@ -15,10 +15,10 @@ from typing import Any
 import polars as pl
 
 from ewan.analysis import load, summary
-from ewan.labs import writing
+from ewan.labs.base import writing
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import quantities, tables
 from ewan.labs.record.columns import COLUMNS
-from ewan.labs.units import NS_PER_SECOND
 
 BOUNDS = ("low", "high")
 

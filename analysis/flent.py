@@ -21,8 +21,8 @@ import polars as pl
 
 from ewan.analysis import arrivals
 from ewan.analysis.load import ExperimentResults, RunResults
-from ewan.labs import writing
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
+from ewan.labs.base import writing
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
 
 Flow = tuple[int, int]
 """Its number and part."""

@@ -11,9 +11,9 @@ from typing import Any
 
 from ewan.analysis import load, summary
 from ewan.analysis.figures.choice import ordered
+from ewan.labs.base.units.shown import fitting
 from ewan.labs.record import quantities
 from ewan.labs.record.metrics import GROUPS
-from ewan.labs.units.shown import fitting
 
 FIRST = "Main results"
 """The title of the table of what the scenario names."""

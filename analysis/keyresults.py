@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ewan.analysis import grouped, load, summary
+from ewan.labs.base.units.shown import typographic, with_interval
 from ewan.labs.record.metrics import RANKED
-from ewan.labs.units.shown import typographic, with_interval
 
 MOST_METRICS = 4
 

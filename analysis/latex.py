@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ewan.analysis import grouped, load
-from ewan.labs.units.shown import NONE, interval_in
+from ewan.labs.base.units.shown import NONE, interval_in
 
 MOST_COLUMNS = 5
 """Metrics of a table: with as many parameters it is as wide as a page."""

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ewan.analysis import load
-from ewan.labs.documents import DocumentError
+from ewan.labs.base.documents import DocumentError
+from ewan.labs.base.units.ages import parse_age
+from ewan.labs.base.units.shown import fitting, interval_in
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.experiment import Document
 from ewan.labs.record.metrics import RANKED
 from ewan.labs.record.quantities import metric_of
-from ewan.labs.units.ages import parse_age
-from ewan.labs.units.shown import fitting, interval_in
 
 NOT_READABLE = "not readable"
 

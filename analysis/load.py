@@ -17,7 +17,8 @@ from typing import Any
 
 import polars as pl
 
-from ewan.labs.documents import DocumentError
+from ewan.labs.base.documents import DocumentError
+from ewan.labs.base.typed import read_typed
 from ewan.labs.record import (
     CERTIFICATES_FOLDER,
     Certificate,
@@ -32,7 +33,6 @@ from ewan.labs.record.disturbances import Disturbance
 from ewan.labs.record.experiment import DOCUMENT, Document, State, damage, intact
 from ewan.labs.record.own_tables import OwnTable
 from ewan.labs.record.paths import CrossedPath
-from ewan.labs.typed import read_typed
 
 SCHEDULE = "schedule.json"
 EVENTS = "events.json"

@@ -22,8 +22,8 @@ import orjson
 
 from ewan.analysis import batches, disturbed, load, metrics, side_by_side, uncounted
 from ewan.analysis.rundata import Ready, RunData
-from ewan.labs import writing
-from ewan.labs.reading import read_bytes
+from ewan.labs.base import writing
+from ewan.labs.base.reading import read_bytes
 from ewan.labs.record import host_drops
 from ewan.labs.record.experiment import checksum
 from ewan.labs.record.metrics import METRICS
@@ -40,7 +40,7 @@ LOAD = ""
 """The words of what every run is asked for: all metrics of its load."""
 STEP_METRICS = ("aggregate goodput", "share", "mean completion time")
 """Of each step, where a run has several with flows."""
-_SOURCES = ("*.py", "../labs/record/*.py", "../labs/units/*.py", "../requirements.lock")
+_SOURCES = ("*.py", "../labs/record/*.py", "../labs/base/units/*.py", "../requirements.lock")
 
 Values = dict[str, float]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ewan.analysis.load import Link
 from ewan.analysis.queries import collected, groups
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
 
 BYTE_NS = BITS_PER_BYTE * NS_PER_SECOND
 """bytes × this / (bit/s) is ns; bytes × this / ns is bit/s."""

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from ewan.analysis import load, metrics
 from ewan.analysis.figures import series
 from ewan.analysis.rundata import RunData
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.wording import nearest
 from ewan.labs.record import paths, quantities, tables
 from ewan.labs.record.quantities import Selection
 from ewan.labs.record.series import SERIES
-from ewan.labs.units import NS_PER_SECOND
-from ewan.labs.wording import nearest
 
 Line = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Times in seconds from T0, and values."""

@@ -17,7 +17,7 @@ from ewan.analysis import load, summary
 from ewan.analysis.figures import asked
 from ewan.analysis.figures.style import Drawing
 from ewan.analysis.report import environment, inline
-from ewan.labs import documents, writing
+from ewan.labs.base import documents, writing
 from ewan.labs.record import figures
 
 PICTURES = "pictures"

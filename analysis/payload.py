@@ -23,7 +23,7 @@ from ewan.analysis.arrivals import FLOW, STEADY_KINDS, TELLS, TOLD
 from ewan.analysis.network import BYTE_NS
 from ewan.analysis.queries import collected, groups
 from ewan.analysis.warmup import mser5
-from ewan.labs.units import NS_PER_SECOND
+from ewan.labs.base.units import NS_PER_SECOND
 
 Key = tuple[int, int]
 """A flow and its part."""

@@ -22,7 +22,7 @@ from ewan.analysis.figures.happenings import words_of
 from ewan.analysis.load import EVENTS, PLAN, LoadError, RunResults
 from ewan.analysis.network import BYTE_NS, ends_of_payload
 from ewan.analysis.queries import groups
-from ewan.labs.units import NS_PER_MS
+from ewan.labs.base.units import NS_PER_MS
 
 MOST_VALUES = 60_000
 """Of each column, in one answer, over all links or flows."""

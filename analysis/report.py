@@ -21,10 +21,10 @@ from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import COLOURS, FAINT, INK, PAGE, PAPER, Drawing, Style
 from ewan.analysis.keyresults import key_results
 from ewan.analysis.rows import MOST_CERTIFICATES, few, left_out
-from ewan.labs import writing
+from ewan.labs.base import writing
+from ewan.labs.base.units.shown import NONE, interval_in, percent, typographic, with_interval, written
 from ewan.labs.record import Certificate, host_drops, quantities, uncounted
 from ewan.labs.record.figures import FigureSpec
-from ewan.labs.units.shown import NONE, interval_in, percent, typographic, with_interval, written
 
 ALL_MATCHED = 0.999
 """Where so many of the captured packets are known again, nothing is said of the others."""

@@ -15,8 +15,8 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import cache, lru_cache
 from typing import Any, Generic, TypeVar
 
-from ewan.labs import interrupt
-from ewan.labs.processes import begin, cpus
+from ewan.labs.base import interrupt
+from ewan.labs.base.processes import begin, cpus
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")

@@ -12,13 +12,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from ewan.labs.documents import DocumentError
+from ewan.labs.base.documents import DocumentError
+from ewan.labs.base.units.shown import NONE, fitting, interval_in
 from ewan.labs.record import journal
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.experiment import INPUTS, STAGES, Document, Entry
 from ewan.labs.record.independent import varying
 from ewan.labs.record.metrics import USUAL
-from ewan.labs.units.shown import NONE, fitting, interval_in
 
 MOST_POINTS = 500
 MOST_METRICS = 4

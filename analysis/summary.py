@@ -18,14 +18,14 @@ import orjson
 from ewan.analysis import comparisons, disturbed, load, measured, statistics
 from ewan.analysis.measured import Measured
 from ewan.analysis.points import BySeed, Others, Seeds, names, of_seed
-from ewan.labs import documents, writing
-from ewan.labs.documents import DocumentError
+from ewan.labs.base import documents, writing
+from ewan.labs.base.documents import DocumentError
+from ewan.labs.base.units import UnitError, parse_published
 from ewan.labs.record import figures, quantities
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.metrics import METRICS
 from ewan.labs.record.quantities import Quantity
-from ewan.labs.units import UnitError, parse_published
 
 ASKED = "figures/asked.json"
 """The lines of figures that people asked for beside those of the scenario."""

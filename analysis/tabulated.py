@@ -10,8 +10,8 @@ from typing import Any
 
 from ewan.analysis import load
 from ewan.analysis.statistics import NARROW
+from ewan.labs.base.units.shown import NONE, fitting, interval_in, typographic, with_interval, written
 from ewan.labs.record import quantities, uncounted
-from ewan.labs.units.shown import NONE, fitting, interval_in, typographic, with_interval, written
 
 BEYOND = "‡"
 """Stands after what is more than the links carry."""

@@ -28,17 +28,18 @@ from ewan.calibration import bench_traffic as traffic
 from ewan.calibration import bench_virtual as virtual
 from ewan.calibration.bench_compile import measure
 from ewan.calibration.timing import timed
-from ewan.labs import host, writing
+from ewan.labs import host
+from ewan.labs.base import writing
+from ewan.labs.base.reporter import Reporter
+from ewan.labs.base.sheet import grid
+from ewan.labs.base.units import NS_PER_SECOND, about
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import machines_option, pass_context, trust_option
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.compile import compile
 from ewan.labs.context import Context
 from ewan.labs.record import host_facts
-from ewan.labs.reporter import Reporter
-from ewan.labs.sheet import grid
 from ewan.labs.spec import from_template
-from ewan.labs.units import NS_PER_SECOND, about
 
 RESULTS = Path("results/bench")
 ARMS = 100

@@ -17,6 +17,7 @@ import yaml
 
 from ewan.calibration.timing import timed
 from ewan.labs import host, images
+from ewan.labs.base.units import NS_PER_SECOND, about
 from ewan.labs.compile import compile
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
@@ -26,7 +27,6 @@ from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.container_engine import ContainerEngine
 from ewan.labs.runtime.namespaces import NAMESPACES
 from ewan.labs.spec import from_template
-from ewan.labs.units import NS_PER_SECOND, about
 
 HOSTS = 50
 BARE = "sleep infinity"

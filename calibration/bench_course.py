@@ -24,6 +24,8 @@ from typing import Any
 import orjson
 
 from ewan.analysis.one_run import OneRun
+from ewan.experiments.engine.unit import Tools
+from ewan.experiments.store import Store
 from ewan.generator.course import grading, parameters, pool, reading, rendering, submission, truths
 from ewan.generator.course.executing import Here
 from ewan.generator.course.fields import Question, Setting
@@ -33,16 +35,14 @@ from ewan.generator.course.reading import Lab
 from ewan.generator.course.runs import Student
 from ewan.generator.course.submission import Answer, Experiment, Run, Submission
 from ewan.generator.course.verdicts import Truth
-from ewan.generator.engine.unit import Tools
-from ewan.generator.store import Store
-from ewan.labs import processes
+from ewan.labs.base import processes
+from ewan.labs.base.reporter import Silent
+from ewan.labs.base.units import NS_PER_SECOND, about, amounts
 from ewan.labs.context import COMMAND, STORE_VARIABLE, Context
-from ewan.labs.reporter import Silent
 from ewan.labs.runtime import kernel
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.spec import names
-from ewan.labs.units import NS_PER_SECOND, about, amounts
 
 LABS = 5
 STUDENTS, QUICK_STUDENTS = 40, 4

@@ -17,10 +17,10 @@ from ewan.calibration.host import virtual as calibration
 from ewan.generator import scenario as scenarios
 from ewan.generator.scenario import ScenarioRun, Schedule
 from ewan.labs import host
+from ewan.labs.base.units import about
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.spec import names
-from ewan.labs.units import about
 
 BUDGET_S, QUICK_BUDGET_S = 12.0, 5.0
 WITHIN = 0.25

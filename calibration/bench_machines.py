@@ -13,6 +13,7 @@ from typing import Any
 from ewan.calibration.certify import LiveLab, verify_lab
 from ewan.calibration.timing import timed
 from ewan.labs import host
+from ewan.labs.base.units import NS_PER_SECOND, about
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
@@ -20,7 +21,6 @@ from ewan.labs.record import Certificate
 from ewan.labs.runtime.base import LabError, Live
 from ewan.labs.runtime.cluster import ClusterRuntime
 from ewan.labs.spec import from_template
-from ewan.labs.units import NS_PER_SECOND, about
 
 HOSTS = 90
 RTT = "20ms"

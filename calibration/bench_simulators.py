@@ -14,14 +14,15 @@ from typing import Any
 
 from ewan.calibration import simulators
 from ewan.calibration.simulators import FlowOutcome
-from ewan.generator import exports, records
+from ewan.experiments import exports
+from ewan.generator import records
 from ewan.generator import scenario as scenarios
 from ewan.labs import host
+from ewan.labs.base.units.shown import percent, written
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.context import Context
 from ewan.labs.record import tables as records_of
 from ewan.labs.runtime.base import LabError
-from ewan.labs.units.shown import percent, written
 
 BOUND = 0.03
 """The most by which a simulator's number may differ from ours, as a share of ours."""

@@ -22,12 +22,12 @@ import psutil
 
 from ewan.calibration.bench_studio_page import CHROMIUM, Browsing, Undriven, made_up
 from ewan.labs import host
+from ewan.labs.base.units import about
 from ewan.labs.compile import compile
 from ewan.labs.context import COMMAND, Context
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError, Live
 from ewan.labs.spec import from_template
-from ewan.labs.units import about
 
 SIZES = (50, 500)
 """Nodes of a star, its hub among them."""

@@ -22,8 +22,8 @@ from typing import Any
 import orjson
 import psutil
 
+from ewan.labs.base.units import GIGA, MEGA
 from ewan.labs.runtime.base import LabError
-from ewan.labs.units import GIGA, MEGA
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = (

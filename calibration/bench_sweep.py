@@ -21,10 +21,10 @@ import orjson
 import psutil
 
 from ewan.calibration import many_runs
+from ewan.labs.base.units import NS_PER_SECOND, about
 from ewan.labs.context import COMMAND, Context
 from ewan.labs.runtime import cpu
 from ewan.labs.runtime.base import LabError
-from ewan.labs.units import NS_PER_SECOND, about
 
 LOOKED_S = 0.05
 """Between two looks at what memory the processes have."""

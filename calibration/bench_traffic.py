@@ -22,13 +22,13 @@ import orjson
 
 from ewan.generator import traffic_request
 from ewan.labs import host
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, PPM, about, bytes_in
 from ewan.labs.compile import compile
 from ewan.labs.context import Context
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.program import Program
 from ewan.labs.spec import from_template
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, PPM, about, bytes_in
 
 GIGABIT = NS_PER_SECOND
 """Bits per second."""

@@ -21,6 +21,7 @@ from typing import Any
 from ewan.calibration.certify import BatchLab, verify_lab
 from ewan.generator import traffic_request
 from ewan.labs import host
+from ewan.labs.base.units import GIGA, MEGA, NS_PER_SECOND
 from ewan.labs.compile import compile
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
@@ -28,7 +29,6 @@ from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Command, Program
 from ewan.labs.runtime.sweep import sweep
 from ewan.labs.spec import from_template, parse
-from ewan.labs.units import GIGA, MEGA, NS_PER_SECOND
 
 NS3_SOURCE = Path(__file__).resolve().parent / "ns3/dumbbell.cc"
 NS3_MODULES = ("applications", "internet", "point-to-point", "network", "core")

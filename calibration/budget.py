@@ -23,7 +23,7 @@ from ewan.calibration.uncertainty import (
     rectangular,
     shifted_quantile,
 )
-from ewan.labs.units import PPB
+from ewan.labs.base.units import PPB
 
 BY_ROOT: Mapping[Source, float] = {"finite sample": 0.5}
 """Values drawn independently: their mean, and their quantiles."""

@@ -22,6 +22,7 @@ from ewan.calibration.expect import expectations
 from ewan.calibration.expectation import framed_bytes, serialisation_ns
 from ewan.calibration.probing import packet_stream
 from ewan.labs import host
+from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.compile import compile
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
@@ -30,7 +31,6 @@ from ewan.labs.runtime.program import Preparation, Program
 from ewan.labs.runtime.sweep import sweep
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import from_template
-from ewan.labs.units import NS_PER_MS
 
 DURATION_NS = 20 * NS_PER_MS
 DRAIN_NS = 20 * NS_PER_MS

@@ -22,7 +22,10 @@ from ewan.calibration.host import kept, measurement
 from ewan.calibration.host.kept import PROFILES, Profile
 from ewan.calibration.uncertainty import Instrument
 from ewan.generator import traffic_request
-from ewan.labs import descriptions, rundir, writing
+from ewan.labs import descriptions, rundir
+from ewan.labs.base import writing
+from ewan.labs.base.sheet import grid
+from ewan.labs.base.units.shown import ARROWS, written
 from ewan.labs.commands import live
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import (
@@ -40,8 +43,6 @@ from ewan.labs.context import Context
 from ewan.labs.plan import Plan, digest
 from ewan.labs.record import Certificate, Policy, Row
 from ewan.labs.runtime.probes import send as send_probes
-from ewan.labs.sheet import grid
-from ewan.labs.units.shown import ARROWS, written
 
 
 @click.command("calibrate")

@@ -29,11 +29,11 @@ from ewan.calibration.thorough import rows as thorough_rows
 from ewan.calibration.tolerances import POLICIES, REASONS, Tolerances, beside_routing
 from ewan.calibration.uncertainty import Instrument, quantile
 from ewan.labs import routes
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan, digest
 from ewan.labs.record import Certificate, Emulating, MachineFacts, Policy, host_drops, host_facts
 from ewan.labs.record.experiment import checksum
 from ewan.labs.runtime.base import BatchRuns, Controllable, Converging, LabError, Loaded, Measuring, Spread, Versioned
-from ewan.labs.units import NS_PER_SECOND
 
 QUANTILES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1.0)
 """Of one-way delays, kept in a certificate."""

@@ -20,7 +20,9 @@ from ewan.calibration import BatchLab, LiveLab, devices, doctor, kept, report, s
 from ewan.calibration import reference as reference_readings
 from ewan.calibration.host import kept as host_kept
 from ewan.calibration.host.finding import Finding
-from ewan.labs import clock, descriptions, routes, rundir, writing
+from ewan.labs import clock, descriptions, routes, rundir
+from ewan.labs.base import writing
+from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.commands import live, tables, virtual
 from ewan.labs.commands.errors import Incomplete, Refused, guarded
 from ewan.labs.commands.options import (
@@ -41,7 +43,6 @@ from ewan.labs.record import to_json as certificate_json
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.virtual import Run
-from ewan.labs.sheet import Sheet, grid
 
 COLOURS = {
     "ok": "green",

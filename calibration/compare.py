@@ -32,8 +32,8 @@ from ewan.calibration.probing import PROBE_BYTES, Probing
 from ewan.calibration.spinner import CHANGED, LinkFacts
 from ewan.calibration.tolerances import Tolerances
 from ewan.calibration.uncertainty import Components, Instrument, enough_for, expanded, recorded, rectangular
+from ewan.labs.base.units.shown import written
 from ewan.labs.record import Row
-from ewan.labs.units.shown import written
 
 NEARLY = 0.15
 """Of what the delay line holds: so far off may a queue's limit be that lacks it, where senders pause now and then."""

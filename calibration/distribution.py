@@ -15,6 +15,7 @@ from statistics import NormalDist
 from typing import assert_never
 
 from ewan.labs import stages
+from ewan.labs.base.units import BITS_PER_BYTE, PPB
 from ewan.labs.stages import (
     NO_HARQ,
     ConstantDelay,
@@ -26,7 +27,6 @@ from ewan.labs.stages import (
     ParetoDelay,
     UniformDelay,
 )
-from ewan.labs.units import BITS_PER_BYTE, PPB
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from pathlib import Path
 from ewan.calibration.host import surroundings, timers, trials
 from ewan.calibration.host.finding import Finding, Verdict
 from ewan.calibration.host.processors import configuration_of
-from ewan.labs import images, units
+from ewan.labs import images
+from ewan.labs.base import units
 from ewan.labs.record import host_facts
 from ewan.labs.runtime import clab, container_engine, wall
 from ewan.labs.runtime.base import LabError

@@ -33,10 +33,10 @@ from ewan.calibration.tolerances import REASONS as REASONS_LIVE
 from ewan.calibration.tolerances import Tolerances
 from ewan.generator import traffic_request
 from ewan.generator.traffic_request import end
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan
 from ewan.labs.record import host_drops
 from ewan.labs.runtime.program import Program
-from ewan.labs.units import NS_PER_SECOND
 
 TOLERANCES = Tolerances(
     delay_ns=0,

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 
 from ewan.calibration import lans
 from ewan.calibration.distribution import DelayLine, Fate, LossStatistics, loss, netem_fate, own_fate
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, PPB, Duration
 from ewan.labs.stages import NO_AGGREGATE, BitErrorLoss, Direction, DropTail, EveryNthLoss, Framing, LossPattern, Red
 from ewan.labs.stages.queue import discipline_words
 from ewan.labs.stages.trace import Said, TraceOpportunities, TraceRows, said
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB, Duration
 
 CARD_SHARE = 0.95
 """Of a card's rate that a probe asks for, so that it is not the card's own queue that fills."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from ewan.calibration.expectation import BYTE_NS, LinkExpectation, framed_bytes, own_ns
 from ewan.calibration.spinner import OFFLOADED
+from ewan.labs.base.units.shown import written
 from ewan.labs.stages import Framing
-from ewan.labs.units.shown import written
 
 NO_LOSS = "no packet was lost on purpose: the loss is not in force"
 PUNCTUAL = (

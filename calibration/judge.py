@@ -16,8 +16,8 @@ from ewan.calibration.probing import SENDER, Probing
 from ewan.calibration.spinner import CHANGED
 from ewan.calibration.tolerances import Tolerances
 from ewan.calibration.uncertainty import Components, Instrument, Samples, decide, deciding, expanded, recorded
+from ewan.labs.base.units.shown import written
 from ewan.labs.record import Row, Uncertainty
-from ewan.labs.units.shown import written
 
 Stream = dict[str, Any]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ewan.labs import rundir
-from ewan.labs.documents import DocumentError
+from ewan.labs.base.documents import DocumentError
 from ewan.labs.record import CERTIFICATE_FILE, CERTIFICATES_FOLDER, SO_FAR_FILE, journal
 from ewan.labs.record.experiment import DOCUMENT
 

@@ -13,8 +13,8 @@ from ewan.calibration.expectation import LinkExpectation
 from ewan.calibration.judge import Judge, Results, why_not
 from ewan.calibration.tolerances import Tolerances
 from ewan.calibration.uncertainty import proportion, proportion_samples
+from ewan.labs.base.units import PPB
 from ewan.labs.record import COVERAGE_FACTOR, Row, Uncertainty
-from ewan.labs.units import PPB
 
 
 def loss_rows(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolerances, count: int) -> Iterator[Row]:

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ewan.calibration.spinner import Classes
+from ewan.labs.base.units import NS_PER_SECOND, about
 from ewan.labs.record import clock_source
 from ewan.labs.record.bounds import LONGEST_GAP_NS, STEAL_SHARE
-from ewan.labs.units import NS_PER_SECOND, about
 
 NODE_BINARY = "ewan-node"
 MOST_PROGRAMS = 3

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ewan.labs import writing
+from ewan.labs.base import writing
 from ewan.labs.record import journal, tables
 from ewan.labs.record.experiment import DOCUMENT, Document, Entry, checksum, to_json
 

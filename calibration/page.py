@@ -20,10 +20,10 @@ from ewan.calibration.envelope import Demand, Frontier
 from ewan.calibration.host import figures, link_figures, words
 from ewan.calibration.host.kept import HostCalibration
 from ewan.calibration.host.refusal import least_mtu
-from ewan.labs import writing
+from ewan.labs.base import writing
+from ewan.labs.base.units.shown import ARROWS, NONE, written
 from ewan.labs.plan import Plan
 from ewan.labs.record import Certificate, Row
-from ewan.labs.units.shown import ARROWS, NONE, written
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 MOST_MARKED = 12

@@ -18,8 +18,8 @@ from ewan.calibration.judge import Judge, Results, Stream, dither_note, exact, r
 from ewan.calibration.probing import PROBE_BYTES, Probing, mtu_sizes, mtu_stream
 from ewan.calibration.tolerances import Tolerances
 from ewan.calibration.uncertainty import Components, enough_for, recorded, rectangular
+from ewan.labs.base.units.shown import written
 from ewan.labs.record import Row
-from ewan.labs.units.shown import written
 
 BUSY_RATIO = 0.05
 """Share of idle CPU time below which the hosts, and not the link, limit a transfer."""

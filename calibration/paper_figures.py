@@ -14,12 +14,12 @@ import click
 from ewan.analysis.figures import latencies
 from ewan.calibration import bursts
 from ewan.labs import rundir
+from ewan.labs.base.sheet import grid
+from ewan.labs.base.units import about
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import pass_context
 from ewan.labs.context import Context
 from ewan.labs.runtime.base import LabError
-from ewan.labs.sheet import grid
-from ewan.labs.units import about
 
 PLACE = rundir.RESULTS / "figures"
 

@@ -20,9 +20,9 @@ from ewan.calibration.judge import Judge, offered_bps
 from ewan.calibration.loss_rows import proportion_known
 from ewan.calibration.probing import MS, PROBE_BYTES, SECOND
 from ewan.calibration.uncertainty import Instrument, quantile, recorded
-from ewan.labs.errors import UserError
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.units import BITS_PER_BYTE, PPB
 from ewan.labs.record import Row
-from ewan.labs.units import BITS_PER_BYTE, PPB
 
 NAMESPACES = Path("/run/netns")
 OWN = "/proc/self/ns/net"

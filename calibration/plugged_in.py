@@ -13,9 +13,9 @@ from collections.abc import Iterator
 import orjson
 
 from ewan.labs import cards
+from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.plan import Card, Plan
 from ewan.labs.record import Row, Verdict
-from ewan.labs.units import NS_PER_MS
 
 QUANTITY = "RTT from router"
 NO_PROBES = "nothing of ours is in what is plugged in: no pair of it is measured"

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from ewan.calibration.expectation import Expectations, LinkExpectation, PairExpectation, ProbeEnds
 from ewan.generator.traffic_request import end
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 
 MS = NS_PER_MS
 SECOND = NS_PER_SECOND

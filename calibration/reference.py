@@ -21,10 +21,10 @@ from typing import Any, Literal
 import orjson
 
 from ewan.calibration.uncertainty import decide, expanded
-from ewan.labs.errors import UserError
-from ewan.labs.reading import read_bytes
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.reading import read_bytes
+from ewan.labs.base.typed import read_typed
 from ewan.labs.record import COVERAGE_FACTOR, Certificate, Row, Uncertainty
-from ewan.labs.typed import read_typed
 
 FORMAT: Literal["ewan-readings/1"] = "ewan-readings/1"
 PATIENCE_S = 120.0

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from ewan.calibration.hints import named
 from ewan.calibration.spinner import CHANGED
-from ewan.labs import writing
-from ewan.labs.documents import DocumentError
-from ewan.labs.reading import read_bytes
+from ewan.labs.base import writing
+from ewan.labs.base.documents import DocumentError
+from ewan.labs.base.reading import read_bytes
+from ewan.labs.base.units import NS_PER_SECOND, about
+from ewan.labs.base.units.shown import ARROWS, NONE, written
 from ewan.labs.record import Certificate, Emulating, MachineFacts, Row, Verdict, from_json, to_json
-from ewan.labs.units import NS_PER_SECOND, about
-from ewan.labs.units.shown import ARROWS, NONE, written
 
 HEADINGS = ("link", "direction", "quantity", "configured", "measured", "error", "U", "tolerance", "verdict", "note")
 """Of `cells`."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
+from ewan.labs.base.units import Duration, Rate
 from ewan.labs.plan import Link, Plan
 from ewan.labs.stages import Direction
-from ewan.labs.units import Duration, Rate
 
 MOST_SHOWN = 3
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ewan.generator.exchange.ns3 import MODULES
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.runtime.base import LabError
-from ewan.labs.units import NS_PER_SECOND
 
 NS3_NEEDS = "libns3-dev libgsl-dev g++ pkg-config"
 NS2_NEEDS = "ns2"

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ewan.labs import writing
+from ewan.labs.base import writing
 from ewan.labs.record import SO_FAR_FILE, Certificate, to_json
 
 SHARE = 0.1

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.record.bounds import LONGEST_GAP_NS
-from ewan.labs.units import NS_PER_MS
 
 CHANGED = "changed since the lab came up (ewan ps)"
 OFFLOADED = "an offload is on in the lab, and several packets come as one"

@@ -28,8 +28,8 @@ from ewan.calibration.probing import MS, PROBE_BYTES, Probing, packet_stream, pl
 from ewan.calibration.spinner import LinkFacts
 from ewan.calibration.tolerances import Tolerances
 from ewan.calibration.uncertainty import Instrument, recorded
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import Row
-from ewan.labs.units import NS_PER_SECOND
 
 TOGETHER = ", all links loaded"
 """Follows a quantity's name in its row."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
+from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.plan import Plan
 from ewan.labs.record import Policy
 from ewan.labs.record.bounds import RELEASE_P99_NS
-from ewan.labs.units import NS_PER_MS
 
 
 @dataclass(frozen=True, slots=True)

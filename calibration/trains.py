@@ -20,10 +20,10 @@ from matplotlib.lines import Line2D
 from ewan.analysis.figures.style import COLOURS, FAINT, INK, PAGE_RC, svg
 from ewan.calibration.link_model import ROOT, departures
 from ewan.labs import host
+from ewan.labs.base.units import NS_PER_MS, NS_PER_US
 from ewan.labs.compile import compile
 from ewan.labs.plan import Link
 from ewan.labs.spec import parse
-from ewan.labs.units import NS_PER_MS, NS_PER_US
 
 PLACE = ROOT / "docs/links"
 FULL, SMALL, ACK = 1462, 462, 40

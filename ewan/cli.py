@@ -12,7 +12,7 @@ if __name__ == "__main__":
     # pathlib takes a while to import
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # noqa: PTH120
 
-from ewan.labs import interrupt, limits
+from ewan.labs.base import interrupt, limits
 
 if __name__ == "__main__":
     # The processes that work for this one are started with its options: without -P they would import what others have
@@ -26,25 +26,25 @@ if __name__ == "__main__":
 import click
 
 from ewan import __version__
+from ewan.labs.base.ownership import restrict_umask
 from ewan.labs.commands.group import Commands
 from ewan.labs.context import Context
-from ewan.labs.ownership import restrict_umask
 
 COMMANDS = {
     "lab": "ewan.calibration.cli:lab_command",
     "batch": "ewan.labs.commands.batch:batch_command",
     "transfer": "ewan.generator.cli:transfer_command",
-    "run": "ewan.generator.engine.cli:run_command",
-    "collect": "ewan.generator.shards.cli:collect_command",
-    "rerun": "ewan.generator.engine.rerun:rerun_command",
-    "archive": "ewan.generator.engine.crate.cli:archive_command",
+    "run": "ewan.experiments.engine.cli:run_command",
+    "collect": "ewan.experiments.shards.cli:collect_command",
+    "rerun": "ewan.experiments.engine.rerun:rerun_command",
+    "archive": "ewan.experiments.engine.crate.cli:archive_command",
     "advise": "ewan.generator.advice.cli:advise_command",
     "hstts": "ewan.generator.suites.cli:hstts_command",
     "paper": "ewan.generator.papers.cli:paper_command",
     "course": "ewan.generator.course.cli:course_command",
     "transfers": "ewan.generator.transfers.cli:transfers_command",
-    "tag": "ewan.generator.engine.tag:tag_command",
-    "store": "ewan.generator.store.cli:store_command",
+    "tag": "ewan.experiments.engine.tag:tag_command",
+    "store": "ewan.experiments.store.cli:store_command",
     "report": "ewan.analysis.cli:report_command",
     "export": "ewan.analysis.cli:export_command",
     "plot": "ewan.analysis.cli:plot_command",
@@ -78,28 +78,6 @@ COMMANDS = {
     "completion": "ewan.labs.commands.manual:completion_command",
     "docs": "ewan.labs.commands.manual:docs_command",
 }
-PAGES = {
-    "description.md": "ewan.labs.spec:markdown",
-    "scenario.md": "ewan.generator.scenario.manual:markdown",
-    "metrics.md": "ewan.labs.record.manual:markdown",
-    "certificate.schema.json": "ewan.labs.record.schema:certificate_schema",
-    "characterisation.schema.json": "ewan.labs.record.characterisation:schema",
-}
-PARTS = {
-    "certify": "ewan.calibration.certificates:certify",
-    "analyse": "ewan.analysis.summary:analyse",
-    "report": "ewan.analysis.report:write",
-    "estimate": "ewan.analysis.statistics:mean_interval",
-    "welch": "ewan.analysis.differences:expanded",
-    "outside": "ewan.calibration.host.refusal:outside",
-    "wall": "ewan.calibration.host.measurement:wall_of",
-}
-EXPORTS = {"write": "ewan.generator.exports:write"}
-ADVICE = {"compare": "ewan.analysis.comparisons:of"}
-PAPERS = {"page": "ewan.analysis.papers:write"}
-COURSE = {"see": "ewan.analysis.one_run:OneRun"}
-METERS = {"bursts": "ewan.calibration.bursts:points"}
-"""What targets of papers measure without a scenario."""
 
 
 @click.group(
@@ -123,17 +101,6 @@ def main(context: click.Context) -> None:
     """
     restrict_umask()
     context.obj = Context.of(os.environ)
-    context.meta.update(
-        {
-            "ewan.parts": PARTS,
-            "ewan.pages": PAGES,
-            "ewan.exports": EXPORTS,
-            "ewan.meters": METERS,
-            "ewan.advice": ADVICE,
-            "ewan.papers": PAPERS,
-            "ewan.course": COURSE,
-        }
-    )
 
 
 if __name__ == "__main__":

@@ -17,6 +17,9 @@ import click
 
 from ewan.generator import congestion, traffic_request
 from ewan.labs import descriptions, rundir
+from ewan.labs.base.sheet import grid
+from ewan.labs.base.units import NS_PER_SECOND, Size, UnitError, about
+from ewan.labs.base.writing import anew
 from ewan.labs.batch import LONGEST_NS
 from ewan.labs.batch import duration as time_of
 from ewan.labs.commands.errors import Incomplete, Refused, guarded
@@ -28,9 +31,6 @@ from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.sweep import sweep
-from ewan.labs.sheet import grid
-from ewan.labs.units import NS_PER_SECOND, Size, UnitError, about
-from ewan.labs.writing import anew
 
 MOST_FLOWS = 10_000
 LONGEST_LIVE_NS = 600 * NS_PER_SECOND

@@ -12,8 +12,8 @@ from typing import Annotated, Any, NotRequired, cast
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
-from ewan.labs import documents
-from ewan.labs.documents import DocumentError
+from ewan.labs.base import documents
+from ewan.labs.base.documents import DocumentError
 
 FILE = "commands.json"
 _OPEN = ConfigDict(extra="allow", strict=True)

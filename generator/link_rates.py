@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
 from ewan.labs.plan import Link
 from ewan.labs.stages.direction import Direction
 from ewan.labs.stages.trace import Trace, TraceOpportunities, TraceRows, said
 from ewan.labs.traces import OPPORTUNITY_BYTES
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND
 
 Times = NDArray[np.int64]
 Amounts = NDArray[np.float64]

@@ -23,12 +23,12 @@ from typing_extensions import TypedDict
 from ewan.generator import external, readers
 from ewan.generator.link_rates import with_mean_rates
 from ewan.generator.rows import Row, frame_of
-from ewan.labs import documents
-from ewan.labs.documents import DocumentError
+from ewan.labs.base import documents
+from ewan.labs.base.documents import DocumentError
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Link
 from ewan.labs.record import disturbances, own_tables, tables
 from ewan.labs.record.disturbances import Disturbance
-from ewan.labs.units import NS_PER_SECOND
 
 # CSV below the run's directory → its table, and what its rows are ordered by: the same rows give the same bytes.
 SOURCES = {

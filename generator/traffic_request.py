@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 import orjson
 
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.program import Command
-from ewan.labs.units import NS_PER_SECOND
 
 Clock = Literal["live", "virtual"]
 

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ewan.labs import shell
+from ewan.labs.base import shell
+from ewan.labs.base.units import NS_PER_DAY, Duration, UnitError, about
 from ewan.labs.capture import bpf, points
 from ewan.labs.capture.words import FILE, PART, Bounds, options
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Command
 from ewan.labs.runtime.services import OURSELVES
-from ewan.labs.units import NS_PER_DAY, Duration, UnitError, about
 
 CAPTURE_BYTES = 64_000_000
 """Of each file of a capture; later packets are counted and left out."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from ewan.labs.base.units import NS_PER_DAY, Duration, Rate, Size, UnitError, about
 from ewan.labs.compile.settings import settings
 from ewan.labs.compile.stages import acks
 from ewan.labs.compile.stages.context import LinkContext
@@ -23,7 +24,6 @@ from ewan.labs.spec.source import DescriptionError, Path, Place, Places
 from ewan.labs.stages import Change, Direction, DropTail, Queue, Red, TraceOpportunities
 from ewan.labs.stages.delay import nominal_ns
 from ewan.labs.stages.trace import said
-from ewan.labs.units import NS_PER_DAY, Duration, Rate, Size, UnitError, about
 
 # A link's store has a slot for each 256 bytes that its plan asks for, so it holds this much more in full packets.
 ROOM = 5

@@ -12,12 +12,12 @@ from typing import Any
 
 import orjson
 
-from ewan.labs import writing
+from ewan.labs.base import writing
+from ewan.labs.base.units import NS_PER_SECOND, about
 from ewan.labs.record import host_facts
 from ewan.labs.record.experiment import checksum_once
 from ewan.labs.runtime.progress import RunProgress
 from ewan.labs.runtime.virtual import Run
-from ewan.labs.units import NS_PER_SECOND, about
 
 
 def write_wall(directory: Path, started: str, took: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ewan.labs.reporter import Reporter, Tell
+from ewan.labs.base.reporter import Reporter, Tell
 from ewan.labs.rundir import RESULTS
 from ewan.labs.runtime.base import LiveChoice, Name
 from ewan.labs.runtime.binary import BUILT
@@ -72,7 +72,7 @@ class Context:
     runtime: Name = "auto"
     """What --runtime says, or the environment in its place."""
     store: Path | None = None
-    """Where results of the virtual clock are kept for all experiments (generator/store); None: nowhere."""
+    """Where results of the virtual clock are kept for all experiments (experiments/store); None: nowhere."""
     machines: Path | None = None
     """What --machines says: the file of the machines over which a new lab stretches."""
     trusted: bool = False

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ewan.labs import host, reading, trust
+from ewan.labs import host, trust
+from ewan.labs.base import reading
+from ewan.labs.base.reporter import Tell
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
-from ewan.labs.reporter import Tell
 from ewan.labs.spec import DescriptionError, Spec, from_template, load, names, override
 from ewan.labs.spec.fields import Topology
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from ewan.labs.base.sheet import Sheet, grid
+from ewan.labs.base.units import NS_PER_SECOND, about, mean_rate_bps
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError, Spread
 from ewan.labs.runtime.connections import Namespaces, Told
 from ewan.labs.runtime.containers import name_of
-from ewan.labs.sheet import Sheet, grid
-from ewan.labs.units import NS_PER_SECOND, about, mean_rate_bps
 
 EVERY_S = 0.25
 SHARE = 0.05

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from ewan.labs import cache
+from ewan.labs.base import cache
 from ewan.labs.compile import HostFacts
 
 OPEN_VSWITCH = Path("/sys/module/openvswitch")

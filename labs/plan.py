@@ -15,10 +15,10 @@ from typing import Any, ClassVar, Literal
 
 import orjson
 
-from ewan.labs.garbage import uncollected
+from ewan.labs.base.garbage import uncollected
+from ewan.labs.base.typed import read_typed
 from ewan.labs.own import Own
 from ewan.labs.stages import Direction, Egress
-from ewan.labs.typed import read_typed
 
 FORMAT = "ewan-plan/3"
 _FAMILY = "ewan-plan/"

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ewan.labs.base.units import about
 from ewan.labs.change import PROTOCOLS
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import Converging, LabError
-from ewan.labs.units import about
 
 
 class NotConvergedError(LabError):

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import orjson
 
-from ewan.labs import interrupt, ownership
+from ewan.labs.base import interrupt, ownership
+from ewan.labs.base.writing import DENIED, FULL, anew, no_space
 from ewan.labs.runtime.base import LabError
-from ewan.labs.writing import DENIED, FULL, anew, no_space
 
 RESULTS = Path("results")
 _MADE = re.compile(r"\d{8}T\d{6}Z-(?P<lab>.+?)(-\d+)?")

@@ -17,7 +17,8 @@ from typing import Any
 
 import orjson
 
-from ewan.labs import cache, ownership, plan, reading, writing
+from ewan.labs import plan
+from ewan.labs.base import cache, ownership, reading, writing
 from ewan.labs.capture.words import FILE
 from ewan.labs.context import ROOT, Context
 from ewan.labs.hardware import catalogue

@@ -25,8 +25,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.cluster.file import Cluster, Machine
-from ewan.labs.units import NS_PER_MS
 
 ROOT = Path(__file__).parent.parent
 NAMES = ("one", "two", "three", "four", "five", "six", "seven", "eight")

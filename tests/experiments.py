@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from ewan.generator.engine.experiment import Experiment
+from ewan.experiments.engine.experiment import Experiment
 from ewan.labs.record import journal
 from ewan.labs.record.experiment import to_json
 from tests.conftest import ROOT

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from ewan.generator import traffic_request
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
-from ewan.labs.units import NS_PER_SECOND
 
 Ends = tuple[str, str]
 Link = tuple[str, str]

@@ -11,11 +11,11 @@ import orjson
 import pytest
 
 from ewan.generator import external, scenario
+from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
-from ewan.labs.units import NS_PER_MS
 
 pytestmark = pytest.mark.virtual
 

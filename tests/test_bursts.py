@@ -12,11 +12,11 @@ import pytest
 
 from ewan.calibration import bursts
 from ewan.calibration.bursts import Series
+from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
-from ewan.labs.units import NS_PER_MS
 from tests.test_virtual import contents
 
 pytestmark = pytest.mark.virtual

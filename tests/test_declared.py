@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.conftest import ROOT
 
-OWN = ("labs", "emulator", "generator", "calibration", "analysis", "images", "studio", "tests", "ewan")
+OWN = ("labs", "emulator", "generator", "calibration", "analysis", "experiments", "images", "studio", "tests", "ewan")
 # Run as programs or plugins, or stubs for mypy: nothing imports them.
 BESIDE_DASK = {"bokeh", "dask"}  # which it shows its dashboard with, and which it is a part of
 OF_TESTS = {"httpx2"}  # of Starlette's TestClient

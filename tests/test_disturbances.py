@@ -11,6 +11,7 @@ import pytest
 
 from ewan.generator import records
 from ewan.labs import host
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
 from ewan.labs.record import disturbances, tables
@@ -20,7 +21,6 @@ from ewan.labs.runtime.program import Command, DisturbanceWatch, Program
 from ewan.labs.runtime.tests.lab import BINARY, own_state
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import from_template
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 STOPPED_MS, SECOND = 60, 2
 WATCH = DisturbanceWatch(disturbances.EVERY_NS, RELEASE_P99_NS)

@@ -16,13 +16,13 @@ import polars as pl
 import pytest
 import zstandard
 
-from ewan.generator.engine import archive
-from ewan.generator.engine.experiment import Experiment
+from ewan.experiments.engine import archive
+from ewan.experiments.engine.experiment import Experiment
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import disturbances, tables
 from ewan.labs.record.experiment import INPUTS, LOCK, STAGES
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import held
-from ewan.labs.units import NS_PER_SECOND
 from tests.conftest import Ewan
 from tests.experiments import document, only, vouch, written
 

@@ -21,6 +21,7 @@ from ewan.calibration.host import kept
 from ewan.calibration.judge import OTHER_TRAFFIC
 from ewan.calibration.probe import TimeBudget
 from ewan.labs import host, record
+from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.change import Heading, compile_change, wanted
 from ewan.labs.compile import compile
 from ewan.labs.context import Context
@@ -30,7 +31,6 @@ from ewan.labs.runtime.base import LabError, Live
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.spec import from_template
 from ewan.labs.stages import ConstantDelay, Framing
-from ewan.labs.units import NS_PER_MS
 
 pytestmark = pytest.mark.live
 

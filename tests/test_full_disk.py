@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from ewan.generator.engine.engine import resume
+from ewan.experiments.engine.engine import resume
 from ewan.generator.tests.crates import ended
 from ewan.generator.tests.engines import CONTEXT, parts
 from ewan.labs import rundir

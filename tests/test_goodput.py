@@ -13,8 +13,8 @@ import pytest
 
 from ewan.analysis import payload
 from ewan.analysis.flows import loaded
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import tables
-from ewan.labs.units import NS_PER_SECOND
 from tests.test_workloads import PAYLOAD, WIRE, virtual
 
 pytestmark = pytest.mark.virtual

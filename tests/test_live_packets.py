@@ -25,13 +25,13 @@ import pytest
 from ewan.calibration.link_model import departures
 from ewan.generator.traffic_request import addresses_of
 from ewan.labs import host
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import compile
 from ewan.labs.plan import Link, Plan
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Command, Program
 from ewan.labs.runtime.tests.lab import BINARY, own_state
 from ewan.labs.spec import parse
-from ewan.labs.units import NS_PER_SECOND
 from tests import test_one_model
 from tests.test_one_model import SEND, Seen, frames, watch
 

@@ -20,11 +20,11 @@ import psutil
 import pytest
 
 from ewan.emulator.hardware import simulator
-from ewan.generator.engine import experiment
-from ewan.generator.store import Store
-from ewan.generator.store.entry import Origin
-from ewan.generator.workers import remote
-from ewan.labs import ownership
+from ewan.experiments.engine import experiment
+from ewan.experiments.store import Store
+from ewan.experiments.store.entry import Origin
+from ewan.experiments.workers import remote
+from ewan.labs.base import ownership
 from ewan.labs.record import experiment as records
 from ewan.labs.runtime import cpu, occupied, sharing, spinners, unix_names
 from ewan.labs.runtime.base import LabError

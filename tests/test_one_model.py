@@ -21,13 +21,13 @@ from hypothesis import given, strategies
 from ewan.calibration.link_model import departures
 from ewan.generator.traffic_request import addresses_of
 from ewan.labs import host
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.program import Command, Program
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import parse
-from ewan.labs.units import NS_PER_SECOND
 
 pytestmark = pytest.mark.virtual
 

@@ -18,8 +18,8 @@ import pytest
 from ewan.analysis import metrics, network
 from ewan.analysis.flows import active
 from ewan.analysis.rundata import RunData
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import tables
-from ewan.labs.units import NS_PER_SECOND
 from tests.test_workloads import virtual
 
 pytestmark = pytest.mark.virtual

@@ -16,7 +16,8 @@ from typing import Any
 import orjson
 import pytest
 
-from ewan.generator.engine.crate import files, sums
+from ewan.experiments.engine import sums
+from ewan.experiments.engine.crate import files
 from ewan.labs.record.experiment import checksum
 from tests.conftest import ROOT, Ewan
 from tests.experiments import only, vouch, written

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ewan.generator.engine import rerun
-from ewan.generator.engine.experiment import Experiment
+from ewan.experiments.engine import rerun
+from ewan.experiments.engine.experiment import Experiment
 from ewan.generator.tests.origins import origin
 from ewan.labs.commands import live, up
 from ewan.labs.commands.errors import Refused

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ewan.calibration import simulators
-from ewan.generator import exports
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.experiments import exports
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 
 SCENARIO = """
 lab: {topology: {dumbbell: {pairs: 2}}, rtt: 20ms, wan: {rate: 20Mbit/s, buffer: 2BDP}, access: {rate: 1Gbit/s}}

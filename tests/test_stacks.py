@@ -13,11 +13,11 @@ import pytest
 
 from ewan.generator import records, scenario
 from ewan.labs import host
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.record import tables
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 pytestmark = pytest.mark.virtual
 

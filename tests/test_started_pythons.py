@@ -21,7 +21,7 @@ from ewan.studio.server.jobs import Jobs
 from ewan.studio.server.reader import Reader
 from tests.conftest import ROOT
 
-PARTS = ("analysis", "calibration", "emulator", "generator", "images", "labs", "studio")
+PARTS = ("analysis", "calibration", "emulator", "experiments", "generator", "images", "labs", "studio")
 IN_THE_PROJECT = {"labs/runtime/devices.py", "labs/hardware/catalogue.py"}
 """They start one with the project's own directory as its working directory."""
 OF_SHELL = re.compile(r"python3?[\"}]*\s+-[a-zA-Z]*[cm]\b")

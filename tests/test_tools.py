@@ -9,9 +9,9 @@ import pytest
 
 from ewan.analysis import metrics
 from ewan.analysis.rundata import RunData
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.record import own_tables, tables
 from ewan.labs.record.quantities import parse
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 from tests.test_workloads import lab, virtual
 
 pytestmark = pytest.mark.virtual

@@ -30,6 +30,7 @@ from ewan.calibration.slow_start import INITIAL_SEGMENTS, SEGMENT_BYTES
 from ewan.calibration.tolerances import Tolerances
 from ewan.generator import traffic_request
 from ewan.labs import host
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.containerlab import ContainerlabRuntime
@@ -38,7 +39,6 @@ from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.tests.lab import BINARY, own_state
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import from_template
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 pytestmark = pytest.mark.live
 

@@ -35,7 +35,7 @@ WORKER = "spawn_main"
 IN_TIME = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from ewan.generator.engine import preparation
+from ewan.experiments.engine import preparation
 preparation.MOST_AT_ONCE = 1
 from ewan.cli import main
 main()

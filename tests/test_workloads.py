@@ -16,6 +16,7 @@ import pytest
 
 from ewan.generator import records, scenario
 from ewan.labs import host
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.commands.live import run_and_remove
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.context import Context
@@ -24,7 +25,6 @@ from ewan.labs.record import tables
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 from tests.conftest import Ewan
 from tests.experiments import only
 

@@ -15,7 +15,7 @@ from ewan.analysis.compare.certificates import of_certificates
 from ewan.analysis.compare.page import Compared
 from ewan.analysis.points import BySeed
 from ewan.analysis.statistics import CONFIDENCE
-from ewan.labs.documents import DocumentError
+from ewan.labs.base.documents import DocumentError
 from ewan.labs.record import Certificate, quantities
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.quantities import metric_of

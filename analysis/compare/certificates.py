@@ -7,8 +7,8 @@ differs where it is further apart than the expanded uncertainties of both togeth
 from __future__ import annotations
 
 from ewan.analysis.compare.descriptions import Difference
+from ewan.labs.base.units.shown import ARROWS, NONE, written
 from ewan.labs.record import Certificate, Row
-from ewan.labs.units.shown import ARROWS, NONE, written
 
 DIGITS = 6
 

@@ -15,12 +15,13 @@ from ewan.analysis.compare import page
 from ewan.analysis.compare.both import compared, document, lines
 from ewan.analysis.compare.descriptions import Difference, shortened
 from ewan.analysis.compare.page import Compared
-from ewan.labs import rundir, writing
+from ewan.labs import rundir
+from ewan.labs.base import writing
+from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import Context
 from ewan.labs.record import quantities
-from ewan.labs.sheet import Sheet, grid
 
 PAGE = "compare.html"
 MOST_LAB_ROWS, MOST_RESULTS = 24, 120

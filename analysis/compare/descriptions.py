@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from ewan.analysis import circumstances
 from ewan.analysis.load import ExperimentResults, RunResults
+from ewan.labs.base.units.shown import NONE, written
 from ewan.labs.record.tables import unit
-from ewan.labs.units.shown import NONE, written
 
 SCENARIO = "scenario.yaml"
 PLAN = "plan.json"

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from ewan.analysis import circumstances, report, tabulated
 from ewan.analysis.compare.descriptions import Difference, shortened
 from ewan.analysis.load import ExperimentResults, word
-from ewan.labs.units.shown import typographic, with_interval, written
+from ewan.labs.base.units.shown import typographic, with_interval, written
 
 MOST_LAB_ROWS = 200
 

@@ -19,8 +19,8 @@ from ewan.analysis.figures.choice import Key, named
 from ewan.analysis.figures.request import Bounds, FigureError, Request, Value, bounds, needs
 from ewan.analysis.figures.scales import Clipped, ParameterAxis
 from ewan.analysis.figures.style import Drawing
+from ewan.labs.base.units.shown import fitting
 from ewan.labs.record.quantities import Quantity
-from ewan.labs.units.shown import fitting
 
 FEWEST_IN_A_BOX = 4
 """Seeds of which a box says something; of fewer the points stand alone."""

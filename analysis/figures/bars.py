@@ -16,9 +16,9 @@ from ewan.analysis.figures.counts import Count
 from ewan.analysis.figures.style import PAGE, Drawing, Style
 from ewan.analysis.load import words
 from ewan.analysis.rows import spread
+from ewan.labs.base.units.shown import written
 from ewan.labs.record.metrics import GROUPS, METRICS, RANKED, Group
 from ewan.labs.record.quantities import parse
-from ewan.labs.units.shown import written
 
 MOST_BARS = 8
 MOST_GROUPS = 4

@@ -17,7 +17,7 @@ from ewan.analysis.figures.counts import Count
 from ewan.analysis.figures.overtime import OverTime
 from ewan.analysis.figures.style import Drawing
 from ewan.analysis.figures.windows import Floats, Line
-from ewan.labs.units import NS_PER_SECOND
+from ewan.labs.base.units import NS_PER_SECOND
 
 
 class FlowChart(OverTime):

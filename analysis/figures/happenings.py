@@ -18,9 +18,9 @@ from ewan.analysis.figures.style import Drawing
 from ewan.analysis.flows import active
 from ewan.analysis.load import RunResults
 from ewan.analysis.rundata import RunData
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units.shown import written
 from ewan.labs.record.quantities import ROLES
-from ewan.labs.units import NS_PER_SECOND
-from ewan.labs.units.shown import written
 
 Span = tuple[int, int]
 

@@ -12,7 +12,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from ewan.analysis.figures.style import COLOURS, MARKERS, PAGE_RC, svg
-from ewan.labs.units import NS_PER_MS
+from ewan.labs.base.units import NS_PER_MS
 
 STYLE = PAGE_RC | {
     "font.size": 9,

@@ -17,7 +17,7 @@ from ewan.analysis.figures import scales, style
 from ewan.analysis.figures.choice import Place, named
 from ewan.analysis.figures.request import FigureError, Request, Value, needs
 from ewan.analysis.figures.style import Drawing
-from ewan.labs.units.shown import fitting
+from ewan.labs.base.units.shown import fitting
 
 COLOURS = "cividis"
 MOST_WRITTEN = 8

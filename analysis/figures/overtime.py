@@ -23,11 +23,11 @@ from ewan.analysis.figures.style import Drawing
 from ewan.analysis.figures.windows import Floats, Line
 from ewan.analysis.load import RunResults
 from ewan.analysis.rundata import RunData
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
+from ewan.labs.base.units.shown import fitting
 from ewan.labs.record import disturbances
 from ewan.labs.record.quantities import Selection, selection
 from ewan.labs.record.series import SERIES
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
-from ewan.labs.units.shown import fitting
 
 MOST_FLOWS = 8
 """Flows that are shown one by one where nothing else is said; of more, all together."""

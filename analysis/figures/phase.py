@@ -17,7 +17,7 @@ from ewan.analysis.figures.choice import Place, named
 from ewan.analysis.figures.request import FigureError, Request, Value, bounds, needs
 from ewan.analysis.figures.style import Drawing
 from ewan.analysis.load import NOTHING
-from ewan.labs.units.shown import fitting
+from ewan.labs.base.units.shown import fitting
 
 FEWEST = 3
 """Seeds of which an ellipse is drawn."""

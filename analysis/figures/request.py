@@ -19,10 +19,10 @@ from ewan.analysis.figures.counts import Count
 from ewan.analysis.figures.style import PAGE, Style
 from ewan.analysis.load import ExperimentResults, RunResults
 from ewan.analysis.rows import spread
+from ewan.labs.base.units.shown import written
 from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.metrics import Metric
 from ewan.labs.record.quantities import Quantity, Selection
-from ewan.labs.units.shown import written
 
 Bounds = tuple[float | None, float | None]
 KINDS = {"t": "Student's t", "t, cut": "Student's t", "BCa": "bootstrap, BCa"}

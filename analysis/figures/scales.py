@@ -17,9 +17,9 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from ewan.analysis import summary
+from ewan.labs.base.units import Buffer, UnitError
+from ewan.labs.base.units.shown import fitting
 from ewan.labs.record.figures import Scale
-from ewan.labs.units import Buffer, UnitError
-from ewan.labs.units.shown import fitting
 
 MOST_TICKS = 8
 LOG_FROM = 4.0

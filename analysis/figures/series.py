@@ -18,9 +18,9 @@ from ewan.analysis.figures.windows import Line
 from ewan.analysis.flows import active
 from ewan.analysis.network import BYTE_NS, ends_of_payload
 from ewan.analysis.rundata import RunData
+from ewan.labs.base.units.shown import ARROWS
 from ewan.labs.record.quantities import Selection
 from ewan.labs.record.series import Series
-from ewan.labs.units.shown import ARROWS
 
 FLOW = ["flow", "part"]
 ALL, ENDS = "all", "ends"

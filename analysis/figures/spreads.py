@@ -21,9 +21,9 @@ from ewan.analysis.figures.windows import Floats
 from ewan.analysis.load import RunResults
 from ewan.analysis.rows import spread
 from ewan.analysis.rundata import RunData
+from ewan.labs.base.units.shown import fitting
 from ewan.labs.record.quantities import Selection, selection
 from ewan.labs.record.series import SAMPLES
-from ewan.labs.units.shown import fitting
 
 FEWEST = 8
 """Values of which a distribution is drawn; of fewer the table says as much."""

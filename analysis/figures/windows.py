@@ -16,7 +16,7 @@ from ewan.analysis.arrivals import STEADY_KINDS
 from ewan.analysis.figures.request import FigureError
 from ewan.analysis.flows import jain
 from ewan.analysis.network import BYTE_NS
-from ewan.labs.units import NS_PER_MS, Duration
+from ewan.labs.base.units import NS_PER_MS, Duration
 
 MOST_WINDOWS = 160
 MOST_OF_A_LENGTH = 1 << 22

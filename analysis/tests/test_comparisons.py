@@ -10,7 +10,7 @@ import pytest
 
 from ewan.analysis import comparisons, load, report, summary, tabulated
 from ewan.analysis.tests import synthetic
-from ewan.generator.engine import show
+from ewan.experiments.engine import show
 from ewan.labs.record import tables
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 from ewan.analysis import batches, load, measured, summary
 from ewan.analysis.load import LoadError
 from ewan.analysis.tests import synthetic
-from ewan.labs import writing
+from ewan.labs.base import writing
 from ewan.labs.record import quantities, tables
 
 CC: list[dict[str, Any]] = [{"congestion": "reno"}, {"congestion": "cubic", "reverse": 1}]

@@ -14,8 +14,8 @@ import pytest
 
 from ewan.analysis import circumstances, grouped, load, report, summary
 from ewan.analysis.tests import synthetic
+from ewan.labs.base.units.shown import written
 from ewan.labs.record import Certificate, Emulating
-from ewan.labs.units.shown import written
 
 pytestmark = pytest.mark.slow
 

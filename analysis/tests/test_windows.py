@@ -7,7 +7,7 @@ import pytest
 
 from ewan.analysis.figures import windows
 from ewan.analysis.figures.request import FigureError
-from ewan.labs.units import NS_PER_DAY, NS_PER_MS
+from ewan.labs.base.units import NS_PER_DAY, NS_PER_MS
 
 
 def test_a_table_that_goes_on_for_years_is_refused_before_anything_is_made() -> None:

@@ -22,6 +22,11 @@ from ewan.calibration.host import kept
 from ewan.calibration.path import PathEnd
 from ewan.generator import traffic_request
 from ewan.labs import descriptions, rundir
+from ewan.labs.base.sheet import grid
+from ewan.labs.base.units import Rate, UnitError
+from ewan.labs.base.units.shown import ARROWS, written
+from ewan.labs.base.wording import nearest
+from ewan.labs.base.writing import write, write_named
 from ewan.labs.commands import live, virtual
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, optional_description, pass_context, trust_option
@@ -31,11 +36,6 @@ from ewan.labs.plan import Plan
 from ewan.labs.record.characterisation import Characterisation, Estimate, to_json
 from ewan.labs.runtime.probes import send as send_probes
 from ewan.labs.runtime.program import Program
-from ewan.labs.sheet import grid
-from ewan.labs.units import Rate, UnitError
-from ewan.labs.units.shown import ARROWS, written
-from ewan.labs.wording import nearest
-from ewan.labs.writing import write, write_named
 
 FILE = "characterisation.json"
 NAMES = {

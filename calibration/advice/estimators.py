@@ -25,9 +25,9 @@ from ewan.calibration.uncertainty import (
     quantile_uncertainty,
     rectangular,
 )
+from ewan.labs.base.units import PPB
+from ewan.labs.base.units.shown import written
 from ewan.labs.record import COVERAGE_FACTOR
-from ewan.labs.units import PPB
-from ewan.labs.units.shown import written
 
 ODDS, ODDS_OF_TWO = 19.0, 38.5
 """The interval of a least value is this many times its distance to the next one, and holds with 1 − α = 95 %. It is

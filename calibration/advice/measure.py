@@ -19,9 +19,9 @@ from ewan.calibration.expectation import BYTE_NS
 from ewan.calibration.path import PathEnd
 from ewan.calibration.probing import PROBE_BYTES, SECOND
 from ewan.calibration.uncertainty import Instrument, recorded
-from ewan.labs.errors import UserError
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.units import PPB
 from ewan.labs.record.characterisation import Characterisation, Estimate, Way
-from ewan.labs.units import PPB
 
 ENOUGH_TRAINS = 2
 """So many of the first trains tell about how fast a path is."""

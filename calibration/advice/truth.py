@@ -13,12 +13,12 @@ from ewan.calibration import expect
 from ewan.calibration.advice.plan import Load
 from ewan.calibration.expectation import BYTE_NS, framed_bytes, losses, untold
 from ewan.calibration.probing import PROBE_BYTES
-from ewan.labs.errors import UserError
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.units import PPB
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.plan import NetworkPath, Pair, Plan, digest
 from ewan.labs.record.characterisation import Characterisation, Estimate, Way
 from ewan.labs.stages import Direction, DropTail
-from ewan.labs.units import PPB
 
 
 def path_of(plan: Plan, source: str, sink: str) -> Pair:

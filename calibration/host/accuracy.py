@@ -17,8 +17,8 @@ from ewan.calibration.host.links import ABOVE, ENDS_NS, MTU_BYTES, Bench
 from ewan.calibration.judge import offered_bps
 from ewan.calibration.statistic import wilson
 from ewan.calibration.uncertainty import quantile, rectangular
+from ewan.labs.base.units import Rate, Size
 from ewan.labs.record import COVERAGE_FACTOR
-from ewan.labs.units import Rate, Size
 
 PROBE_BYTES = 100
 DELAYS = ("100us", "500us", "1ms", "2ms", "5ms", "10ms", "20ms", "50ms")

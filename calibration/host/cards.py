@@ -14,8 +14,8 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from ewan.labs.base.units import MEGA
 from ewan.labs.runtime.base import LabError
-from ewan.labs.units import MEGA
 
 INTERFACES = Path("/sys/class/net")
 SIOCETHTOOL = 0x8946

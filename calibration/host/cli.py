@@ -17,6 +17,8 @@ from ewan.calibration.host import kept, measurement, words
 from ewan.calibration.host.kept import HostCalibration
 from ewan.generator import scenario
 from ewan.labs import rundir, spec
+from ewan.labs.base.sheet import grid
+from ewan.labs.base.units import Duration, Rate, Size, UnitError, about
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import (
     json_option,
@@ -25,9 +27,7 @@ from ewan.labs.commands.options import (
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 from ewan.labs.runtime.memory import free_memory_bytes
-from ewan.labs.sheet import grid
 from ewan.labs.spec import names
-from ewan.labs.units import Duration, Rate, Size, UnitError, about
 
 
 def show(context: Context, found: HostCalibration) -> None:
@@ -99,9 +99,9 @@ def envelope_command(
 
 def of_file(context: Context, name: str, as_json: bool) -> int:
     """The verdict of a lab or a scenario; the exit status."""
-    from ewan.calibration import verdict  # it knows the engine, which other commands here do not need
+    from ewan.experiments import feasibility  # it knows the engine, which other commands here do not need
 
-    known = verdict.Verdicts(context)
+    known = feasibility.Verdicts(context)
     if kept.load(context) is None:
         as_root(context)
         measurement.of_this_host(context)
@@ -113,7 +113,7 @@ def of_file(context: Context, name: str, as_json: bool) -> int:
     if as_json:
         context.reporter.emit(orjson.loads(orjson.dumps(found)))
     else:
-        for line in verdict.lines(found):
+        for line in feasibility.lines(found):
             context.reporter.console.print(line, soft_wrap=True, markup=False)
     return 0 if found.live.verdict in ("inside", "unknown") else 1
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import orjson
 
-from ewan.labs.typed import read_typed
+from ewan.labs.base.typed import read_typed
 
 
 class Document(Protocol):

@@ -25,13 +25,14 @@ from ewan.calibration.host.processors import Processors
 from ewan.calibration.host.timers import Timers
 from ewan.calibration.host.virtual import VirtualCost
 from ewan.calibration.uncertainty import Instrument
-from ewan.labs import cache, host
+from ewan.labs import host
+from ewan.labs.base import cache
+from ewan.labs.base.ownership import give_back
+from ewan.labs.base.writing import write
 from ewan.labs.context import ROOT, Context
-from ewan.labs.ownership import give_back
 from ewan.labs.record import host_facts
 from ewan.labs.record.experiment import checksum_once
 from ewan.labs.runtime.binary import node_binary
-from ewan.labs.writing import write
 
 KIND = "host"
 """The folder in the cache."""

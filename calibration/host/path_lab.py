@@ -14,12 +14,12 @@ from typing import Any
 
 from ewan.calibration.host.timers import Budget
 from ewan.generator.traffic_request import end
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.plan import End, Interface, Node, Plan
 from ewan.labs.spec import parse
 from ewan.labs.stages.egress import Bare
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND
 
 SIZES = (64, 512, 1500, 9000)
 """Of IP packets, in bytes."""

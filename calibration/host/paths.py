@@ -37,12 +37,12 @@ from ewan.calibration.host.path_lab import (
 )
 from ewan.calibration.host.timers import Budget
 from ewan.labs import host
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, about
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError, Measuring
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.state import State
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND, about
 
 FORMAT: Literal["ewan-paths/1"] = "ewan-paths/1"
 

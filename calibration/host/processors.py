@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Literal
 
 from ewan.calibration.host.finding import Finding
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.host import cpus_of
-from ewan.labs.units import NS_PER_SECOND
 
 FORMAT: Literal["ewan-processors/1"] = "ewan-processors/1"
 

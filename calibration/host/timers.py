@@ -17,8 +17,8 @@ from typing import Literal
 
 from ewan.calibration.host.document import from_json
 from ewan.calibration.host.finding import Finding
+from ewan.labs.base.units import NS_PER_MS, about
 from ewan.labs.runtime.base import LabError
-from ewan.labs.units import NS_PER_MS, about
 
 FORMAT: Literal["ewan-timers/1"] = "ewan-timers/1"
 

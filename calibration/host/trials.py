@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from ewan.calibration.host.finding import Finding
+from ewan.labs.base.units import NS_PER_SECOND, about
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import parse
-from ewan.labs.units import NS_PER_SECOND, about
 
 LONGEST_S = 20
 LANDLOCK_OF_SIGNALS = 6

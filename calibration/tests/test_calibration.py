@@ -20,9 +20,9 @@ from ewan.calibration.host.paths import PacketRate, StackLatency
 from ewan.calibration.tests.captured import captured_certificate, captured_timers
 from ewan.calibration.tests.plans import plan
 from ewan.calibration.tests.test_host_figures import FOUND
-from ewan.labs import cache
+from ewan.labs.base import cache
+from ewan.labs.base.errors import UserError
 from ewan.labs.context import Context
-from ewan.labs.errors import UserError
 from ewan.labs.record import Certificate, to_json
 from ewan.labs.record.schema import certificate_schema
 

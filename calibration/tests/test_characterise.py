@@ -19,9 +19,9 @@ from ewan.calibration.advice.estimators import Found, Packet, Train
 from ewan.calibration.path import PathEnd
 from ewan.calibration.uncertainty import Instrument, expanded
 from ewan.cli import main
-from ewan.labs.errors import UserError
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.record.characterisation import Characterisation, Estimate, from_json, to_json
-from ewan.labs.units import NS_PER_MS
 
 C, SIZE, OWN = 100e6, 1500, 120_000.0
 """A path of 100 Mbit/s on which packets of 1500 B take 120 µs."""

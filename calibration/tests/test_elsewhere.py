@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from ewan.calibration import elsewhere, machine, report
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.cluster.facts import sections
 from ewan.labs.cluster.looking import FILES
 from ewan.labs.record import Certificate, from_json, host_facts, to_json
 from ewan.labs.runtime.base import Elsewhere
-from ewan.labs.units import NS_PER_SECOND
 
 
 def told(share: str = "/run/ewan-shares/none") -> Elsewhere:

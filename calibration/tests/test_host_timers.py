@@ -13,9 +13,9 @@ from ewan.calibration.host import timers
 from ewan.calibration.host.document import from_json, to_json
 from ewan.calibration.host.finding import Finding
 from ewan.calibration.host.timers import METHODS, ClockSource, Lateness, Method, Timers
+from ewan.labs.base.typed import read_typed
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import BUILT
-from ewan.labs.typed import read_typed
 
 CAPTURED = Path(__file__).resolve().parent / "fixtures/timers.json"
 INTERVALS_NS = (50_000, 100_000, 500_000, 1_000_000, 10_000_000)

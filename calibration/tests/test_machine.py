@@ -14,9 +14,9 @@ from ewan.calibration.compare import compare
 from ewan.calibration.machine import MachineLoad, Process, Snapshot
 from ewan.calibration.tests.plans import answer, plan, prepared
 from ewan.calibration.tolerances import Tolerances
-from ewan.generator.engine import verification
+from ewan.experiments.engine import verification
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.record import Certificate, MachineFacts, Row
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 HZ = os.sysconf("SC_CLK_TCK")
 QUIET = MachineLoad(

@@ -23,7 +23,7 @@ from ewan.calibration.uncertainty import (
     quantile,
     quantile_ranks,
 )
-from ewan.labs.units import PPB
+from ewan.labs.base.units import PPB
 
 MEASUREMENTS = 1_000
 CLEAN = Instrument(stack_ns=0, clock_ppb=0, instant_ns=0)

@@ -18,7 +18,8 @@ import click
 import orjson
 
 from ewan.emulator.hardware.conformance import checks
-from ewan.labs import ownership
+from ewan.labs.base import ownership
+from ewan.labs.base.sheet import grid
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.commands.privileges import as_root
@@ -26,7 +27,6 @@ from ewan.labs.context import Context
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.abilities import FORMAT, Abilities, Range, ranges
 from ewan.labs.hardware.driver import Driver, caller
-from ewan.labs.sheet import grid
 
 
 @click.group("driver")
@@ -130,10 +130,10 @@ def simulate_command(context: Context, model: str, ports: str, address: str, wir
     from ewan.emulator.hardware import simulator
     from ewan.emulator.hardware.gtrcnet import TABLE
     from ewan.emulator.hardware.wire import read
-    from ewan.labs.reading import read_text
+    from ewan.labs.base.reading import read_text
+    from ewan.labs.base.units import NS_PER_SECOND, Duration, UnitError
     from ewan.labs.runtime import boxes
     from ewan.labs.runtime.binary import node_binary
-    from ewan.labs.units import NS_PER_SECOND, Duration, UnitError
 
     as_root(context)
     try:
@@ -189,7 +189,7 @@ def _pairs(options: tuple[str, ...]) -> dict[str, str]:
 
 
 def _shown(abilities: Abilities) -> list[str]:
-    from ewan.labs.units import Duration, Rate
+    from ewan.labs.base.units import Duration, Rate
 
     def span(each: Range, quantity: Callable[[int], object]) -> str:
         return f"{quantity(each.least)} to {quantity(each.most)} by {quantity(each.step)}"

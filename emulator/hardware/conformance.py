@@ -14,6 +14,7 @@ from typing import Any, ParamSpec
 
 import orjson
 
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.hardware.abilities import Abilities, Range, ranges
 from ewan.labs.hardware.driver import ANSWERS_S, ENDS_S, PROTOCOL, Described, Driver, DriverError, Reading
 from ewan.labs.hardware.settings import Settings
@@ -41,7 +42,6 @@ from ewan.labs.stages import (
     Red,
     UniformDelay,
 )
-from ewan.labs.units import NS_PER_SECOND
 
 LONG_LINE = b'{"request": "' + b"x" * 100_000 + b'"}\n'
 SERIES_WAIT_S = 0.1

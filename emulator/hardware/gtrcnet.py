@@ -16,12 +16,12 @@ import orjson
 from ewan.emulator.hardware import wire
 from ewan.emulator.hardware.line import Line
 from ewan.emulator.hardware.serve import RefusedError, serve
+from ewan.labs.base.reading import read_text
+from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import HEADINGS
 from ewan.labs.hardware.settings import Settings
-from ewan.labs.reading import read_text
 from ewan.labs.stages import BernoulliLoss, ConstantDelay, Loss, NoLoss
-from ewan.labs.units import NS_PER_MS
 
 TABLE = Path(__file__).resolve().with_suffix(".toml")
 NAME = "gtrcnet"

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from ewan.emulator.hardware.serve import RefusedError
-from ewan.labs.reading import one_line
+from ewan.labs.base.reading import one_line
 
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?[A-Za-z0-9][A-Za-z0-9.:-]{0,253}")
 _CARD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from ewan.labs.base.reading import one_line
 from ewan.labs.hardware.abilities import Abilities, beyond, read_abilities, rounded
 from ewan.labs.hardware.driver import HEADINGS, PROTOCOL
 from ewan.labs.hardware.settings import Settings, read_settings
-from ewan.labs.reading import one_line
 
 LONGEST = 1 << 20  # bytes of a request
 MOST_SHOWN = 400

@@ -24,9 +24,10 @@ from typing import Any
 
 from ewan.emulator.hardware import wire
 from ewan.emulator.hardware.box import Box
-from ewan.labs import interrupt
 from ewan.labs import plan as plans
-from ewan.labs.errors import UserError
+from ewan.labs.base import interrupt
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.units import bytes_in
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.abilities import Abilities
 from ewan.labs.plan import Containers, End, Interface, Link, Node, Plan, Spinner
@@ -43,7 +44,6 @@ from ewan.labs.stages import (
     Queue,
     plain_direction,
 )
-from ewan.labs.units import bytes_in
 
 DRIVER = "gtrcnet"
 QUEUE_BYTES = 16 << 20

@@ -16,12 +16,12 @@ import orjson
 
 from ewan.emulator.hardware.remote import Remote, opened, two_cards
 from ewan.emulator.hardware.serve import RefusedError, serve
+from ewan.labs.base.units import GIGA, KILO, MEGA, NS_PER_MS, PPB
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.abilities import Abilities, Range
 from ewan.labs.hardware.driver import HEADINGS
 from ewan.labs.hardware.settings import Settings
 from ewan.labs.stages import BernoulliLoss, ConstantDelay, DropTail, Loss, NoLoss, Queue
-from ewan.labs.units import GIGA, KILO, MEGA, NS_PER_MS, PPB
 
 NAME = "ssh-dummynet"
 MODEL = "freebsd"

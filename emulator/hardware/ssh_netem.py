@@ -20,6 +20,7 @@ import orjson
 
 from ewan.emulator.hardware.remote import CommandError, Remote, opened, two_cards
 from ewan.emulator.hardware.serve import RefusedError, serve
+from ewan.labs.base.units import BITS_PER_BYTE, MEGA, NS_PER_SECOND, PPB
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import HEADINGS
 from ewan.labs.hardware.settings import Settings
@@ -37,7 +38,6 @@ from ewan.labs.stages import (
     UniformDelay,
 )
 from ewan.labs.stages.delay import nominal_ns
-from ewan.labs.units import BITS_PER_BYTE, MEGA, NS_PER_SECOND, PPB
 
 NAME = "ssh-netem"
 MODEL = "linux"

@@ -14,27 +14,27 @@ from typing import Any, cast
 
 import click
 
+from ewan.experiments.engine import cli as running
+from ewan.experiments.engine import several
+from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.engine.parts import Parts
+from ewan.experiments.engine.several import Planned
 from ewan.generator import congestion
 from ewan.generator import scenario as scenarios
 from ewan.generator.advice import objectives, ranking
 from ewan.generator.advice.derive import derive
 from ewan.generator.advice.objectives import OBJECTIVES, Wanted, Word
-from ewan.generator.advice.ranking import Compare, Place
-from ewan.generator.engine import cli as running
-from ewan.generator.engine import several
-from ewan.generator.engine.experiment import Experiment
-from ewan.generator.engine.several import Planned
+from ewan.generator.advice.ranking import Place
 from ewan.generator.scenario import Scenario
+from ewan.labs.base.reading import read_bytes
+from ewan.labs.base.sheet import grid
+from ewan.labs.base.units import Duration, Size, UnitError, parse_volume
+from ewan.labs.base.writing import write_named
 from ewan.labs.commands.errors import Refused, guarded
-from ewan.labs.commands.group import composed
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import Context
-from ewan.labs.reading import read_bytes
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.characterisation import Characterisation, from_json
-from ewan.labs.sheet import grid
-from ewan.labs.units import Duration, Size, UnitError, parse_volume
-from ewan.labs.writing import write_named
 
 LONGEST = Duration.parse("10s").ns * 360
 MOST_FLOWS = 1000
@@ -102,7 +102,7 @@ def advise_command(
         except OSError as error:
             raise Refused(f"--lab {lab_file}: {error.strerror}") from None
     context = dataclasses.replace(context, runtime="virtual")
-    parts = running.parts_of(click.get_current_context())
+    parts = Parts.default()
     document: dict[str, Any] = {
         "objective": objective,
         "metric": OBJECTIVES[wanted.objective].metric,
@@ -128,8 +128,9 @@ def advise_command(
     summary = directory / "summary.json"
     if not summary.exists():
         raise Refused(f"{directory}: no run was measured: ewan run --resume {directory} goes on")
-    compare: Compare = composed(click.get_current_context(), "advice")["compare"]
-    places = ranking.ranked(summaries.read(directory), document["metric"], compare)
+    from ewan.analysis import comparisons  # it takes a second to import
+
+    places = ranking.ranked(summaries.read(directory), document["metric"], comparisons.of)
     if as_json:
         context.reporter.emit(
             {**document, "directory": str(directory), "ranking": [dataclasses.asdict(place) for place in places]}
@@ -189,7 +190,7 @@ def _run(context: Context, scenario: Scenario, facts: Any) -> tuple[Path, bool]:
         places.append(experiment.directory)
 
     planned = [Planned("advice", scenario.name, scenario.runs(), facts)]
-    parts = running.parts_of(click.get_current_context())
+    parts = Parts.default()
     experiments = several.prepared(planned, True, False)
     complete = several.run(context, experiments, parts, begins=begins, ended=lambda name, experiment: None)
     return places[0], complete

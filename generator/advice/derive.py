@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ewan.generator.scenario.writing import to_yaml
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, Duration, Fraction, Rate, Size
+from ewan.labs.base.units.shown import written
 from ewan.labs.record.characterisation import Characterisation, Estimate, Way
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND, Duration, Fraction, Rate, Size
-from ewan.labs.units.shown import written
 
 NAME = "derived"
 ASSUMED_BUFFER = "1BDP"

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from ewan.generator.advice.derive import Derived, crossing
 from ewan.generator.scenario.writing import to_yaml
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, Duration, Size
 from ewan.labs.record.characterisation import Characterisation
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, Duration, Size
 
 Word = Literal["completion", "fairness", "smooth"]
 PROTOCOLS = ("reno", "cubic", "htcp", "scalable", "bbr", "bbr3")

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ewan.labs.base.units.shown import percent, with_interval
 from ewan.labs.record.metrics import METRICS
-from ewan.labs.units.shown import percent, with_interval
 
 PARAMETER = "congestion"
 SHOWN_NOT = ("no difference shown", "not tested")

@@ -17,10 +17,10 @@ from typing import Any
 
 from ewan.generator.course import entries
 from ewan.generator.course.fields import Question
-from ewan.labs.reading import decoded, one_line, read_bytes
+from ewan.labs.base.reading import decoded, one_line, read_bytes
+from ewan.labs.base.units.amounts import QUOTES
+from ewan.labs.base.wording import nearest
 from ewan.labs.spec import DescriptionError
-from ewan.labs.units.amounts import QUOTES
-from ewan.labs.wording import nearest
 
 FILE = "answers.yaml"
 MOST_BYTES = 256 << 10

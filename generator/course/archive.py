@@ -14,8 +14,8 @@ import struct
 import zipfile
 from collections.abc import Mapping
 
-from ewan.labs.reading import one_line
-from ewan.labs.units import about
+from ewan.labs.base.reading import one_line
+from ewan.labs.base.units import about
 
 MOST_DIRECTORY_BYTES = 16 << 10
 """Of the central directory: each member takes 46 bytes and its name."""

@@ -15,14 +15,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ewan.experiments.engine.unit import Unit
 from ewan.generator.course import markdown, rendering, verdicts, words
 from ewan.generator.course.answers import Given
 from ewan.generator.course.runs import Student
 from ewan.generator.course.submission import Experiment
-from ewan.generator.engine.unit import Unit
-from ewan.labs.errors import UserError
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.units import UnitError
 from ewan.labs.spec import names
-from ewan.labs.units import UnitError
 
 MOST_TRIED = 64
 """Runs with a student's own settings."""

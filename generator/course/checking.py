@@ -16,8 +16,8 @@ from ewan.generator.course.parameters import Drawing
 from ewan.generator.course.reading import Lab
 from ewan.generator.course.runs import Executor, See, Student
 from ewan.generator.course.verdicts import Truth, Verdict
+from ewan.labs.base.units import UnitError
 from ewan.labs.spec import DescriptionError
-from ewan.labs.units import UnitError
 
 
 def check(lab: Lab, drawing: Drawing, given: Mapping[str, Given], executor: Executor, see: See) -> list[Verdict]:

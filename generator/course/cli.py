@@ -18,14 +18,14 @@ from ewan.generator.course import answers, checking, executing, folder, history,
 from ewan.generator.course.answers import Answers
 from ewan.generator.course.folder import Folder
 from ewan.generator.course.verdicts import Verdict
+from ewan.labs.base.reading import one_line
+from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.commands.errors import guarded
-from ewan.labs.commands.group import Commands, composed
+from ewan.labs.commands.group import Commands
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import Context
-from ewan.labs.reading import one_line
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.virtual import check_path
-from ewan.labs.sheet import Sheet, grid
 
 SUBCOMMANDS = {
     "list": "ewan.generator.course.cli:list_command",
@@ -163,9 +163,10 @@ def checked(context: Context, mine: Folder, given: Answers) -> list[Verdict]:
         context.reporter.note(
             f"{mine.path}: the lab has changed since this folder was made: checked against the lab as it is now"
         )
-    see = composed(click.get_current_context(), "course")["see"]
+    from ewan.analysis.one_run import OneRun  # it takes a second to import
+
     with executing.here(context, mine.path) as executor:
-        return checking.check(mine.lab, mine.drawing, given, executor, see)
+        return checking.check(mine.lab, mine.drawing, given, executor, OneRun)
 
 
 def show(context: Context, mine: Folder, found: Sequence[Verdict]) -> None:

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ewan.generator.course.fields import Question
-from ewan.labs.reading import one_line
-from ewan.labs.wording import nearest
+from ewan.labs.base.reading import one_line
+from ewan.labs.base.wording import nearest
 
 ALIKE = 0.75
 """How alike an unknown name and a question's are (difflib's ratio) for it to be a slip, and no word of a text."""

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ewan.experiments.engine import unit
+from ewan.experiments.engine.unit import Packed, Tools, Unit
+from ewan.experiments.store import DamagedError, Store, entry
 from ewan.generator.course.runs import Files
-from ewan.generator.engine import unit
-from ewan.generator.engine.unit import Packed, Tools, Unit
-from ewan.generator.store import DamagedError, Store, entry
+from ewan.labs.base.reporter import Progress, Reporter
 from ewan.labs.context import DEFAULT_STORE, STORE_VARIABLE, Context
-from ewan.labs.reporter import Progress, Reporter
 from ewan.labs.runtime import kernel
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary

@@ -17,8 +17,8 @@ from typing import Any
 import simpleeval
 
 from ewan.generator.course.measures.base import NoValueError, Value, every
-from ewan.labs.units import amounts
-from ewan.labs.wording import nearest
+from ewan.labs.base.units import amounts
+from ewan.labs.base.wording import nearest
 
 Names = Mapping[str, "Value | Mapping[str, Value]"]
 MOST_LETTERS = 1000

@@ -18,10 +18,10 @@ import orjson
 from ewan.generator.course import answers, markdown, notebook, parameters, reading, rendering, words
 from ewan.generator.course.parameters import Drawing
 from ewan.generator.course.reading import Lab
-from ewan.labs.errors import UserError
-from ewan.labs.reading import one_line, read_bytes
-from ewan.labs.typed import read_typed
-from ewan.labs.writing import trouble, write
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.reading import one_line, read_bytes
+from ewan.labs.base.typed import read_typed
+from ewan.labs.base.writing import trouble, write
 
 FORMAT: Literal["ewan-course/1"] = "ewan-course/1"
 RECORD = "course.json"

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ewan.experiments.engine.unit import Tools, Unit
+from ewan.experiments.store import Store, made_by
 from ewan.generator.course import (
     answers,
     checking,
@@ -40,16 +42,14 @@ from ewan.generator.course.reading import Lab
 from ewan.generator.course.runs import Files, See, Student
 from ewan.generator.course.submission import Submission, SubmissionError
 from ewan.generator.course.verdicts import Truth, Verdict
-from ewan.generator.engine.unit import Tools, Unit
-from ewan.generator.store import Store, made_by
-from ewan.labs.errors import UserError
-from ewan.labs.reading import one_line, read_bytes
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.reading import one_line, read_bytes
+from ewan.labs.base.reporter import Silent
+from ewan.labs.base.units import NS_PER_SECOND, UnitError, amounts
 from ewan.labs.record.experiment import DOCUMENT as EXPERIMENT
-from ewan.labs.reporter import Silent
 from ewan.labs.spec import DescriptionError, names
-from ewan.labs.units import NS_PER_SECOND, UnitError, amounts
 
-PROJECT = ("analysis", "generator", "labs")
+PROJECT = ("analysis", "experiments", "generator", "labs")
 """Whose sources decide a grade, beside the labs of the course."""
 MOST_LINE = 300
 _PLACES = {RECORD: "a student's folder", EXPERIMENT: "an experiment's directory"}

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import click
 
+from ewan.experiments.engine.unit import Tools
 from ewan.generator.course import copies, grading, ledger, pool, roster, sources, uploader
 from ewan.generator.course.formats import FORMATS, sheet, wording
 from ewan.generator.course.grade import Grade
@@ -25,19 +26,18 @@ from ewan.generator.course.ledger import Ledger
 from ewan.generator.course.pool import Lost
 from ewan.generator.course.sources import Source
 from ewan.generator.course.submission import MOST_BYTES
-from ewan.generator.engine.unit import Tools
-from ewan.labs import processes, rundir
+from ewan.labs import rundir
+from ewan.labs.base import processes
+from ewan.labs.base.reading import read_bytes
+from ewan.labs.base.sheet import grid
+from ewan.labs.base.units import about
+from ewan.labs.base.writing import trouble, write
 from ewan.labs.commands.errors import Refused, guarded
-from ewan.labs.commands.group import composed
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import Context
-from ewan.labs.reading import read_bytes
 from ewan.labs.runtime import kernel
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
-from ewan.labs.sheet import grid
-from ewan.labs.units import about
-from ewan.labs.writing import trouble, write
 
 LONGEST_S = 600.0
 """For one submission: a hundred times what a lab may take."""
@@ -89,15 +89,16 @@ def grade_command(
     ewan course grade SUBMISSIONS/
     ewan course grade SUBMISSIONS/ --csv grades.csv --students students.csv --format gradescope
     """
+    from ewan.analysis.one_run import OneRun  # it takes a second to import
+
     listed = None if students is None else roster.addresses(students)
     if forms and out.resolve() == submissions.resolve():
         raise Refused(f"--out {out}: submissions are there: name another directory")
     found = sources.below(submissions, [out, *([] if context.store is None else [context.store])])
     with tempfile.TemporaryDirectory(prefix="ewan-grade-") as scratch:
         tools = Tools(kernel.kernel(context.reporter.tell), node_binary(context.binary))
-        see = composed(click.get_current_context(), "course")["see"]
         store = None if context.store is None else context.store.absolute()
-        machine = Machine(see, tools, store, Path(scratch))
+        machine = Machine(OneRun, tools, store, Path(scratch))
         with Ledger(table.with_name(f"{table.name}{ledger.ENDING}")).opened(again) as book:
             grades = all_graded(context, machine, found, book)
     numbers = {email: student for student, email in (listed or {}).items() if email}

@@ -12,8 +12,8 @@ from pathlib import Path
 from ewan.generator.course import answers, history, records, submission
 from ewan.generator.course.folder import Folder
 from ewan.generator.course.submission import NOTEBOOK, Submission
-from ewan.labs.errors import UserError
-from ewan.labs.reading import read_bytes
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.reading import read_bytes
 
 ENDING = ".zip"
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 
 from ewan.generator.course import folder, handing, words
+from ewan.labs.base.units import about
+from ewan.labs.base.writing import trouble, write
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import Context
-from ewan.labs.units import about
-from ewan.labs.writing import trouble, write
 
 
 @click.command("hand-in")

@@ -18,13 +18,13 @@ from pathlib import Path
 import orjson
 from pydantic import ValidationError
 
+from ewan.experiments.engine.unit import now
 from ewan.generator.course import folder as folders
 from ewan.generator.course.submission import MOST_CHECKS, Check, Journal
-from ewan.generator.engine.unit import now
-from ewan.labs.reading import read_bytes
+from ewan.labs.base.reading import read_bytes
+from ewan.labs.base.writing import add_line, trouble
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import is_there, lock
-from ewan.labs.writing import add_line, trouble
 
 FILE = "checks.jsonl"
 MOST_BYTES = 16 << 20

@@ -19,11 +19,11 @@ from typing import Any
 import orjson
 
 from ewan.generator.course.grade import Grade
-from ewan.labs.reading import read_bytes
+from ewan.labs.base.reading import read_bytes
+from ewan.labs.base.typed import read_typed
+from ewan.labs.base.writing import add_line, trouble
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import lock
-from ewan.labs.typed import read_typed
-from ewan.labs.writing import add_line, trouble
 
 ENDING = ".ledger"
 FORMAT = "ewan-grades/1"

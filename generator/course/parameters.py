@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from ewan.generator.course.fields import Drawn
 from ewan.generator.course.measures.base import Value
-from ewan.labs.reading import one_line
+from ewan.labs.base.reading import one_line
+from ewan.labs.base.units import UnitError, amounts
 from ewan.labs.spec import DescriptionError
-from ewan.labs.units import UnitError, amounts
 
 FORMAT = "ewan-course/1"
 _STUDENT = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z._@-]{0,62}[0-9A-Za-z])?")

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection, wait
 from types import FrameType
 from typing import Any, Generic, TypeVar
 
-from ewan.labs import interrupt, processes
+from ewan.labs.base import interrupt, processes
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import orjson
 
+from ewan.experiments.engine.experiment import Experiment as Loaded
+from ewan.experiments.engine.source import SCENARIO
+from ewan.experiments.store import key
 from ewan.generator.course.submission import MOST_EXPERIMENTS, MOST_RUNS, MOST_SETTINGS, PARAMETER, Experiment, Run
-from ewan.generator.engine.experiment import Experiment as Loaded
-from ewan.generator.engine.source import SCENARIO
-from ewan.generator.store import key
 from ewan.labs import rundir
-from ewan.labs.errors import UserError
-from ewan.labs.reading import one_line
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.reading import one_line
 from ewan.labs.record.experiment import DOCUMENT, INPUTS, Entry, checksum
 
 TABLES = ".parquet"

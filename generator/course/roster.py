@@ -14,8 +14,8 @@ from pathlib import Path, PurePath
 
 from ewan.generator.course import parameters
 from ewan.generator.course.grade import Grade
-from ewan.labs.errors import UserError
-from ewan.labs.reading import MOST_TEXT, decoded, read_bytes
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.reading import MOST_TEXT, decoded, read_bytes
 from ewan.labs.spec import DescriptionError
 
 MOST_STUDENTS = 100_000

@@ -19,13 +19,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ewan.experiments.engine import preparation, unit
+from ewan.experiments.engine.unit import Tools, Unit
 from ewan.generator import scenario as scenarios
 from ewan.generator.course import rendering
 from ewan.generator.course.measures.base import NoValueError, Series, Value
 from ewan.generator.course.parameters import Drawing, value_of
 from ewan.generator.course.reading import Lab
-from ewan.generator.engine import preparation, unit
-from ewan.generator.engine.unit import Tools, Unit
 from ewan.generator.scenario import Runs, ScenarioRun
 from ewan.labs.spec import DescriptionError, names
 

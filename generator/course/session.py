@@ -24,14 +24,14 @@ from ewan.generator.course import answers, checking, executing, folder, history,
 from ewan.generator.course.folder import Folder
 from ewan.generator.course.runs import See
 from ewan.generator.course.verdicts import Verdict
-from ewan.labs import writing as files
+from ewan.labs.base import writing as files
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.reporter import Reporter
+from ewan.labs.base.wording import nearest
 from ewan.labs.context import Context
-from ewan.labs.errors import UserError
 from ewan.labs.record.experiment import DOCUMENT
-from ewan.labs.reporter import Reporter
 from ewan.labs.rundir import RESULTS
 from ewan.labs.runtime.base import LabError
-from ewan.labs.wording import nearest
 
 COLUMNS = "110"
 """Of what commands print in a notebook."""

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from ewan.generator.course import ledger
 from ewan.generator.course.folder import RECORD
 from ewan.generator.course.submission import DOCUMENT
-from ewan.labs.errors import UserError
+from ewan.labs.base.errors import UserError
 from ewan.labs.record.experiment import DOCUMENT as EXPERIMENT
 
 MOST_FILES = 100_000

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ewan.generator.course import archive
 from ewan.generator.course.archive import ArchiveError
-from ewan.labs.reading import one_line
+from ewan.labs.base.reading import one_line
 
 FORMAT: Literal["ewan-submission/1"] = "ewan-submission/1"
 DOCUMENT = "submission.json"
@@ -68,7 +68,7 @@ class Run(_Model):
 
     name: Line
     key: Digest
-    """What names its results in the store (generator/store/key.py)."""
+    """What names its results in the store (experiments/store/key.py)."""
     inputs: Digest
     """Of its plan, program and schedule (`records.inputs`): two runs of the same are the same run."""
     tables: Digest

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from ewan.generator.course.grade import Grade
-from ewan.labs.reading import one_line, read_bytes
+from ewan.labs.base.reading import one_line, read_bytes
 
 FILE = "submission_metadata.json"
 MOST_BYTES = 4 << 20

@@ -23,10 +23,10 @@ from ewan.generator.course.answers import Given
 from ewan.generator.course.fields import Question, Setting, Tolerance
 from ewan.generator.course.measures.base import Value
 from ewan.generator.course.words import Words
-from ewan.labs.reading import one_line
-from ewan.labs.units import BITS_PER_BYTE, KILO, MEGA, NS_PER_SECOND, UnitError, amounts
-from ewan.labs.units.amounts import QUOTES, Typed
-from ewan.labs.units.shown import written
+from ewan.labs.base.reading import one_line
+from ewan.labs.base.units import BITS_PER_BYTE, KILO, MEGA, NS_PER_SECOND, UnitError, amounts
+from ewan.labs.base.units.amounts import QUOTES, Typed
+from ewan.labs.base.units.shown import written
 
 State = Literal["right", "close", "wrong", "missing", "unreadable", "teacher", "unknown"]
 """`close`: rounded to too few digits; `teacher`: words that a person judges; `unknown`: the truth could not be

@@ -56,7 +56,7 @@ class Words:
     comma: bool = False
     """Decimals are written behind a comma."""
     instead: str = ""
-    """Of an answer that cannot be read; empty: what `ewan.labs.units` says of it."""
+    """Of an answer that cannot be read; empty: what `ewan.labs.base.units` says of it."""
     either: str = ""
     """Of an amount that may be read in two ways, where decimals are written behind a comma (`amounts.either`)."""
 

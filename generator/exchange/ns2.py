@@ -9,8 +9,8 @@ from __future__ import annotations
 from ewan.generator.exchange import rendering
 from ewan.generator.exchange.flows import TCP_HEADERS, TIMESTAMPS, UDP_HEADERS, TcpFlow, Traffic, UdpFlow
 from ewan.generator.exchange.network import Network, NetworkLink, Way
+from ewan.labs.base.units import NS_PER_SECOND, PPB
 from ewan.labs.spec import DescriptionError
-from ewan.labs.units import NS_PER_SECOND, PPB
 
 SIMULATOR = "ns-2"
 CONGESTION = ("reno", "cubic", "bic", "highspeed", "scalable", "htcp", "hybla", "lp", "vegas", "veno", "westwood")

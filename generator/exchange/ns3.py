@@ -10,7 +10,7 @@ from __future__ import annotations
 from ewan.generator.exchange import rendering
 from ewan.generator.exchange.flows import TcpFlow, Traffic, UdpFlow
 from ewan.generator.exchange.network import Network, NetworkLink, Way
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
 
 SIMULATOR = "ns-3"
 MODULES = ("ns3-internet", "ns3-point-to-point", "ns3-network", "ns3-core")

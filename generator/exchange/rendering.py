@@ -10,8 +10,8 @@ from typing import Any
 
 from ewan.generator.exchange.flows import Traffic
 from ewan.generator.exchange.network import Network
+from ewan.labs.base.units import Duration
 from ewan.labs.spec import DescriptionError
-from ewan.labs.units import Duration
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 FEWEST_NOTED_NS = 1  # halves of an odd RTT differ by as much

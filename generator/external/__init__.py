@@ -18,7 +18,7 @@ from ewan.generator import commands as commands_of
 from ewan.generator.external import ditg, iperf3, openmpi, udt
 from ewan.generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
 from ewan.generator.rows import WRONG, Row, Rows, bounded, frame_of
-from ewan.labs.reading import one_line, read_bytes
+from ewan.labs.base.reading import one_line, read_bytes
 from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:

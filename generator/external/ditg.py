@@ -23,8 +23,8 @@ from typing import Any, assert_never
 from ewan.generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
 from ewan.generator.rows import Row, Rows
 from ewan.generator.scenario.laws import Either, amount, mean
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
 from ewan.labs.runtime.program import Command
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
 
 FIRST_SIGNALLING_PORT, FIRST_PORT = 9000, 20_000
 US_NS = scale("time")["us"]

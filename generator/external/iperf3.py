@@ -17,8 +17,8 @@ import orjson
 from ewan.generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
 from ewan.generator.rows import Rows
 from ewan.generator.scenario.laws import amount, mean
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
 from ewan.labs.runtime.program import Command
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
 
 FIRST_PORT = 5201
 LEAST_INTERVAL_NS = NS_PER_SECOND // 10

@@ -17,8 +17,8 @@ from typing import Any
 from ewan.generator.external.transfer import Made, Obstacle, Output, Tool, Transfer
 from ewan.generator.rows import Row, Rows
 from ewan.generator.scenario.laws import amount
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.runtime.program import Command
-from ewan.labs.units import NS_PER_SECOND
 
 PROGRAM = str(Path(__file__).resolve().parents[2] / "target/release/ewan-mpi")
 """Where generator/mpi/build.sh puts it."""

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ewan.generator.rows import Row, Rows
+from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.runtime.program import Command
-from ewan.labs.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from ewan.generator.scenario.fields import Step

@@ -15,8 +15,8 @@ import orjson
 
 from ewan.generator.external.transfer import Made, Obstacle, Output, Tool, Transfer
 from ewan.generator.rows import Row, Rows
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND
 from ewan.labs.runtime.program import Command
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND
 
 PROGRAM = str(Path(__file__).resolve().parents[2] / "target/release/ewan-udt")
 """Where generator/udt/build.sh puts it."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement
 
 from ewan.generator.exchange.network import Network, NetworkLink, Way
+from ewan.labs.base.units import Duration, Fraction, Rate, Size
 from ewan.labs.spec import DescriptionError
-from ewan.labs.units import Duration, Fraction, Rate, Size
 
 WIRE_BYTES = 38
 _NUMBERED = re.compile(r"(.*?)([1-9][0-9]*)")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ewan.generator.nxe.tree import Element
+from ewan.labs.base.wording import nearest
 from ewan.labs.spec import DescriptionError
-from ewan.labs.wording import nearest
 
 ROOT = "experiment"
 POSTER = "poster"

@@ -10,30 +10,29 @@ from __future__ import annotations
 import dataclasses
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ewan.generator.engine import cli as running
-from ewan.generator.engine import ending, engine, preparation, several
-from ewan.generator.engine.experiment import Experiment
-from ewan.generator.engine.parts import Parts, Wall
+from ewan.experiments.engine import cli as running
+from ewan.experiments.engine import ending, engine, preparation, several
+from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.engine.parts import Parts, Wall
 from ewan.generator.papers import experiments, ledger, targets, verdicts
 from ewan.generator.papers.experiments import Wanted
 from ewan.generator.papers.ledger import Done, Ledger
 from ewan.generator.papers.targets import SCALES, Scale, Target
 from ewan.generator.papers.verdicts import Outcome
 from ewan.labs import rundir
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.sheet import Sheet, grid
+from ewan.labs.base.units import NS_PER_SECOND, about
 from ewan.labs.commands.errors import Incomplete, Refused, guarded
-from ewan.labs.commands.group import composed
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import Context
-from ewan.labs.errors import UserError
 from ewan.labs.record import summary as summaries
-from ewan.labs.sheet import Sheet, grid
-from ewan.labs.units import NS_PER_SECOND, about
 
 ALL = "all"
 
@@ -62,7 +61,7 @@ def paper_command(
     chosen = targets.every() if ALL in names else [targets.find(name) for name in dict.fromkeys(names)]
     asked = {target.name: experiments.wanted(target, scale) for target in chosen}
     context = dataclasses.replace(context, runtime="virtual")
-    parts = running.parts_of(click.get_current_context())
+    parts = Parts.default()
     if plan:
         wall = parts.wall(context)
         for target in chosen:
@@ -80,7 +79,9 @@ def paper_command(
         outcomes.append(verdicts.judge(target, found))
     told = [described(*each, asked, book) for each in zip(chosen, outcomes, strict=True)]
     book.end(told)
-    page = composed(click.get_current_context(), "papers")["page"](book.path)
+    from ewan.analysis import papers as pages  # it takes a second to import
+
+    page = pages.write(book.path)
     if as_json:
         context.reporter.emit({"ledger": str(book.path), "page": str(page), "outcomes": told})
     else:
@@ -88,8 +89,11 @@ def paper_command(
     sys.exit(0 if all(each.status == "complete" for each in book.experiments.values()) else 1)
 
 
-def _meters() -> dict[str, Any]:
-    return composed(click.get_current_context(), "meters")
+def _meters() -> Mapping[str, Callable[[Context], dict[str, Any]]]:
+    """What targets of papers measure without a scenario, by name."""
+    from ewan.calibration import bursts
+
+    return {"bursts": bursts.points}
 
 
 @dataclasses.dataclass(slots=True)

@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 import orjson
 
-from ewan.labs import documents, rundir
-from ewan.labs.writing import write
+from ewan.labs import rundir
+from ewan.labs.base import documents
+from ewan.labs.base.writing import write
 
 FORMAT = "ewan-papers/1"
 FOLDER = rundir.RESULTS / "papers"

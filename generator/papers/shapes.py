@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
+from ewan.labs.base.units import UnitError, parse_published
+from ewan.labs.base.units.shown import written
 from ewan.labs.record.independent import independent
-from ewan.labs.units import UnitError, parse_published
-from ewan.labs.units.shown import written
 
 Kind = Literal["grows", "falls", "largest", "least", "at most", "at least", "more", "less", "within"]
 Pairs = tuple[tuple[str, str], ...]

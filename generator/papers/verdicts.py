@@ -16,8 +16,8 @@ from typing import Any, Literal
 from ewan.generator.papers import shapes
 from ewan.generator.papers.shapes import within
 from ewan.generator.papers.targets import Curve, Number, Target, share
+from ewan.labs.base.units.shown import NONE, with_interval, written
 from ewan.labs.record.independent import independent
-from ewan.labs.units.shown import NONE, with_interval, written
 
 Word = Literal[
     "agrees",

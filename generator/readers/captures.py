@@ -19,8 +19,8 @@ from pcapng.exceptions import PcapngException
 
 from ewan.generator.readers import headers
 from ewan.generator.rows import WRONG
-from ewan.labs.documents import MOST_SHOWN
-from ewan.labs.reading import one_line, open_regular
+from ewan.labs.base.documents import MOST_SHOWN
+from ewan.labs.base.reading import one_line, open_regular
 from ewan.labs.record import tables
 
 PART = "capture"

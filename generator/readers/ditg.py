@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from ewan.generator.readers.reader import Printed, Reader, Reading, lines
 from ewan.generator.rows import Row
-from ewan.labs.units import NS_PER_SECOND
+from ewan.labs.base.units import NS_PER_SECOND
 
 _FLOW = re.compile(r"Flow number: (\d+)")
 _END = re.compile(r"(From|To) +(\S+):(\d+)$")

@@ -19,7 +19,7 @@ import orjson
 from ewan.generator.readers.call import Call
 from ewan.generator.readers.reader import NUMBER, Printed, Reader, Reading, lines
 from ewan.generator.rows import Row
-from ewan.labs.units import NS_PER_MS, scale
+from ewan.labs.base.units import NS_PER_MS, scale
 
 TRACEROUTE = ("traceroute", "traceroute6", "traceroute.db", "inetutils-traceroute", "tcptraceroute", "tcptraceroute.mt")
 TRACEPATH = ("tracepath", "tracepath6")

@@ -14,7 +14,7 @@ from typing import Any
 from ewan.generator.external import iperf3
 from ewan.generator.readers.reader import Printed, Reader, Reading
 from ewan.generator.rows import Row
-from ewan.labs.units import NS_PER_MS, scale
+from ewan.labs.base.units import NS_PER_MS, scale
 
 MOST_ROWS = 1 << 20
 _US_NS = scale("time")["us"]

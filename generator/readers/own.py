@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import polars as pl
 from polars.exceptions import PolarsError
 
+from ewan.labs.base.units import scale
 from ewan.labs.record.own_tables import WHOSE, OwnTable
 from ewan.labs.record.tables import UNITS
-from ewan.labs.units import scale
 
 MOST_COLUMNS = 256
 

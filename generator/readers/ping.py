@@ -19,7 +19,7 @@ from itertools import zip_longest
 from ewan.generator.readers.call import Call
 from ewan.generator.readers.reader import NUMBER, Printed, Reader, Reading, lines
 from ewan.generator.rows import Row
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND, scale
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND, scale
 
 PROGRAMS = ("ping", "ping4", "ping6", "inetutils-ping")
 MOST_ROWS = 1 << 20

@@ -13,13 +13,13 @@ from ewan.generator.readers.captures import FILE, PART
 from ewan.generator.scenario.fields import Capture
 from ewan.generator.scenario.flows import Error
 from ewan.generator.scenario.runs import ScenarioRun
+from ewan.labs.base.units import Duration
+from ewan.labs.base.wording import nearest
 from ewan.labs.capture import points
 from ewan.labs.capture.words import Bounds, options
 from ewan.labs.plan import Node, Plan
 from ewan.labs.runtime.program import Command, Program
 from ewan.labs.runtime.services import OURSELVES
-from ewan.labs.units import Duration
-from ewan.labs.wording import nearest
 
 STEP = PART
 """In the place of a step's name and of the part, in schedule.json and the table of readings."""

@@ -23,11 +23,11 @@ from ewan.generator.scenario.kinds import Kind
 from ewan.generator.scenario.laws import drawn_mean, mean, share_above
 from ewan.generator.scenario.network import Network, Way
 from ewan.generator.scenario.windows import FIRST_WINDOW, Bottleneck, Cross, Stream, deliver
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.plan import Hop, Plan
 from ewan.labs.record.demand import Demand
 from ewan.labs.runtime.program import Command, Program
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND
 
 IPV4_TCP_BYTES = 52
 """Of a segment: IPv4, TCP and its timestamps."""

@@ -14,9 +14,9 @@ from typing import assert_never
 from ewan.generator.scenario.fields import Step
 from ewan.generator.scenario.flows import FlowSettings, packet_interval
 from ewan.generator.scenario.laws import mean
+from ewan.labs.base.units import NS_PER_SECOND, mean_rate_bps, time_for
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.plan import Hop
-from ewan.labs.units import NS_PER_SECOND, mean_rate_bps, time_for
 
 # A run that takes this many times what rates and volumes suggest, or a minute, is taken for one that never ends.
 PATIENCE = 10

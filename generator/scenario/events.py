@@ -10,14 +10,14 @@ from typing import Any
 
 from ewan.generator.scenario import fields
 from ewan.generator.scenario.runs import ScenarioRun
+from ewan.labs.base.units import Duration
+from ewan.labs.base.wording import nearest
 from ewan.labs.change import WORDS, Heading, Wanted, after, check_headings, compile_change
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.program import Event
 from ewan.labs.spec.fields import Direction
 from ewan.labs.spec.source import DescriptionError
 from ewan.labs.stages import Change
-from ewan.labs.units import Duration
-from ewan.labs.wording import nearest
 
 
 def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tuple[Event, ...]:

@@ -26,10 +26,10 @@ from ewan.generator.scenario.kinds import (
 from ewan.generator.scenario.laws import DAY_NS, TimeLaw, TimeText, VolumeText
 from ewan.generator.scenario.published import FigureText, Metric, PublishedText
 from ewan.generator.scenario.repeating import Stop
+from ewan.labs.base.units import Duration, Size, UnitError
 from ewan.labs.record.quantities import Role
 from ewan.labs.spec.fields import Direction, Model, Pacing
 from ewan.labs.spec.values import Count, Name
-from ewan.labs.units import Duration, Size, UnitError
 
 MOST_FLOWS = 16_384  # of a run; generator/src/traffic/request.rs
 MOST_EXCHANGES = 10_000_000  # of a run: each is a row of its tables

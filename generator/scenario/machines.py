@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from ewan.generator import external
 from ewan.generator.scenario.flows import Error
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.program import Command
-from ewan.labs.units import NS_PER_SECOND
 
 LEAD_NS = 5 * NS_PER_SECOND
 """A server in a machine is started so long before it would be elsewhere: over a connection, by a slow processor."""

@@ -9,13 +9,13 @@ import math
 from dataclasses import dataclass
 
 from ewan.generator.scenario.windows import Bottleneck
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.plan import Hop, Plan
 from ewan.labs.stages import Direction
 from ewan.labs.stages.egress import Psp, paced
 from ewan.labs.stages.loss import BernoulliLoss, EveryNthLoss
 from ewan.labs.stages.queue import Codel, DropTail, DualPi2, FqCodel, Pie, queue_limits
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
 
 ETHERNET_HEADER = 14
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ewan.generator.scenario.fields import Step
 from ewan.generator.scenario.flows import Error
-from ewan.labs.wording import nearest
+from ewan.labs.base.wording import nearest
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from typing import Any
 from ewan.generator.scenario.runs import ScenarioRun
 from ewan.generator.scenario.scenario import Scenario
 from ewan.generator.scenario.schedule import Bar, Clock, Schedule
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.plan import Plan
 from ewan.labs.spec import DescriptionError
-from ewan.labs.units import NS_PER_SECOND
 
 MOST_BARS = 64
 """Of a step that are told one by one."""

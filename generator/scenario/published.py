@@ -10,9 +10,9 @@ from typing import Annotated
 
 from pydantic import PlainValidator, WithJsonSchema
 
+from ewan.labs.base.units import parse_published
 from ewan.labs.record import figures, quantities
 from ewan.labs.record.figures import FigureSpec
-from ewan.labs.units import parse_published
 
 
 def _metric(value: object) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction as Exact
 from typing import Any
 
-from ewan.labs.units import Duration, Rate, parse_volume, time_for
+from ewan.labs.base.units import Duration, Rate, parse_volume, time_for
 
 NONE = "0"
 FILE = "100kB"  # mean; with its law as the files of the JGN2 experiments

@@ -13,13 +13,13 @@ from typing import Any
 
 import click
 
+from ewan.experiments.engine import cli as running
+from ewan.experiments.engine import engine, several, trust
+from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.engine.parts import Parts
+from ewan.experiments.engine.preparation import Prepared
+from ewan.experiments.engine.several import Planned
 from ewan.generator import scenario as scenarios
-from ewan.generator.engine import cli as running
-from ewan.generator.engine import engine, several, trust
-from ewan.generator.engine.experiment import Experiment
-from ewan.generator.engine.parts import Parts
-from ewan.generator.engine.preparation import Prepared
-from ewan.generator.engine.several import Planned
 from ewan.generator.suites import hstts, overview
 from ewan.generator.suites.application import OURS
 from ewan.generator.suites.applications import APPLICATIONS
@@ -27,7 +27,9 @@ from ewan.generator.suites.hstts import Built, SuiteRequest
 from ewan.generator.suites.overview import Suite
 from ewan.generator.suites.parameters import RANGES
 from ewan.generator.suites.profiles import PROFILES
-from ewan.labs import reading
+from ewan.labs.base import reading
+from ewan.labs.base.sheet import grid
+from ewan.labs.base.units import Duration, UnitError
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import (
     Function,
@@ -39,9 +41,7 @@ from ewan.labs.commands.options import (
 )
 from ewan.labs.commands.privileges import as_root, is_virtual
 from ewan.labs.context import Context
-from ewan.labs.sheet import grid
 from ewan.labs.spec import DescriptionError
-from ewan.labs.units import Duration, UnitError
 
 REPORT = "report.html"
 CONGESTION_CONTROLS = "reno,cubic,bic,highspeed,scalable,htcp"
@@ -146,7 +146,7 @@ def hstts_command(
         as_root(context)
     over = None if machines is None else context.cluster()
     experiments = several.prepared(planned, virtual, unverified, over)
-    places, complete = _run(context, experiments, running.parts_of(click.get_current_context()), as_json, every)
+    places, complete = _run(context, experiments, Parts.default(), as_json, every)
     if missing := [app for app in experiments if app not in places]:
         context.reporter.tell(f"not begun, and their directories removed: {', '.join(missing)}")
     conclude(context, Suite(places, controls, normalise, limit.ns, swept), as_json)

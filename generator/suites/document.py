@@ -13,7 +13,7 @@ from ewan.generator.scenario.writing import to_yaml
 from ewan.generator.suites import background
 from ewan.generator.suites.application import Application, Case, Step
 from ewan.generator.suites.pieces import LONGEST_DAY_NS, whole_seconds
-from ewan.labs.units import NS_PER_SECOND, Rate
+from ewan.labs.base.units import NS_PER_SECOND, Rate
 
 NETWORK = ("utilisation", "mean queueing delay", "queue loss", "link loss", "total loss", "retransmissions")
 """Metrics that every application's table has after its own."""

@@ -16,8 +16,8 @@ from typing import Any
 from ewan.generator.suites.background import NONE as NO_BACKGROUND
 from ewan.generator.suites.background import share
 from ewan.generator.suites.parameters import MIX, Parameters
+from ewan.labs.base.units import Rate
 from ewan.labs.compile.checks import LEAST_IPV6_MTU
-from ewan.labs.units import Rate
 
 BACKBONE = 10
 """How many times the bottleneck's rate the link between two switched sites has, up to the fastest link there is."""

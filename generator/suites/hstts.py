@@ -20,14 +20,14 @@ from ewan.generator.suites.applications import APPLICATIONS
 from ewan.generator.suites.parameters import Parameters
 from ewan.generator.suites.profiles import PROFILES, Profile
 from ewan.labs import host
+from ewan.labs.base.reporter import Tell
+from ewan.labs.base.units import Duration
+from ewan.labs.base.wording import nearest
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.descriptions import describe
 from ewan.labs.plan import Plan
-from ewan.labs.reporter import Tell
 from ewan.labs.spec import DescriptionError, Spec
 from ewan.labs.spec.fields import Topology
-from ewan.labs.units import Duration
-from ewan.labs.wording import nearest
 
 FULL_STOP = ".scenario.yaml"
 SWITCHED = "switched"

@@ -13,13 +13,13 @@ from typing import Any
 
 import polars as pl
 
-from ewan.generator.engine.experiment import Experiment
+from ewan.experiments.engine.experiment import Experiment
 from ewan.generator.suites.application import RESPONSES_IN_TIME
 from ewan.generator.suites.applications import APPLICATIONS
+from ewan.labs.base.units import about
+from ewan.labs.base.units.shown import with_interval
 from ewan.labs.record import summary as summaries
 from ewan.labs.record import tables
-from ewan.labs.units import about
-from ewan.labs.units.shown import with_interval
 
 SHOWN = {"mean completion time": "mean completion", "deviation of completion time": "deviation of completion"}
 PATTERN = "pattern"

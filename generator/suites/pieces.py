@@ -11,7 +11,7 @@ from typing import Any
 from ewan.generator.suites import background
 from ewan.generator.suites.application import Case, Step
 from ewan.generator.suites.background import TAIL
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_DAY, NS_PER_SECOND, Duration, Size, parse_volume, time_for
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_DAY, NS_PER_SECOND, Duration, Size, parse_volume, time_for
 
 LARGEST = 20
 """The largest draw, in means: an unbounded tail would be one file that outlasts all else."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from ewan.generator.engine.experiment import Experiment
+from ewan.experiments.engine.experiment import Experiment
 from ewan.generator.tests.engines import TEXT, jobs
 from ewan.generator.tests.origins import origin
 from ewan.labs.record import CERTIFICATES_FOLDER, tables

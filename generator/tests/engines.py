@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ewan.experiments.engine import engine, preparation
+from ewan.experiments.engine.experiment import Job
+from ewan.experiments.engine.parts import Facts, Parts, Wall
 from ewan.generator import scenario
-from ewan.generator.engine import engine, preparation
-from ewan.generator.engine.experiment import Job
-from ewan.generator.engine.parts import Facts, Parts, Wall
 from ewan.generator.tests.origins import origin
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan

@@ -17,11 +17,11 @@ from ewan.generator.advice import objectives, ranking
 from ewan.generator.advice.derive import ASSUMED_BUFFER, crossing, derive, rounded
 from ewan.generator.advice.objectives import OBJECTIVES, Wanted, Word
 from ewan.labs import host
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import compile
 from ewan.labs.record import Uncertainty
 from ewan.labs.record.characterisation import Characterisation, Estimate, Way, to_json
 from ewan.labs.spec import parse
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 
 def estimate(value: float | None, unit: Any, expanded: float = 0.0, note: str = "") -> Estimate:

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from ewan.generator.engine import archive, compare, unit
-from ewan.generator.engine.crate import sums
+from ewan.experiments.engine import archive, compare, sums, unit
 from ewan.labs.record import experiment
 from ewan.labs.runtime.base import LabError
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from ewan.generator.engine import reservation
+from ewan.experiments.engine import reservation
 from ewan.generator.readers import captures, headers
 from ewan.generator.scenario import DescriptionError
 from ewan.generator.scenario.captures import most_bytes
 from ewan.generator.tests.scenarios import only
-from ewan.labs.units import NS_PER_SECOND
+from ewan.labs.base.units import NS_PER_SECOND
 
 STEPS = "steps: [{name: load, from: left1, to: right1, for: 1s, bulk: }]\n"
 T0_UNIX_NS = 1_700_000_000 * NS_PER_SECOND

@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from ewan.analysis.load import LoadError, experiment
-from ewan.generator.engine import stored
-from ewan.generator.engine.experiment import Experiment
+from ewan.experiments.engine import stored
+from ewan.experiments.engine.experiment import Experiment
 from ewan.generator.tests.origins import origin
 from ewan.labs.record.experiment import Document, Entry, Stage, from_json, to_json
 from ewan.labs.runtime.base import LabError

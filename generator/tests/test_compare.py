@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ewan.analysis.differences import expanded
-from ewan.generator.engine import compare
+from ewan.experiments.engine import compare
 from ewan.generator.rows import frame_of
 from ewan.generator.tests.crates import ended
 from ewan.labs.record import tables

@@ -19,9 +19,9 @@ from ewan.generator.course.measures.base import NoValueError, Value
 from ewan.generator.course.reading import Lab
 from ewan.generator.course.verdicts import Known, Truth
 from ewan.generator.tests.courses import COURSE, SCENARIO, TEXT, written
-from ewan.labs.errors import UserError
-from ewan.labs.units import UnitError, amounts
-from ewan.labs.units.amounts import Kind
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.units import UnitError, amounts
+from ewan.labs.base.units.amounts import Kind
 
 
 @pytest.fixture(scope="module")

@@ -23,10 +23,10 @@ from spdx_tools.spdx.parser.parse_anything import parse_file
 from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
 
 from ewan.cli import main
-from ewan.generator.engine import archive, originals, rerun
-from ewan.generator.engine.compare import Comparison
-from ewan.generator.engine.crate import citation, files, sbom, sources, sums
-from ewan.generator.engine.experiment import Experiment
+from ewan.experiments.engine import archive, originals, rerun, sums
+from ewan.experiments.engine.compare import Comparison
+from ewan.experiments.engine.crate import citation, files, sbom, sources
+from ewan.experiments.engine.experiment import Experiment
 from ewan.generator.tests.crates import ended
 from ewan.labs.context import ROOT
 from ewan.labs.runtime.base import LabError

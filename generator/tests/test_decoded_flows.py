@@ -9,7 +9,7 @@ import pytest
 from ewan.generator.readers import ditg
 from ewan.generator.readers.call import calls
 from ewan.generator.readers.reader import Printed, Reading
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures/ditg"
 HEADER_BYTES = 38 + 40 + 8

@@ -12,8 +12,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+from ewan.experiments.engine.forecast import NOTHING, Forecast
 from ewan.generator import scenario as scenarios
-from ewan.generator.engine.forecast import NOTHING, Forecast
 from ewan.generator.tests.scenarios import only, parse, planned
 from ewan.labs import host
 from ewan.labs.record.demand import Demand

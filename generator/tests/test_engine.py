@@ -12,10 +12,10 @@ from typing import Any
 import orjson
 import pytest
 
+from ewan.experiments.engine import engine, outcome, preparation, stored
+from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.engine.parts import Facts
 from ewan.generator import readers
-from ewan.generator.engine import engine, outcome, preparation, stored
-from ewan.generator.engine.experiment import Experiment
-from ewan.generator.engine.parts import Facts
 from ewan.generator.tests.engines import CONTEXT, jobs, parts
 from ewan.generator.tests.origins import origin
 from ewan.labs.record import disturbances, tables

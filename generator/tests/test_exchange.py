@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ewan.generator import exports
+from ewan.experiments import exports
 from ewan.generator.exchange import ns2, ns3
 from ewan.generator.exchange.flows import traffic
 from ewan.generator.exchange.network import network

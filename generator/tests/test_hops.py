@@ -9,7 +9,7 @@ import pytest
 from ewan.generator.readers import hops
 from ewan.generator.readers.call import calls
 from ewan.generator.readers.reader import Printed, Reading
-from ewan.labs.units import NS_PER_MS
+from ewan.labs.base.units import NS_PER_MS
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures/hops"
 WAY = {1: "10.64.0.6", 2: "10.64.0.2", 3: "10.64.0.17"}

@@ -14,12 +14,12 @@ from typing import Any
 import orjson
 import pytest
 
+from ewan.experiments.engine import engine, execution, preparation, reservation
+from ewan.experiments.engine.executor import ThisMachine
+from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.engine.parts import Facts
+from ewan.experiments.engine.source import SCENARIO, SETTINGS
 from ewan.generator import scenario
-from ewan.generator.engine import engine, execution, preparation, reservation
-from ewan.generator.engine.executor import ThisMachine
-from ewan.generator.engine.experiment import Experiment
-from ewan.generator.engine.parts import Facts
-from ewan.generator.engine.source import SCENARIO, SETTINGS
 from ewan.generator.scenario import DescriptionError
 from ewan.generator.tests.engines import CONTEXT, parts
 from ewan.generator.tests.origins import origin

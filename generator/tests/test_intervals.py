@@ -9,7 +9,7 @@ import pytest
 from ewan.generator.readers import iperf3
 from ewan.generator.readers.call import calls
 from ewan.generator.readers.reader import Printed, Reading
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures/iperf3"
 STARTED_NS = 3 * NS_PER_SECOND

@@ -12,11 +12,11 @@ import orjson
 import pytest
 
 from ewan.analysis import load
+from ewan.experiments.engine import execution, outcome, preparation
+from ewan.experiments.engine.experiment import RESERVE, Experiment, Job
+from ewan.experiments.engine.parts import Facts
+from ewan.experiments.engine.progress import Board
 from ewan.generator import scenario
-from ewan.generator.engine import execution, outcome, preparation
-from ewan.generator.engine.experiment import RESERVE, Experiment, Job
-from ewan.generator.engine.parts import Facts
-from ewan.generator.engine.progress import Board
 from ewan.generator.tests.origins import origin
 from ewan.labs.record import journal
 from ewan.labs.record.experiment import INPUTS, Deployed, Entry

@@ -13,11 +13,11 @@ from typing import Any
 import orjson
 import pytest
 
-from ewan.generator.engine import engine, preparation, unit
-from ewan.generator.engine.experiment import Experiment
-from ewan.generator.engine.parts import Facts
-from ewan.generator.engine.unit import Tools
-from ewan.generator.store import Store
+from ewan.experiments.engine import engine, preparation, unit
+from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.engine.parts import Facts
+from ewan.experiments.engine.unit import Tools
+from ewan.experiments.store import Store
 from ewan.generator.tests.engines import CONTEXT, TEXT, jobs, parts
 from ewan.generator.tests.origins import origin
 from ewan.labs.context import Context

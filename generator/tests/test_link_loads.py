@@ -7,11 +7,11 @@ from pathlib import Path
 import orjson
 import pytest
 
+from ewan.experiments.engine import engine, preparation
+from ewan.experiments.engine.link_loads import loads
+from ewan.experiments.engine.parts import Facts
+from ewan.experiments.engine.verification import UnverifiedLabError
 from ewan.generator import scenario
-from ewan.generator.engine import engine, preparation
-from ewan.generator.engine.link_loads import loads
-from ewan.generator.engine.parts import Facts
-from ewan.generator.engine.verification import UnverifiedLabError
 from ewan.generator.tests import engines
 from ewan.generator.tests.origins import origin
 from ewan.labs.record.paths import CrossedLink, CrossedPath

@@ -18,10 +18,10 @@ from ewan.generator.nxe import tree, vocabulary, write
 from ewan.generator.scenario import DescriptionError, ScenarioRun
 from ewan.generator.scenario.writing import to_yaml
 from ewan.generator.tests.scenarios import FACTS, parse, planned
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.spec import names
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 POSTER = names.LIBRARY / "nxe-poster.xml"
 TEXT = POSTER.read_text()

@@ -8,15 +8,15 @@ from pathlib import Path
 import orjson
 import pytest
 
+from ewan.experiments.engine import stored
 from ewan.generator import records
-from ewan.generator.engine import stored
 from ewan.generator.tests.scenarios import HEAD, check, flows, only, parse
 from ewan.labs import host
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import DescriptionError
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 STEPS = """
 steps:

@@ -12,8 +12,8 @@ import pytest
 
 from ewan.generator import readers, records
 from ewan.generator.readers import files, own
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import own_tables, tables
-from ewan.labs.units import NS_PER_SECOND
 
 STARTED_NS = 2 * NS_PER_SECOND
 T0_UNIX_NS = 1_700_000_000 * NS_PER_SECOND + 123_456_789

@@ -13,8 +13,8 @@ from ewan.generator.readers import ping
 from ewan.generator.readers.call import Call, calls
 from ewan.generator.readers.reader import Printed, Reading
 from ewan.generator.rows import Row
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.record.tables import TABLES
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures/ping"
 T0_UNIX_NS = 1_700_000_003 * NS_PER_SECOND

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ewan.experiments.engine import preparation
+from ewan.experiments.engine.parts import Facts
 from ewan.generator import scenario
-from ewan.generator.engine import preparation
-from ewan.generator.engine.parts import Facts
 from ewan.generator.scenario import DescriptionError, Runs
 from ewan.generator.tests.origins import origin
 from ewan.labs.record.experiment import INPUTS

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from ewan.generator.engine.progress import Board
+from ewan.experiments.engine.progress import Board
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.runtime.progress import RunProgress
-from ewan.labs.units import NS_PER_SECOND
 
 TICK_S = 0.25
 OWN_S = 60.0

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from ewan.experiments.engine import reservation
 from ewan.generator import congestion
-from ewan.generator.engine import reservation
 from ewan.generator.tests.engines import TEXT, jobs
+from ewan.labs.base.units import Duration
 from ewan.labs.runtime import memory
 from ewan.labs.runtime.base import LabError
 from ewan.labs.stages import TraceRows
-from ewan.labs.units import Duration
 
 
 def test_the_virtual_kernel_has_the_congestion_controls_of_the_papers() -> None:

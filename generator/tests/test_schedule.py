@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ewan.generator.engine import stored
+from ewan.experiments.engine import stored
 from ewan.generator.tests.scenarios import HEAD, flows, only, parse, planned
 from ewan.labs.record.bounds import RELEASE_P99_NS
 from ewan.labs.stages import Change, ConstantDelay

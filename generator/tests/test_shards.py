@@ -11,17 +11,17 @@ import orjson
 import pytest
 
 from ewan.analysis import statistics, summary
+from ewan.experiments.engine import engine, preparation
+from ewan.experiments.engine.cli import facts_of
+from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.engine.parts import Facts, Parts
+from ewan.experiments.engine.stopping import Point
+from ewan.experiments.shards import collect, shard, share
+from ewan.experiments.shards.share import Shard
+from ewan.experiments.shards.study import Done, Record, Study
+from ewan.experiments.store import Store
 from ewan.generator import scenario
-from ewan.generator.engine import engine, preparation
-from ewan.generator.engine.cli import facts_of
-from ewan.generator.engine.experiment import Experiment
-from ewan.generator.engine.parts import Facts, Parts
-from ewan.generator.engine.stopping import Point
 from ewan.generator.scenario import Stop
-from ewan.generator.shards import collect, shard, share
-from ewan.generator.shards.share import Shard
-from ewan.generator.shards.study import Done, Record, Study
-from ewan.generator.store import Store
 from ewan.generator.tests.engines import CONTEXT, half_of_range, parts
 from ewan.labs.context import Context
 from ewan.labs.runtime.base import LabError

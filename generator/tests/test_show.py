@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ewan.generator.engine import show
-from ewan.generator.engine.progress import Board
+from ewan.experiments.engine import show
+from ewan.experiments.engine.progress import Board
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.record.metrics import METRICS, USUAL
 from ewan.labs.runtime.progress import RunProgress
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 
 def test_a_run_that_is_held_up_is_seen_in_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:

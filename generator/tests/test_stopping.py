@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ewan.generator.engine import stopping
+from ewan.experiments.engine import stopping
 from ewan.generator.scenario import Stop
 from ewan.generator.tests.engines import half_of_range
 

@@ -19,11 +19,11 @@ import pytest
 import zstandard
 from click.testing import CliRunner
 
-from ewan.generator.engine import unit
-from ewan.generator.store import DamagedError, Origin, Store, choice, entry, key, made_by, programs
-from ewan.generator.store import store as store_module
-from ewan.generator.store.cli import store_command
-from ewan.generator.store.store import Found
+from ewan.experiments.engine import unit
+from ewan.experiments.store import DamagedError, Origin, Store, choice, entry, key, made_by, programs
+from ewan.experiments.store import store as store_module
+from ewan.experiments.store.cli import store_command
+from ewan.experiments.store.store import Found
 from ewan.generator.tests.engines import CONTEXT, jobs
 from ewan.labs import plan as plans
 
@@ -97,7 +97,7 @@ def test_programs_of_this_machine_are_in_the_key(tmp_path: Path, monkeypatch: py
 def test_all_that_makes_tables_is_in_the_key() -> None:
     """What a module that makes tables imports makes tables too, but for those of which nothing gets into a table."""
     elsewhere = {
-        "ewan.generator.engine.experiment",
+        "ewan.experiments.engine.experiment",
         "ewan.generator.scenario.captures",
         "ewan.generator.scenario.fields",
         "ewan.generator.scenario.flows",
@@ -107,7 +107,11 @@ def test_all_that_makes_tables_is_in_the_key() -> None:
     for path in made_by.sources(made_by.TABLES):
         for node in ast.walk(ast.parse(path.read_text())):
             names = []
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("ewan.generator"):
+            if (
+                isinstance(node, ast.ImportFrom)
+                and node.module
+                and node.module.startswith(("ewan.generator", "ewan.experiments"))
+            ):
                 names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
             for name in names:
                 module = f"{name.removeprefix('ewan.').replace('.', '/')}.py"
@@ -224,7 +228,7 @@ def test_what_another_user_keeps_to_himself_is_as_if_it_were_not_there(
 def test_a_writer_that_is_killed_leaves_no_entry(store: Store, left: dict[str, Path], tmp_path: Path) -> None:
     """SIGKILL in the middle of a put: nothing is found, and the next one puts it there."""
     text = (
-        "import sys, time\nfrom pathlib import Path\nfrom ewan.generator.store import Store\n"
+        "import sys, time\nfrom pathlib import Path\nfrom ewan.experiments.store import Store\n"
         "store = Store(Path(sys.argv[1]))\n"
         "def write(to):\n    to.write(b'half'); to.flush(); print('half', flush=True); time.sleep(60)\n"
         "store._write(sys.argv[2], write)\n"

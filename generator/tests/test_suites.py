@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ewan.analysis.tests import synthetic
+from ewan.experiments.engine.experiment import Experiment
 from ewan.generator import scenario
-from ewan.generator.engine.experiment import Experiment
 from ewan.generator.suites import applications as package
 from ewan.generator.suites import cli as suite_cli
 from ewan.generator.suites import hstts, overview

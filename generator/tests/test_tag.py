@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from ewan.generator.engine.experiment import Experiment
-from ewan.generator.engine.tag import tag_command
+from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.engine.tag import tag_command
 from ewan.generator.tests.origins import origin
 from ewan.labs.context import Context
 

@@ -12,9 +12,9 @@ from ewan.generator import scenario
 from ewan.generator.tests.scenarios import FACTS, flows, planned
 from ewan.generator.transfers import reading, seen, strategies, writing
 from ewan.generator.transfers.reading import Asked
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import tables
 from ewan.labs.spec import DescriptionError
-from ewan.labs.units import NS_PER_SECOND
 from tests.conftest import ROOT
 
 LAB = "lab: {topology: {dumbbell: {pairs: 2}}, rtt: 20ms, wan: {rate: 100Mbit/s}}\n"

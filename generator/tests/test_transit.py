@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ewan.generator.scenario.transit import longest_drain_ns
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 
 
 def test_a_queue_drains_at_its_rate_and_at_what_a_dip_leaves_of_it() -> None:

@@ -10,15 +10,16 @@ from typing import Any
 import orjson
 import pytest
 
-from ewan.generator.engine import preparation, source
-from ewan.generator.engine import trust as of_experiments
-from ewan.generator.engine.experiment import Experiment
+from ewan.experiments.engine import preparation, source
+from ewan.experiments.engine import trust as of_experiments
+from ewan.experiments.engine.experiment import Experiment
 from ewan.generator.scenario import schedule
 from ewan.generator.tests.origins import origin
 from ewan.generator.tests.scenarios import HEAD, parse
-from ewan.labs import descriptions, reading, trust
+from ewan.labs import descriptions, trust
+from ewan.labs.base import reading
+from ewan.labs.base.errors import UserError
 from ewan.labs.context import Context
-from ewan.labs.errors import UserError
 from ewan.labs.runtime.base import LabError
 
 ASKED = orjson.dumps({"file": "x.scenario.yaml", "scale": None, "settings": {}, "seeds": None})
@@ -249,7 +250,7 @@ def test_what_another_user_has_agreed_to_is_not_agreed_to(
 ) -> None:
     """In a cache that several users share."""
     assert os.geteuid() == 0, "this test gives a file to another user: run it as root"
-    monkeypatch.setattr("ewan.labs.cache.kept", lambda *of: tmp_path)
+    monkeypatch.setattr("ewan.labs.base.cache.kept", lambda *of: tmp_path)
     trust.ask(context, tmp_path, ["id"], True, None)
     trust.ask(context, tmp_path, ["id"], False, None)
     (known,) = tmp_path.iterdir()

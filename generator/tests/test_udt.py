@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from ewan.experiments.engine import reservation
 from ewan.generator import external, scenario
-from ewan.generator.engine import reservation
 from ewan.generator.external import udt
 from ewan.generator.external.transfer import Output
 from ewan.generator.rows import Rows
 from ewan.generator.scenario import Schedule
 from ewan.generator.tests.engines import TEXT, jobs
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.runtime.base import LabError
 from ewan.labs.spec.source import DescriptionError
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 TOOLS = Path(__file__).resolve().parent / "tools"
 PAYLOAD = 1500 - 20 - 8 - 16

@@ -11,9 +11,9 @@ import orjson
 import polars as pl
 import pytest
 
-from ewan.generator.engine import engine, preparation, verification
-from ewan.generator.engine.experiment import Experiment
-from ewan.generator.engine.parts import Facts
+from ewan.experiments.engine import engine, preparation, verification
+from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.engine.parts import Facts
 from ewan.generator.tests.engines import CONTEXT, TEXT, begun, certificate, jobs, parts
 from ewan.generator.tests.origins import origin
 from ewan.labs import routes

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from ewan.analysis import load
 from ewan.cli import main
-from ewan.generator.engine import archive
+from ewan.experiments.engine import archive
 
 OLDER = (
     "experiment.json: an older version made this experiment (format ewan-experiment/1, this version reads "

@@ -15,22 +15,23 @@ from typing import Any, cast
 
 import click
 
+from ewan.experiments.engine import cli as running
+from ewan.experiments.engine import several, trust
+from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.engine.parts import Parts
+from ewan.experiments.engine.several import Planned
 from ewan.generator import scenario as scenarios
-from ewan.generator.engine import cli as running
-from ewan.generator.engine import several, trust
-from ewan.generator.engine.experiment import Experiment
-from ewan.generator.engine.several import Planned
 from ewan.generator.transfers import optimum, reading, seen, show, strategies, writing
 from ewan.generator.transfers.plan import TransferPlan
 from ewan.generator.transfers.reading import Asked
 from ewan.generator.transfers.strategies import STRATEGIES, Strategy
 from ewan.labs import host
+from ewan.labs.base.reading import noted
+from ewan.labs.base.wording import nearest
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context, runtime_option, trust_option
 from ewan.labs.commands.privileges import as_root, is_virtual
 from ewan.labs.context import Context
-from ewan.labs.reading import noted
-from ewan.labs.wording import nearest
 
 PACING = ("psp", "tbf", "fq", "none")
 
@@ -153,6 +154,6 @@ def _run(
             where = f"{experiment.document.status}  report: {directory / 'report.html'}"
             context.reporter.console.print(where, soft_wrap=True, markup=False)
 
-    parts = running.parts_of(click.get_current_context())
+    parts = Parts.default()
     experiments = several.prepared(planned, virtual, unverified)
     return several.run(context, experiments, parts, ended=ended)

@@ -13,8 +13,8 @@ from pathlib import Path
 import polars as pl
 
 from ewan.generator.transfers.plan import Transfer, TransferPlan, in_time
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import tables
-from ewan.labs.units import NS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from ewan.generator.transfers.optimum import Optimum
 from ewan.generator.transfers.plan import Problem, Transfer, TransferPlan
 from ewan.generator.transfers.seen import Seen, longest_s
 from ewan.generator.transfers.strategies import TITLES, Strategy
-from ewan.labs.sheet import Sheet, grid
-from ewan.labs.units import NS_PER_SECOND
-from ewan.labs.units.shown import NONE, written
+from ewan.labs.base.sheet import Sheet, grid
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units.shown import NONE, written
 
 MOST_ROWS = 120
 YES, NO, LATE = "yes", "no", "late"

@@ -13,7 +13,7 @@ from ewan.generator.scenario.writing import to_yaml
 from ewan.generator.transfers.plan import Transfer, TransferPlan
 from ewan.generator.transfers.reading import Asked
 from ewan.generator.transfers.strategies import TITLES, Strategy
-from ewan.labs.units import NS_PER_SECOND, Duration, Rate
+from ewan.labs.base.units import NS_PER_SECOND, Duration, Rate
 
 SOURCE = "eWAN paper, section V.A"
 METRICS = ["max completion time", "mean completion time", "aggregate goodput", "utilisation", "retransmissions"]

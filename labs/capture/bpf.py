@@ -10,7 +10,7 @@ import ctypes
 import ctypes.util
 import functools
 
-from ewan.labs.errors import UserError
+from ewan.labs.base.errors import UserError
 
 SNAP_BYTES = 262_144
 """What an accepted packet is cut to: libpcap's own most."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import dpkt
 
-from ewan.labs.units import NS_PER_SECOND
+from ewan.labs.base.units import NS_PER_SECOND
 
 _FLAGS = ((dpkt.tcp.TH_SYN, "S"), (dpkt.tcp.TH_FIN, "F"), (dpkt.tcp.TH_RST, "R"), (dpkt.tcp.TH_PUSH, "P"))
 _MORE_FLAGS = ((dpkt.tcp.TH_ECE, "E"), (dpkt.tcp.TH_CWR, "W"), (dpkt.tcp.TH_ACK, "."))

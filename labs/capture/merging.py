@@ -20,9 +20,9 @@ from typing import Literal
 
 from pcapng import FileWriter, blocks
 
+from ewan.labs.base.units import about
 from ewan.labs.capture.bpf import SNAP_BYTES
 from ewan.labs.capture.words import UNBOUNDED, Bounds
-from ewan.labs.units import about
 
 _STATISTICS, _PACKET = 5, 6
 _HEAD = struct.Struct("<II")

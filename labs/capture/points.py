@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ewan.labs.errors import UserError
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.wording import nearest
 from ewan.labs.plan import End, Link, Node, Plan
-from ewan.labs.wording import nearest
 
 Packets = Literal["all", "entering", "leaving"]
 DIRECTIONS = ("forward", "backward")

@@ -9,7 +9,7 @@ import contextlib
 import pwd
 from collections.abc import Iterator, Mapping, MutableMapping
 
-from ewan.labs import ownership
+from ewan.labs.base import ownership
 
 
 def of_caller(environment: Mapping[str, str]) -> dict[str, str]:

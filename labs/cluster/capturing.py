@@ -22,6 +22,7 @@ from typing import IO, Protocol
 
 import orjson
 
+from ewan.labs.base.writing import opened
 from ewan.labs.capture import words
 from ewan.labs.capture.merging import Clock, Merger
 from ewan.labs.capture.points import Tap
@@ -29,7 +30,6 @@ from ewan.labs.capture.words import Counts, Wanted
 from ewan.labs.cluster.probing import Offset
 from ewan.labs.cluster.results import Completed
 from ewan.labs.runtime.base import LabError
-from ewan.labs.writing import opened
 
 COMPARE_S = 10.0
 """Between comparisons of the clocks: at 10 ppm they go apart by 100 µs."""

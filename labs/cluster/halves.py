@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
 
 Row = dict[str, Any]
 SENDERS = ("segment_bytes", "min_rtt_ns", "retransmitted_segments", "copied_segments", "timeouts")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ewan.labs import plan as plans
+from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.cluster import facts as machine_facts
 from ewan.labs.cluster import shares, tunnels
 from ewan.labs.cluster.facts import Facts
@@ -25,7 +26,6 @@ from ewan.labs.cluster.records import Record
 from ewan.labs.cluster.talking import ASK_S, SHARES, WORK_S, Relays, all_of, done, json_of
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
-from ewan.labs.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from ewan.labs.cluster.ssh import Fleet, Remote

@@ -16,13 +16,13 @@ from typing import Any
 
 import orjson
 
+from ewan.labs.base.units import NS_PER_SECOND, about
+from ewan.labs.base.writing import anew, write
 from ewan.labs.cluster import halves
 from ewan.labs.cluster.probing import Offset
 from ewan.labs.cluster.programs import SINK, SOURCE, Split, Where
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
-from ewan.labs.units import NS_PER_SECOND, about
-from ewan.labs.writing import anew, write
 
 CLOCKS_FORMAT = "ewan-clocks/1"
 LOST_FORMAT = "ewan-lost/1"

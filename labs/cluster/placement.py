@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ewan.labs.errors import UserError
+from ewan.labs.base.errors import UserError
 from ewan.labs.plan import Link, Plan
 from ewan.labs.spec.patterns import PatternError, members
 

@@ -24,10 +24,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import orjson
 
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.cluster.results import Completed
 from ewan.labs.runtime.base import LabError, Seen
 from ewan.labs.runtime.probes import ANSWER_FORMAT, begins
-from ewan.labs.units import NS_PER_SECOND
 
 FORMAT = "ewan-joint/1"
 COMMAND = ("probe", "--joint")

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ewan.labs.base.typed import read_typed
 from ewan.labs.cluster.file import Machine
 from ewan.labs.cluster.formats import MANIFEST
 from ewan.labs.cluster.shares import Stretched, machine_of_spinner
 from ewan.labs.cluster.tunnels import Measured
 from ewan.labs.runtime.base import LabError
-from ewan.labs.typed import read_typed
 
 _HEAD = ("format", "id", "lab")
 """Of the manifest, beside the record."""

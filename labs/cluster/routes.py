@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.cluster.records import Record
 from ewan.labs.cluster.talking import ASK_S, SHARES, WORK_S, all_of, done, json_of
 from ewan.labs.plan import Link, Plan
 from ewan.labs.runtime.base import LabError
-from ewan.labs.units import NS_PER_SECOND
 
 if TYPE_CHECKING:
     from ewan.labs.cluster.ssh import Fleet, Remote

@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ewan.labs import writing
+from ewan.labs.base import writing
+from ewan.labs.base.interrupt import deferred
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.cluster import making, merging, programs, tunnels
 from ewan.labs.cluster.following import Followed
 from ewan.labs.cluster.merging import Clocks, Lost
@@ -32,11 +34,9 @@ from ewan.labs.cluster.records import Record
 from ewan.labs.cluster.results import Completed
 from ewan.labs.cluster.routes import Routes
 from ewan.labs.cluster.talking import ASK_S, SHARES, WORK_S, all_of, done
-from ewan.labs.interrupt import deferred
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 if TYPE_CHECKING:
     from ewan.labs.cluster.ssh import Fleet, Process, Remote

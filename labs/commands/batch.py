@@ -12,7 +12,10 @@ from typing import Any
 
 import click
 
-from ewan.labs import batch, clock, descriptions, reading, rundir
+from ewan.labs import batch, clock, descriptions, rundir
+from ewan.labs.base import reading
+from ewan.labs.base.reporter import Reporter
+from ewan.labs.base.sheet import grid
 from ewan.labs.commands.errors import Incomplete, Refused, guarded
 from ewan.labs.commands.live import host_facts, run_and_remove
 from ewan.labs.commands.options import description_options, json_option, machines_option, pass_context, trust_option
@@ -21,9 +24,7 @@ from ewan.labs.commands.virtual import run
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan, digest
 from ewan.labs.record import host_drops
-from ewan.labs.reporter import Reporter
 from ewan.labs.runtime.program import Program
-from ewan.labs.sheet import grid
 
 SHORT_LINES = 25
 MOST_SHOWN_BYTES = 1 << 20

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ewan.labs import ownership
+from ewan.labs.base import ownership
 from ewan.labs.commands.errors import Incomplete, Refused, guarded
 from ewan.labs.commands.live import which
 from ewan.labs.commands.options import lab_option, live_option, pass_context
@@ -103,9 +103,9 @@ def capture_command(
 
 
 def _bounds(file: str | None, count: int | None, size: str | None, longest: str | None, snap: str | None) -> Bounds:
+    from ewan.labs.base.units import NS_PER_DAY, Duration, Size, UnitError
     from ewan.labs.capture.bpf import SNAP_BYTES
     from ewan.labs.capture.words import UNBOUNDED, Bounds
-    from ewan.labs.units import NS_PER_DAY, Duration, Size, UnitError
 
     def read(option: str, text: str | None, parse: Callable[[str], Any]) -> Any:
         try:
@@ -133,7 +133,7 @@ def _bounds(file: str | None, count: int | None, size: str | None, longest: str 
 @contextmanager
 def _ended_by_signals(capture: Capture) -> Iterator[Capture]:
     """Ctrl-C and its like ask it to end meanwhile, and what it has by then is whole."""
-    from ewan.labs.interrupt import SIGNALS
+    from ewan.labs.base.interrupt import SIGNALS
 
     before = {number: signal.signal(number, lambda *_: capture.end()) for number in SIGNALS}
     try:
@@ -176,7 +176,7 @@ def _in_wireshark(environment: Mapping[str, str], capture: Capture) -> Counts:
 def _give_back(file: str, environment: Mapping[str, str]) -> None:
     from pathlib import Path
 
-    from ewan.labs import ownership
+    from ewan.labs.base import ownership
 
     with suppress(OSError):
         if Path(file).is_file():

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ewan.labs import descriptions
+from ewan.labs.base.writing import trouble
 from ewan.labs.commands import live, tables
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import description_options, json_option, machines_option, pass_context, trust_option
@@ -17,7 +18,6 @@ from ewan.labs.images import TAG
 from ewan.labs.plan import digest
 from ewan.labs.render import containerlab, dashboards, files
 from ewan.labs.runtime.binary import node_binary
-from ewan.labs.writing import trouble
 
 
 @click.command("compile")

@@ -30,8 +30,8 @@ def down_command(context: Context, name: str | None, every: bool, everyone: bool
     ewan down --all
     ewan down --all --everyone
     """
+    from ewan.labs.base.sheet import grid
     from ewan.labs.render import table
-    from ewan.labs.sheet import grid
 
     as_root(context)
     labs, console = context.live(), context.reporter.console

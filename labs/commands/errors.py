@@ -10,10 +10,10 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from ewan.labs import interrupt
-from ewan.labs.errors import UserError
-from ewan.labs.reading import one_line, shortened
-from ewan.labs.streams import OutputLostError
+from ewan.labs.base import interrupt
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.reading import one_line, shortened
+from ewan.labs.base.streams import OutputLostError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,7 +53,7 @@ def _interrupted() -> Refused:
 
 def guarded(command: Callable[P, R]) -> Callable[P, R]:
     """Turns the errors that a user can put right into one line with exit status 2, and a signal that ends the command
-    into one with the status of that (`ewan.labs.interrupt`)."""
+    into one with the status of that (`ewan.labs.base.interrupt`)."""
 
     @functools.wraps(command)
     def run(*arguments: P.args, **options: P.kwargs) -> R:

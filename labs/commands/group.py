@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from ewan.labs import streams
+from ewan.labs.base import streams
 from ewan.labs.commands.errors import Refused
 
 
@@ -20,11 +20,6 @@ def imported(place: str) -> Any:
     """What "module:name" names."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
-
-
-def composed(context: click.Context, what: str) -> dict[str, Any]:
-    """What `ewan/cli.py` puts together under a name ("parts", "pages"), imported."""
-    return {key: imported(place) for key, place in context.meta[f"ewan.{what}"].items()}
 
 
 class Commands(click.Group):
@@ -45,7 +40,7 @@ class Commands(click.Group):
         return command
 
     def main(self, *arguments: Any, **options: Any) -> Any:
-        """Runs the command line as click does; closed or full output ends it in one line (`ewan.labs.streams`)."""
+        """Runs the command line as click does; closed or full output ends it in one line (`ewan.labs.base.streams`)."""
         return streams.run(lambda: super(Commands, self).main(*arguments, **options))
 
     def make_context(

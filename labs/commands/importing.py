@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from ewan.labs import reading, writing
+from ewan.labs.base import reading, writing
+from ewan.labs.base.units import Rate, UnitError
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import pass_context
 from ewan.labs.context import Context
 from ewan.labs.importing import FORMATS, LINE_RATE, Format, imported
-from ewan.labs.units import Rate, UnitError
 
 
 @click.command("import")

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ewan.labs import interrupt, writing
+from ewan.labs.base import interrupt, writing
+from ewan.labs.base.reporter import Tell
+from ewan.labs.base.units import about
 from ewan.labs.commands.errors import Refused
 from ewan.labs.context import Context
-from ewan.labs.reporter import Tell
 from ewan.labs.runtime.base import LabError
-from ewan.labs.units import about
 
 if TYPE_CHECKING:
     from ewan.labs.compile import HostFacts

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import click
 
-from ewan.labs.commands.group import composed
 from ewan.labs.context import ROOT
 
 
 @click.command("docs", hidden=True)
-@click.pass_context
-def docs_command(context: click.Context) -> None:
+def docs_command() -> None:
     """Write docs/description.md and its like from the schemas."""
-    for name, markdown in composed(context, "pages").items():
-        (ROOT / "docs" / name).write_text(markdown())
+    from ewan.generator.scenario import manual as scenarios
+    from ewan.labs import spec
+    from ewan.labs.record import characterisation, schema
+    from ewan.labs.record import manual as metrics
+
+    pages = {
+        "description.md": spec.markdown(),
+        "scenario.md": scenarios.markdown(),
+        "metrics.md": metrics.markdown(),
+        "certificate.schema.json": schema.certificate_schema(),
+        "characterisation.schema.json": characterisation.schema(),
+    }
+    for name, text in pages.items():
+        (ROOT / "docs" / name).write_text(text)
 
 
 @click.command("completion")

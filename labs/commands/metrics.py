@@ -15,15 +15,16 @@ from typing import Any, NoReturn
 import click
 import orjson
 
-from ewan.labs import rundir, writing
+from ewan.labs import rundir
+from ewan.labs.base import writing
+from ewan.labs.base.interrupt import deferred
+from ewan.labs.base.reporter import Reporter
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.live import which
 from ewan.labs.commands.options import live_option, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
-from ewan.labs.interrupt import deferred
 from ewan.labs.render import dashboards
-from ewan.labs.reporter import Reporter
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.state import State

@@ -24,8 +24,8 @@ def ps_command(context: Context, name: str | None, as_json: bool) -> None:
     ewan ps
     ewan ps dumbbell --json
     """
+    from ewan.labs.base.sheet import grid
     from ewan.labs.commands import tables
-    from ewan.labs.sheet import grid
 
     as_root(context)
     labs, console = context.live(), context.reporter.console

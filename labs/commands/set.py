@@ -8,12 +8,12 @@ from typing import Literal
 import click
 
 from ewan.labs import change, doing
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.live import which
 from ewan.labs.commands.options import json_option, lab_option, live_option, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
-from ewan.labs.units import NS_PER_SECOND
 
 
 @click.command("set")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from ewan.labs.base.sheet import Sheet, grid
+from ewan.labs.base.units import about
 from ewan.labs.plan import Plan
 from ewan.labs.render import table
 from ewan.labs.runtime.base import Controllable, LabError
-from ewan.labs.sheet import Sheet, grid
 from ewan.labs.stages import Change
 from ewan.labs.stages.change import words as change_words
-from ewan.labs.units import about
 
 CHANGES = ["link", "direction", "change", "at", "late by"]
 """Columns of `changes`."""

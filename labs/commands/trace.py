@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 
 import click
 
-from ewan.labs import reading as files
 from ewan.labs import rundir, traces
-from ewan.labs import writing as written
+from ewan.labs.base import reading as files
+from ewan.labs.base import writing as written
+from ewan.labs.base.units import Duration, Fraction, Rate, Size, UnitError
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import Context
 from ewan.labs.traces import generated, reading, writing
-from ewan.labs.units import Duration, Fraction, Rate, Size, UnitError
 
 MOST = 16 << 20
 """Bytes of a trace that is read or fetched."""

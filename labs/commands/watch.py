@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import click
 import orjson
 
+from ewan.labs.base.sheet import Sheet
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.live import which
 from ewan.labs.commands.options import json_option, live_option, pass_context
@@ -23,7 +24,6 @@ from ewan.labs.context import Context
 from ewan.labs.flows import Flows
 from ewan.labs.flows import view as flow_view
 from ewan.labs.plan import Plan
-from ewan.labs.sheet import Sheet
 from ewan.labs.watch import WINDOW_MS, counters, sample, view
 
 Seen = TypeVar("Seen")

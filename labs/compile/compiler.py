@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ewan.labs.base.garbage import uncollected
+from ewan.labs.base.units import bytes_in
 from ewan.labs.compile import cards, hops, machines, own, pacing, stacks, sysctls
 from ewan.labs.compile.crossings import Crossings
 from ewan.labs.compile.egress import Egresses
@@ -19,11 +21,9 @@ from ewan.labs.compile.placement import place
 from ewan.labs.compile.routes import Daemons, Routes, daemons, routes
 from ewan.labs.compile.settings import access_rate
 from ewan.labs.compile.wiring import Wired, WiredNode, wire
-from ewan.labs.garbage import uncollected
 from ewan.labs.plan import Containers, Node, Plan
 from ewan.labs.spec import Spec
 from ewan.labs.stages.egress import paced
-from ewan.labs.units import bytes_in
 
 
 def compile(spec: Spec, host: HostFacts) -> Plan:

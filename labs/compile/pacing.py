@@ -12,6 +12,7 @@ import ipaddress
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from ewan.labs.base.units import NS_PER_MS, Rate, Size, bytes_in
 from ewan.labs.compile.hosts import names
 from ewan.labs.compile.hosts import written as host_settings
 from ewan.labs.compile.stages.framing import ETHERNET_HEADER, FRAMING, framed
@@ -36,7 +37,6 @@ from ewan.labs.stages import (
     TbfPacer,
 )
 from ewan.labs.stages.egress import UNPACED, card_of
-from ewan.labs.units import NS_PER_MS, Rate, Size, bytes_in
 
 MOST_PRIO = 16
 """Bands of the queueing discipline prio."""

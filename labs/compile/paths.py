@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import networkx as nx
 
+from ewan.labs.base.units import Duration
 from ewan.labs.compile import costs
 from ewan.labs.compile.routing import LARGEST_COST
 from ewan.labs.compile.settings import LinkSettings
@@ -22,7 +23,6 @@ from ewan.labs.spec import Spec
 from ewan.labs.spec.source import DescriptionError, Path
 from ewan.labs.spec.unwritable import TWO_LINKS
 from ewan.labs.topologies import Edge, Layout
-from ewan.labs.units import Duration
 
 DEFAULT_RTT = Duration.parse("100ms")
 _FIRST_GUESS = Duration.parse("1ms")

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Service
-from ewan.labs.units import NS_PER_SECOND
 
 if TYPE_CHECKING:
     import jinja2

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ewan.labs import traces
+from ewan.labs.base.units import Duration, Rate
 from ewan.labs.spec import Spec, fields
 from ewan.labs.spec.source import Path
 from ewan.labs.spec.values import DelayTable
 from ewan.labs.topologies import Edge
-from ewan.labs.units import Duration, Rate
 
 TRACED: Mapping[traces.Column, tuple[str, ...]] = {
     "rate": ("rate", "burst", "peak"),

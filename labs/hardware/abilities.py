@@ -12,12 +12,12 @@ from typing import Any, Literal, TypeVar
 
 import orjson
 
+from ewan.labs.base.typed import read_typed
+from ewan.labs.base.units import Duration, Fraction, Rate, Size
 from ewan.labs.hardware.settings import Settings, settings_of
 from ewan.labs.stages import Delay, Direction, Framing, Loss, Queue
 from ewan.labs.stages.delay import nominal_ns
 from ewan.labs.stages.direction import framing_words, plain_direction
-from ewan.labs.typed import read_typed
-from ewan.labs.units import Duration, Fraction, Rate, Size
 
 FORMAT = "ewan-driver/1"
 """Of the file beside a driver that says what its models can."""

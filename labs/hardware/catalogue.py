@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from ewan.labs.base.reading import read_text
+from ewan.labs.base.wording import nearest
 from ewan.labs.hardware.abilities import ENDING, Model, read_models
-from ewan.labs.reading import read_text
-from ewan.labs.wording import nearest
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "emulator" / "hardware"

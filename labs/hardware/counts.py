@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ewan.labs.base.units import NS_PER_MS, mean_rate_bps
 from ewan.labs.hardware.driver import Counters
-from ewan.labs.units import NS_PER_MS, mean_rate_bps
 
 APART_NS = 400 * NS_PER_MS
 """Between the two readings of a rate, at least: an answer may be late by some ms."""

@@ -21,11 +21,11 @@ from typing import IO, Any, Literal
 
 import orjson
 
-from ewan.labs import ownership
-from ewan.labs.errors import UserError
+from ewan.labs.base import ownership
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.reading import one_line
 from ewan.labs.hardware.abilities import Abilities, read_abilities
 from ewan.labs.hardware.settings import Settings, read_settings
-from ewan.labs.reading import one_line
 
 PROTOCOL = 1
 OPENS_S = 30.0
@@ -334,7 +334,7 @@ class _Reading:
 
 
 def _counters(data: Any, where: str) -> Counters:
-    from ewan.labs.typed import read_typed
+    from ewan.labs.base.typed import read_typed
 
     found: Counters = read_typed(Counters, data, where)
     return found

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.hardware.driver import HEADINGS, Rows
-from ewan.labs.units import NS_PER_MS
 
 KEPT_ROWS = 120_000
 """Periods of the device, of each direction."""

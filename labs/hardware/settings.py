@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ewan.labs.base.typed import read_typed
+from ewan.labs.base.units import Fraction, Rate
 from ewan.labs.stages import Delay, Direction, Loss, Queue
 from ewan.labs.stages import delay as delays
 from ewan.labs.stages import loss as losses
 from ewan.labs.stages.queue import discipline_words, limit_words
-from ewan.labs.typed import read_typed
-from ewan.labs.units import Fraction, Rate
 
 
 @dataclass(frozen=True, slots=True)

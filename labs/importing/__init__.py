@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
+from ewan.labs.base.reading import one_line
+from ewan.labs.base.units import Rate
 from ewan.labs.importing import dummynet, legs, nistnet, tc, writing
 from ewan.labs.importing.findings import Fate, Findings, ImportingError
 from ewan.labs.importing.legs import Leg
 from ewan.labs.importing.script import Command, ScriptError, commands
 from ewan.labs.importing.tc import netfilter, shown
 from ewan.labs.importing.tc.words import options_of, without_options
-from ewan.labs.reading import one_line
 from ewan.labs.spec import DescriptionError, Spec, parse
-from ewan.labs.units import Rate
 
 Format = Literal["tc", "dummynet", "nistnet"]
 FORMATS: tuple[Format, ...] = get_args(Format)

@@ -11,11 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction as Exact
 
-from ewan.labs.importing.findings import Fate, Findings
-from ewan.labs.importing.legs import Leg, OfDevice, Setting, Way, of_devices
-from ewan.labs.importing.script import Command
-from ewan.labs.units import Buffer, Rate, Size, UnitError
-from ewan.labs.units.tools import (
+from ewan.labs.base.units import Buffer, Rate, Size, UnitError
+from ewan.labs.base.units.tools import (
     dummynet_bytes,
     dummynet_delay,
     dummynet_queue,
@@ -23,6 +20,9 @@ from ewan.labs.units.tools import (
     dummynet_time,
     probability,
 )
+from ewan.labs.importing.findings import Fate, Findings
+from ewan.labs.importing.legs import Leg, OfDevice, Setting, Way, of_devices
+from ewan.labs.importing.script import Command
 
 FRAMING = ("ip", "Dummynet counts IP packets, without what is around them")
 SLOTS = 50

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeVar
 
-from ewan.labs.errors import UserError
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.reading import one_line
+from ewan.labs.base.units import UnitError
+from ewan.labs.base.wording import MOST_LETTERS
 from ewan.labs.importing.script import Command
-from ewan.labs.reading import one_line
-from ewan.labs.units import UnitError
-from ewan.labs.wording import MOST_LETTERS
 
 Value = TypeVar("Value")
 LENIENT = "--lenient"

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ewan.labs.base.units import Buffer, Duration, Rate
 from ewan.labs.importing.findings import Findings
-from ewan.labs.units import Buffer, Duration, Rate
 
 BOX = "box"
 """Label of the machine itself, where it is between more than two networks: a router, and no end."""

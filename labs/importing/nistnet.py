@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from ewan.labs.base.units import Buffer, Duration, Rate
+from ewan.labs.base.units.tools import nistnet_bandwidth, nistnet_delay, nistnet_percent
 from ewan.labs.importing.findings import Fate, Findings
 from ewan.labs.importing.legs import Leg, Way
 from ewan.labs.importing.script import Command
-from ewan.labs.units import Buffer, Duration, Rate
-from ewan.labs.units.tools import nistnet_bandwidth, nistnet_delay, nistnet_percent
 
 FRAMING = ("ip", "NIST Net counts IP packets, without what is around them")
 TOOLS = ("cnistnet",)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ewan.labs.reading import one_line
+from ewan.labs.base.reading import one_line
 
 MOST_WORDS = 200
 LONGEST_WORD = 400

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ewan.labs.base.reading import one_line
 from ewan.labs.importing.legs import BOX, Layout, Leg, Setting, Way, names
-from ewan.labs.reading import one_line
 
 COLUMN = 34
 WIDEST_LINE = 118

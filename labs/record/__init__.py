@@ -17,8 +17,8 @@ from typing import Any, Literal
 import orjson
 from pydantic import ConfigDict
 
-from ewan.labs import documents
-from ewan.labs.documents import DocumentError
+from ewan.labs.base import documents
+from ewan.labs.base.documents import DocumentError
 
 CERTIFICATE_FORMAT = "ewan-certificate/2"
 OLDER_FORMATS = ("ewan-certificate/1",)

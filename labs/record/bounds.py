@@ -6,7 +6,7 @@ labs/record/disturbances.py.
 
 from __future__ import annotations
 
-from ewan.labs.units import NS_PER_MS
+from ewan.labs.base.units import NS_PER_MS
 
 RELEASE_P99_NS = 500_000
 """The p99 of how long after its due time a packet leaves its link."""

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from ewan.labs.reading import MOST_DIGITS
+from ewan.labs.base.reading import MOST_DIGITS
 from ewan.labs.record import Uncertainty
 
 FORMAT = "ewan-characterisation/1"

@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 import polars as pl
 
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
+from ewan.labs.base.units.shown import written
 from ewan.labs.record.bounds import LONGEST_GAP_NS, STEAL_SHARE
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
-from ewan.labs.units.shown import written
 
 TABLES = ("releases", "spinners", "machine")
 """Of live runs alone."""

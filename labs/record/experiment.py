@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from ewan.labs.documents import MOST_SHOWN, DocumentError, check_values, first_wrong
-from ewan.labs.reading import open_regular, read_bytes
+from ewan.labs.base.documents import MOST_SHOWN, DocumentError, check_values, first_wrong
+from ewan.labs.base.reading import open_regular, read_bytes
 from ewan.labs.record import CERTIFICATES_FOLDER, STRICT, MachineFacts
 from ewan.labs.record.demand import Demand
 
@@ -100,7 +100,7 @@ class Entry:
     demand: Demand | None = None
     """What it was expected to ask of a virtual kernel; None, and not written: nobody counted."""
     key: str | None = None
-    """What names its results in the store (generator/store/key.py); None, and not written: live, or there is none."""
+    """What names its results in the store (experiments/store/key.py); None, and not written: live, or there is none."""
     taken: bool | None = None
     """Its results are the store's; None, and not written: they were measured for this experiment."""
 

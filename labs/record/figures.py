@@ -18,12 +18,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, get_args
 
+from ewan.labs.base.units import NS_PER_DAY, Duration, UnitError
+from ewan.labs.base.wording import nearest
 from ewan.labs.record import quantities
 from ewan.labs.record.metrics import AMBIGUOUS, METRICS
 from ewan.labs.record.quantities import Quantity, Selection
 from ewan.labs.record.series import SAMPLES, SERIES, Samples, Series, Whose
-from ewan.labs.units import NS_PER_DAY, Duration, UnitError
-from ewan.labs.wording import nearest
 
 Kind = Literal["metric", "map", "phase", "time", "flow chart", "cdf", "ccdf", "box", "timeline"]
 Scale = Literal["linear", "log", "bdp", "categories"]

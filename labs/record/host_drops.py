@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from ewan.labs.reading import read_bytes
+from ewan.labs.base.reading import read_bytes
 
 Counts = dict[str, dict[str, int]]
 """By node and counter, without zeros."""

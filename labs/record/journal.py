@@ -16,8 +16,9 @@ from pathlib import Path
 import orjson
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, field_validator
 
-from ewan.labs.documents import DocumentError, check_values
-from ewan.labs.reading import is_locked, read_bytes
+from ewan.labs.base.documents import DocumentError, check_values
+from ewan.labs.base.reading import is_locked, read_bytes
+from ewan.labs.base.writing import append
 from ewan.labs.record import MachineFacts
 from ewan.labs.record.experiment import (
     DOCUMENT,
@@ -30,7 +31,6 @@ from ewan.labs.record.experiment import (
     inside,
     to_plain,
 )
-from ewan.labs.writing import append
 
 JOURNAL = "experiment.journal"
 FORMAT = "ewan-journal/1"

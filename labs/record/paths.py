@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ewan.labs.typed import read_typed
+from ewan.labs.base.typed import read_typed
 
 
 @dataclass(frozen=True, slots=True)

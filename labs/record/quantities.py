@@ -14,8 +14,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from ewan.labs.base.wording import nearest
 from ewan.labs.record.metrics import AMBIGUOUS, METRICS, Metric
-from ewan.labs.wording import nearest
 
 Kind = Literal["step", "role", "source", "flow"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

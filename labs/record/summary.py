@@ -12,7 +12,7 @@ from typing import Any, Literal, NotRequired, cast
 from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
-from ewan.labs import documents
+from ewan.labs.base import documents
 
 FORMAT = "ewan-summary/1"
 FILE = "summary.json"

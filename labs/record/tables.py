@@ -15,7 +15,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ewan.labs import writing
+from ewan.labs.base import writing
 from ewan.labs.record.columns import COLUMNS
 
 FORMAT = "ewan-tables/3"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from ewan.labs.units.shown import ARROWS, written
+from ewan.labs.base.units.shown import ARROWS, written
 
 
 class Uncounted(TypedDict):

@@ -19,7 +19,8 @@ from pathlib import Path
 
 import orjson
 
-from ewan.labs import cards, writing
+from ewan.labs import cards
+from ewan.labs.base import writing
 from ewan.labs.plan import Node, Plan, to_json
 from ewan.labs.render import containerlab, dashboards, svg
 

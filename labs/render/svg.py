@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from html import escape
 from types import MappingProxyType
 
+from ewan.labs.base.units import Rate
 from ewan.labs.plan import Link, Plan, Wire
 from ewan.labs.render import vlan_words
 from ewan.labs.render.labels import LETTER, LINE, Box, Labels
@@ -23,7 +24,6 @@ from ewan.labs.stages import loss as losses
 from ewan.labs.stages import queue as queues
 from ewan.labs.stages.direction import impairment_words
 from ewan.labs.stages.egress import limit_words, paced
-from ewan.labs.units import Rate
 
 MARGIN = 30.0
 GROWTH = 1.12

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from ewan.labs.base.units import Duration, Rate, about
 from ewan.labs.plan import Interface, Node, Pair, Plan, VlanInterface
 from ewan.labs.render import vlan_words
 from ewan.labs.stages import Direction, Psp
@@ -17,7 +18,6 @@ from ewan.labs.stages import loss as losses
 from ewan.labs.stages import queue as queues
 from ewan.labs.stages.direction import framing_words, impairment_words
 from ewan.labs.stages.egress import card_of, limit_words, paced
-from ewan.labs.units import Duration, Rate, about
 
 Sheet = tuple[str, list[str], list[list[str]]]
 _BELOW_NETEM = {"kernel": "netem + psp", "tbf": "netem + tbf"}

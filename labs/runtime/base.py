@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
-from ewan.labs.errors import UserError
+from ewan.labs.base.errors import UserError
 
 if TYPE_CHECKING:
     import threading

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import psutil
 
-from ewan.labs.errors import UserError
-from ewan.labs.reading import read_text
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.reading import read_text
 from ewan.labs.runtime import spinners
 from ewan.labs.runtime.namespaces import NAMESPACES
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ewan.labs import plan as plans
+from ewan.labs.base.interrupt import deferred
 from ewan.labs.cluster import looking, making, needs, shares, tunnels
 from ewan.labs.cluster.facts import Facts
 from ewan.labs.cluster.file import Cluster, Machine
@@ -27,7 +28,6 @@ from ewan.labs.cluster.running import Runs
 from ewan.labs.cluster.samples import Samples, asking
 from ewan.labs.cluster.talking import SHARES, Relays
 from ewan.labs.compile.facts import HostFacts
-from ewan.labs.interrupt import deferred
 from ewan.labs.plan import Plan
 from ewan.labs.render.files import hosts as hosts_file
 from ewan.labs.runtime import own

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_US
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.namespaces import NAMESPACES, Identity, identity_of
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_US
 
 CLONE_NEWNET = 0x40000000
 NETLINK_SOCK_DIAG = 4

@@ -23,7 +23,7 @@ import orjson
 import psutil
 
 from ewan.labs import cards, images
-from ewan.labs.interrupt import deferred
+from ewan.labs.base.interrupt import deferred
 from ewan.labs.plan import Plan
 from ewan.labs.render import containerlab as rendered
 from ewan.labs.render import dashboards, files

@@ -22,12 +22,12 @@ import orjson
 import psutil
 import yaml
 
+from ewan.labs.base.writing import anew
 from ewan.labs.plan import Plan, digest
 from ewan.labs.runtime import spinners
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.container_engine import Container, ContainerEngine
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
-from ewan.labs.writing import anew
 
 FORMAT = "ewan-containers/1"
 MANIFEST = "manifest.json"

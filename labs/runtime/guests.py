@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from resource import struct_rusage
 
+from ewan.labs.base.writing import anew
 from ewan.labs.runtime import sessions
 from ewan.labs.runtime.base import LabError
-from ewan.labs.writing import anew
 
 SHARED_MEMORY = Path("/dev/shm")
 PREFIX = "ewan-memory-"

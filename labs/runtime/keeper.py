@@ -25,6 +25,8 @@ from typing import Any
 import orjson
 
 from ewan.labs import plan as plans
+from ewan.labs.base.reading import one_line
+from ewan.labs.base.units import NS_PER_DAY, NS_PER_MS, NS_PER_SECOND
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.abilities import refusal
 from ewan.labs.hardware.account import Account
@@ -33,9 +35,7 @@ from ewan.labs.hardware.driver import Described, Driver, DriverError, Reading, c
 from ewan.labs.hardware.readout import Readout
 from ewan.labs.hardware.settings import settings_of
 from ewan.labs.plan import Hardware, Link
-from ewan.labs.reading import one_line
 from ewan.labs.stages import Change, Direction
-from ewan.labs.units import NS_PER_DAY, NS_PER_MS, NS_PER_SECOND
 
 READS_S = 1.0
 RETRIES_S = 1.0

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import psutil
 
+from ewan.labs.base.units import about
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
-from ewan.labs.units import about
 
 MIB = 1 << 20
 # The kernel itself, and the pages of the programs that run in it.

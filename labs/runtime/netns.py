@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from ewan.labs import plan as plans
-from ewan.labs import writing
-from ewan.labs.interrupt import deferred
+from ewan.labs.base import writing
+from ewan.labs.base.interrupt import deferred
+from ewan.labs.base.reading import one_line, read_bytes
 from ewan.labs.plan import Plan
-from ewan.labs.reading import one_line, read_bytes
 from ewan.labs.runtime import devices, left, machines, own, readouts, services, spinners
 from ewan.labs.runtime.base import Capture, Elsewhere, LabError, Loaded, Seen
 from ewan.labs.runtime.binary import node_binary

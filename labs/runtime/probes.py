@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.runtime.base import Seen
-from ewan.labs.units import NS_PER_SECOND
 
 ANSWER_FORMAT = "ewan-probe/1"
 

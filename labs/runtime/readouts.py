@@ -20,12 +20,12 @@ from typing import Any
 
 import orjson
 
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.writing import anew
 from ewan.labs.hardware.driver import HEADINGS
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import devices
 from ewan.labs.runtime.base import LabError
-from ewan.labs.units import NS_PER_SECOND
-from ewan.labs.writing import anew
 
 FILE = "device.csv"
 COLUMNS = ("link", "direction", "time_ns", "uncertainty_ns", "interval_ns", "out_bytes", "restarted")

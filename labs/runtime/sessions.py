@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from ewan.labs.units import NS_PER_SECOND
+from ewan.labs.base.units import NS_PER_SECOND
 
 
 def members(leader: int) -> list[int]:

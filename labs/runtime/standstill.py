@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.runtime import sessions
 from ewan.labs.runtime.progress import Reading, Watch
-from ewan.labs.units import NS_PER_SECOND
 
 LONGEST = 10
 """Times the patience, in wall time, whatever CPU time there was."""

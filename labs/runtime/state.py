@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from ewan.labs import documents, ownership, writing
+from ewan.labs.base import documents, ownership, writing
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import is_there, lock
 

@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ewan.labs import documents, writing
 from ewan.labs import plan as plans
-from ewan.labs.interrupt import deferred
+from ewan.labs.base import documents, writing
+from ewan.labs.base.interrupt import deferred
+from ewan.labs.base.reading import end_of, one_line
+from ewan.labs.base.units import NS_PER_SECOND, about
 from ewan.labs.plan import Plan
-from ewan.labs.reading import end_of, one_line
 from ewan.labs.runtime import cpu, guests, kernel, left, memory, own, services, sessions, wall
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
@@ -33,7 +34,6 @@ from ewan.labs.runtime.occupied import kernel_files_of, occupied, root_of
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.progress import Page, Reading, RunProgress, Watch
 from ewan.labs.runtime.standstill import NOT_BEGUN, Standstill
-from ewan.labs.units import NS_PER_SECOND, about
 
 START_UNIX_NS = 1_700_000_000 * NS_PER_SECOND
 """When virtual time begins: 2023-11-14 22:13:20 UTC, always."""

@@ -23,7 +23,7 @@ from typing import Any
 
 import orjson
 
-from ewan.labs import ownership
+from ewan.labs.base import ownership
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program

@@ -12,7 +12,7 @@ import hashlib
 from contextlib import suppress
 from pathlib import Path
 
-from ewan.labs import writing
+from ewan.labs.base import writing
 from ewan.labs.runtime.base import LabError
 
 ENDING = ".sum"

@@ -15,12 +15,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ewan.labs.reading import read_text
+from ewan.labs.base.reading import read_text
+from ewan.labs.base.wording import nearest
 from ewan.labs.spec import unwritable
 from ewan.labs.spec.fields import Description, Direction, Model, Topology, card
 from ewan.labs.spec.source import DescriptionError, Path, Places, read_yaml
 from ewan.labs.spec.source import Place as _Place
-from ewan.labs.wording import nearest
 
 MOST_TABLE, MOST_TABLES = 16 << 20, 64 << 20
 """Bytes of a file of delays or losses, and of all that a description names."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from ewan.labs.base.units import MEGA
 from ewan.labs.spec import fields
-from ewan.labs.units import MEGA
 
 _INTRODUCTION = """# The lab description
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from ewan.labs.wording import nearest
+from ewan.labs.base.wording import nearest
 
 MOST_MEMBERS = 20_000
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from ewan.labs.errors import UserError
-from ewan.labs.reading import MOST_DIGITS, one_line
-from ewan.labs.wording import MOST_LETTERS
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.reading import MOST_DIGITS, one_line
+from ewan.labs.base.wording import MOST_LETTERS
 
 Path = tuple[str | int, ...]
 

@@ -15,8 +15,8 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, PlainValidator,
 from pydantic_core import CoreSchema, core_schema
 
 from ewan.labs import traces
-from ewan.labs.reading import MOST_DIGITS
-from ewan.labs.units import PPB, Buffer, Duration, Fraction, Rate, Size, parse_millihertz
+from ewan.labs.base.reading import MOST_DIGITS
+from ewan.labs.base.units import PPB, Buffer, Duration, Fraction, Rate, Size, parse_millihertz
 
 NAME = re.compile(r"[a-z][a-z0-9-]*")
 WHOLE = re.compile(rf"[0-9]{{1,{MOST_DIGITS}}}")

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar
 
+from ewan.labs.base.typed import read_typed
+from ewan.labs.base.units import Duration, Fraction, Rate, Size
 from ewan.labs.stages import delay as delays
 from ewan.labs.stages import loss as losses
 from ewan.labs.stages import queue as queues
@@ -14,8 +16,6 @@ from ewan.labs.stages.direction import Direction, displace_words, police_words
 from ewan.labs.stages.loss import Loss
 from ewan.labs.stages.queue import Queue
 from ewan.labs.stages.radio import Aggregate, Harq, aggregate_words, harq_words
-from ewan.labs.typed import read_typed
-from ewan.labs.units import Duration, Fraction, Rate, Size
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
-from ewan.labs.units import Duration, Fraction
+from ewan.labs.base.units import Duration, Fraction
 
 
 @dataclass(frozen=True, slots=True)

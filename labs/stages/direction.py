@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ewan.labs.base.units import Duration, Fraction, Rate, Size
 from ewan.labs.stages.delay import ConstantDelay, Delay
 from ewan.labs.stages.loss import Loss, NoLoss
 from ewan.labs.stages.queue import Queue
 from ewan.labs.stages.radio import NO_AGGREGATE, NO_HARQ, Aggregate, Harq, aggregate_words, harq_words
 from ewan.labs.stages.trace import NoTrace, Trace
 from ewan.labs.stages.trace import words as trace_words
-from ewan.labs.units import Duration, Fraction, Rate, Size
 
 
 @dataclass(frozen=True, slots=True)

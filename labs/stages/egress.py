@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
-from ewan.labs.units import Size
+from ewan.labs.base.units import Size
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
-from ewan.labs.units import Fraction
+from ewan.labs.base.units import Fraction
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ewan.labs.units import Duration, Fraction
+from ewan.labs.base.units import Duration, Fraction
 
 
 @dataclass(frozen=True, slots=True)

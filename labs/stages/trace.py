@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
-from ewan.labs.units import Duration
+from ewan.labs.base.units import Duration
 
 Said = Literal["rate", "delay", "loss", "buffer"]
 """What a trace may say."""

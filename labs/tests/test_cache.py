@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ewan.labs import cache
-from ewan.labs.errors import UserError
+from ewan.labs.base import cache
+from ewan.labs.base.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

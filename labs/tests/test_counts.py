@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.hardware.counts import Came, Counts
 from ewan.labs.hardware.driver import Counters
-from ewan.labs.units import NS_PER_SECOND
 
 
 def both(packets: int, dropped: int = 0) -> dict[str, Counters]:

@@ -11,8 +11,9 @@ from typing import Any, Literal
 import orjson
 import pytest
 
-from ewan.labs import documents, record
-from ewan.labs.documents import DocumentError
+from ewan.labs import record
+from ewan.labs.base import documents
+from ewan.labs.base.documents import DocumentError
 from ewan.labs.record import STRICT, MachineFacts, Row, Uncertainty, experiment, summary
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import figures
 from ewan.labs.record.columns import COLUMNS
 from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.series import SAMPLES, SERIES, Samples, Series
-from ewan.labs.units import NS_PER_SECOND
 
 LINES = (
     "goodput by buffer, lines congestion, facets loss",

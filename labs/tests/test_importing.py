@@ -11,13 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 from ewan.cli import main
+from ewan.labs.base.units import Duration, Fraction, Rate, Size, UnitError, tools
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.importing import describe
 from ewan.labs.importing.findings import ImportingError
 from ewan.labs.importing.script import UNKNOWN, commands
 from ewan.labs.plan import Plan
 from ewan.labs.stages import DelayTable, Direction, DropTail, Red
-from ewan.labs.units import Duration, Fraction, Rate, Size, UnitError, tools
 
 HOST = HostFacts(cpus=(0, 1), networks=())
 

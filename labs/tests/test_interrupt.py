@@ -17,7 +17,8 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from ewan.labs import interrupt, rundir
+from ewan.labs import rundir
+from ewan.labs.base import interrupt
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.context import COMMAND
 
@@ -155,7 +156,7 @@ def test_one_that_comes_while_python_starts_ends_it_without_words(number: int) -
 
 def test_a_program_that_was_interrupted_dies_of_the_signal() -> None:
     program = (
-        "import atexit, os, sys; from ewan.labs import interrupt; interrupt.begin()\n"
+        "import atexit, os, sys; from ewan.labs.base import interrupt; interrupt.begin()\n"
         "def work():\n"
         "    atexit.register(print, 'tidy')\n"
         "    try:\n"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ewan.labs import reading
+from ewan.labs.base import reading
+from ewan.labs.base.units import Rate, UnitError
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.compile.stages import direction
 from ewan.labs.spec import DescriptionError, Spec, load
 from ewan.labs.spec.values import Count
-from ewan.labs.units import Rate, UnitError
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ewan.labs import ownership, rundir, writing
+from ewan.labs import rundir
+from ewan.labs.base import ownership, writing
 from ewan.labs.commands.metrics import metrics_command
 from ewan.labs.commands.trace import trace_command
 from ewan.labs.context import Context

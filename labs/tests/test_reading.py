@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ewan.labs import reading
+from ewan.labs.base import reading
 from ewan.labs.record import experiment
 
 

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from ewan.labs.reporter import Reporter
+from ewan.labs.base.reporter import Reporter
 
 LINE = "answers.yaml:3: [/red]pipe [bold]1[/bold] [1, 2 :smile: \\[x]"
 

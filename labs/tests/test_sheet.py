@@ -8,7 +8,7 @@ import re
 import pytest
 from rich.console import Console
 
-from ewan.labs.sheet import GAP, Sheet, fit, folded, grid
+from ewan.labs.base.sheet import GAP, Sheet, fit, folded, grid
 
 COLUMNS = ["link", "quantity", "configured", "measured", "error", "tolerance", "verdict", "note"]
 ROW = [

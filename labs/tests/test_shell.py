@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ewan.labs.shell import argv, put_in
+from ewan.labs.base.shell import argv, put_in
 
 REFERENCE = re.compile(r"\$\{([a-z]+)\}")
 ACTIVE = [

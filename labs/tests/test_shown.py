@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from ewan.labs.units import UnitError, parse_published
-from ewan.labs.units.shown import aligned, fitting, interval_in, percent, typographic, with_interval, written
+from ewan.labs.base.units import UnitError, parse_published
+from ewan.labs.base.units.shown import aligned, fitting, interval_in, percent, typographic, with_interval, written
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from ewan.labs.base.units import Duration, Fraction, Rate
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.spec import DescriptionError, from_template, json_schema, load, markdown, override
 from ewan.labs.spec.fields import Topology
 from ewan.labs.stages import DelayTable, LossPattern
-from ewan.labs.units import Duration, Fraction, Rate
 
 HOST = HostFacts(cpus=(0, 1), networks=())
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ewan.labs.base.units import Duration
 from ewan.labs.spec import DescriptionError, parse
 from ewan.labs.spec.fields.queue import Codel, DualPi2, FqCodel, Pie
-from ewan.labs.units import Duration
 
 TARGETED = (Codel, DualPi2, FqCodel, Pie)
 FILE = Path("q.lab.yaml")

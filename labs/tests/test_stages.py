@@ -14,6 +14,7 @@ from typing import Any, get_args, get_type_hints
 import orjson
 import pytest
 
+from ewan.labs.base.typed import KIND, kinds
 from ewan.labs.change import WORDS
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.compile.settings import _has_card
@@ -31,7 +32,6 @@ from ewan.labs.stages import (
     Queue,
 )
 from ewan.labs.stages.change import words
-from ewan.labs.typed import KIND, kinds
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests/golden/stages.json"
 

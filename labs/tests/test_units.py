@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewan.labs.units import (
+from ewan.labs.base.units import (
     Buffer,
     Duration,
     Fraction,

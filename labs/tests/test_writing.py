@@ -12,7 +12,7 @@ from typing import IO
 
 import pytest
 
-from ewan.labs import writing
+from ewan.labs.base import writing
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.state import State
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_DAY, NS_PER_MS, NS_PER_SECOND, Duration, Rate
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_DAY, NS_PER_MS, NS_PER_SECOND, Duration, Rate
 
 OPPORTUNITY_BYTES = 1504
 """Of one opportunity (mahimahi)."""

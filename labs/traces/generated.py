@@ -10,8 +10,8 @@ import math
 import random
 from collections.abc import Callable
 
+from ewan.labs.base.units import KILO, MEGA, NS_PER_MS, NS_PER_SECOND
 from ewan.labs.traces import Row, Rows
-from ewan.labs.units import KILO, MEGA, NS_PER_MS, NS_PER_SECOND
 
 _KBIT, _MBIT = KILO, MEGA
 _MS = NS_PER_MS

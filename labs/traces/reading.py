@@ -11,8 +11,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Literal
 
+from ewan.labs.base.units import MEGA, NS_PER_MS, NS_PER_SECOND, PPB, Duration, Fraction, Rate, Size
 from ewan.labs.traces import COLUMNS, LONGEST_NS, MOST_ROWS, Opportunities, Row, Rows, Trace, TraceError
-from ewan.labs.units import MEGA, NS_PER_MS, NS_PER_SECOND, PPB, Duration, Fraction, Rate, Size
 
 Format = Literal["csv", "mahimahi", "theaterq", "pensieve"]
 FORMATS: tuple[Format, ...] = ("csv", "mahimahi", "theaterq", "pensieve")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, Duration, Fraction, Rate, Size
 from ewan.labs.traces import COLUMNS, OPPORTUNITY_BYTES, Opportunities, Row, Rows, Trace, TraceError, binned, spans
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, Duration, Fraction, Rate, Size
 
 BIN_NS = 100 * NS_PER_MS
 _TEXT: dict[str, Callable[[int], str]] = {

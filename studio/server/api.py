@@ -18,8 +18,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from ewan.labs.errors import UserError
-from ewan.labs.reading import one_line, shortened
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.reading import one_line, shortened
 from ewan.studio.server import threads
 from ewan.studio.server.files import RefusedError
 from ewan.studio.server.jobs import UnknownJobError

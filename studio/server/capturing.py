@@ -12,8 +12,8 @@ import os
 import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 
+from ewan.labs.base.reading import one_line
 from ewan.labs.context import COMMAND
-from ewan.labs.reading import one_line
 from ewan.studio.server.files import RefusedError
 
 LONGEST = "60s"

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ewan.labs import host, spec
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, Rate
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.plan import Plan, digest
@@ -23,7 +24,6 @@ from ewan.labs.stages import delay as delays
 from ewan.labs.stages import loss as losses
 from ewan.labs.stages import queue as queues
 from ewan.labs.stages.direction import impairment_words
-from ewan.labs.units import BITS_PER_BYTE, NS_PER_SECOND, Rate
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ewan.labs import reading, writing
+from ewan.labs.base import reading, writing
 from ewan.labs.context import ROOT
 from ewan.labs.runtime import locks
 

@@ -25,9 +25,9 @@ from typing import Literal
 
 import orjson
 
-from ewan.labs import reading, writing
+from ewan.labs.base import reading, writing
+from ewan.labs.base.errors import UserError
 from ewan.labs.context import COMMAND, ROOT
-from ewan.labs.errors import UserError
 from ewan.labs.rundir import RESULTS
 from ewan.labs.runtime import locks
 
@@ -44,7 +44,7 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the command's af
 begun = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
 ended, prefix = Path(sys.argv[1]), int(sys.argv[2])
 status = subprocess.run(sys.argv[3:], preexec_fn=begun).returncode
-from ewan.labs import writing
+from ewan.labs.base import writing
 writing.write(ended, '{"status": %d}' % status)
 from ewan.studio.server.jobs import Jobs
 Jobs(ended.parent.parent, os.environ, sys.argv[3:3 + prefix]).turn()

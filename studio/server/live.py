@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from ewan.labs import change, doing, following
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.units import NS_PER_MS, mean_rate_bps
 from ewan.labs.context import Context
-from ewan.labs.errors import UserError
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
-from ewan.labs.units import NS_PER_MS, mean_rate_bps
 from ewan.studio.server.drawing import Line, lines
 
 FRAME_MS = 50

@@ -21,7 +21,7 @@ from ewan.analysis.figures.style import STYLES
 from ewan.analysis.rows import MOST_CERTIFICATES, few, left_out
 from ewan.calibration import report as certificates
 from ewan.labs import rundir
-from ewan.labs.documents import DocumentError
+from ewan.labs.base.documents import DocumentError
 from ewan.labs.record import figures, host_drops, quantities, uncounted
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.figures import FigureSpec

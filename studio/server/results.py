@@ -18,7 +18,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, HTMLResponse, Response
 
 from ewan.analysis import listing
-from ewan.generator.engine.labelling import relabel
+from ewan.experiments.engine.labelling import relabel
 from ewan.labs.context import COMMAND, ROOT
 from ewan.labs.record.experiment import DOCUMENT
 from ewan.labs.record.journal import JOURNAL

@@ -18,12 +18,12 @@ from ewan.generator import records
 from ewan.generator import scenario as scenarios
 from ewan.generator.scenario import ScenarioRun, Schedule
 from ewan.labs import host
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.cluster.reading import load
 from ewan.labs.compile import HostFacts
 from ewan.labs.runtime.base import Live
 from ewan.labs.runtime.cluster import ClusterRuntime
 from ewan.labs.runtime.netns import NetnsRuntime
-from ewan.labs.units import NS_PER_SECOND
 from tests.cluster_rig import ROOT, Rig, machines
 
 pytestmark = pytest.mark.live

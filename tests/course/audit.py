@@ -27,8 +27,8 @@ from ewan.generator.course.fields import Question
 from ewan.generator.course.reading import Lab
 from ewan.generator.course.runs import Executor, Student
 from ewan.generator.course.verdicts import Truth
+from ewan.labs.base.units import amounts
 from ewan.labs.context import Context
-from ewan.labs.units import amounts
 from tests.course.desk import written
 
 ALIKE = 0.75

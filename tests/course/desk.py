@@ -20,18 +20,18 @@ import polars as pl
 
 from ewan.analysis import summary
 from ewan.analysis.api import Results
+from ewan.experiments.engine import cli as running
+from ewan.experiments.engine import engine, preparation
+from ewan.experiments.store import Store
 from ewan.generator import scenario as scenarios
 from ewan.generator.course import folder, markdown
 from ewan.generator.course.executing import Here
 from ewan.generator.course.folder import Folder
 from ewan.generator.course.reading import Lab
-from ewan.generator.engine import cli as running
-from ewan.generator.engine import engine, preparation
-from ewan.generator.store import Store
 from ewan.generator.tests import engines
 from ewan.labs import rundir
+from ewan.labs.base.units import NS_PER_SECOND, amounts
 from ewan.labs.context import Context
-from ewan.labs.units import NS_PER_SECOND, amounts
 
 
 @dataclass

@@ -19,12 +19,12 @@ import click
 
 from ewan.analysis.one_run import OneRun
 from ewan.calibration.certificates import certify
+from ewan.experiments.engine.experiment import family
+from ewan.experiments.engine.verification import refusal
 from ewan.generator.course import parameters, reading
 from ewan.generator.course.executing import Here
 from ewan.generator.course.reading import Lab
 from ewan.generator.course.runs import Student
-from ewan.generator.engine.experiment import family
-from ewan.generator.engine.verification import refusal
 from ewan.labs import plan as plans
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan

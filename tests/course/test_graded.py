@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from ewan.analysis.one_run import OneRun
+from ewan.experiments.engine.unit import Tools
 from ewan.generator.course import (
     answers,
     copies,
@@ -37,9 +38,8 @@ from ewan.generator.course.ledger import Ledger
 from ewan.generator.course.runs import Student
 from ewan.generator.course.sources import SourceError, below
 from ewan.generator.course.submission import Submission
-from ewan.generator.engine.unit import Tools
+from ewan.labs.base.reporter import Silent
 from ewan.labs.context import ROOT, Context
-from ewan.labs.reporter import Silent
 from ewan.labs.runtime import kernel
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.tests.lab import BINARY

@@ -21,7 +21,7 @@ from ewan.generator.course.fields import Question
 from ewan.generator.course.reading import Lab
 from ewan.generator.course.runs import Student
 from ewan.generator.course.verdicts import Truth, Verdict
-from ewan.labs.units import amounts
+from ewan.labs.base.units import amounts
 from tests.conftest import ROOT
 from tests.course import audit
 from tests.course.desk import Desk, written

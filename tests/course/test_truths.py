@@ -10,17 +10,17 @@ import polars as pl
 import pytest
 
 from ewan.analysis.one_run import OneRun
+from ewan.experiments.engine.unit import Unit
+from ewan.experiments.store import Store
 from ewan.generator.course import answers, checking, parameters, reading, truths
 from ewan.generator.course.executing import Here
 from ewan.generator.course.measures.base import NoValueError
 from ewan.generator.course.reading import Lab
 from ewan.generator.course.runs import Chosen, Files, Student
 from ewan.generator.course.verdicts import Verdict
-from ewan.generator.engine.unit import Unit
-from ewan.generator.store import Store
 from ewan.generator.tests.courses import COURSE, SCENARIO, written
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.runtime.base import LabError
-from ewan.labs.units import NS_PER_SECOND
 from tests.course.desk import Desk
 
 pytestmark = pytest.mark.virtual

@@ -10,8 +10,8 @@ import hashlib
 import random
 from pathlib import Path
 
-from ewan.generator.store import Store
-from ewan.generator.store.entry import DamagedError, Origin
+from ewan.experiments.store import Store
+from ewan.experiments.store.entry import DamagedError, Origin
 from ewan.labs.runtime import whole
 from ewan.labs.runtime.base import LabError
 from images.container import packages

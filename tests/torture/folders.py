@@ -19,10 +19,10 @@ from click.testing import CliRunner
 
 from ewan import cli
 from ewan.analysis.tests import synthetic
-from ewan.generator.engine import archive, originals
-from ewan.generator.engine.experiment import Experiment
-from ewan.generator.engine.source import SETTINGS, kept
-from ewan.labs.errors import UserError
+from ewan.experiments.engine import archive, originals
+from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.engine.source import SETTINGS, kept
+from ewan.labs.base.errors import UserError
 from ewan.labs.record import summary as summaries
 from tests.torture import harness, mutations
 

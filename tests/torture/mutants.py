@@ -21,9 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ewan.analysis.tests import synthetic
+from ewan.experiments.engine import archive, preparation
+from ewan.experiments.engine.experiment import Experiment
 from ewan.generator import scenario as scenarios
-from ewan.generator.engine import archive, preparation
-from ewan.generator.engine.experiment import Experiment
 from ewan.generator.tests.origins import origin
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.plan import to_json

@@ -11,11 +11,11 @@ import random
 import tempfile
 from pathlib import Path
 
-from ewan.generator.store import Store
-from ewan.generator.store.entry import DamagedError, Origin
-from ewan.generator.workers import remote
-from ewan.labs import ownership
-from ewan.labs.errors import UserError
+from ewan.experiments.store import Store
+from ewan.experiments.store.entry import DamagedError, Origin
+from ewan.experiments.workers import remote
+from ewan.labs.base import ownership
+from ewan.labs.base.errors import UserError
 from ewan.labs.runtime import spinners
 from ewan.labs.runtime.live import LiveRuntime
 from ewan.labs.runtime.netns import NetnsRuntime

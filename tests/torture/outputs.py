@@ -17,7 +17,7 @@ import orjson
 from ewan.generator import external, readers
 from ewan.generator.readers import captures
 from ewan.generator.rows import frame_of
-from ewan.labs import documents
+from ewan.labs.base import documents
 from ewan.labs.context import ROOT
 from tests.torture import harness, mutations
 

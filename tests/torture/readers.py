@@ -8,15 +8,15 @@ from pathlib import Path
 
 import click
 
+from ewan.experiments.engine import originals, preparation, rerun
 from ewan.generator import scenario as scenarios
-from ewan.generator.engine import originals, preparation, rerun
 from ewan.labs.commands.errors import guarded
 
 MODULES = (
     "ewan.cli",
     *(f"ewan.labs.commands.{name}" for name in ("batch", "compile", "down", "ps", "up")),
     "ewan.labs.runtime.live",
-    "ewan.generator.engine.cli",
+    "ewan.experiments.engine.cli",
     "ewan.generator.suites.cli",
     "ewan.analysis.cli",
     "rich.live",

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import orjson
 
-from ewan.generator.engine import archive
+from ewan.experiments.engine import archive
 from ewan.labs.record.experiment import STAGES
 from tests.experiments import in_results, only
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import polars as pl
 
 from ewan.generator.course.measures.base import NoValueError, Run, measure
-from ewan.labs.units import NS_PER_SECOND
+from ewan.labs.base.units import NS_PER_SECOND
 
 _FLOW = ("source", "destination", "protocol", "source_port", "destination_port", "ip_id")
 

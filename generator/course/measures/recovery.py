@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ewan.generator.course.measures.base import NoValueError, Run, measure
-from ewan.labs.units import BITS_PER_BYTE
+from ewan.labs.base.units import BITS_PER_BYTE
 
 WINDOW_S = 0.5
 """Long enough for a mean over some round trips, short enough for a recovery of a second."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewan.generator.course.measures.base import NoValueError, Run, Series, measure
-from ewan.labs.units import NS_PER_SECOND
+from ewan.labs.base.units import NS_PER_SECOND
 
 FALL = 0.12
 """A window that falls by more than this share was cut: CUBIC takes 0.3 away, Reno 0.5, noise of samples less."""

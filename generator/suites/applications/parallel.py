@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ewan.generator.suites.application import Application, Case, Traffic, Values
 from ewan.generator.suites.pieces import reverse_time, rtt_ns, whole_seconds
-from ewan.labs.units import Duration, parse_volume, time_for
+from ewan.labs.base.units import Duration, parse_volume, time_for
 
 NO_SIZE = "null"
 """Of a barrier: its messages have one byte, and a scenario says none."""

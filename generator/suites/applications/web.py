@@ -6,7 +6,7 @@ from fractions import Fraction as Exact
 
 from ewan.generator.suites.application import COMPLETION, RESPONSES_IN_TIME, Application, Case, Step, Traffic
 from ewan.generator.suites.pieces import LONGEST_DAY_NS, exponential, interval, pareto, percent, reverse_time
-from ewan.labs.units import Duration, parse_volume
+from ewan.labs.base.units import Duration, parse_volume
 
 WEB_LOAD = Exact("0.9")  # of what each source gets of the bottleneck, by the large files, each way
 SESSIONS_APART = "10ms"  # starts of the sessions of one source

@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from ewan.labs import spec
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.cluster import halves, merging, programs
 from ewan.labs.cluster.merging import Clocks, Found, Lost
 from ewan.labs.cluster.placement import place
@@ -21,7 +22,6 @@ from ewan.labs.compile import HostFacts, compile
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Command, Event, Program
 from ewan.labs.stages import Change
-from ewan.labs.units import NS_PER_SECOND
 
 SECOND = NS_PER_SECOND
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ewan.labs.base.units import Rate, Size
 from ewan.labs.compile.settings import Settings
 from ewan.labs.compile.stages.context import LinkContext, Obstacle
 from ewan.labs.compile.stages.framing import framed, framing_of
 from ewan.labs.stages import Direction
-from ewan.labs.units import Rate, Size
 
 
 def compile_burst(way: Settings, at: LinkContext) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, assert_never
 
+from ewan.labs.base.units import Duration, Fraction
 from ewan.labs.compile.settings import Settings
 from ewan.labs.compile.stages.context import INT32, LinkContext, Obstacle
 from ewan.labs.compile.stages.trace import most
@@ -18,7 +19,6 @@ from ewan.labs.stages import (
     UniformDelay,
 )
 from ewan.labs.stages.delay import longest_ns
-from ewan.labs.units import Duration, Fraction
 
 
 def compile_delay(way: Settings, at: LinkContext) -> tuple[Delay, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
+from ewan.labs.base.units import Duration, Rate, Size
 from ewan.labs.compile.settings import Settings
 from ewan.labs.compile.stages import acks, bucket, displace, radio
 from ewan.labs.compile.stages import delay as delays
@@ -17,7 +18,6 @@ from ewan.labs.compile.stages.store import compile_store
 from ewan.labs.spec import Spec, fields
 from ewan.labs.stages import DelayTable, Direction, LossPattern
 from ewan.labs.stages.trace import length
-from ewan.labs.units import Duration, Rate, Size
 
 MOST_TABLED = 1 << 23  # in all tables and traces of a plan, which says them for each direction of each link
 

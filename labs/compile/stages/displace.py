@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ewan.labs.base.units import Duration, Fraction
 from ewan.labs.compile.settings import Settings
 from ewan.labs.compile.stages.context import LinkContext, Obstacle
 from ewan.labs.spec import fields
 from ewan.labs.stages import Direction
-from ewan.labs.units import Duration, Fraction
 
 
 def compile_displace(way: Settings, at: LinkContext) -> tuple[int, int, int]:

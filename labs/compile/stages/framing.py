@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ewan.labs.base.units import Duration, Size, time_for
 from ewan.labs.compile.settings import Settings
 from ewan.labs.compile.stages.context import LinkContext
 from ewan.labs.stages import Framing
 from ewan.labs.traces import Opportunities
-from ewan.labs.units import Duration, Size, time_for
 
 FRAMING = {"wire": Framing(38, 84), "ethernet": Framing(18, 64), "header": Framing(14, 0), "ip": Framing(0, 0)}
 ETHERNET_HEADER = 14

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from ewan.labs.base.units import PPB, Fraction
 from ewan.labs.compile.settings import Settings
 from ewan.labs.compile.stages.context import LinkContext, Obstacle
 from ewan.labs.spec import fields
@@ -19,7 +20,6 @@ from ewan.labs.stages import (
     NoLoss,
 )
 from ewan.labs.traces import mean
-from ewan.labs.units import PPB, Fraction
 
 
 def compile_loss(way: Settings, at: LinkContext) -> Loss:

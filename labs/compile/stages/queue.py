@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, assert_never
 
+from ewan.labs.base.units import Buffer, Duration, Rate, Size, bdp_bytes, bytes_in, time_for
 from ewan.labs.compile.settings import Settings
 from ewan.labs.compile.stages.context import UINT32, LinkContext, Obstacle
 from ewan.labs.compile.stages.framing import SLOWEST_PACKET, framed, framing_of
@@ -24,7 +25,6 @@ from ewan.labs.stages import (
     Step,
     TrafficClass,
 )
-from ewan.labs.units import Buffer, Duration, Rate, Size, bdp_bytes, bytes_in, time_for
 
 WAN_BUFFER, ACCESS_BUFFER = Buffer("millibdp", 1000), Buffer("packets", 1000)
 FEWEST_PACKETS = 10  # a default buffer holds TCP's initial window (RFC 6928), however short the RTT

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ewan.labs.base.units import Duration
 from ewan.labs.compile.settings import Settings
 from ewan.labs.compile.stages.context import LinkContext, Obstacle
 from ewan.labs.stages import NO_AGGREGATE, NO_HARQ, Aggregate, Direction, Harq, Trace, TraceOpportunities
-from ewan.labs.units import Duration
 
 
 def compile_aggregate(way: Settings, at: LinkContext, trace: Trace) -> Aggregate:

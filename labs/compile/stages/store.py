@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ewan.labs.base.units import Duration, Size, bytes_in
 from ewan.labs.compile.settings import Settings
 from ewan.labs.compile.stages.context import LinkContext
 from ewan.labs.compile.stages.framing import ETHERNET_HEADER, framed, framing_of
 from ewan.labs.stages import Queue
 from ewan.labs.stages.queue import queue_limits
-from ewan.labs.units import Duration, Size, bytes_in
 
 SMALLEST_IP = 28  # an IPv4 header and a UDP header: the smallest packet that fills a store
 LARGEST_STORE = Size.parse("8GiB")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ewan.labs.base.units import Buffer, Duration, Rate, bytes_in
 from ewan.labs.importing.findings import Fate, Findings
 from ewan.labs.importing.legs import CARD_PACKETS, Leg, OfDevice, Setting, Way, of_devices
 from ewan.labs.importing.script import Command
@@ -18,7 +19,6 @@ from ewan.labs.importing.tc.netem import Netem
 from ewan.labs.importing.tc.shapers import FULL_FRAME
 from ewan.labs.importing.tc.tree import Card, Filter
 from ewan.labs.importing.tc.words import EGRESS, INGRESS, Handle
-from ewan.labs.units import Buffer, Duration, Rate, bytes_in
 
 FRAMING = ("header", "tc counts a packet with its Ethernet header")
 _FRAMINGS = {0: "header", 4: "ethernet", 24: "wire", -14: "ip"}

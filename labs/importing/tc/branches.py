@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from ewan.labs.base.units import Rate
 from ewan.labs.importing.findings import Fate, Findings
 from ewan.labs.importing.script import Command
 from ewan.labs.importing.tc import netem, shapers
@@ -19,7 +20,6 @@ from ewan.labs.importing.tc.netfilter import mark_of, marks_with
 from ewan.labs.importing.tc.shapers import Held, HtbClass, Shaper
 from ewan.labs.importing.tc.tree import Card, Class, Filter, Qdisc
 from ewan.labs.importing.tc.words import Handle, covers
-from ewan.labs.units import Rate
 
 MOST_LEVELS = 16
 REST = "rest"

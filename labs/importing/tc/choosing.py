@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ewan.labs.base.units import Rate, Size
+from ewan.labs.base.units.tools import tc_rate
 from ewan.labs.importing.findings import Findings
 from ewan.labs.importing.script import Command
 from ewan.labs.importing.tc.shapers import FULL_FRAME, bucket, pairs
 from ewan.labs.importing.tc.tree import Filter
 from ewan.labs.importing.tc.words import Handle, address_of
-from ewan.labs.units import Rate, Size
-from ewan.labs.units.tools import tc_rate
 
 _PROTOCOLS = ("all", "ip", "ipv6", "ip6")
 _RESULTS = {"drop": "drop", "shot": "drop", "ok": "ok", "pass": "ok", "pipe": "pipe", "continue": "continue",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ewan.labs.base.units import Duration, Fraction, Rate
+from ewan.labs.base.units.tools import tc_percent, tc_rate, tc_time
 from ewan.labs.importing.findings import Findings
 from ewan.labs.importing.legs import Setting
 from ewan.labs.importing.script import Command
-from ewan.labs.units import Duration, Fraction, Rate
-from ewan.labs.units.tools import tc_percent, tc_rate, tc_time
 
 LIMIT = 1000
 """Packets, where none is written."""

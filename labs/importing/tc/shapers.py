@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction as Exact
 
+from ewan.labs.base.units import Buffer, Duration, Rate, Size
+from ewan.labs.base.units.tools import tbf_limit, tc_probability, tc_rate, tc_size, tc_time
 from ewan.labs.importing.findings import Findings
 from ewan.labs.importing.legs import CARD_PACKETS, Setting
 from ewan.labs.importing.script import Command
 from ewan.labs.importing.tc.tree import Class
-from ewan.labs.units import Buffer, Duration, Rate, Size
-from ewan.labs.units.tools import tbf_limit, tc_probability, tc_rate, tc_size, tc_time
 
 ONE_PACKET = Size.parse("2000B")
 """A bucket up to this holds one packet of 1514 bytes and never two: it is no burst."""

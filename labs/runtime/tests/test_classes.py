@@ -10,12 +10,12 @@ import pytest
 
 from ewan.generator.traffic_request import addresses_of
 from ewan.labs import host
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import compile
 from ewan.labs.runtime.program import Command, Program
 from ewan.labs.runtime.tests.lab import BINARY, table
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import parse
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 pytestmark = pytest.mark.virtual
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ewan.labs.reading import MOST_HOLLOW
+from ewan.labs.base.reading import MOST_HOLLOW
 from ewan.labs.runtime import left
 
 ALICE, BOB = 61002, 61003

@@ -11,6 +11,7 @@ import pytest
 
 from ewan.generator import traffic_request
 from ewan.labs import host
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import memory
@@ -19,7 +20,6 @@ from ewan.labs.runtime.program import Command, Program
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import from_template
-from ewan.labs.units import NS_PER_SECOND
 
 TCP = {"kind": "bulk", "bidirectional": False, "bytes": None}
 

@@ -17,6 +17,7 @@ import pytest
 
 from ewan.generator import traffic_request
 from ewan.labs import host
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.change import compile_change, wanted
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
@@ -26,7 +27,6 @@ from ewan.labs.runtime.program import Command, Event, Program
 from ewan.labs.runtime.tests.lab import BINARY, StopAfter, own_state
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import from_template
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 pytestmark = pytest.mark.virtual
 

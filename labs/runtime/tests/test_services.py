@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan, Service, to_json
 from ewan.labs.runtime import kernel
 from ewan.labs.runtime.base import LabError
@@ -20,7 +21,6 @@ from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Command, Program
 from ewan.labs.runtime.tests.lab import BINARY, own_state, run, small, traces
 from ewan.labs.runtime.virtual import VirtualRuntime
-from ewan.labs.units import NS_PER_SECOND
 
 pytestmark = pytest.mark.untimed
 

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.runtime import sessions, standstill
 from ewan.labs.runtime.progress import Reading
 from ewan.labs.runtime.standstill import Standstill
-from ewan.labs.units import NS_PER_SECOND
 
 PATIENCE_S, MAKING_S, MADE_NS = 20.0, 300.0, NS_PER_SECOND
 

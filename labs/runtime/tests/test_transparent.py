@@ -14,6 +14,7 @@ import orjson
 import pytest
 
 from ewan.labs import host
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.netns import NetnsRuntime
@@ -21,7 +22,6 @@ from ewan.labs.runtime.program import Command, Program
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import from_template
-from ewan.labs.units import NS_PER_SECOND
 
 pytestmark = pytest.mark.virtual
 

@@ -17,6 +17,7 @@ import orjson
 import pytest
 
 from ewan.labs import host
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import guests, kernel, virtual
@@ -28,7 +29,6 @@ from ewan.labs.runtime.sweep import sweep
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import Run, VirtualRuntime
 from ewan.labs.spec import from_template
-from ewan.labs.units import NS_PER_MS, NS_PER_SECOND
 
 pytestmark = pytest.mark.virtual
 

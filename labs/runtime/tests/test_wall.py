@@ -23,7 +23,9 @@ from typing import Any, cast
 import orjson
 import pytest
 
-from ewan.labs import cache, host
+from ewan.labs import host
+from ewan.labs.base import cache
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import compile
 from ewan.labs.own import Own
 from ewan.labs.plan import Plan
@@ -36,7 +38,6 @@ from ewan.labs.runtime.standstill import Standstill
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import from_template
-from ewan.labs.units import NS_PER_SECOND
 
 pytestmark = pytest.mark.slow
 

@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from ewan.labs.base.units import Duration
 from ewan.labs.spec.fields.model import GroupOrNone
 from ewan.labs.spec.values import Count, DurationText, FractionText
-from ewan.labs.units import Duration
 
 MOST_PACKETS = 1000
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
+from ewan.labs.base.wording import nearest
 from ewan.labs.spec.fields.model import Model
 from ewan.labs.spec.fields.pacing import HostPacing
 from ewan.labs.spec.fields.stack import Stack
-from ewan.labs.wording import nearest
 
 MACHINES = ("debian-12",)
 """Systems whose own kernel a machine boots; images/machine builds them."""

@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
+from ewan.labs.base.units import Fraction
 from ewan.labs.spec.fields.model import Model, OneOf
 from ewan.labs.spec.values import BitErrors, BitErrorsText, Count, FractionText, PatternText
-from ewan.labs.units import Fraction
 
 
 class GilbertElliott(Model):

@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
+from ewan.labs.base.units import Duration, Fraction
 from ewan.labs.spec.fields.model import Model, OneOf
 from ewan.labs.spec.values import BufferText, Count, Dscp, DurationText, FractionText, GainText, Name, SizeText
-from ewan.labs.units import Duration, Fraction
 
 MOST_CLASSES = 8
 TARGETED = ("codel", "pie", "fq-codel", "dualpi2")

@@ -12,8 +12,8 @@ import orjson
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from ewan.labs.base.errors import UserError
 from ewan.labs.context import Context
-from ewan.labs.errors import UserError
 from ewan.labs.flows import Flows
 from ewan.studio.server import threads
 from ewan.studio.server.api import Endpoint

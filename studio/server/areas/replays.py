@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute
 from ewan.analysis import load
 from ewan.analysis.load import PLAN, ExperimentResults
 from ewan.analysis.replayed import Event, Flow, FlowPiece, Piece, Replay
-from ewan.generator.engine import source
+from ewan.experiments.engine import source
 from ewan.labs import change
 from ewan.labs import plan as plans
 from ewan.labs.plan import Plan

@@ -21,9 +21,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ewan.generator.scenario.recorded import recorded
 from ewan.labs import doing, following
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.context import Context
-from ewan.labs.errors import UserError
-from ewan.labs.units import NS_PER_SECOND
 from ewan.studio.server import api, files, live, threads
 from ewan.studio.server.api import Body, Endpoint, Word
 from ewan.studio.server.capturing import LONGEST, MOST, Capture

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 from ewan.generator import scenario as scenarios
 from ewan.generator.scenario.outline import outline
 from ewan.generator.scenario.schema import json_schema
-from ewan.labs.errors import UserError
+from ewan.labs.base.errors import UserError
 from ewan.studio.server import drawing, files
 from ewan.studio.server.api import Body, Endpoint, Word
 from ewan.studio.server.guard import Access

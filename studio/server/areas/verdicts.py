@@ -10,7 +10,7 @@ from pathlib import Path
 
 from starlette.routing import BaseRoute
 
-from ewan.calibration import verdict
+from ewan.experiments import feasibility
 from ewan.generator import scenario as scenarios
 from ewan.labs.context import Context
 from ewan.labs.rundir import RESULTS
@@ -33,10 +33,10 @@ class Verdicts:
 
     def __init__(self, context: Context, here: Path) -> None:
         self._files, self._results = files.Files(here), here / RESULTS
-        self._known = verdict.Verdicts(context)
+        self._known = feasibility.Verdicts(context)
         self._one = threading.Lock()
 
-    def judge(self, body: Judge) -> verdict.Verdict:
+    def judge(self, body: Judge) -> feasibility.Verdict:
         """Both clocks."""
         path = self._files.path(body.name, body.where)
         with self._one:

@@ -1,0 +1,399 @@
+"""The command `run`: a scenario from its description to its report; and what other commands share of it.
+
+In: the command line, and the parts that `ewan/cli.py` gives. Out: an experiment's directory; on standard error each
+stage with its time, on standard output the table of metrics. Exit status 0 when all was measured, 1 when something is
+missing or was refused by the verification, 2 for what the user can put right.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from ewan.experiments.engine import ending, engine, preparation, show, source, trust
+from ewan.experiments.engine.elsewhere import Elsewhere
+from ewan.experiments.engine.executor import Executor, ThisMachine
+from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.engine.parts import Facts, Parts
+from ewan.experiments.engine.source import SCENARIO, SETTINGS
+from ewan.experiments.workers import reading as workers
+from ewan.experiments.workers import starting
+from ewan.experiments.workers.file import Workers
+from ewan.generator import nxe
+from ewan.generator.scenario import Scenario, Stop
+from ewan.labs import rundir
+from ewan.labs.base.units import about
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import (
+    Function,
+    json_option,
+    machines_option,
+    pass_context,
+    runtime_option,
+    trust_option,
+)
+from ewan.labs.commands.privileges import as_root, is_virtual
+from ewan.labs.context import ROOT, Context
+from ewan.labs.record import disturbances, figures, host_drops, host_facts, labels, uncounted
+from ewan.labs.record import summary as summaries
+from ewan.labs.record.experiment import STAGES, Origin, StageName
+from ewan.labs.trust import ask_for_file
+
+every_option = click.option("--all", "every", is_flag=True, help="print all metrics at all points, beyond one screen")
+
+
+def label_options(command: Function) -> Function:
+    """`label`, `tags` and `note` of an experiment."""
+    command = click.option("--note", metavar="TEXT", help="what is to be remembered of the experiment")(command)
+    command = click.option("--tag", "tags", metavar="TAG", multiple=True, help="to find it by: ewan runs --tag TAG")(
+        command
+    )
+    return click.option("--name", "label", metavar="TEXT", help="what you call the experiment")(command)
+
+
+def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> dict[str, Any]:
+    """The keys of the record; Refused for words that cannot be taken."""
+    try:
+        return labels.labels(name, tags, note)
+    except ValueError as error:
+        raise Refused(str(error)) from None
+
+
+@click.command("run")
+@click.argument("name", metavar="SCENARIO|NAME", required=False)
+@click.option("--scale", metavar="NAME", help="one of the scenario's own scales, like quick or paper")
+@click.option(
+    "--set", "settings", metavar="KEY=VALUE", multiple=True, help='a parameter; several values: "cc=reno,bic"'
+)
+@click.option("--seeds", metavar="N", type=click.IntRange(1), help="how many runs of each point")
+@runtime_option
+@machines_option
+@click.option("--unverified", is_flag=True, help="run in a lab that is outside its tolerances; the records say so")
+@click.option(
+    "--show", "only_shown", is_flag=True, help="print the scenario and run nothing; of NXE's XML what it becomes"
+)
+@click.option(
+    "--cluster",
+    "cluster_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="runs of the virtual clock on other machines' cores, by Dask (docs/clusters.md)",
+)
+@click.option("--fresh", is_flag=True, help="take no result from the store, measure all of it")
+@click.option("--shard", metavar="I/N", help="part I of N equal parts, for job arrays; ewan collect makes one of all")
+@click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), help="go on with an experiment")
+@click.option("--from", "start", type=click.Choice(list(STAGES)), help="with --resume: do all from this stage on again")
+@trust_option
+@label_options
+@every_option
+@json_option
+@guarded
+@pass_context
+def run_command(
+    context: Context,
+    name: str | None,
+    scale: str | None,
+    settings: tuple[str, ...],
+    seeds: int | None,
+    unverified: bool,
+    cluster_file: Path | None,
+    fresh: bool,
+    shard: str | None,
+    only_shown: bool,
+    resumed: Path | None,
+    start: StageName | None,
+    label: str | None,
+    tags: tuple[str, ...],
+    note: str | None,
+    every: bool,
+    as_json: bool,
+) -> None:
+    """Run a scenario: every point of its parameters, from the lab to the report.
+
+    SCENARIO is a file; NAME stands for NAME.scenario.yaml in the current directory, else in labs/library, else for
+    NAME.xml there. A file that ends in .xml is an experiment of NXE (docs/nxe.md).
+
+    \b
+    ewan run parallel-streams --scale quick --runtime virtual
+    ewan run my.scenario.yaml --set streams=1,2,5 --seeds 5
+    ewan run my.scenario.yaml --machines machines.yaml
+    ewan run my.scenario.yaml --shard 3/100
+    ewan run --resume results/20261121T120000Z-parallel-streams
+    """
+    parts = Parts.default()
+    cluster = None
+    if cluster_file is not None:
+        if context.runtime not in ("auto", "virtual"):
+            raise Refused(f"--cluster executes runs of the virtual clock: leave --runtime {context.runtime} out")
+        starting.check()
+        context, cluster = replace(context, runtime="virtual"), workers.load(cluster_file)
+        for file in (cluster_file, *([cluster.ssh_config] if cluster.ssh_config else [])):
+            ask_for_file(context, file)
+    if resumed is not None:
+        if name is not None or scale or settings or seeds or unverified or shard or only_shown or label or tags or note:
+            raise Refused("--resume goes on with an experiment as it was begun: leave the other words out")
+        if resumed.exists():
+            trust.ask_for_experiment(context, resumed, Experiment.load(resumed), resumed=True)
+        sys.exit(go_on(context, resumed, start, parts, as_json, every, fresh, cluster))
+    if start is not None:
+        raise Refused("--from repeats a stage of an experiment: write --resume DIR too")
+    if name is None:
+        raise Refused("which scenario? write its file, or a name of labs/library: ewan run parallel-streams")
+    words = values_set(settings)
+    scenario = scenario_of(context, name)
+    if only_shown:
+        _ = scenario.runs(words, scale, seeds)[0]
+        click.echo(scenario.text, nl=False)
+        return
+    trust.ask_for_scenario(context, scenario.runs(words, scale, seeds), virtual=is_virtual(context))
+    if shard is not None and (label or tags or note or every):
+        raise Refused("--shard leaves results for ewan collect: give that --name, --tag, --note and --all")
+    if shard is not None and cluster is not None:
+        raise Refused("--shard is for schedulers that start it, --cluster starts workers itself: leave one of them out")
+    asked = Asked(scale, words, seeds, unverified, labels_of(label, tags, note), fresh, cluster)
+    if shard is not None:
+        from ewan.experiments.shards import cli as shards
+
+        sys.exit(shards.run(context, scenario, parts, asked, shard, as_json))
+    sys.exit(experiment(context, scenario, parts, asked, as_json, every))
+
+
+def scenario_of(context: Context, name: str) -> Scenario:
+    """The scenario that is meant; of one in NXE's XML, what was read and has no use is told."""
+    file = nxe.file_of(name)
+    if file is None:
+        return nxe.scenario(name)
+    found = nxe.load(file)
+    for note in found.notes:
+        context.reporter.note(note)
+    return found.scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line says of a scenario's runs."""
+
+    scale: str | None
+    settings: Mapping[str, str]
+    seeds: int | None
+    unverified: bool
+    labels: Mapping[str, Any]
+    """`name`, `tags`, `note`, those that were given."""
+    fresh: bool = False
+    """Nothing is taken from the store."""
+    cluster: Workers | None = None
+    """Whose cores execute the runs; None: this machine's."""
+
+
+def experiment(
+    context: Context, scenario: Scenario, parts: Parts, asked: Asked, as_json: bool, every: bool = False
+) -> int:
+    """Runs a scenario into a new directory of results/, prints what it found; the exit status."""
+    virtual, scale = is_virtual(context), asked.scale
+    runs = scenario.runs(asked.settings, scale, asked.seeds)
+    stop = scenario.stop_at(scale) if asked.seeds is None else None
+    if not virtual:
+        as_root(context)
+    runtime = "virtual" if virtual else context.runtime
+    facts = facts_of(scenario, stop, scale, asked.settings, asked.seeds, runtime, asked.labels, context.machines)
+    over = None if context.machines is None else context.cluster()
+    directory = rundir.make(scenario.name)
+
+    def work() -> int:
+        prepared = preparation.prepare(
+            preparation.in_time(runs, virtual, over),
+            facts,
+            virtual=virtual,
+            directory=directory,
+            unverified=asked.unverified,
+            over=over,
+        )
+        if scale is None and scenario.scales:
+            lasting = about(prepared.expected_ns, "time", 3)
+            length = f"{lasting} in {engine.counted(len(runs), 'run')}"
+            context.reporter.tell(f"{scenario.name} at full length, {length}: --scale {scenario.scales[0]} is another")
+        if prepared.shorter:
+            first, more = prepared.shorter[0], len(prepared.shorter) - 1
+            others = f" (and {more} other{'s' if more > 1 else ''})" if more else ""
+            context.reporter.note(f"a run lasts longer than a trace: {first}{others}")
+        with executor_of(context, asked.cluster) as executor:
+            return engine.run(
+                prepared,
+                parts=parts,
+                context=context,
+                stop=stop,
+                repeat=runs.of,
+                fresh=asked.fresh,
+                executor=executor,
+            )
+
+    status = ending.status_of(context, directory, work)
+    shown(context, directory, as_json, every)
+    return status
+
+
+def go_on(
+    context: Context,
+    directory: Path,
+    start: StageName | None,
+    parts: Parts,
+    as_json: bool,
+    every: bool = False,
+    fresh: bool = False,
+    cluster: Workers | None = None,
+) -> int:
+    """Goes on with an experiment; the exit status."""
+    loaded = Experiment.load(directory)
+    if cluster is not None and not loaded.virtual:
+        raise Refused(f"--cluster executes runs of the virtual clock, and {directory} is of the live one: leave it out")
+    if not loaded.virtual:
+        as_root(context)
+    stored = source.of(directory)
+    if context.machines is None and stored is not None and stored.machines is not None:
+        context = replace(context, machines=stored.machines)
+    repeated = loaded.document.rerun_of is not None
+    stop = None
+    if stored and not repeated and stored.seeds is None:
+        stop = stored.scenario.stop_at(stored.scale)
+
+    repeat = None
+    if stored and stop:
+        repeat = stored.scenario.runs(stored.settings, stored.scale, stored.seeds).of
+
+    def work() -> int:
+        with executor_of(context, cluster) as executor:
+            return engine.resume(
+                directory,
+                parts=parts,
+                context=context,
+                start=start,
+                stop=stop,
+                repeat=repeat,
+                fresh=fresh,
+                executor=executor,
+            )
+
+    status = ending.status_of(context, directory, work)
+    shown(context, directory, as_json, every)
+    return status
+
+
+@contextlib.contextmanager
+def executor_of(context: Context, cluster: Workers | None) -> Iterator[Executor]:
+    """This machine, or the workers that a file for --cluster describes; they are gone afterwards."""
+    if cluster is None:
+        yield ThisMachine(context)
+        return
+    with Elsewhere(cluster, context) as elsewhere:
+        yield elsewhere
+
+
+def values_set(settings: Sequence[str]) -> dict[str, str]:
+    """What each `--set KEY=VALUE` gives, by key; Refused for other text."""
+    result = {}
+    for text in settings:
+        key, equals, value = text.partition("=")
+        if not (key and equals and value):
+            raise Refused(f'--set "{text}": write KEY=VALUE, like streams=5 or "streams=1,2,5"')
+        result[key.strip()] = value.strip()
+    return result
+
+
+def facts_of(
+    scenario: Scenario,
+    stop: Stop | None,
+    scale: str | None,
+    settings: Mapping[str, str],
+    seeds: int | None,
+    runtime: str,
+    given: Mapping[str, Any],
+    machines: Path | None = None,
+) -> Facts:
+    """What the record says of a scenario, and all that is needed to read it again; `runtime` as it was asked for.
+
+    `given`: what the experiment is called (`labels_of`); `machines`: the file of those over which its labs stretch.
+    """
+    named = [str(path.absolute()) for path in (scenario.file, machines) if path is not None]
+    for text in (*named, *settings.values()):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise Refused(f"{text}: is not text in UTF-8: give it another name, or its folder") from None
+    asked = {"file": str(scenario.file.absolute()), "scale": scale, "settings": dict(settings), "seeds": seeds}
+    asked |= {} if machines is None else {"machines": str(machines.absolute())}
+    repeated = {} if stop is None else {"confidence": stop.confidence}
+    origin = Origin(
+        scenario=scenario.name,
+        title=scenario.title,
+        about=scenario.about,
+        source=scenario.source,
+        metrics=list(scenario.metrics),
+        normalise=scenario.normalise,
+        compare=list(scenario.compare),
+        beside=list(scenario.beside),
+        **({"figures": [figures.to_data(each) for each in scenario.figures]} if scenario.figures else {}),
+        scale=scale,
+        settings=dict(settings),
+        runtime=runtime,
+        **circumstances(),
+        **repeated,
+        **given,
+    )
+    return Facts({SCENARIO: scenario.text.encode(), SETTINGS: orjson.dumps(asked, option=orjson.OPT_INDENT_2)}, origin)
+
+
+def circumstances() -> dict[str, Any]:
+    """When asked: this machine, this version of the project, the command."""
+    shown = subprocess.run(
+        ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return {
+        "host": host_facts({}),
+        "commit": shown.stdout.strip() or None,
+        "command": shlex.join(["ewan", *sys.argv[1:]]),
+    }
+
+
+def shown(context: Context, directory: Path, as_json: bool, every: bool = False) -> None:
+    """What was found: a screen of it, or `every` metric, and where the rest is."""
+    loaded = Experiment.load(directory)
+    if not (directory / summaries.FILE).exists():
+        return
+    summary = summaries.read(directory)
+    if as_json:
+        context.reporter.emit({"directory": str(directory), "status": loaded.document.status, "summary": summary})
+        return
+    title = loaded.document.title or loaded.name
+    if loaded.document.in_failed_labs:
+        title += " (in labs that did not pass their verification)"
+    width = context.reporter.console.width
+    for table in show.points(summary, title, loaded.document.metrics, width, every):
+        context.reporter.console.print(table)
+    if any(point.get("beyond") for point in summary["points"]):
+        line = f"{show.BEYOND} more than the links carry: counted when delivered in order (see arrived goodput)"
+        context.reporter.console.print(line, soft_wrap=True)
+    for line in uncounted.of_summary(summary):
+        context.reporter.console.print(line, soft_wrap=True, markup=False)
+    if (compared := show.comparisons(summary)) is not None:
+        context.reporter.console.print()
+        context.reporter.console.print(compared)
+    if (papers := show.beside(summary)) is not None:
+        context.reporter.console.print()
+        context.reporter.console.print(papers)
+    if dropped := host_drops.of_summary(summary):
+        context.reporter.console.print("\n" + "\n".join(dropped), soft_wrap=True, markup=False)
+    if line := disturbances.in_all(summary.get("disturbed") or {}):
+        context.reporter.console.print(f"\n{line}", soft_wrap=True)
+    context.reporter.console.print(f"\n{loaded.document.status}  report: {directory / 'report.html'}", soft_wrap=True)

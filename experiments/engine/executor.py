@@ -1,0 +1,82 @@
+"""Who executes the runs of the virtual clock that the store does not have.
+
+In: an experiment's runs. Out: each run's entry with what became of it. The engine knows no more of it than `Executor`
+says: this machine on all cores is one, nobody at all is another, when results of shards are collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ewan.experiments.engine import execution
+from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.engine.forecast import Forecast
+from ewan.experiments.engine.keeping import Keeping
+from ewan.experiments.engine.unit import Tools, Versions
+from ewan.labs.context import Context
+from ewan.labs.record.experiment import Entry
+from ewan.labs.runtime import kernel
+from ewan.labs.runtime.binary import node_binary
+
+
+class Executor(Protocol):
+    """See each method."""
+
+    @property
+    def here(self) -> bool:
+        """Runs are executed on this machine, which is asked for what they need, and how long they will take."""
+
+    def ready(self) -> tuple[Versions, str]:
+        """Brings up what runs are executed with; of which versions, and in words. LabError where it is not there."""
+
+    def execute(
+        self, experiment: Experiment, entries: Sequence[Entry], keeping: Keeping, workers: int, wall: Forecast
+    ) -> None:
+        """Completes runs, and gives what is complete to `keeping`. `workers`: so many at once where it is `here`."""
+
+
+@dataclass(slots=True)
+class ThisMachine:
+    """All cores of this machine."""
+
+    context: Context
+    here: bool = True
+    _tools: Tools | None = None
+
+    @property
+    def tools(self) -> Tools:
+        """Found once; the kernel is built where it is not there."""
+        if self._tools is None:
+            self._tools = Tools(kernel.kernel(self.context.reporter.tell), node_binary(self.context.binary))
+        return self._tools
+
+    def ready(self) -> tuple[Versions, str]:
+        """See `Executor`."""
+        return self.tools.versions, f"virtual kernel {self.tools.kernel.name}"
+
+    def execute(
+        self, experiment: Experiment, entries: Sequence[Entry], keeping: Keeping, workers: int, wall: Forecast
+    ) -> None:
+        """See `Executor`."""
+        execution.in_virtual(self.context, experiment, entries, workers, keeping, self.tools, wall)
+
+
+@dataclass(frozen=True, slots=True)
+class Nobody:
+    """What is not in the store stays missing. `versions`: of what the results were executed with."""
+
+    versions: Versions
+    here: bool = False
+
+    def ready(self) -> tuple[Versions, str]:
+        """See `Executor`."""
+        return self.versions, f"results of virtual kernel {self.versions.kernel[:12]}"
+
+    def execute(
+        self, experiment: Experiment, entries: Sequence[Entry], keeping: Keeping, workers: int, wall: Forecast
+    ) -> None:
+        """See `Executor`."""
+        for entry in entries:
+            entry.error = entry.error or "what the store had of it was damaged"

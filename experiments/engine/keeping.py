@@ -1,0 +1,184 @@
+"""What an experiment has of the store: runs and certificates that are there are taken, what is measured is kept.
+
+In: an experiment of the virtual clock, the store, what runs are executed with. Out: results in the runs' directories,
+for which the experiment's document vouches; new entries in the store. Whatever is wrong with the store is said once and
+hinders nothing: a damaged entry is measured again, and what cannot be kept there stays in the experiment.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from ewan.experiments.engine import unit
+from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.engine.unit import Ended, Versions
+from ewan.experiments.store import DamagedError, Manifest, Origin, Store, key, made_by
+from ewan.experiments.store.entry import unpack
+from ewan.labs.base.reporter import Tell
+from ewan.labs.record import CERTIFICATE_FILE
+from ewan.labs.record.experiment import Entry
+
+Result = TypeVar("Result")
+
+
+class Keeping:
+    """Several threads may take and keep at once. `store` None: there is none; `fresh`: nothing is taken from it;
+    `versions`: of what runs are executed with."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        store: Store | None,
+        versions: Versions,
+        tell: Tell,
+        *,
+        fresh: bool = False,
+    ) -> None:
+        self._experiment, self._store, self._versions, self._tell = experiment, store, versions, tell
+        self._fresh = fresh
+        self._said = threading.Lock()
+        self._full = False
+        self._met = 0
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing is taken from the store."""
+        return self._fresh
+
+    @property
+    def place(self) -> Path | None:
+        """Where the store is; None: there is none."""
+        return None if self._store is None else self._store.root
+
+    def name(self, entries: Iterable[Entry]) -> None:
+        """Gives runs their keys."""
+        if self._store is None:
+            return
+        for entry in entries:
+            entry.key = unit.key_of(self._experiment.contents(entry), self._versions)
+
+    def known(self, entries: Iterable[Entry]) -> list[Entry]:
+        """Those that are in the store, and may be taken from it."""
+        store = self._store
+        if store is None or self._fresh:
+            return []
+        return [entry for entry in entries if entry.key is not None and store.has(entry.key)]
+
+    def meet(self, entry: Entry) -> bool:
+        """Names a run that has just been written, and completes it by what the store has of it; whether it has it.
+
+        OSError where it cannot be written into the experiment.
+        """
+        self.name([entry])
+        if not self.known([entry]) or self.take(entry) is None:
+            return False
+        with self._said:
+            self._met += 1
+        return True
+
+    def met(self) -> int:
+        """How many runs were so completed since the last call."""
+        with self._said:
+            number, self._met = self._met, 0
+        return number
+
+    def take(self, entry: Entry) -> Manifest | None:
+        """Completes a run by what the store has of it; None where there is nothing that is whole.
+
+        OSError where it cannot be written into the experiment.
+        """
+        if self._store is None or entry.key is None:
+            return None
+        self._experiment.forget(entry)
+        place = self._experiment.place(entry)
+        told = self._whole(entry.key, lambda store: store.take(entry.key or "", place), f"run {entry.number}")
+        if told is None:
+            self._experiment.forget(entry)
+            return None
+        self._experiment.record_known(entry, {name: file.sha256 for name, file in told.files.items()})
+        entry.status, entry.taken = "complete", True
+        return told
+
+    def receive(self, entry: Entry, named: str, content: bytes | None) -> bool:
+        """Completes a run by the store's entry of its key, which a worker sent, or put there itself; whether it is
+        whole.
+
+        OSError where it cannot be written into the experiment.
+        """
+        if content is None:
+            taken = self.take(entry) is not None
+            entry.taken = None
+            return taken
+        told = unpack(io.BytesIO(content), named, self._experiment.place(entry))
+        self._experiment.record_known(entry, {name: file.sha256 for name, file in told.files.items()})
+        if self._store is not None:
+            self._write(lambda store: store.put_packed(named, content))
+        return True
+
+    def keep(self, entry: Entry, ended: Ended) -> None:
+        """A run that is complete goes into the store; the document vouches for what it left."""
+        experiment = self._experiment
+        if self._store is None or entry.key is None or not ended.complete:
+            experiment.record_results(entry)
+            return
+        files = dict(unit.results(experiment.place(entry)))
+        origin = unit.origin(ended, experiment.name, experiment.directory.name, entry.name)
+        told = self._put(entry.key, origin, files)
+        if told is None:
+            experiment.record_results(entry)
+        else:
+            experiment.record_known(entry, {name: file.sha256 for name, file in told.files.items()})
+
+    def certificate(self, entry: Entry) -> bytes | None:
+        """What the store has of the certificate of a run's lab."""
+        if self._store is None or self._fresh:
+            return None
+        named = self._certificate(entry)
+        found = self._whole(named, lambda store: store.read(named), f"the certificate of run {entry.number}")
+        return None if found is None else found[1].get(CERTIFICATE_FILE)
+
+    def keep_certificate(self, entry: Entry, lab: str, path: Path) -> None:
+        """The certificate of a run's lab goes into the store."""
+        origin = Origin("certificate", self._experiment.name, self._experiment.directory.name, lab, unit.now(), 0, 0)
+        if self._store is not None:
+            self._put(self._certificate(entry), origin, {CERTIFICATE_FILE: path})
+
+    def _certificate(self, entry: Entry) -> str:
+        made_with = {"kernel": self._versions.kernel, "binary": self._versions.binary}
+        return key.of_certificate(family=entry.family, judge=made_by.certificates(), **made_with)
+
+    def _whole(self, named: str, read: Callable[[Store], Result | None], what: str) -> Result | None:
+        """What is read of an entry; None where it is damaged, which is said."""
+        assert self._store is not None
+        try:
+            return read(self._store)
+        except DamagedError as error:
+            aside = self._store.set_aside(named)
+            moved = f"moved to {aside}" if aside else "left there"
+            self._tell(f"warning: {self._store.path(named)}: {error}: {moved}; {what} is to be measured again")
+            return None
+
+    def _put(self, named: str, origin: Origin, files: dict[str, Path]) -> Manifest | None:
+        """Keeps files; None where the store takes none."""
+        return self._write(lambda store: store.put(named, origin, files))
+
+    def _write(self, write: Callable[[Store], Result]) -> Result | None:
+        """Writes into the store; None where it takes nothing, which is said once."""
+        assert self._store is not None
+        if self._full:
+            return None
+        try:
+            return write(self._store)
+        except OSError as error:
+            with self._said:
+                if not self._full:
+                    self._tell(
+                        f"warning: {self._store.root}: {error.strerror}: nothing more is put into the store; "
+                        "results stay in the experiment"
+                    )
+                self._full = True
+            return None

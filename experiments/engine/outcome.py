@@ -1,0 +1,81 @@
+"""What became of a run, by what it left: complete, or incomplete and why in one line.
+
+In: a run's directory. Out: its status. A run is complete when all that it was to do was done: every flow without an
+error, every command with status 0, every event applied, and no signal before the end.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from ewan.generator.records import error_of
+from ewan.labs.base import documents
+from ewan.labs.base.reading import one_line
+from ewan.labs.runtime.program import Program
+
+TRAFFIC = "traffic/traffic.json"
+INTERRUPTED = "interrupted"
+MOST_WORDS = 1000
+
+
+def judge(directory: Path, program: Program) -> str | None:
+    """Why the run is not complete, in one line; None: it is. A command may have written records of its own."""
+    try:
+        why = _judged(directory, program)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        why = f"its records are not those of a run ({type(error).__name__} {error})"
+    return None if why is None else one_line(why, MOST_WORDS)
+
+
+def _judged(directory: Path, program: Program) -> str | None:
+    traffic, commands = document(directory / TRAFFIC), document(directory / "commands.json")
+    if any(each is not None and each["interrupted"] for each in (traffic, commands)):
+        return INTERRUPTED
+    if program.traffic is not None:
+        if traffic is None:
+            return "its traffic left no record"
+        if why := _flows(traffic["flows"], program.traffic["flows"]):
+            return why
+    if program.commands:
+        if commands is None:
+            return "its commands left no record"
+        if why := _commands(commands["commands"]):
+            return why
+    events = document(directory / "events.json")
+    if program.events and events is None:
+        return "its events left no record"
+    for event in (events or {"events": []})["events"]:
+        if event.get("error"):
+            return f"event on link {event['link']}: {event['error']}"
+    return None
+
+
+def _flows(records: list[dict[str, Any]], flows: list[dict[str, Any]]) -> str | None:
+    wrong = [(record["flow"], error) for record in records if (error := error_of(record))]
+    if not wrong:
+        return None
+    number, error = wrong[0]
+    of = f"{len(wrong)} of {len(records)} flows ended with an error, the first was " if len(records) > 1 else ""
+    return f"{of}{flows[number]['name']}: {error}"
+
+
+def _commands(commands: list[dict[str, Any]]) -> str | None:
+    for each in commands:
+        if each["service"] and each["error"] is None and each["stopped"]:
+            continue
+        if each["error"] is not None or each["status"] != 0:
+            how = each["error"] or each["signal"] or f"status {each['status']}"
+            if each["stopped"]:
+                how = "still at work when the time was over"
+            return f"{shlex.join(each['argv'][:2])} in {each['node']}: {how} ({each['err']})"
+    return None
+
+
+def document(path: Path) -> dict[str, Any] | None:
+    """A JSON object in a file; None where it is not there or was not written whole."""
+    try:
+        return documents.read_object(path)
+    except (FileNotFoundError, documents.DocumentError):
+        return None

@@ -1,0 +1,238 @@
+"""The first stage: whether this machine has what the runs need, asked before anything is made.
+
+In: the runs' plans, programs and schedules, one after the other. Out: how many may run at once; LabError with one line
+for the first thing that is missing: congestion controls, programs, CPUs, memory, disk.
+"""
+
+from __future__ import annotations
+
+import collections
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ewan.experiments.engine.experiment import Experiment, Job
+from ewan.experiments.engine.stopping import point_of
+from ewan.generator import congestion, external
+from ewan.generator.scenario import captures
+from ewan.labs.base.units import about
+from ewan.labs.cluster import needs as cluster_needs
+from ewan.labs.plan import Spinner
+from ewan.labs.runtime import cpu, memory, wall
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.cluster import ClusterRuntime
+from ewan.labs.runtime.guests import SHARED_MEMORY
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.services import OURSELVES
+from ewan.labs.runtime.spinners import check_cpus
+from ewan.labs.runtime.virtual import check_path, check_shared_memory
+from ewan.labs.stages.trace import beyond
+
+# What programs find as their PATH in both clocks (labs/node/src/batch).
+SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PACKAGES = {
+    "ITGLog": "d-itg",
+    "ping": "iputils-ping",
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "ss": "iproute2",
+    "mpirun": "openmpi-bin",
+    "netperf": "netperf",
+    "flent": "flent",
+    "tcpdump": "tcpdump",
+}
+# A line of each table as CSV, and its share of the Parquet file, in bytes: rounded up from what real runs left.
+SERIES_BYTES = 130
+GOODPUT_BYTES = 45
+LINK_BYTES = 100
+_GENERATES = "the scenario's generator is"
+# What a run leaves beside rows of tables: the files of a small one (measured: 100 KiB of a dumbbell with one flow), and
+# what each node, link, flow and command adds to them.
+RUN_BYTES, PART_BYTES = 256 << 10, 4 << 10
+# What runs that are at work have beside that: the virtual kernel's root, tables as CSV.
+WORK_BYTES = 64 << 20
+
+
+@dataclass(slots=True)
+class Needs:
+    """What runs need of a machine, added up run by run, so that none of them is kept; `over`: of its machines."""
+
+    over: ClusterRuntime | None = None
+    runs: int = 0
+    congestion: set[str] = field(default_factory=set)
+    """Congestion controls."""
+    programs: dict[str, str] = field(default_factory=dict)
+    """Programs, each with what needs it."""
+    files: set[str] = field(default_factory=set)
+    """Files and folders that programs of the virtual clock read."""
+    records_bytes: int = 0
+    """About what all runs write."""
+    spinners: dict[tuple[str, tuple[Spinner, ...]], None] = field(default_factory=dict)
+    """The spinners of each live lab, by its name."""
+    shorter: dict[str, None] = field(default_factory=dict)
+    """Traces that are shorter than a run: what becomes of each."""
+    elsewhere: cluster_needs.Needs = field(default_factory=cluster_needs.Needs)
+    """What the machines of `over` are asked for."""
+    largest: tuple[str, memory.Need] | None = None
+    """Of the virtual labs the one that needs most memory: its name, and what it needs."""
+
+    def add(self, job: Job, virtual: bool, times: int = 1) -> None:
+        """One run, or so many that need the same."""
+        self.runs += times
+        if self.over is not None:
+            where = self.over.where(job.plan)
+            external.check_between(job.schedule, where.machine_of)
+            self.elsewhere.add(job.program, where)
+            for machine, program in external.between(job.schedule, where.machine_of):
+                self.elsewhere.programs.setdefault(machine, {}).setdefault(program, _GENERATES)
+        else:
+            self.congestion |= congestions(job)
+            for node, program in programs(job.program):
+                self.programs.setdefault(program, f"node {node} is to run")
+        for program in external.programs(job.schedule) if self.over is None else external.readers(job.schedule):
+            self.programs.setdefault(program, _GENERATES)
+        self.records_bytes += times * leaves(job)
+        self.shorter |= dict.fromkeys(shorter_traces(job))
+        if not virtual:
+            if self.over is None:  # other machines' CPUs are asked for when a lab is made
+                self.spinners.setdefault((job.plan.lab, job.plan.spinners))
+            return
+        self.files.update(job.program.needs)
+        wanted = memory.need(job.plan, job.program)
+        if self.largest is None or wanted.bytes > self.largest[1].bytes:
+            self.largest = (job.plan.lab, wanted)
+
+
+def needs(jobs: Iterable[Job], virtual: bool, over: ClusterRuntime | None = None) -> Needs:
+    """What all of them need."""
+    result = Needs(over)
+    for job in jobs:
+        result.add(job, virtual)
+    return result
+
+
+def of_stored(experiment: Experiment, over: ClusterRuntime | None = None) -> Needs:
+    """What an experiment's runs need, as they are stored; one that is not written yet needs what others of its point
+    do."""
+    result = Needs(over)
+    unwritten = collections.Counter(point_of(entry.parameters) for entry in experiment.runs if not entry.written)
+    for entry in experiment.runs:
+        if entry.written:
+            times = 1 + unwritten.pop(point_of(entry.parameters), 0)
+            result.add(experiment.job(entry), experiment.virtual, times)
+    return result
+
+
+def check(wanted: Needs, virtual: bool, directory: Path, executes: bool = True) -> int:
+    """How many of the runs may be at work at once, at least one; LabError for the first thing that is missing. Of runs
+    that nobody `executes` here, the room for what they left alone is looked at."""
+    if not executes:
+        disk(wanted, directory)
+        return len(cpu.free())
+    congestion.refuse(wanted.congestion, virtual)
+    tools(wanted)
+    machines(wanted)
+    disk(wanted, directory)
+    if not virtual:
+        for lab, spinners in wanted.spinners:
+            check_cpus(lab, spinners)
+        return 1
+    check_path(directory / "runs/000")
+    check_shared_memory()
+    wall.check(sorted(wanted.files))
+    return workers(wanted)
+
+
+def congestions(job: Job) -> set[str]:
+    """The congestion controls that a run's flows ask for, whichever generator makes them."""
+    names = {flow.get("congestion") for flow in job.schedule["flows"]}
+    if job.program.traffic is not None:
+        names |= {flow.get("socket", {}).get("congestion") for flow in job.program.traffic["flows"]}
+    return {name for name in names if name}
+
+
+def tools(wanted: Needs) -> None:
+    """LabError for the first program that is not on this machine, with its package."""
+    for program, why in wanted.programs.items():
+        if program != OURSELVES and shutil.which(program, path=SEARCHED) is None:
+            raise LabError(f"{program}, which {why}, is not on this machine: {_remedy(program)}")
+
+
+def _remedy(program: str) -> str:
+    package = PACKAGES.get(Path(program).name)
+    otherwise = f"install the package {package}" if package else "install it, or write its whole path"
+    return external.remedies().get(program, otherwise)
+
+
+def machines(wanted: Needs) -> None:
+    """The same of the machines over which labs stretch, and of their kernels' congestion controls."""
+    if wanted.over is None:
+        return
+    asked = wanted.elsewhere
+    found = cluster_needs.first(wanted.over.lacking(asked, SEARCHED), asked.machines)
+    if found is None:
+        return
+    name, lacks = found
+    if lacks.programs:
+        program = lacks.programs[0]
+        why = asked.programs[name][program]
+        raise LabError(f"{program}, which {why}, is not on machine {name}: there, {_remedy(program)}")
+    listed, known = ", ".join(lacks.congestion), ", ".join(lacks.known)
+    raise LabError(f"congestion control {listed}: the kernel of machine {name} has {known}: load its module there")
+
+
+def programs(program: Program) -> Iterator[tuple[str, str]]:
+    """Nodes and the programs that they run."""
+    for step in program.prepare:
+        yield step.node, step.argv[0]
+    for command in program.commands:
+        yield command.node, command.argv[0]
+
+
+def disk(wanted: Needs, directory: Path) -> None:
+    """LabError where the records have no room."""
+    needed, free = WORK_BYTES + wanted.records_bytes, memory.available(directory)
+    if needed > free:
+        raise LabError(
+            f"about {about(needed, 'size', 2)} of records would be written, and {about(free, 'size', 2)} are free in "
+            f"{directory.absolute().parent}: make room there, or look less often (sample, series, watch)"
+        )
+
+
+def leaves(job: Job) -> int:
+    """About how many bytes a run writes."""
+    lasts_ns = job.program.expected_ns or job.program.longest_ns
+    parts = len(job.plan.nodes) + len(job.plan.links) + len(job.schedule["flows"]) + len(job.program.commands)
+    total = RUN_BYTES + PART_BYTES * parts + captures.most_bytes(job.program)
+    if job.program.watch_ns:
+        total += 2 * len(job.plan.links) * LINK_BYTES * (lasts_ns // job.program.watch_ns)
+    if job.program.disturbances is not None:
+        total += 2 * len(job.plan.links) * LINK_BYTES * (lasts_ns // job.program.disturbances.every_ns)
+    traffic = job.program.traffic
+    for flow in traffic["flows"] if traffic else ():
+        ends_ns = min(flow.get("stop_ns") or lasts_ns, lasts_ns)
+        for key, line_bytes in (("sample_ns", SERIES_BYTES), ("series_ns", GOODPUT_BYTES)):
+            if traffic and traffic.get(key):
+                total += line_bytes * (max(ends_ns - flow.get("start_ns", 0), 0) // traffic[key])
+    return total
+
+
+def shorter_traces(job: Job) -> Iterator[str]:
+    """Of each direction whose trace is shorter than the run, what becomes of it."""
+    lasts_ns = job.program.expected_ns or job.program.longest_ns
+    for link in job.plan.links:
+        for name, way in (("forward", link.forward), ("backward", link.backward)):
+            if said := beyond(way.trace, lasts_ns):
+                yield f"{link.name} {name}: {said}"
+
+
+def workers(wanted: Needs) -> int:
+    """As many virtual kernels as CPUs without spinning links, or as memory holds; LabError where it holds none."""
+    most = min(len(cpu.free()), max(wanted.runs, 1))
+    if wanted.largest is None:
+        return most
+    lab, largest = wanted.largest
+    memory.refuse(lab, largest, SHARED_MEMORY)
+    free = min(memory.free_memory_bytes(), memory.available(SHARED_MEMORY))
+    return max(min(most, free // largest.bytes), 1)

@@ -1,0 +1,104 @@
+"""Several experiments of one command: all are checked whole before the first begins, and run one after the other.
+
+In: scenarios' runs with their facts, by name. Out: experiments that can begin, and what became of each. Of those that
+never began nothing is left.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ewan.experiments.engine import engine, forecast, preparation, reservation
+from ewan.experiments.engine.ending import status_of
+from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.engine.parts import Facts, Parts, Wall
+from ewan.experiments.engine.preparation import Prepared
+from ewan.generator.scenario import Runs
+from ewan.labs import rundir
+from ewan.labs.base.units import about
+from ewan.labs.commands.errors import Incomplete
+from ewan.labs.context import Context
+from ewan.labs.runtime import cpu, memory
+from ewan.labs.runtime.cluster import ClusterRuntime
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """An experiment that has no directory yet; `folder` is what its directory is named after."""
+
+    name: str
+    folder: str
+    runs: Runs
+    facts: Facts
+
+
+def prepared(
+    planned: Sequence[Planned], virtual: bool, unverified: bool, over: ClusterRuntime | None = None
+) -> dict[str, Prepared]:
+    """Each experiment by its name, checked whole and not begun; `over`: labs stretch over its machines. Where one of
+    them cannot begin, none is left."""
+    result: dict[str, Prepared] = {}
+    try:
+        for each in planned:
+            jobs = preparation.in_time(each.runs, virtual, over)
+            directory = rundir.make(each.folder)
+            result[each.name] = preparation.prepare(
+                jobs, each.facts, virtual=virtual, directory=directory, unverified=unverified, over=over
+            )
+    except BaseException:
+        for begun in result.values():
+            begun.drop()
+        raise
+    return result
+
+
+def run(
+    context: Context,
+    experiments: Mapping[str, Prepared],
+    parts: Parts,
+    *,
+    ended: Callable[[str, Experiment], None],
+    begins: Callable[[str, Experiment], None] = lambda name, experiment: None,
+) -> bool:
+    """One after the other; whether all of them are complete. `ended` is not called of one that could not go on.
+
+    One that cannot go on ends them all: what has not begun is dropped.
+    """
+    complete = True
+    waiting = dict(experiments)
+    try:
+        for name, each in experiments.items():
+            directory = each.experiment.directory
+            begins(name, each.experiment)
+            del waiting[name]
+            try:
+                work = functools.partial(engine.run, each, parts=parts, context=context)
+                status = status_of(context, directory, work)
+            except Incomplete as error:
+                error.show()
+                return False
+            complete &= not status
+            ended(name, Experiment.load(directory))
+    finally:
+        for each in waiting.values():
+            each.drop()
+    return complete
+
+
+def needed(runs: Runs, wall: Wall) -> str:
+    """What runs of the virtual clock need, in one line: their number, their time in both clocks, and the memory that
+    the largest of them may take."""
+    needs, entries = reservation.Needs(), []
+    for job in preparation.jobs(runs, True):
+        needs.add(job, True)
+        entries.append(job.entry)
+    lasting = about(sum(entry.expected_ns for entry in entries), "time", 3)
+    text = f"{engine.counted(len(entries), 'run')}, {lasting} of simulated time"
+    text += f"; {forecast.Forecast(entries, wall).words(entries, len(cpu.free()))}"
+    if needs.largest is None:
+        return text
+    most, free = needs.largest[1].bytes, memory.free_memory_bytes()
+    short = f", of which there are {about(free, 'size', 2)} here: it is refused" if most > free else ""
+    return f"{text}; at most {about(most, 'size', 2)} of memory for a run{short}"

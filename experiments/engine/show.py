@@ -1,0 +1,136 @@
+"""What an experiment found, for a terminal: a screen of metrics by point of its parameters, papers' numbers beside.
+
+In: a summary (analysis/summary.py), the width of the terminal. Out: tables. Where they fit, points stand beside each
+other, a row a metric; else below each other, a column a metric (experiments/engine/screen.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ewan.experiments.engine.parts import Summary
+from ewan.experiments.engine.screen import Group, Table, screen
+from ewan.labs.base.sheet import Sheet, grid
+from ewan.labs.base.units.shown import NONE, aligned, fitting, percent, with_interval, written
+from ewan.labs.record import uncounted
+from ewan.labs.record.independent import independent
+from ewan.labs.record.metrics import USUAL
+
+MOST_COMPARISONS = 60
+BEYOND = "‡"
+"""Stands after what is more than the links carry (analysis/metrics.py: beyond)."""
+
+
+def points(
+    summary: Summary, title: str, wanted: Sequence[str] = (), width: int = 80, every: bool = False
+) -> list[Sheet]:
+    """Metrics at the points of the parameters, with half the widths of their intervals, on one screen.
+
+    `wanted`: the metrics, else the usual ones. `every`: all metrics at all points, however many screens they take.
+    """
+    result = summary["points"]
+    names = independent([point["parameters"] for point in result])
+    known = {metric: None for point in result for metric in point["metrics"]}
+    metrics = [metric for metric in (wanted or USUAL) if metric in known and not every] or list(known)
+    runs = [str(point["seeds"]) for point in result]
+    groups = [] if len({*runs}) == 1 else [Group("runs", [runs])]
+    for metric in metrics:
+        marks = [
+            f" {BEYOND}" * (metric in point.get("beyond", {}))
+            + f" {uncounted.MARK}" * uncounted.is_marked(point, metric)
+            for point in result
+        ]
+        head, *cells = row(metric, [point["metrics"].get(metric) for point in result], marks)
+        groups.append(Group(head, [cells]))
+        ratios = [point["normalised"].get(metric) for point in result]
+        if metric == metrics[0] and any(ratios):
+            head, *cells = row(f"multiple of {summary['normalise']['to']}'s", [multiple(each) for each in ratios])
+            groups.append(Group(head, [cells]))
+    rows = [[str(point["parameters"].get(name, NONE)) for name in names] for point in result]
+    if len({*runs}) == 1:
+        title += f" ({runs[0]} run{'' if runs[0] == '1' else 's'}{' a point' if len(runs) > 1 else ''})"
+    return screen(Table(names, rows, groups), title, width, every)
+
+
+def row(name: str, measured: Sequence[Mapping[str, Any] | None], marks: Sequence[str] = ()) -> list[str]:
+    """`name (unit)`, then each mean with half the width of its interval, to four digits of the mean; `marks`: what
+    stands after each."""
+    there = [each for each in measured if each is not None and each["mean"] is not None]
+    if not there:
+        return [name, *(NONE for _ in measured)]
+    divisor, unit = fitting([there[0]["mean"]], there[0]["unit"])
+    marks = marks or [""] * len(measured)
+    cells = [cell(each, divisor) + mark for each, mark in zip(measured, marks, strict=True)]
+    return [f"{name} ({unit})" if unit else name, *cells]
+
+
+def cell(measured: Mapping[str, Any] | None, divisor: float) -> str:
+    """A mean with half the width of its interval."""
+    if measured is None:
+        return NONE
+    return aligned(divisor, measured["mean"], measured.get("low"), measured.get("high"))
+
+
+def multiple(ratio: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A ratio of the summary as a measured value."""
+    return None if ratio is None else {**ratio, "mean": ratio["ratio"], "unit": "ratio"}
+
+
+def beside(summary: Summary) -> Sheet | None:
+    """The papers' numbers beside those measured."""
+    rows = []
+    for each in summary["beside"]:
+        apart, than = each["difference"], each.get("than")
+        rows.append(
+            [
+                each["source"],
+                settings(each["when"]),
+                f"{each['metric']}, more than at {settings(than)}" if than else each["metric"],
+                written(each["paper"], each["unit"]),
+                written(each["here"], each["unit"]),
+                percent(apart, 2).replace("%", "points" if than else "%"),
+            ]
+        )
+    if not rows:
+        return None
+    return grid("Beside the papers", ["source", "when", "metric", "paper", "here", "difference"], rows)
+
+
+def comparisons(summary: Summary) -> Sheet | None:
+    """What the scenario's `compare:` asks for."""
+    rows = []
+    for each in summary.get("comparisons", ()):
+        others = {name: value for name, value in each["parameters"].items() if name != each["by"]}
+        unit = "share" if each["harm"] else each["unit"]
+        rows.append(
+            [
+                f"harm to {each['metric']}" if each["harm"] else each["metric"],
+                f"{each['value']} against {each['to']}",
+                settings({name: value for name, value in others.items() if name in _varied(summary)}),
+                with_interval(each["difference"], each["low"], each["high"], unit),
+                NONE if each["p_holm"] is None else f"{each['p_holm']:.2g}",
+                NONE if each["size"] is None else f"{each['effect']} {each['size']:.2f}",
+                each["outcome"],
+            ]
+        )
+    if not rows:
+        return None
+    columns = ["metric", "values", "where", "difference", "p (Holm)", "effect", "outcome"]
+    where = columns.index("where")
+    if not any(row[where] for row in rows):
+        columns, rows = _without(columns, where), [_without(row, where) for row in rows]
+    return grid("Comparisons, seed by seed", columns, rows, most=MOST_COMPARISONS, keys=2)
+
+
+def _without(cells: Sequence[str], index: int) -> list[str]:
+    return [*cells[:index], *cells[index + 1 :]]
+
+
+def _varied(summary: Summary) -> list[str]:
+    return independent([point["parameters"] for point in summary["points"]])
+
+
+def settings(parameters: Mapping[str, Any]) -> str:
+    """`name=value` of each parameter."""
+    return " ".join(f"{name}={value}" for name, value in parameters.items())

@@ -1,0 +1,226 @@
+"""A run of the virtual clock as a unit: all that it needs in one value, and all that it leaves in another.
+
+In: the bytes of a run's plan, program and schedule; a virtual kernel, a node binary and a directory to work in. Out:
+what became of it, its tables, and the entry that the store keeps of it. The experiment on this machine, a shard of it
+and a worker of a cluster execute a run by this one module; nothing here knows of an experiment's directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ewan.experiments import store
+from ewan.experiments.engine import outcome, stored
+from ewan.experiments.store import entry, key, made_by, programs
+from ewan.generator import records
+from ewan.labs import clock
+from ewan.labs import plan as plans
+from ewan.labs.plan import Plan
+from ewan.labs.record.disturbances import TABLES as DISTURBANCES
+from ewan.labs.record.experiment import INPUTS, Status, checksum_once, hidden
+from ewan.labs.runtime import memory
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.left import remove_tree
+from ewan.labs.runtime.occupied import occupied
+from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.virtual import Cost, Show, VirtualRuntime
+
+# What a run leaves and no result is: sources of its tables, and what only its making needed.
+NOT_KEPT = (
+    *("links.csv", "device.csv", "classes.csv", "drops.csv", *(f"{table}.csv" for table in DISTURBANCES)),
+    *("progress", "console.log", "root", "uml"),
+)
+_KEY_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """SHA-256 of the virtual kernel and of the node binary that results are of."""
+
+    kernel: str
+    binary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The virtual kernel and the node binary that runs are executed with on this machine. `folders`: what commands may
+    read there, and the first is where they begin; None: the current directory."""
+
+    kernel: Path
+    binary: Path
+    folders: tuple[Path, ...] | None = None
+
+    @property
+    def versions(self) -> Versions:
+        """Each file is read once in this process."""
+        return Versions(checksum_once(self.kernel), checksum_once(self.binary))
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A run that can be executed anywhere: no paths, and all of it can be pickled. `plan`, `program` and `schedule` are
+    JSON; `schedule` has what tables are made by alone. `memory_bytes`: what its guest gets; `expected_ns`: about how
+    long it takes of virtual time. `scenario`, `experiment` and `name` go into its entry and are not in the key."""
+
+    key: str
+    plan: bytes
+    program: bytes
+    schedule: bytes
+    expected_ns: int
+    memory_bytes: int
+    scenario: str
+    experiment: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What became of a run. `error` in one line; None: it is complete. `cost`: None where it could not be executed."""
+
+    status: Status
+    error: str | None
+    started: str
+    cost: Cost | None
+
+    @property
+    def complete(self) -> bool:
+        """All of it was measured, and the store may keep it."""
+        return self.status == "complete"
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """What a worker sends back: what became of a run, and the store's entry; None where the run is not complete."""
+
+    key: str
+    status: Status
+    error: str | None
+    entry: bytes | None
+    wall_ns: int
+    cpu_ns: int
+
+
+def key_of(contents: Mapping[str, bytes], versions: Versions) -> str:
+    """The key of a run. `contents`: the bytes of its plan, program and schedule, by the names of their files."""
+    plan, program, document = (orjson.loads(contents[name]) for name in INPUTS)
+    digests = [hashlib.sha256(contents[name]).hexdigest() for name in INPUTS[:2]]
+    return key.of_run(
+        plan=digests[0],
+        program=digests[1],
+        schedule=hashlib.sha256(key.schedule(document)).hexdigest(),
+        kernel=versions.kernel,
+        binary=versions.binary,
+        tables=made_by.tables(),
+        programs=programs.checksums(plan, program),
+    )
+
+
+def unit(
+    contents: Mapping[str, bytes], tools: Tools, expected_ns: int, scenario: str, experiment: str, name: str
+) -> Unit:
+    """The unit of a run; `contents` as `key_of` has them. ValueError where they are none of a run."""
+    plan, program = plans.from_json(contents["plan.json"]), stored.program(contents["program.json"], expected_ns)
+    return Unit(
+        key=key_of(contents, tools.versions),
+        plan=contents["plan.json"],
+        program=contents["program.json"],
+        schedule=key.schedule(orjson.loads(contents["schedule.json"])),
+        expected_ns=expected_ns,
+        memory_bytes=memory.need(plan, program).bytes,
+        scenario=scenario,
+        experiment=experiment,
+        name=name,
+    )
+
+
+def execute(
+    work: Unit,
+    tools: Tools,
+    scratch: Path,
+    stop: threading.Event | None = None,
+    show: Show = lambda progress: None,
+) -> Packed:
+    """Runs a unit in an empty directory below `scratch`, which is gone afterwards, whatever happens.
+
+    LabError where it could not be begun, OSError where nothing can be written there: another machine may do better.
+    What went wrong in the run itself is in `Packed`; so is that `stop` ended it.
+    """
+    plan, program = plans.from_json(work.plan), stored.program(work.program, work.expected_ns)
+    scratch.mkdir(parents=True, exist_ok=True)
+    place = Path(tempfile.mkdtemp(prefix=f"{work.key[:_KEY_DIGITS]}-", dir=scratch))
+    try:
+        ended = run(plan, program, orjson.loads(work.schedule), place, tools, stop, show)
+        content = None
+        if ended.complete:
+            files = dict(results(place))
+            told = entry.manifest(work.key, origin(ended, work.scenario, work.experiment, work.name), files)
+            content = entry.packed(told, files)
+        cost = ended.cost
+        return Packed(
+            work.key, ended.status, ended.error, content, cost.wall_ns if cost else 0, cost.cpu_ns if cost else 0
+        )
+    finally:
+        with contextlib.suppress(LabError), occupied(place):  # a guest that was killed may still write
+            pass
+        remove_tree(place)
+
+
+def run(
+    plan: Plan,
+    program: Program,
+    schedule: Mapping[str, Any],
+    place: Path,
+    tools: Tools,
+    stop: threading.Event | None = None,
+    show: Show = lambda progress: None,
+) -> Ended:
+    """Executes a run in the virtual clock and makes its tables, all in `place`, where nothing of an earlier one is.
+
+    LabError and OSError where it could not be executed.
+    """
+    started = now()
+    result = VirtualRuntime(tools.binary, tools.kernel, show=show, folders=tools.folders).run(
+        plan, program, place, stop
+    )
+    clock.write_wall(place, started, clock.cost_of(result))
+    if result.interrupted:
+        return Ended("incomplete", outcome.INTERRUPTED, started, result.cost)
+    error = outcome.judge(place, program)
+    try:
+        why = records.collect(place, schedule, program.traffic, plan.links)
+    except ValueError as wrong:
+        why = f"its records are not whole: {wrong}"
+    error = error or why
+    return Ended("incomplete" if error else "complete", error, started, result.cost)
+
+
+def results(place: Path) -> Iterator[tuple[str, Path]]:
+    """All that a run left and that stays, by its name in its directory; without what it executed and hidden files."""
+    for path in place.rglob("*"):
+        name = path.relative_to(place)
+        source = path.suffix == ".csv" and name.parts[0] == "traffic"
+        kept = name.parts[0] not in NOT_KEPT and not source and name.as_posix() not in INPUTS
+        if kept and not hidden(name) and path.is_file() and not path.is_symlink():
+            yield name.as_posix(), path
+
+
+def origin(ended: Ended, scenario: str, experiment: str, name: str) -> store.Origin:
+    """What the store's entry of a run says of where it comes from."""
+    cost = ended.cost
+    wall_ns, cpu_ns = (cost.wall_ns, cost.cpu_ns) if cost else (0, 0)
+    return store.Origin("run", scenario, experiment, name, ended.started, wall_ns, cpu_ns)
+
+
+def now() -> str:
+    """This moment in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,168 @@
+"""A study: the directory that all shards of a scenario's runs share, and `ewan collect` reads.
+
+In: a scenario and what was asked of it. Out: results/NAME-KEY/ with scenario.yaml and settings.json, shards/ with what
+became of each shard's runs, rounds.json with the further runs that a stop rule wanted. Each file is replaced in one
+step. A shard writes its own record alone; rounds.json is written by `ewan collect` alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import orjson
+
+from ewan.experiments.engine import preparation, source
+from ewan.experiments.engine.experiment import Job
+from ewan.experiments.shards.share import Shard
+from ewan.generator.scenario import Runs, Scenario
+from ewan.labs import rundir
+from ewan.labs.base import writing
+from ewan.labs.base.reading import read_bytes
+from ewan.labs.base.typed import read_typed
+from ewan.labs.record.experiment import Status
+from ewan.labs.runtime.base import LabError
+
+FORMAT: Literal["ewan-shard/1"] = "ewan-shard/1"
+ROUNDS_FORMAT: Literal["ewan-rounds/1"] = "ewan-rounds/1"
+SHARDS, ROUNDS = "shards", "rounds.json"
+_DIGITS = 12
+_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of a run. `stored`: it was in the store already, or is there now."""
+
+    number: int
+    key: str | None
+    status: Status
+    error: str | None
+    stored: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A shard's own record. `kernel` and `binary`: SHA-256 of what its runs were executed with; `machine`: its name."""
+
+    format: Literal["ewan-shard/1"]
+    shard: str
+    kernel: str
+    binary: str
+    unverified: bool
+    machine: str
+    started: str
+    ended: str
+    runs: tuple[Done, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """A run that a stop rule wanted beside those of the scenario."""
+
+    number: int
+    parameters: Mapping[str, str | int]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """rounds.json: the further runs, and how many there were after each round."""
+
+    format: Literal["ewan-rounds/1"]
+    ends: tuple[int, ...]
+    runs: tuple[Further, ...]
+
+
+class Study:
+    """A scenario's runs in a directory of their own, which need not be there yet."""
+
+    def __init__(
+        self, directory: Path, scenario: Scenario, scale: str | None, settings: Mapping[str, str], seeds: int | None
+    ) -> None:
+        self.directory = directory
+        self.scenario, self.scale, self.settings, self.seeds = scenario, scale, settings, seeds
+        self.runs: Runs = scenario.runs(settings, scale, seeds)
+
+    @classmethod
+    def of_scenario(
+        cls, scenario: Scenario, scale: str | None, settings: Mapping[str, str], seeds: int | None
+    ) -> Study:
+        """The study of a scenario in results/; the same words, the same directory, on any machine."""
+        asked = {"scale": scale, "settings": dict(settings), "seeds": seeds}
+        named = hashlib.sha256(orjson.dumps([scenario.text, asked], option=orjson.OPT_SORT_KEYS)).hexdigest()
+        return cls(rundir.RESULTS / f"{scenario.name}-{named[:_DIGITS]}", scenario, scale, settings, seeds)
+
+    @classmethod
+    def of_directory(cls, directory: Path) -> Study:
+        """The study in a directory; LabError where there is none."""
+        if not (directory / SHARDS).is_dir():
+            raise LabError(f"{directory}: there are no shards: name the directory that ewan run --shard says")
+        found = source.kept(directory, ": run a shard again")
+        return cls(directory, found.scenario, found.scale, found.settings, found.seeds)
+
+    def begin(self, files: Mapping[str, bytes]) -> None:
+        """Makes the directory, with what is needed to read the scenario again. Raises OSError."""
+        (self.directory / SHARDS).mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            if not (self.directory / name).exists():
+                writing.write(self.directory / name, content)
+
+    @property
+    def total(self) -> int:
+        """How many runs there are, those of all rounds so far."""
+        return len(self.runs) + len(self.rounds().runs)
+
+    def jobs(self, numbers: Sequence[int] | None = None) -> Iterator[Job]:
+        """All runs, or those of these numbers, each made and checked when it is asked for."""
+        further = [each for each in self.rounds().runs if numbers is None or each.number in numbers]
+        own = None if numbers is None else [number for number in numbers if number <= len(self.runs)]
+        if own is None or own:
+            yield from preparation.jobs(self.runs, True, own)
+        for each in further:
+            yield preparation.repeated(self.runs.of(dict(each.parameters), each.number, each.seed), virtual=True)
+
+    def rounds(self) -> Rounds:
+        """What stop rules wanted so far; LabError where the file is damaged."""
+        path = self.directory / ROUNDS
+        try:
+            found: Rounds = read_typed(Rounds, orjson.loads(read_bytes(path)), ROUNDS)
+        except FileNotFoundError:
+            return Rounds(ROUNDS_FORMAT, (), ())
+        except (OSError, ValueError) as error:
+            raise LabError(f"{path}: is damaged ({error}): remove it, and collect again") from None
+        return found
+
+    def add_round(self, further: Sequence[tuple[Mapping[str, str | int], int]]) -> Rounds:
+        """Further runs, each by its parameters and its seed, for the next call of each shard. Raises OSError."""
+        before = self.rounds()
+        begin = len(self.runs) + len(before.runs) + 1
+        more = tuple(Further(begin + index, *each) for index, each in enumerate(further))
+        result = Rounds(ROUNDS_FORMAT, (*before.ends, begin - 1 + len(more)), (*before.runs, *more))
+        self._write(ROUNDS, result)
+        return result
+
+    def keep(self, record: Record) -> None:
+        """Writes a shard's record. Raises OSError."""
+        self._write(f"{SHARDS}/{Shard.parse(record.shard).file}", record)
+
+    def records(self) -> list[Record]:
+        """Those of all shards that have one, the earliest first; LabError where one is damaged."""
+        found = []
+        for path in sorted((self.directory / SHARDS).glob("*-of-*.json")):
+            if path.name.startswith("."):
+                continue
+            try:
+                record: Record = read_typed(Record, orjson.loads(read_bytes(path)), "record")
+                Shard.parse(record.shard)
+            except (OSError, ValueError) as error:
+                raise LabError(f"{path}: is damaged ({error}): remove it, and run that shard again") from None
+            found.append(record)
+        return sorted(found, key=lambda record: record.ended)
+
+    def _write(self, name: str, content: Record | Rounds) -> None:
+        writing.write(self.directory / name, orjson.dumps(dataclasses.asdict(content), option=_OPTIONS))

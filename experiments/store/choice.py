@@ -1,0 +1,68 @@
+"""Which entries of a store are meant: by their age, by their experiment, by how large the store is. Pure.
+
+In: entries with what their manifests say. Out: those that are chosen. What is chosen by the store's size are
+the oldest: so many that the others take no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from ewan.experiments.store.entry import Manifest
+from ewan.experiments.store.store import Found
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An entry with its manifest; `damage`: in words, why there is none."""
+
+    found: Found
+    manifest: Manifest | None
+    damage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked for; nothing: all. `before`: seconds since 1970 by which they were put in. `experiment`: the name
+    of a scenario, or of an experiment's directory; `keys`: of the runs of an experiment. `most_bytes`: of the store."""
+
+    before: float | None = None
+    experiment: str | None = None
+    keys: Collection[str] | None = None
+    most_bytes: int | None = None
+
+    @property
+    def all(self) -> bool:
+        """Nothing is asked for in particular."""
+        return self == Wanted()
+
+
+def chosen(entries: Iterable[Listed], wanted: Wanted) -> list[Listed]:
+    """Those that have all that is asked for, the oldest first."""
+    every = sorted(entries, key=lambda each: (each.found.seconds, each.found.key))
+    result = [each for each in every if _takes(each, wanted)]
+    if wanted.most_bytes is None:
+        return result
+    excess = sum(each.found.bytes for each in every) - wanted.most_bytes
+    return result[: _enough(result, excess)]
+
+
+def _takes(each: Listed, wanted: Wanted) -> bool:
+    if wanted.before is not None and each.found.seconds > wanted.before:
+        return False
+    if wanted.keys is not None:
+        return each.found.key in wanted.keys
+    if wanted.experiment is not None:
+        origin = each.manifest.origin if each.manifest else None
+        return origin is not None and wanted.experiment in (origin.experiment, origin.scenario)
+    return True
+
+
+def _enough(entries: Sequence[Listed], excess: int) -> int:
+    """How many of the first have so many bytes."""
+    number = 0
+    while excess > 0 and number < len(entries):
+        excess -= entries[number].found.bytes
+        number += 1
+    return number

@@ -1,0 +1,195 @@
+"""The command `store`: what is kept of runs of the virtual clock, whether it is whole, and what may go.
+
+In: the store of this process. Out: a table by scenarios, or what was found damaged, or what was removed. Exit status 0,
+1 where an entry is damaged, 2 for what the user can put right.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.store import choice
+from ewan.experiments.store.choice import Listed, Wanted
+from ewan.experiments.store.entry import DamagedError
+from ewan.experiments.store.store import Store
+from ewan.labs.base.sheet import grid
+from ewan.labs.base.units import Size, UnitError, about
+from ewan.labs.base.units.ages import parse_age
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.context import STORE_VARIABLE, Context
+from ewan.labs.record.experiment import DOCUMENT
+from ewan.labs.runtime.base import LabError
+
+UNREADABLE = "(damaged)"
+
+Action = Literal["list", "verify", "prune"]
+
+
+@click.command("store")
+@click.argument("action", type=click.Choice(["list", "verify", "prune"]), default="list")
+@click.option("--older-than", metavar="30d", help='put in so long ago: "30d", "12h", "4w"')
+@click.option("--larger-than", metavar="10GB", help="of a store that is larger the oldest entries, until it is not")
+@click.option("--experiment", metavar="DIR|NAME", help="of this experiment, or of the scenario of this name")
+@json_option
+@guarded
+@pass_context
+def store_command(
+    context: Context,
+    action: Action,
+    older_than: str | None,
+    larger_than: str | None,
+    experiment: str | None,
+    as_json: bool,
+) -> None:
+    """Show what is kept of runs of the virtual clock; verify it; remove some of it.
+
+    list: by scenarios. verify: all bytes are looked at; what is damaged is moved away and measured again when it is
+    wanted. prune: what the options choose is removed, and what was damaged.
+
+    \b
+    ewan store
+    ewan store verify
+    ewan store prune --older-than 30d
+    ewan store prune --larger-than 10GB
+    """
+    if context.store is None:
+        raise Refused(f"{STORE_VARIABLE}=off: there is no store: leave it out, or name a directory")
+    store = Store(context.store, context.environment)
+    wanted = asked(older_than, larger_than, experiment)
+    if action == "prune" and wanted.all:
+        raise Refused("what may go? write --older-than 30d, --larger-than 10GB or --experiment NAME")
+    try:
+        entries = choice.chosen(listed(store), wanted)
+        match action:
+            case "list":
+                show(context, store, entries, as_json)
+            case "verify":
+                sys.exit(verify(context, store, entries, as_json))
+            case "prune":
+                prune(context, store, entries, as_json)
+    except OSError as error:
+        raise LabError(f"{error.filename or store.root}: {error.strerror}: run it as who may look there") from None
+
+
+def asked(older_than: str | None, larger_than: str | None, experiment: str | None) -> Wanted:
+    """What the options say; Refused for other words."""
+    wanted = Wanted()
+    if older_than is not None:
+        age = parse_age(older_than)
+        if age is None:
+            raise Refused(f'--older-than "{older_than}": write how long ago, like "30d", "12h" or "4w"')
+        wanted = dataclasses.replace(wanted, before=time.time() - age.total_seconds())
+    if larger_than is not None:
+        try:
+            wanted = dataclasses.replace(wanted, most_bytes=Size.parse(larger_than).bytes)
+        except UnitError as error:
+            raise Refused(f'--larger-than "{larger_than}": {error}') from None
+    if experiment is not None:
+        directory = Path(experiment)
+        if (directory / DOCUMENT).exists():
+            keys = {entry.key for entry in Experiment.load(directory).runs if entry.key is not None}
+            return dataclasses.replace(wanted, keys=keys)
+        wanted = dataclasses.replace(wanted, experiment=directory.name)
+    return wanted
+
+
+def listed(store: Store) -> Iterator[Listed]:
+    """All entries with their manifests."""
+    for found in store.entries():
+        try:
+            if (manifest := store.manifest(found.key)) is not None:
+                yield Listed(found, manifest)
+        except DamagedError as error:
+            yield Listed(found, None, str(error))
+
+
+def show(context: Context, store: Store, entries: Sequence[Listed], as_json: bool) -> None:
+    """Prints a row for each scenario."""
+    if as_json:
+        context.reporter.emit({"store": str(store.root), "entries": [described(each) for each in entries]})
+        return
+    by_scenario: dict[str, list[Listed]] = {}
+    for each in entries:
+        by_scenario.setdefault(each.manifest.origin.scenario if each.manifest else UNREADABLE, []).append(each)
+    rows = [[name, *row(those)] for name, those in sorted(by_scenario.items())]
+    columns = ["scenario", "runs", "labs", "size", "wall time", "CPU time", "first (UTC)", "last (UTC)"]
+    if rows:
+        context.reporter.console.print(grid(f"The store {store.root}", columns, [*rows, ["all", *row(entries)]]))
+    else:
+        context.reporter.tell(f"{store.root}: nothing is in the store")
+    if leavings := store.leavings():
+        size = about(sum(path.stat().st_size for path in leavings), "size", 3)
+        context.reporter.tell(f"{len(leavings)} files that are no entries, {size}: ewan store prune removes them")
+
+
+def row(entries: Sequence[Listed]) -> list[str]:
+    """Of entries together: how many runs and labs, what they take, what they took when they were measured."""
+    origins = [each.manifest.origin for each in entries if each.manifest]
+    seconds = [each.found.seconds for each in entries]
+    return [
+        str(sum(origin.kind == "run" for origin in origins)),
+        str(sum(origin.kind == "certificate" for origin in origins)),
+        about(sum(each.found.bytes for each in entries), "size", 3),
+        about(sum(origin.wall_ns for origin in origins), "time", 3),
+        about(sum(origin.cpu_ns for origin in origins), "time", 3),
+        *(f"{datetime.fromtimestamp(each, UTC):%Y-%m-%d %H:%M}" for each in (min(seconds), max(seconds))),
+    ]
+
+
+def verify(context: Context, store: Store, entries: Sequence[Listed], as_json: bool) -> int:
+    """Looks at all bytes; the exit status."""
+    damaged = []
+    with context.reporter.progress("verifying the store") as progress:
+        for number, each in enumerate(entries):
+            progress.tick(f"verifying the store: {number} of {len(entries)} entries")
+            try:
+                store.verify(each.found.key)
+            except DamagedError as error:
+                aside = store.set_aside(each.found.key)
+                damaged.append({**described(each), "damage": str(error), "moved": str(aside) if aside else None})
+    if as_json:
+        context.reporter.emit({"store": str(store.root), "verified": len(entries), "damaged": damaged})
+        return 1 if damaged else 0
+    for each_damaged in damaged:
+        moved = f"moved to {each_damaged['moved']}" if each_damaged["moved"] else "it cannot be moved away"
+        context.reporter.tell(f"warning: {each_damaged['path']}: {each_damaged['damage']}: {moved}")
+    context.reporter.console.print(f"{len(entries) - len(damaged)} of {len(entries)} entries are whole")
+    return 1 if damaged else 0
+
+
+def prune(context: Context, store: Store, entries: Sequence[Listed], as_json: bool) -> None:
+    """Removes entries and what is no entry; LabError for the first that cannot be."""
+    leavings = store.leavings()
+    size = sum(each.found.bytes for each in entries) + sum(path.stat().st_size for path in leavings)
+    try:
+        for each in entries:
+            store.remove(each.found.key)
+        for path in leavings:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise LabError(f"{error.filename}: {error.strerror}: run it as who may write there") from None
+    if as_json:
+        removed = [described(each) for each in entries]
+        context.reporter.emit(
+            {"store": str(store.root), "removed": removed, "others": [str(path) for path in leavings]}
+        )
+        return
+    more = f" and {len(leavings)} files that were none" if leavings else ""
+    context.reporter.console.print(f"removed {len(entries)} entries{more}, {about(size, 'size', 3)}")
+
+
+def described(each: Listed) -> dict[str, Any]:
+    """An entry as JSON has it."""
+    put = datetime.fromtimestamp(each.found.seconds, UTC).isoformat(timespec="seconds")
+    told = dataclasses.asdict(each.manifest.origin) if each.manifest else {"damage": each.damage}
+    return {"key": each.found.key, "path": str(each.found.path), "bytes": each.found.bytes, "put": put, **told}

@@ -1,0 +1,182 @@
+"""What a worker does, on whichever machine it is: it executes units of runs, one after the other.
+
+In: units, where kernel and node binary are, the store if the worker sees it. Out: what became of each. What a unit
+would be executed with here is held against its key first, so that a machine with another version of anything that
+decides its results has no part in them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import hashlib
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ewan.experiments.engine import unit
+from ewan.experiments.engine.unit import Packed, Tools, Unit
+from ewan.experiments.store import Store
+from ewan.labs.base import ownership
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.writing import anew, beside
+from ewan.labs.runtime.base import LabError
+
+ENDS = "EWAN_WORKER_ENDS"
+"""Of a job's environment: when its walltime is over, in seconds since 1970."""
+MARGIN = 1.25
+"""So much longer than forecast may a run take, and still end within its walltime."""
+ENDING_S = 10
+"""Before the end: results are on their way."""
+
+_stops: dict[str, threading.Event] = {}
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Units that a worker executes one after the other, none of which waits for another. `tools`: by their paths there,
+    or None: those that were sent, of these checksums. `store`: where the worker keeps results; None: it sends them
+    back. `fresh`: it looks for none there."""
+
+    study: str
+    units: tuple[Unit, ...]
+    forecast_ns: tuple[int, ...]
+    tools: tuple[str, str] | None
+    checksums: tuple[str, str]
+    store: str | None
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of the units of a task, in their order: each result, whose entry is left out where it is in the
+    store. Those that are missing at the end were not begun, since this worker ends before they would."""
+
+    results: tuple[Packed, ...]
+    worker: str
+    error: str | None = None
+    """Why this worker can execute none of them."""
+
+
+def work(task: Task) -> Done:
+    """Executes a task; what is in the store by now is not executed again."""
+    from distributed import get_worker
+
+    results: list[Packed] = []
+    try:
+        tools = _tools(task)
+        store = None if task.store is None else Store(Path(task.store))
+        for each, forecast_ns in zip(task.units, task.forecast_ns, strict=True):
+            _check(each, tools)
+            if store is not None and not task.fresh and store.has(each.key):
+                results.append(Packed(each.key, "complete", None, None, 0, 0))
+            elif _has_time(forecast_ns):
+                results.append(_kept(_execute(task.study, each, tools), store))
+            else:
+                break
+    except (LabError, OSError) as error:
+        return Done(tuple(results), get_worker().address, str(error))
+    return Done(tuple(results), get_worker().address)
+
+
+def stop(study: str) -> None:
+    """Ends the runs of a study that are at work on this worker, and begins no further ones."""
+    _stopped(study).set()
+
+
+def provide(contents: Sequence[bytes]) -> None:
+    """Keeps the kernel and the node binary that were sent, by their checksums."""
+    for content in contents:
+        path = _sent(hashlib.sha256(content).hexdigest())
+        if path.is_file() and hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(content).digest():
+            continue
+        new = beside(path)
+        with anew(new) as file:
+            file.write(content)
+        new.chmod(0o700)
+        new.replace(path)
+
+
+def _sent(checksum: str) -> Path:
+    return _own("tools") / checksum
+
+
+def _own(kind: str) -> Path:
+    """This user's directory for things of a kind, in the machine's own temporary directory, which is not one of a
+    network's where its owner chose well."""
+    return ownership.private_directory(_above(tempfile.gettempdir()) / kind)
+
+
+@functools.cache
+def _above(place: str) -> Path:
+    """Where something of another user's lies under the usual name, a new directory, until this process ends."""
+    try:
+        return ownership.private_directory(Path(place) / f"ewan-{os.getuid()}")
+    except PermissionError:
+        made = Path(tempfile.mkdtemp(prefix="ewan-", dir=place))
+        atexit.register(shutil.rmtree, made, ignore_errors=True)
+        return made
+
+
+def _tools(task: Task) -> Tools:
+    if task.tools is not None:
+        return Tools(Path(task.tools[0]), Path(task.tools[1]))
+    paths = [_sent(checksum) for checksum in task.checksums]
+    for path, checksum in zip(paths, task.checksums, strict=True):
+        if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != checksum:
+            raise LabError(f"{path}: is not what was sent")
+    kernel, binary = paths
+    return Tools(kernel, binary)
+
+
+def _check(each: Unit, tools: Tools) -> None:
+    """LabError where this machine has anything that decides results otherwise than the one that made the unit."""
+    contents = {"plan.json": each.plan, "program.json": each.program, "schedule.json": each.schedule}
+    if unit.key_of(contents, tools.versions) == each.key:
+        return
+    raise LabError(
+        f"{os.uname().nodename} has another version of this project, of Python's packages, or of a program that the "
+        "runs start: bring it to the same commit and run make setup-cluster there"
+    )
+
+
+def _has_time(forecast_ns: int) -> bool:
+    """Whether a run would end before this worker's job must; where nobody knows how long it takes, it begins."""
+    ends = os.environ.get("SLURM_JOB_END_TIME") or os.environ.get(ENDS)
+    if not ends or not ends.isdigit():
+        return True
+    return time.time() + wanted_s(forecast_ns) < int(ends)
+
+
+def wanted_s(forecast_ns: int) -> float:
+    """How long a job must last for a run that is forecast to take so long."""
+    return MARGIN * forecast_ns / NS_PER_SECOND + ENDING_S
+
+
+def _execute(study: str, each: Unit, tools: Tools) -> Packed:
+    try:
+        return unit.execute(each, tools, _own("runs"), _stopped(study))
+    except (LabError, OSError) as error:
+        return Packed(each.key, "failed", f"{os.uname().nodename}: {error}", None, 0, 0)
+
+
+def _kept(packed: Packed, store: Store | None) -> Packed:
+    """Puts a result into the store, and leaves it out of what is sent back; where that cannot be, it is sent."""
+    if store is None or packed.entry is None:
+        return packed
+    with contextlib.suppress(OSError):
+        store.put_packed(packed.key, packed.entry)
+        return replace(packed, entry=None)
+    return packed
+
+
+def _stopped(study: str) -> threading.Event:
+    with _lock:
+        return _stops.setdefault(study, threading.Event())
