@@ -51,7 +51,7 @@ class Seen(Protocol):
 
 
 See = Callable[[Files, bytes, bytes], Seen]
-"""The files that a run left, its plan and its schedule → what is to be seen of it; handed in by `ewan/cli.py`."""
+"""The files that a run left, its plan and its schedule → what is to be seen of it."""
 
 
 class Executor(Protocol):

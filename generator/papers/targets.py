@@ -58,7 +58,7 @@ class Experiment(Model):
     what: ClassVar[str] = "key of an experiment"
     scenario: Any = Field(None, description="a scenario's name or path, or its keys")
     hstts: dict[str, Parameter] | None = Field(None, description="words of `ewan hstts`, like {app: BU, cg: '1.0,2.0'}")
-    measured: str | None = Field(None, description="a measurement that no scenario says, by its name in ewan.py")
+    measured: str | None = Field(None, description="a measurement that no scenario says, by its name")
     set: dict[str, Parameter] = Field({}, description="parameters of the scenario, several values with commas")
     seeds: Seeds | None = Field(None, description="how many; the scenario's if absent")
     beside: tuple[Beside, ...] = Field((), description="published values, with `hstts`")
