@@ -14,8 +14,8 @@ import orjson
 import pytest
 
 from ewan.experiments.engine.engine import resume
-from ewan.generator.tests.crates import ended
-from ewan.generator.tests.engines import CONTEXT, parts
+from ewan.experiments.tests.crates import ended
+from ewan.experiments.tests.engines import CONTEXT, parts
 from ewan.labs import rundir
 from ewan.labs.runtime.base import LabError
 from tests.conftest import ROOT, Disk, Ewan

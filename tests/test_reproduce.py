@@ -1,6 +1,6 @@
 """Results that others can check: a crate on another machine repeats its experiment and says what came of it.
 
-Real runs in the virtual clock. `generator/tests/test_crate.py` has what needs none.
+Real runs in the virtual clock. `experiments/tests/test_crate.py` has what needs none.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from ewan.experiments.engine import rerun
 from ewan.experiments.engine.experiment import Experiment
-from ewan.generator.tests.origins import origin
+from ewan.experiments.tests.origins import origin
 from ewan.labs.commands import live, up
 from ewan.labs.commands.errors import Refused
 from ewan.labs.commands.privileges import as_root, is_virtual

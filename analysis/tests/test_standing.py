@@ -10,7 +10,7 @@ import pytest
 
 from ewan.analysis.standing import of_command, progress
 from ewan.analysis.tests import synthetic
-from ewan.generator.tests.origins import origin
+from ewan.experiments.tests.origins import origin
 from ewan.labs.record.experiment import DOCUMENT, LOCK, Entry, begin, to_json
 from ewan.labs.record.journal import Journal, RunChange
 from ewan.labs.runtime.locks import held

@@ -11,6 +11,7 @@ import pytest
 
 from ewan.analysis.tests import synthetic
 from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.tests.origins import origin
 from ewan.generator import scenario
 from ewan.generator.suites import applications as package
 from ewan.generator.suites import cli as suite_cli
@@ -20,7 +21,6 @@ from ewan.generator.suites.applications import APPLICATIONS
 from ewan.generator.suites.hstts import Built, SuiteRequest
 from ewan.generator.suites.parameters import Defaults, Parameters, elsewhere, markdown, resolve
 from ewan.generator.suites.profiles import PROFILES
-from ewan.generator.tests.origins import origin
 from ewan.labs import host
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.context import Context

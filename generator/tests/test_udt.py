@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from ewan.experiments.engine import reservation
+from ewan.experiments.tests.engines import TEXT, jobs
 from ewan.generator import external, scenario
 from ewan.generator.external import udt
 from ewan.generator.external.transfer import Output
 from ewan.generator.rows import Rows
 from ewan.generator.scenario import Schedule
-from ewan.generator.tests.engines import TEXT, jobs
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec

@@ -23,12 +23,12 @@ from ewan.analysis.api import Results
 from ewan.experiments.engine import cli as running
 from ewan.experiments.engine import engine, preparation
 from ewan.experiments.store import Store
+from ewan.experiments.tests import engines
 from ewan.generator import scenario as scenarios
 from ewan.generator.course import folder, markdown
 from ewan.generator.course.executing import Here
 from ewan.generator.course.folder import Folder
 from ewan.generator.course.reading import Lab
-from ewan.generator.tests import engines
 from ewan.labs import rundir
 from ewan.labs.base.units import NS_PER_SECOND, amounts
 from ewan.labs.context import Context

@@ -23,8 +23,8 @@ from pathlib import Path
 from ewan.analysis.tests import synthetic
 from ewan.experiments.engine import archive, preparation
 from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.tests.origins import origin
 from ewan.generator import scenario as scenarios
-from ewan.generator.tests.origins import origin
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.plan import to_json
 from ewan.labs.record.journal import JOURNAL

@@ -11,7 +11,7 @@ import pytest
 from ewan.analysis.load import LoadError, experiment
 from ewan.experiments.engine import stored
 from ewan.experiments.engine.experiment import Experiment
-from ewan.generator.tests.origins import origin
+from ewan.experiments.tests.origins import origin
 from ewan.labs.record.experiment import Document, Entry, Stage, from_json, to_json
 from ewan.labs.runtime.base import LabError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from ewan.experiments.engine import stopping
+from ewan.experiments.tests.engines import half_of_range
 from ewan.generator.scenario import Stop
-from ewan.generator.tests.engines import half_of_range
 
 STOP = Stop("mean goodput", within=0.05, confidence=0.95, at_least=3, at_most=6)
 A: stopping.Point = (("cc", "reno"),)

@@ -19,10 +19,10 @@ from ewan.experiments.engine.executor import ThisMachine
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Facts
 from ewan.experiments.engine.source import SCENARIO, SETTINGS
+from ewan.experiments.tests.engines import CONTEXT, parts
+from ewan.experiments.tests.origins import origin
 from ewan.generator import scenario
 from ewan.generator.scenario import DescriptionError
-from ewan.generator.tests.engines import CONTEXT, parts
-from ewan.generator.tests.origins import origin
 from ewan.labs.record.experiment import Entry
 from ewan.labs.runtime import memory
 from ewan.labs.runtime.base import LabError

@@ -8,8 +8,8 @@ from typing import Any
 
 from ewan.analysis.differences import expanded
 from ewan.experiments.engine import compare
+from ewan.experiments.tests.crates import ended
 from ewan.generator.rows import frame_of
-from ewan.generator.tests.crates import ended
 from ewan.labs.record import tables
 
 

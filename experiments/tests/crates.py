@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 
 from ewan.experiments.engine.experiment import Experiment
-from ewan.generator.tests.engines import TEXT, jobs
-from ewan.generator.tests.origins import origin
+from ewan.experiments.tests.engines import TEXT, jobs
+from ewan.experiments.tests.origins import origin
 from ewan.labs.record import CERTIFICATES_FOLDER, tables
 
 WALL = {"format": "ewan-wall/1", "started": "2026-11-21T12:00:01+00:00", "wall_ns": 1_500_000_000}

@@ -24,7 +24,7 @@ from ewan.experiments.store import DamagedError, Origin, Store, choice, entry, k
 from ewan.experiments.store import store as store_module
 from ewan.experiments.store.cli import store_command
 from ewan.experiments.store.store import Found
-from ewan.generator.tests.engines import CONTEXT, jobs
+from ewan.experiments.tests.engines import CONTEXT, jobs
 from ewan.labs import plan as plans
 
 RUN: dict[str, Any] = {

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ewan.experiments.engine import reservation
+from ewan.experiments.tests.engines import TEXT, jobs
 from ewan.generator import congestion
-from ewan.generator.tests.engines import TEXT, jobs
 from ewan.labs.base.units import Duration
 from ewan.labs.runtime import memory
 from ewan.labs.runtime.base import LabError

@@ -27,7 +27,7 @@ from ewan.experiments.engine import archive, originals, rerun, sums
 from ewan.experiments.engine.compare import Comparison
 from ewan.experiments.engine.crate import citation, files, sbom, sources
 from ewan.experiments.engine.experiment import Experiment
-from ewan.generator.tests.crates import ended
+from ewan.experiments.tests.crates import ended
 from ewan.labs.context import ROOT
 from ewan.labs.runtime.base import LabError
 

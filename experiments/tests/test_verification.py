@@ -14,8 +14,8 @@ import pytest
 from ewan.experiments.engine import engine, preparation, verification
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Facts
-from ewan.generator.tests.engines import CONTEXT, TEXT, begun, certificate, jobs, parts
-from ewan.generator.tests.origins import origin
+from ewan.experiments.tests.engines import CONTEXT, TEXT, begun, certificate, jobs, parts
+from ewan.experiments.tests.origins import origin
 from ewan.labs import routes
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan

@@ -15,9 +15,9 @@ import pytest
 from ewan.experiments.engine import engine, outcome, preparation, stored
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Facts
+from ewan.experiments.tests.engines import CONTEXT, jobs, parts
+from ewan.experiments.tests.origins import origin
 from ewan.generator import readers
-from ewan.generator.tests.engines import CONTEXT, jobs, parts
-from ewan.generator.tests.origins import origin
 from ewan.labs.record import disturbances, tables
 from ewan.labs.record.experiment import INPUTS
 from ewan.labs.runtime import occupied as occupied_module

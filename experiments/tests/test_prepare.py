@@ -9,9 +9,9 @@ import pytest
 
 from ewan.experiments.engine import preparation
 from ewan.experiments.engine.parts import Facts
+from ewan.experiments.tests.origins import origin
 from ewan.generator import scenario
 from ewan.generator.scenario import DescriptionError, Runs
-from ewan.generator.tests.origins import origin
 from ewan.labs.record.experiment import INPUTS
 
 SWEEP = """

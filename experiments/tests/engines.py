@@ -12,8 +12,8 @@ from typing import Any
 from ewan.experiments.engine import engine, preparation
 from ewan.experiments.engine.experiment import Job
 from ewan.experiments.engine.parts import Facts, Parts, Wall
+from ewan.experiments.tests.origins import origin
 from ewan.generator import scenario
-from ewan.generator.tests.origins import origin
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.record import Certificate, MachineFacts, Row

@@ -16,8 +16,8 @@ from ewan.experiments.engine import execution, outcome, preparation
 from ewan.experiments.engine.experiment import RESERVE, Experiment, Job
 from ewan.experiments.engine.parts import Facts
 from ewan.experiments.engine.progress import Board
+from ewan.experiments.tests.origins import origin
 from ewan.generator import scenario
-from ewan.generator.tests.origins import origin
 from ewan.labs.record import journal
 from ewan.labs.record.experiment import INPUTS, Deployed, Entry
 from ewan.labs.record.journal import JOURNAL

@@ -11,9 +11,9 @@ from ewan.experiments.engine import engine, preparation
 from ewan.experiments.engine.link_loads import loads
 from ewan.experiments.engine.parts import Facts
 from ewan.experiments.engine.verification import UnverifiedLabError
+from ewan.experiments.tests import engines
+from ewan.experiments.tests.origins import origin
 from ewan.generator import scenario
-from ewan.generator.tests import engines
-from ewan.generator.tests.origins import origin
 from ewan.labs.record.paths import CrossedLink, CrossedPath
 
 

@@ -13,8 +13,8 @@ import pytest
 from ewan.experiments.engine import preparation, source
 from ewan.experiments.engine import trust as of_experiments
 from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.tests.origins import origin
 from ewan.generator.scenario import schedule
-from ewan.generator.tests.origins import origin
 from ewan.generator.tests.scenarios import HEAD, parse
 from ewan.labs import descriptions, trust
 from ewan.labs.base import reading

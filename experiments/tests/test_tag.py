@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.tag import tag_command
-from ewan.generator.tests.origins import origin
+from ewan.experiments.tests.origins import origin
 from ewan.labs.context import Context
 
 

@@ -18,8 +18,8 @@ from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Facts
 from ewan.experiments.engine.unit import Tools
 from ewan.experiments.store import Store
-from ewan.generator.tests.engines import CONTEXT, TEXT, jobs, parts
-from ewan.generator.tests.origins import origin
+from ewan.experiments.tests.engines import CONTEXT, TEXT, jobs, parts
+from ewan.experiments.tests.origins import origin
 from ewan.labs.context import Context
 from ewan.labs.record import tables
 from ewan.labs.runtime import kernel

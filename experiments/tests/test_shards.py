@@ -20,9 +20,9 @@ from ewan.experiments.shards import collect, shard, share
 from ewan.experiments.shards.share import Shard
 from ewan.experiments.shards.study import Done, Record, Study
 from ewan.experiments.store import Store
+from ewan.experiments.tests.engines import CONTEXT, half_of_range, parts
 from ewan.generator import scenario
 from ewan.generator.scenario import Stop
-from ewan.generator.tests.engines import CONTEXT, half_of_range, parts
 from ewan.labs.context import Context
 from ewan.labs.runtime.base import LabError
 
