@@ -111,8 +111,8 @@ def collected(place: Path, study: Study) -> collect.Collected:
 
 
 def tables(directory: Path) -> dict[str, bytes]:
-    """All that runs left but what they took, and the summary."""
-    found = [*directory.glob("runs/**/*"), directory / "summary.json"]
+    """All that runs left but what they took, and the summary. The lock of a run is there until its kernel has ended."""
+    found = [*directory.glob("runs/[!.]*/**/*"), directory / "summary.json"]
     kept = [path for path in found if path.is_file() and path.name not in ("wall.json", "console.log")]
     return {path.relative_to(directory).as_posix(): path.read_bytes() for path in kept}
 

@@ -47,7 +47,7 @@ def trial(seed: int, place: Path) -> None:
         time.sleep(random_.uniform(0, LONGEST_S))
         process.send_signal(signal.SIGKILL)
         process.wait()
-        down = host.run(sys.executable, "-m", "ewan.cli", "down", "--all", environment={"EWAN_RUNTIME": "netns"})
+        down = host.run(sys.executable, "-m", "ewan", "down", "--all", environment={"EWAN_RUNTIME": "netns"})
         assert down.returncode == 0, down.stderr
         assert [host.card(name) for name in CARDS] == before, what
         assert traces(lab, state) == [], what
@@ -72,7 +72,7 @@ def _configure(host: Bench, random_: random.Random) -> None:
 
 def _ewan(host: Bench, *words: str) -> subprocess.Popen[bytes]:
     """Begun in the host's namespace."""
-    command = ["nsenter", f"--net=/run/netns/{host.name}", "--", sys.executable, "-m", "ewan.cli", *words]
+    command = ["nsenter", f"--net=/run/netns/{host.name}", "--", sys.executable, "-m", "ewan", *words]
     environment = {**os.environ, "EWAN_STATE": str(host.state), "EWAN_RUNTIME": "netns"}
     return subprocess.Popen(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
