@@ -59,7 +59,11 @@ def remove_killed() -> list[int]:
                 process.kill()
                 process.wait(spinners.ENDS_S)
         if box in namespaces:
-            ip("netns", "del", namespace(box))
+            try:
+                ip("netns", "del", namespace(box))
+            except UserError:
+                if namespaces[box].exists():  # another `down` may have removed it meanwhile
+                    raise
         if box in folders:
             _remove_folder(folders[box])
     return killed
