@@ -45,4 +45,5 @@ FILES: dict[str, str] = {
     "store/*": "entries have the machine's work in them; `store verify` reads them, and runs are compared in results",
     "*.tar.zst": "of files that are compared themselves",
     "state/*": "locks of this machine",
+    "*/figures/asked.json": "figures that were asked for are kept since the first comparison was made",
 }
