@@ -167,8 +167,9 @@ if [ -n "$packages" ]; then
     trap - EXIT
     wait "$packages" || exit 2
 fi
-if [ "$(cat .venv/bin/ewan 2>/dev/null || true)" != "$(launcher)" ]; then
-    launcher >.venv/bin/ewan
+command=$(launcher)
+if [ "$(cat .venv/bin/ewan 2>/dev/null || true)" != "$command" ]; then
+    printf '%s\n' "$command" >.venv/bin/ewan
     chmod +x .venv/bin/ewan
 fi
 

@@ -1,4 +1,4 @@
-"""How long a star of 10,000 hosts takes from template to plan.json's bytes: `python -m ewan.calibration.bench_compile`.
+"""Measures the time of a star of 10,000 hosts from template to plan.json: `python -m ewan.calibration.bench_compile`.
 
 The process's start and its imports count: the time is that of a fresh interpreter, the best of five;
 `cpu_s` is the least CPU time, which says what a busy machine has added to it.

@@ -1,8 +1,8 @@
 """The command `run`: a scenario from its description to its report; and what other commands share of it.
 
-In: the command line. Out: an experiment's directory; on standard error each
-stage with its time, on standard output the table of metrics. Exit status 0 when all was measured, 1 when something is
-missing or was refused by the verification, 2 for what the user can put right.
+In: the command line. Out: an experiment's directory; on standard error each stage with its time, on standard output
+the table of metrics. Exit status 0 when all was measured, 1 when something is missing or was refused by the
+verification, 2 for what the user can put right.
 """
 
 from __future__ import annotations

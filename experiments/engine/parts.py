@@ -1,4 +1,4 @@
-"""What the engine calls to verify labs and to judge results, as one value: tests give it functions of their own."""
+"""The engine calls these functions to verify labs and to judge results; tests replace them by their own."""
 
 from __future__ import annotations
 

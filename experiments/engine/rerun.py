@@ -1,8 +1,8 @@
 """The command `rerun`: an experiment once more, from what was stored of it, beside its original.
 
-In: an experiment's directory, archive or crate. Out: a directory of its own
-with comparison.json; on standard output what differs, and last the outcome in a line. Exit status 0 when all was
-measured and is the same, 1 when something is missing or differs, 2 for what the user can put right.
+In: an experiment's directory, archive or crate. Out: a directory of its own with comparison.json; on standard output
+what differs, and last the outcome in a line. Exit status 0 when all was measured and is the same, 1 when something is
+missing or differs, 2 for what the user can put right.
 """
 
 from __future__ import annotations

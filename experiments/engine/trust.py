@@ -1,4 +1,4 @@
-"""What a stored experiment or a scenario from elsewhere executes, and whether it may (`ewan.labs.trust`).
+"""Permission for what a stored experiment or a scenario from elsewhere would execute (`ewan.labs.trust`).
 
 In: an experiment or a scenario, and what the user says. Out: nothing, or LabError in one line. From elsewhere are
 archives, crates, and what other users' files say: whoever made them decides which commands run.

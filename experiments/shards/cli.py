@@ -1,8 +1,8 @@
 """`ewan run SCENARIO --shard I/N`, and the command `collect`.
 
-In: the command line. Out: a shard's results in the store, with a line of what
-became of them; of all shards an experiment, shown as `ewan run` shows one. Exit status 0 when all is there, 1 when
-something is missing, or a stop rule wants further runs, 2 for what the user can put right.
+In: the command line. Out: a shard's results in the store, with a line of what became of them; of all shards an
+experiment, shown as `ewan run` shows one. Exit status 0 when all is there, 1 when something is missing, or a stop rule
+wants further runs, 2 for what the user can put right.
 """
 
 from __future__ import annotations

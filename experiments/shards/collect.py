@@ -17,7 +17,7 @@ from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Facts, Parts
 from ewan.experiments.engine.unit import Versions
 from ewan.experiments.shards import share
-from ewan.experiments.shards.study import Record, Study
+from ewan.experiments.shards.study import AS_WHO_MAY, Record, Study
 from ewan.generator.scenario import Stop
 from ewan.labs import rundir
 from ewan.labs.context import Context
@@ -110,7 +110,7 @@ def next_round(study: Study, experiment: Experiment, stop: Stop, parts: Parts, r
         for more in range(number)
     ]
     if further:
-        with rundir.kept(study.directory, "run it as who may write there"):
+        with rundir.kept(study.directory, AS_WHO_MAY):
             study.add_round(further)
         result.further = len(further)
 

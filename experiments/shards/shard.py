@@ -20,7 +20,7 @@ from ewan.experiments.engine.experiment import Job
 from ewan.experiments.engine.parts import Facts, Parts
 from ewan.experiments.engine.unit import Versions, now
 from ewan.experiments.shards.share import Shard
-from ewan.experiments.shards.study import FORMAT, Done, Record, Study
+from ewan.experiments.shards.study import AS_WHO_MAY, FORMAT, Done, Record, Study
 from ewan.experiments.store import Store
 from ewan.labs import rundir
 from ewan.labs.context import Context
@@ -75,7 +75,7 @@ def run(
         raise LabError("a shard leaves its results in the store: leave EWAN_STORE=off out, or name a directory")
     store = Store(context.store, context.environment)
     _writable(store)
-    with rundir.kept(study.directory, "run it as who may write there"):
+    with rundir.kept(study.directory, AS_WHO_MAY):
         study.begin(facts.files)
     machine = ThisMachine(context)
     versions, _ = machine.ready()
@@ -114,7 +114,7 @@ def run(
                 ended=now(),
                 runs=tuple(work.done()),
             )
-            with rundir.kept(study.directory, "run it as who may write there"):
+            with rundir.kept(study.directory, AS_WHO_MAY):
                 study.keep(kept)
             rundir.give_back(study.directory)
     done = work.done()

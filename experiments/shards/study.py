@@ -28,6 +28,8 @@ from ewan.labs.record.experiment import Status
 from ewan.labs.runtime.base import LabError
 
 FORMAT: Literal["ewan-shard/1"] = "ewan-shard/1"
+AS_WHO_MAY = "run it as who may write there"
+"""The remedy where this user may not write into the directory that shards share."""
 ROUNDS_FORMAT: Literal["ewan-rounds/1"] = "ewan-rounds/1"
 SHARDS, ROUNDS = "shards", "rounds.json"
 _DIGITS = 12

@@ -57,9 +57,9 @@ def _by_student(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[lis
 
 
 def _counts(each: Grade) -> tuple[bool, str, int, list[int | str]]:
-    """What sorts the submissions of a student, the one that counts last. Times have whole seconds, and the checks of a
-    folder become more. Where nothing was done between two, numbers in their names say it: browsers and platforms call a
-    second file `name (1).zip` or `name-1.zip`."""
+    """A key that sorts the submissions of a student, the one that counts last. Times have whole seconds, and the checks
+    of a folder become more. Where nothing was done between two, numbers in their names say it: browsers and platforms
+    call a second file `name (1).zip` or `name-1.zip`."""
     stem = re.sub(r"\.zip$", "", each.file, flags=re.IGNORECASE)
     natural = [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", stem)]
     return not _misnamed(each), each.latest, each.checks, natural

@@ -63,13 +63,13 @@ def found(text: str, questions: Mapping[str, Question], file: str) -> tuple[list
 
 
 def _holds(question: Question, key: re.Match[str] | None) -> bool:
-    """Whether a line with a name that is indented below an answer may be a part of it."""
+    """True for an indented line that may be a part of the answer above it."""
     return question.answer == "words" or (key is not None and question.setting_called(key["name"]) is not None)
 
 
 def _goes_on(question: Question, line: str, key: re.Match[str] | None, questions: Mapping[str, Question]) -> bool:
-    """Whether a line that is not indented belongs to what is above it: to settings a setting's name, or brackets only,
-    to words anything but a name that is nearly a question's."""
+    """True for a line that is not indented and yet is a part of the answer above it: of settings, a line with a
+    setting's name or with brackets only; of free text, anything but a name that is nearly a question's."""
     if question.settings is not None:
         named = None if key is None else question.setting_called(key["name"].lstrip("-{[ "))
         return named is not None or not line.strip("{}[] ,")

@@ -51,7 +51,7 @@ def _expression(value: object) -> str:
 
 
 def _letters(word: str) -> str:
-    """What counts of a name that a person writes: `FQ_CoDel` is `fq-codel`."""
+    """A name without what may be written in several ways: `FQ_CoDel` and `fq-codel` are one."""
     return re.sub(r"[\s_-]", "", word).casefold()
 
 

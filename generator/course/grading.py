@@ -53,7 +53,7 @@ PROJECT = ("analysis", "experiments", "generator", "labs")
 """Whose sources decide a grade, beside the labs of the course."""
 MOST_LINE = 300
 _PLACES = {RECORD: "a student's folder", EXPERIMENT: "an experiment's directory"}
-"""What a directory with such a file is, of which `sources.below` tells that file."""
+"""A directory that has such a file is called so. `sources.below` gives the file in its place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ COLUMNS = (
     *("sis user id", "student number", "matriculation number", "matriculation", "matrikelnummer", "matrikelnr."),
     *("numéro d'étudiant", "id number", "id-nummer", "number", "sid", "student", "id"),
 )
-"""What the column of numbers may be called; where there are several such columns, the first of these."""
+"""Headings of the column of numbers. Where a list has several of them, the first one of these counts."""
 EMAILS = ("email", "e-mail", "email address", "e-mail address", "e-mail-adresse", "mail")
 """What a column of e-mail addresses may be called."""
 

@@ -68,7 +68,7 @@ class Run(_Model):
 
     name: Line
     key: Digest
-    """What names its results in the store (experiments/store/key.py)."""
+    """The name of its results in the store (experiments/store/key.py)."""
     inputs: Digest
     """Of its plan, program and schedule (`records.inputs`): two runs of the same are the same run."""
     tables: Digest

@@ -56,9 +56,10 @@ class Words:
     comma: bool = False
     """Decimals are written behind a comma."""
     instead: str = ""
-    """Of an answer that cannot be read; empty: what `ewan.labs.base.units` says of it."""
+    """The verdict on an answer that cannot be read; empty: the message of `ewan.labs.base.units` is the verdict."""
     either: str = ""
-    """Of an amount that may be read in two ways, where decimals are written behind a comma (`amounts.either`)."""
+    """The question that is put where an amount may be read in two ways (`amounts.either`), since decimals are written
+    behind a comma."""
 
 
 _EN = Words(

@@ -19,7 +19,7 @@ import click
 from ewan.experiments.engine import cli as running
 from ewan.experiments.engine import ending, engine, preparation, several
 from ewan.experiments.engine.experiment import Experiment
-from ewan.experiments.engine.parts import Parts, Wall
+from ewan.experiments.engine.parts import Parts, Summary, Wall
 from ewan.generator.papers import experiments, ledger, targets, verdicts
 from ewan.generator.papers.experiments import Wanted
 from ewan.generator.papers.ledger import Done, Ledger
@@ -89,11 +89,15 @@ def paper_command(
     sys.exit(0 if all(each.status == "complete" for each in book.experiments.values()) else 1)
 
 
-def _meters() -> Mapping[str, Callable[[Context], dict[str, Any]]]:
-    """What targets of papers measure without a scenario, by name."""
+def _meters() -> Mapping[str, Meter]:
+    """Measurements that no scenario says, by the names that targets of papers call them."""
     from ewan.calibration import bursts
 
     return {"bursts": bursts.points}
+
+
+Meter = Callable[[Context], Summary]
+"""A measurement, which gives points as the summary of an experiment does."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -102,7 +106,7 @@ class Runner:
 
     context: Context
     parts: Parts
-    meters: Mapping[str, Any]
+    meters: Mapping[str, Meter]
     book: Ledger
 
     def found(self, target: Target, wanted: Wanted) -> Mapping[str, Any] | None:

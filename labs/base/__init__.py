@@ -1,1 +1,1 @@
-"""What every part stands on: quantities, files that are read with limits and written whole, words, signals, a cache."""
+"""Every part stands on these modules: quantities, files read with limits and written whole, words, signals, a cache."""

@@ -168,7 +168,7 @@ def _usable(mine: list[Command], every: Sequence[Command], findings: Findings) -
 
 
 def _shows(command: Command) -> bool:
-    """Whether a command prints what is there, and changes nothing."""
+    """True for a command that prints what is there, and changes nothing."""
     if command.name != "tc":
         return any(word in ("show", "list", "ls", "-s", "-V") for word in command.words[:3])
     words = without_options(command.words)

@@ -29,11 +29,11 @@ _NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\+?=.*)?", re.DOTALL)
 _COMPUTED = re.compile(
     r"([A-Za-z_][A-Za-z0-9_]*)\s*(?:(?:<<|>>|[-+*/%&|^])?=(?!=)|\+\+|--)|(?:\+\+|--)\s*([A-Za-z_][A-Za-z0-9_]*)"
 )
-"""What an arithmetic expression sets."""
+"""A variable that an arithmetic expression sets."""
 _PASTED = re.compile(
     r"^(?P<before>[ \t]*)(?:(?P<fence>```)|(?:\[?[\w.-]+@[\w.-]+[ :][^\s$#]*\]?[$#]|\$) )", re.MULTILINE
 )
-"""What stands before commands that were copied from a page or a terminal: a fence of Markdown, a prompt."""
+"""A fence of Markdown or a prompt, which stand before commands that were copied from a page or a terminal."""
 _OPENING = frozenset(("if", "for", "while", "until", "case", "select", "{", "("))
 _CLOSING = frozenset(("fi", "done", "esac", "}", ")"))
 _BETWEEN = frozenset(("then", "do", "else", "elif", "in", "!"))
@@ -152,7 +152,7 @@ class _Variables:
             self._of_functions.add(name)
 
     def scope(self, groups: list[str]) -> None:
-        """What `( … )` sets is forgotten behind it."""
+        """Forgets behind `( … )` what was set in it."""
         while len(self._outside) < groups.count("("):
             self._outside.append(dict(self.values))
         while len(self._outside) > groups.count("("):
@@ -171,7 +171,7 @@ class _Variables:
             self.values[texts[1]] = UNKNOWN
 
     def set_by(self, words: list[str], groups: list[str]) -> None:
-        """What a command makes unknown."""
+        """Makes the variables unknown that a command sets."""
         name = words[0] if words else ""
         if name in _SET_ANY:
             self.values = dict.fromkeys(self.values, UNKNOWN)
@@ -420,7 +420,7 @@ class _Scan:
         return UNKNOWN
 
     def _arithmetic(self) -> str:
-        """What stands between `((` and `))`, which are taken too."""
+        """Takes an expression up to its `))`, and gives the text before them."""
         stop = self.text.find("))", self.at)
         if stop < 0:
             raise ScriptError(self.line, 'has "((" without its end: write ))')

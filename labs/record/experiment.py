@@ -100,7 +100,7 @@ class Entry:
     demand: Demand | None = None
     """What it was expected to ask of a virtual kernel; None, and not written: nobody counted."""
     key: str | None = None
-    """What names its results in the store (experiments/store/key.py); None, and not written: live, or there is none."""
+    """The name of its results in the store (experiments/store/key.py); None, and not written: live, or none."""
     taken: bool | None = None
     """Its results are the store's; None, and not written: they were measured for this experiment."""
 

@@ -1,4 +1,4 @@
-"""What a simulated box (`ewan driver simulate`) has on this machine, and the removal of what a killed one left.
+"""Names of a simulated box's parts on this machine (`ewan driver simulate`), and their removal after a kill.
 
 In: the process id of a box. Out: the names of its lab, its namespace and its directory; nothing of boxes whose
 processes are gone.
@@ -24,7 +24,7 @@ from ewan.labs.runtime.namespaces import NAMESPACES
 
 LINK = "box"
 ADDRESS = "address"
-"""Of its directory: the path of its command line, as long as the command line is there."""
+"""The file of the box's directory that has the path of its command line, as long as the command line is there."""
 _NAMESPACE = re.compile(rf"ewan-simulated-([0-9]+)-{LINK}")
 _FOLDER = re.compile(r"ewan-simulated-([0-9]+)-\w+")
 
@@ -40,7 +40,7 @@ def namespace(box: int) -> str:
 
 
 def folder_prefix(box: int) -> str:
-    """What the name of a box's directory, among temporary files, begins with."""
+    """The beginning of the name of a box's directory, which is among temporary files."""
     return f"ewan-{lab(box)}-"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from ewan.labs.runtime import cpu
@@ -47,7 +47,7 @@ def sweep(jobs: Iterable[Callable[[threading.Event], Result]], workers: int | No
     with Share().held() as share, ThreadPoolExecutor(at_once) as pool:
         try:
             futures = [pool.submit(work, share, number == 0) for number in range(at_once)]
-            done, others = wait(futures, LOOKS_S, FIRST_EXCEPTION)
+            done, others = set[Future[None]](), set(futures)
             while others and not any(future.exception() for future in done):
                 done, others = wait(futures, LOOKS_S, FIRST_EXCEPTION)
             for future in done:

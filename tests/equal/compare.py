@@ -30,10 +30,13 @@ def normal(text: str, known: Mapping[str, str] | None = None) -> str:
 
 def versions(root: Path) -> dict[str, str]:
     """The hashes by which documents name a checkout, its node binary and its kernel, and what replaces them."""
-    document = json.loads(next(root.glob("work/results/*/experiment.json")).read_text())
-    commit = str(document["commit"])
-    found = {document[key]: key for key in ("binary_sha256", "kernel_sha256") if key in document}
-    return {commit: "COMMIT", commit.removesuffix("-dirty"): "COMMIT", str(root.resolve()): "OUT", **found}
+    own = {str(root.resolve()): "OUT"}
+    for path in root.glob("work/results/*/experiment.json"):
+        document = json.loads(path.read_text())
+        commit = str(document["commit"])
+        found = {document[key]: key for key in ("binary_sha256", "kernel_sha256") if key in document}
+        return {commit: "COMMIT", commit.removesuffix("-dirty"): "COMMIT", **own, **found}
+    return own
 
 
 def files(root: Path) -> dict[str, Path]:
@@ -79,7 +82,9 @@ def differences(before: Path, after: Path, of_before: Mapping[str, str], of_afte
     if left == right:
         return
     if left.startswith("{") and right.startswith("{"):
-        yield from leaves(json.loads(left), json.loads(right), before.name)
+        documents = json.loads(left), json.loads(right)
+        found = list(leaves(*documents, before.name))
+        yield from found or (["other bytes for the same document"] if documents[0] == documents[1] else [])
         return
     lines = difflib.unified_diff(left.splitlines(), right.splitlines(), lineterm="", n=0)
     yield from (line for line in lines if not line.startswith(("---", "+++", "@@")))

@@ -16,7 +16,7 @@ from tests.torture.graphs import draw
 from tests.torture.shaping_scripts import script
 
 ROOT = Path(__file__).parents[2]
-LINKS = 130
+LINKS = 270
 GRAPHS = 50
 SCRIPTS = 60
 
@@ -99,30 +99,49 @@ BOTH_WAYS = {"mtu", "duplex"}
 """Keys that hold for both directions of a link, and do not stand in one."""
 
 
-def settings(random_: random.Random, *, direction: bool = False) -> list[str]:
+BESIDE = {
+    "jitter": {"delay": "20ms"},
+    "distribution": {"delay": "20ms", "jitter": "1ms"},
+    "correlation": {"delay": "20ms", "jitter": "1ms", "distribution": "normal"},
+    "reorder": {"delay": "20ms", "jitter": "1ms"},
+    "peak": {"burst": "32kB"},
+}
+"""Keys that stand beside others only, with those."""
+
+
+def settings(random_: random.Random, *, direction: bool = False) -> dict[str, str]:
     keys = [key for key in KEYS if not (direction and key in BOTH_WAYS)]
-    chosen = random_.sample(keys, random_.randint(1, 5))
-    return [f"{key}: {random_.choice(KEYS[key])}" for key in chosen]
+    found: dict[str, str] = {}
+    for key in random_.sample(keys, random_.randint(1, 5)):
+        found |= {key: random_.choice(KEYS[key])} | BESIDE.get(key, {})
+    return found
+
+
+def written(group: dict[str, str]) -> str:
+    return f"{{{', '.join(f'{key}: {value}' for key, value in group.items())}}}"
 
 
 def link_description(random_: random.Random) -> str:
     """A small lab, a link of which has some random settings, in one or both directions, everywhere or by its name."""
-    lines = [f"topology: {{dumbbell: {{pairs: {random_.randint(1, 3)}}}}}", f"rtt: {random_.choice([1, 20, 100])}ms"]
+    lines = [f"topology: {{dumbbell: {{pairs: {random_.randint(1, 3)}}}}}"]
     if random_.random() < 0.2:
         lines.append(f"emulator: {random_.choice(['user', 'kernel', 'tbf'])}")
     if random_.random() < 0.3:
         lines.append(f"ip: {random_.choice(['4', '6', 'dual'])}")
     own = settings(random_)
     if random_.random() < 0.5:
-        way = random_.choice(["forward", "backward"])
-        own.append(f"{way}: {{{', '.join(settings(random_, direction=True))}}}")
-    wan = [one for one in settings(random_) if random_.random() < 0.3]
+        way = settings(random_, direction=True)
+        own |= {"delay": way["delay"]} if "delay" in way else {}
+        own[random_.choice(["forward", "backward"])] = written(way)
     place = random_.choice(["wan", "links", "access"])
     if place == "links":
-        lines.append(f"links: {{core: {{{', '.join(own)}}}}}")
-        lines += [f"wan: {{{', '.join(wan)}}}"] if wan else []
+        wan = {key: value for key, value in settings(random_).items() if key not in own and key not in BESIDE}
+        lines += [f"links: {{core: {written(own)}}}", f"wan: {written(wan)}"]
     else:
-        lines.append(f"{place}: {{{', '.join(own)}}}")
+        wan = own
+        lines.append(f"{place}: {written(own)}")
+    if "delay" not in own and "delay" not in wan:
+        lines.append(f"rtt: {random_.choice([1, 20, 100])}ms")
     return "\n".join(lines) + "\n"
 
 

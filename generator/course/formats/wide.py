@@ -42,7 +42,7 @@ def write(grades: Sequence[Grade]) -> bytes:
 
 
 def _lines(grade: Grade) -> list[str]:
-    """What is to be looked at; that nothing was handed in stands in the column of the state."""
+    """The lines that a teacher reads; the column of the state has that nothing was handed in."""
     wrong = [f"{grade.file}: {grade.error}"] if grade.status in ("refused", "failed") else []
     return [*wrong, *grade.notes]
 

@@ -55,7 +55,7 @@ def options_of(words: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def without_options(words: Sequence[str]) -> list[str]:
-    """What stands behind them."""
+    """The words behind the options."""
     return list(words[sum(1 + bool(value) for _, value in options_of(words)) :])
 
 
