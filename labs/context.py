@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from ewan.labs.base.product import ROOT
 from ewan.labs.base.reporter import Reporter, Tell
 from ewan.labs.rundir import RESULTS
 from ewan.labs.runtime.base import LiveChoice, Name
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from ewan.labs.runtime.progress import RunProgress
     from ewan.labs.runtime.virtual import VirtualRuntime
 
-ROOT = Path(__file__).resolve().parent.parent
-"""Where this project is."""
 COMMAND = (sys.executable, "-P", str(ROOT / "ewan" / "cli.py"))
 """The words that start `ewan` in a process of its own, which imports nothing from the directory where it is started."""
 

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import click
 
+from ewan.labs.base.product import ROOT
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import pass_context
-from ewan.labs.context import ROOT, Context
+from ewan.labs.context import Context
 
 PAGE = ROOT / "target/studio/page"
 NEEDED = ("starlette", "uvicorn", "websockets")

@@ -31,6 +31,7 @@ from ewan.experiments.workers.file import Workers
 from ewan.generator import nxe
 from ewan.generator.scenario import Scenario, Stop
 from ewan.labs import rundir
+from ewan.labs.base.product import ROOT
 from ewan.labs.base.units import about
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import (
@@ -42,7 +43,7 @@ from ewan.labs.commands.options import (
     trust_option,
 )
 from ewan.labs.commands.privileges import as_root, is_virtual
-from ewan.labs.context import ROOT, Context
+from ewan.labs.context import Context
 from ewan.labs.record import disturbances, figures, host_drops, host_facts, labels, uncounted
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.experiment import STAGES, Origin, StageName

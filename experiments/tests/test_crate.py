@@ -28,7 +28,7 @@ from ewan.experiments.engine.compare import Comparison
 from ewan.experiments.engine.crate import citation, files, sbom, sources
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.tests.crates import ended
-from ewan.labs.context import ROOT
+from ewan.labs.base.product import ROOT
 from ewan.labs.runtime.base import LabError
 
 ADA = "Lovelace, Ada <0000-0002-1825-0097>"

@@ -18,6 +18,7 @@ from ewan.generator.papers import shapes
 from ewan.generator.papers.shapes import Shape
 from ewan.generator.scenario.fields import Beside, Parameter, Seeds, Text
 from ewan.generator.scenario.published import FigureText, Metric
+from ewan.labs.base.product import LIBRARY
 from ewan.labs.base.units import PPB, Fraction
 from ewan.labs.base.wording import nearest
 from ewan.labs.record import quantities
@@ -26,7 +27,7 @@ from ewan.labs.spec.fields import Model
 from ewan.labs.spec.source import Places, read_yaml
 
 ENDING = ".paper.yaml"
-FOLDER = names.LIBRARY / "papers"
+FOLDER = LIBRARY / "papers"
 PAGE = "docs/papers.md"
 Scale = Literal["quick", "full"]
 SCALES: tuple[Scale, ...] = ("quick", "full")

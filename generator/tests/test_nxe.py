@@ -18,12 +18,13 @@ from ewan.generator.nxe import tree, vocabulary, write
 from ewan.generator.scenario import DescriptionError, ScenarioRun
 from ewan.generator.scenario.writing import to_yaml
 from ewan.generator.tests.scenarios import FACTS, parse, planned
+from ewan.labs.base.product import LIBRARY
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.spec import names
 
-POSTER = names.LIBRARY / "nxe-poster.xml"
+POSTER = LIBRARY / "nxe-poster.xml"
 TEXT = POSTER.read_text()
 
 
@@ -92,7 +93,7 @@ def test_what_cannot_be_said_is_refused_at_its_place(before: str, after: str, sa
 
 
 def test_the_page_has_the_schema() -> None:
-    assert vocabulary.table() in (names.LIBRARY.parents[1] / "docs/nxe.md").read_text()
+    assert vocabulary.table() in (LIBRARY.parents[1] / "docs/nxe.md").read_text()
 
 
 def test_depth_and_number_of_elements_are_bounded() -> None:
@@ -185,9 +186,7 @@ NOT_IN_XML = {
 """Scenarios of the library that NXE cannot say, and why."""
 
 
-@pytest.mark.parametrize(
-    "file", sorted(names.LIBRARY.glob(f"*{names.SCENARIO}")), ids=lambda file: file.name.split(".")[0]
-)
+@pytest.mark.parametrize("file", sorted(LIBRARY.glob(f"*{names.SCENARIO}")), ids=lambda file: file.name.split(".")[0])
 def test_scenarios_of_the_library_come_back_from_xml(file: Path) -> None:
     scenario = scenarios.load(file)
     run = scenario.runs(scale="quick" if "quick" in scenario.scales else None)[0]

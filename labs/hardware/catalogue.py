@@ -11,11 +11,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from ewan.labs.base.product import ROOT
 from ewan.labs.base.reading import read_text
 from ewan.labs.base.wording import nearest
 from ewan.labs.hardware.abilities import ENDING, Model, read_models
 
-ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "emulator" / "hardware"
 PACKAGE = "ewan.emulator.hardware"
 

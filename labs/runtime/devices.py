@@ -17,6 +17,7 @@ from typing import Any
 
 import orjson
 
+from ewan.labs.base.product import ROOT
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.settings import differences, read_settings
 from ewan.labs.plan import Plan
@@ -92,7 +93,7 @@ def _start(directory: Path, binary: Path, identity: str, link: str) -> subproces
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            cwd=catalogue.ROOT,
+            cwd=ROOT,
             start_new_session=True,
         )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from ewan.labs.base import reading, writing
-from ewan.labs.context import ROOT
+from ewan.labs.base.product import ROOT
 from ewan.labs.runtime import locks
 
 LIBRARY = ROOT / "labs/library"

@@ -27,7 +27,8 @@ import orjson
 
 from ewan.labs.base import reading, writing
 from ewan.labs.base.errors import UserError
-from ewan.labs.context import COMMAND, ROOT
+from ewan.labs.base.product import ROOT
+from ewan.labs.context import COMMAND
 from ewan.labs.rundir import RESULTS
 from ewan.labs.runtime import locks
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from ewan.labs.context import ROOT
+from ewan.labs.base.product import ROOT
 from ewan.studio.server.files import RefusedError
 
 LONGEST_S = 60.0

@@ -19,7 +19,8 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 
 from ewan.analysis import listing
 from ewan.experiments.engine.labelling import relabel
-from ewan.labs.context import COMMAND, ROOT
+from ewan.labs.base.product import ROOT
+from ewan.labs.context import COMMAND
 from ewan.labs.record.experiment import DOCUMENT
 from ewan.labs.record.journal import JOURNAL
 from ewan.labs.rundir import RESULTS

@@ -24,7 +24,8 @@ from starlette.testclient import TestClient
 
 from ewan.analysis import listing, report, summary
 from ewan.analysis.tests import synthetic
-from ewan.labs.context import ROOT, Context
+from ewan.labs.base.product import ROOT
+from ewan.labs.context import Context
 from ewan.studio.server import results
 from ewan.studio.server.app import make
 from ewan.studio.server.files import RefusedError

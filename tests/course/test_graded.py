@@ -38,8 +38,9 @@ from ewan.generator.course.ledger import Ledger
 from ewan.generator.course.runs import Student
 from ewan.generator.course.sources import SourceError, below
 from ewan.generator.course.submission import Submission
+from ewan.labs.base.product import ROOT
 from ewan.labs.base.reporter import Silent
-from ewan.labs.context import ROOT, Context
+from ewan.labs.context import Context
 from ewan.labs.runtime import kernel
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.tests.lab import BINARY

@@ -13,7 +13,7 @@ import pytest
 
 from ewan.generator.course import pool
 from ewan.generator.course.pool import Lost
-from ewan.labs.context import ROOT
+from ewan.labs.base.product import ROOT
 
 pytestmark = pytest.mark.slow
 

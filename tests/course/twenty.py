@@ -25,7 +25,7 @@ from ewan.generator.course import answers, checking, folder, handing, history, r
 from ewan.generator.course.folder import Folder
 from ewan.generator.course.reading import Lab
 from ewan.generator.course.runs import Student
-from ewan.labs.context import ROOT
+from ewan.labs.base.product import ROOT
 from tests.course import audit
 from tests.course.desk import Desk
 

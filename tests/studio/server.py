@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from ewan.labs.context import ROOT
+from ewan.labs.base.product import ROOT
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ewan.labs.context import ROOT
+from ewan.labs.base.product import ROOT
 
 LOCK, PROJECT, CRATES, KERNEL = "requirements.lock", "pyproject.toml", "Cargo.lock", "images/kernel/build.py"
 NODE = "ewan-node"
