@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ewan.calibration import simulators
 from ewan.experiments import exports
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
+from tests.bench import run_simulators as simulators
 
 SCENARIO = """
 lab: {topology: {dumbbell: {pairs: 2}}, rtt: 20ms, wan: {rate: 20Mbit/s, buffer: 2BDP}, access: {rate: 1Gbit/s}}

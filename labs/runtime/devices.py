@@ -39,7 +39,7 @@ def check(plan: Plan) -> None:
         if catalogue.is_path(each.driver):
             if not os.access(each.driver, os.X_OK):
                 raise LabError(f"link {each.link}: driver {each.driver}: there is no program that can be run")
-        elif each.driver not in catalogue.shipped():
+        elif each.driver not in catalogue.names():
             raise LabError(f"link {each.link}: there is no driver {each.driver}: compile the description again")
 
 
