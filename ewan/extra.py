@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +28,31 @@ GROUP = "ewan.extras"
 
 
 @dataclass(frozen=True, slots=True)
+class Export:
+    """A format of other programs in which a scenario can be written, a file for each point of its parameters.
+
+    `load` imports the function that makes the text of a run: of an `ewan.generator.scenario.ScenarioRun`, its
+    `ewan.labs.plan.Plan` and the number of seeds. It raises DescriptionError where the format has no place for it.
+    """
+
+    ending: str
+    """How the names of its files end, like `.xml`."""
+    help: str
+    """What `ewan export --help` says of it."""
+    load: Callable[[], Callable[..., str]]
+
+
+@dataclass(frozen=True, slots=True)
 class Extra:
     """What a package adds to the product."""
 
     commands: Mapping[str, Callable[[], click.Command]] = field(default_factory=dict)
     """Commands of `ewan`, by name."""
+    scenario_readers: Mapping[str, Callable[[], Callable[[Path], Any]]] = field(default_factory=dict)
+    """Functions that read a scenario in another format, by how the names of its files end (`.xml`): of a file they give
+    an `ewan.generator.scenario.Scenario` and a tuple of lines on what of the file has no use."""
+    exports: Mapping[str, Export] = field(default_factory=dict)
+    """Formats that `ewan export` writes a scenario in, by the name of the option: `nxe` for `--nxe FILE.xml`."""
     drivers: Mapping[str, Callable[[], ModuleType]] = field(default_factory=dict)
     """Programs that drive external emulators, by the name that descriptions write. A driver is a module that Python
     starts as a program; `NAME.driver.json` beside it says what its devices can (`ewan.labs.hardware.abilities`)."""
@@ -51,6 +72,16 @@ class Extras:
     def commands(self) -> Mapping[str, Callable[[], click.Command]]:
         """The commands of all extras, in the order of the extras' names."""
         return {name: load for extra in self.usable.values() for name, load in extra.commands.items()}
+
+    @property
+    def scenario_readers(self) -> Mapping[str, Callable[[], Callable[[Path], Any]]]:
+        """The readers of scenarios of all extras."""
+        return {ending: load for extra in self.usable.values() for ending, load in extra.scenario_readers.items()}
+
+    @property
+    def exports(self) -> Mapping[str, Export]:
+        """The formats of all extras."""
+        return {name: each for extra in self.usable.values() for name, each in extra.exports.items()}
 
     @property
     def drivers(self) -> Mapping[str, Callable[[], ModuleType]]:

@@ -47,7 +47,7 @@ LAYERS = (
     Layer(
         "traffic",
         of("generator", "scenario", "congestion", "external", "readers", "commands", "link_rates", "records", "rows")
-        + of("generator", "tars", "traffic_request", "nxe", "exchange"),
+        + of("generator", "tars", "traffic_request"),
     ),
     Layer("results", ("ewan.analysis",)),
     Layer("measure", ("ewan.calibration",)),

@@ -19,6 +19,7 @@ from typing import Any
 import click
 import orjson
 
+from ewan.experiments import scenarios
 from ewan.experiments.engine import ending, engine, preparation, show, source, trust
 from ewan.experiments.engine.elsewhere import Elsewhere
 from ewan.experiments.engine.executor import Executor, ThisMachine
@@ -28,7 +29,6 @@ from ewan.experiments.engine.source import SCENARIO, SETTINGS
 from ewan.experiments.workers import reading as workers
 from ewan.experiments.workers import starting
 from ewan.experiments.workers.file import Workers
-from ewan.generator import nxe
 from ewan.generator.scenario import Scenario, Stop
 from ewan.labs import rundir
 from ewan.labs.base.product import ROOT
@@ -169,14 +169,11 @@ def run_command(
 
 
 def scenario_of(context: Context, name: str) -> Scenario:
-    """The scenario that is meant; of one in NXE's XML, what was read and has no use is told."""
-    file = nxe.file_of(name)
-    if file is None:
-        return nxe.scenario(name)
-    found = nxe.load(file)
-    for note in found.notes:
+    """The scenario that is meant; notes on its file are printed."""
+    found, notes = scenarios.load(name)
+    for note in notes:
         context.reporter.note(note)
-    return found.scenario
+    return found
 
 
 @dataclass(frozen=True, slots=True)

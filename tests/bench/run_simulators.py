@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ewan.generator.exchange.ns3 import MODULES
+from ewan.extras.simulators.ns3 import MODULES
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.runtime.base import LabError
 

@@ -6,9 +6,9 @@ the lab. TCP is ns-2's TCP-Linux (Wei and Cao, 2006), which runs the kernel's ow
 
 from __future__ import annotations
 
-from ewan.generator.exchange import rendering
-from ewan.generator.exchange.flows import TCP_HEADERS, TIMESTAMPS, UDP_HEADERS, TcpFlow, Traffic, UdpFlow
-from ewan.generator.exchange.network import Network, NetworkLink, Way
+from ewan.extras.simulators import rendering
+from ewan.extras.simulators.flows import TCP_HEADERS, TIMESTAMPS, UDP_HEADERS, TcpFlow, Traffic, UdpFlow
+from ewan.extras.simulators.network import Network, NetworkLink, Way
 from ewan.labs.base.units import NS_PER_SECOND, PPB
 from ewan.labs.spec import DescriptionError
 

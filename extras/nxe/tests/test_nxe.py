@@ -11,10 +11,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from ewan.generator import nxe
+from ewan.experiments.scenarios import in_another_format
+from ewan.experiments.scenarios import load as load_any
+from ewan.extras.nxe import read as nxe_reading
+from ewan.extras.nxe import tree, vocabulary, write
+from ewan.extras.simulators.network import network
 from ewan.generator import scenario as scenarios
-from ewan.generator.exchange.network import network
-from ewan.generator.nxe import tree, vocabulary, write
 from ewan.generator.scenario import DescriptionError, ScenarioRun
 from ewan.generator.scenario.writing import to_yaml
 from ewan.generator.tests.scenarios import FACTS, parse, planned
@@ -29,7 +31,7 @@ TEXT = POSTER.read_text()
 
 
 def read(text: str) -> ScenarioRun:
-    return next(iter(nxe.parse(text, Path("x.xml")).scenario.runs()))
+    return next(iter(nxe_reading.parse(text, Path("x.xml")).scenario.runs()))
 
 
 def test_the_posters_example_is_ten_flows_between_two_sites() -> None:
@@ -48,15 +50,21 @@ def test_the_posters_example_is_ten_flows_between_two_sites() -> None:
     assert {flow["congestion"] for flow in found} == {"reno"}
 
 
+def file_of(name: str) -> Path | None:
+    """The file in NXE's XML that a name means."""
+    found = in_another_format(name)
+    return None if found is None else found[1]
+
+
 def test_an_experiment_is_found_by_its_bare_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert nxe.file_of("nxe-poster") == nxe.file_of("nxe-poster.xml") == POSTER
+    assert file_of("nxe-poster") == file_of("nxe-poster.xml") == POSTER
     (tmp_path / POSTER.name).write_text(TEXT)
-    assert nxe.file_of("nxe-poster") == nxe.file_of("nxe-poster.xml") == Path(POSTER.name)
-    assert nxe.file_of("./other.xml") == Path("other.xml") and nxe.file_of("other.xml") == Path("other.xml")
+    assert file_of("nxe-poster") == file_of("nxe-poster.xml") == Path(POSTER.name)
+    assert file_of("./other.xml") == Path("other.xml") and file_of("other.xml") == Path("other.xml")
     (tmp_path / "udp-cbr.xml").write_text(TEXT)
-    assert nxe.file_of("udp-cbr") is None and nxe.file_of("nothing") is None
-    assert nxe.scenario("nxe-poster").name == "nxe-poster"
+    assert file_of("udp-cbr") is None and file_of("nothing") is None
+    assert load_any("nxe-poster")[0].name == "nxe-poster"
 
 
 @pytest.mark.parametrize(
@@ -127,7 +135,7 @@ SMALL = """<experiment>
 
 
 def test_parameters_are_a_sweep_and_repetitions_are_seeds() -> None:
-    runs = nxe.parse(SMALL, Path("x.xml")).scenario.runs()
+    runs = nxe_reading.parse(SMALL, Path("x.xml")).scenario.runs()
     assert [(run.parameters["rate"], run.seed) for run in runs] == [(10, 1), (10, 2), (20, 1), (20, 2)]
     core = next(link for link in network(compile_spec(runs[3].spec, FACTS)).links if link.name == "core")
     assert core.forward.rate_bps == 20_000_000 and core.forward.delay_ns == 5 * NS_PER_MS
@@ -142,7 +150,7 @@ def test_parameters_are_a_sweep_and_repetitions_are_seeds() -> None:
 
 
 def test_the_yaml_that_it_becomes_is_the_same_scenario() -> None:
-    scenario = nxe.parse(SMALL, Path("x.xml")).scenario
+    scenario = nxe_reading.parse(SMALL, Path("x.xml")).scenario
     again = scenarios.parse(scenario.text, Path("x.scenario.yaml"))
     assert [run.name for run in again.runs()] == [run.name for run in scenario.runs()]
     for one, other in zip(scenario.runs(), again.runs(), strict=True):
@@ -258,7 +266,7 @@ def test_what_decides_about_looking_is_named_in_a_comment() -> None:
     text = write.experiment(run, compile_spec(run.spec, FACTS), repetitions=3)
     assert "<repetitions>3</repetitions>" in text
     assert "left out, as NXE has no element for it: beside" in text
-    assert len(nxe.parse(text, Path("x.xml")).scenario.runs()) == 3
+    assert len(nxe_reading.parse(text, Path("x.xml")).scenario.runs()) == 3
 
 
 @pytest.mark.parametrize(

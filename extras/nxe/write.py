@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from ewan.generator.exchange.network import Network, network
-from ewan.generator.nxe import script, vocabulary
-from ewan.generator.nxe.sites import describe, ranges
+from ewan.extras.nxe import script, vocabulary
+from ewan.extras.nxe.sites import describe, ranges
+from ewan.extras.simulators.network import Network, network
 from ewan.generator.scenario import ScenarioRun
 from ewan.generator.scenario.fields import ScenarioDescription, Socket, Step
 from ewan.labs.compile.stacks import AS_ALL

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ewan.generator.nxe import vocabulary
-from ewan.generator.nxe.places import Written
-from ewan.generator.nxe.tree import Element
+from ewan.extras.nxe import vocabulary
+from ewan.extras.nxe.places import Written
+from ewan.extras.nxe.tree import Element
 from ewan.labs.base.wording import nearest
 from ewan.labs.spec.source import Path
 

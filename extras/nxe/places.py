@@ -10,8 +10,8 @@ import re
 from pathlib import Path as File
 from typing import Any
 
-from ewan.generator.nxe import vocabulary
-from ewan.generator.nxe.tree import Element
+from ewan.extras.nxe import vocabulary
+from ewan.extras.nxe.tree import Element
 from ewan.generator.scenario import Scenario, parameters, writing
 from ewan.generator.scenario import scenario as scenarios
 from ewan.labs.spec import DescriptionError

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ewan.experiments import exports
-from ewan.generator.exchange import ns2, ns3
-from ewan.generator.exchange.flows import traffic
-from ewan.generator.exchange.network import network
+from ewan.extras.simulators import ns2, ns3
+from ewan.extras.simulators.flows import traffic
+from ewan.extras.simulators.network import network
 from ewan.generator.scenario import DescriptionError
 from ewan.generator.tests.scenarios import FACTS, parse, planned
 from ewan.labs.compile import compile as compile_spec

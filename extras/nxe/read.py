@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path as File
-from typing import Any
+from typing import Any, NamedTuple
 
-from ewan.generator.nxe import script, tree, vocabulary
-from ewan.generator.nxe.links import Topology, topology
-from ewan.generator.nxe.places import Written
-from ewan.generator.nxe.tree import Element
+from ewan.extras.nxe import script, tree, vocabulary
+from ewan.extras.nxe.links import Topology, topology
+from ewan.extras.nxe.places import Written
+from ewan.extras.nxe.tree import Element
 from ewan.generator.scenario import Scenario
 from ewan.labs.base.reading import read_text
 from ewan.labs.spec import DescriptionError
@@ -39,8 +39,7 @@ _CONFIGURATION = {
 """Element → path of its value in a scenario."""
 
 
-@dataclass(frozen=True, slots=True)
-class Experiment:
+class Experiment(NamedTuple):
     """`notes`: what was read and has no use in a lab, a line each."""
 
     scenario: Scenario

@@ -1,6 +1,6 @@
 """What the texts for simulators have in common: their templates, and what is said in each of their heads.
 
-In: a template's name and its values. Out: text. Templates are in generator/exchange/templates.
+In: a template's name and its values. Out: text. Templates are in extras/simulators/templates.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ewan.generator.exchange.flows import Traffic
-from ewan.generator.exchange.network import Network
+from ewan.extras.simulators.flows import Traffic
+from ewan.extras.simulators.network import Network
 from ewan.labs.base.units import Duration
 from ewan.labs.spec import DescriptionError
 

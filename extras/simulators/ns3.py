@@ -7,9 +7,9 @@ controls are ns-3's own models of the kernel's.
 
 from __future__ import annotations
 
-from ewan.generator.exchange import rendering
-from ewan.generator.exchange.flows import TcpFlow, Traffic, UdpFlow
-from ewan.generator.exchange.network import Network, NetworkLink, Way
+from ewan.extras.simulators import rendering
+from ewan.extras.simulators.flows import TcpFlow, Traffic, UdpFlow
+from ewan.extras.simulators.network import Network, NetworkLink, Way
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
 
 SIMULATOR = "ns-3"

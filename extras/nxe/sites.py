@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement
 
-from ewan.generator.exchange.network import Network, NetworkLink, Way
+from ewan.extras.simulators.network import Network, NetworkLink, Way
 from ewan.labs.base.units import Duration, Fraction, Rate, Size
 from ewan.labs.spec import DescriptionError
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ewan.generator.nxe.tree import Element
+from ewan.extras.nxe.tree import Element
 from ewan.labs.base.wording import nearest
 from ewan.labs.spec import DescriptionError
 
