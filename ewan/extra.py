@@ -53,6 +53,9 @@ class Extra:
     an `ewan.generator.scenario.Scenario` and a tuple of lines on what of the file has no use."""
     exports: Mapping[str, Export] = field(default_factory=dict)
     """Formats that `ewan export` writes a scenario in, by the name of the option: `nxe` for `--nxe FILE.xml`."""
+    executors: Mapping[str, Callable[[], Callable[..., Any]]] = field(default_factory=dict)
+    """Functions that execute runs of the virtual clock elsewhere: of an `ewan.labs.context.Context` and the file of
+    `ewan run --cluster FILE` they give a context manager of an `ewan.experiments.engine.executor.Executor`."""
     drivers: Mapping[str, Callable[[], ModuleType]] = field(default_factory=dict)
     """Programs that drive external emulators, by the name that descriptions write. A driver is a module that Python
     starts as a program; `NAME.driver.json` beside it says what its devices can (`ewan.labs.hardware.abilities`)."""
@@ -82,6 +85,11 @@ class Extras:
     def exports(self) -> Mapping[str, Export]:
         """The formats of all extras."""
         return {name: each for extra in self.usable.values() for name, each in extra.exports.items()}
+
+    @property
+    def executors(self) -> Mapping[str, Callable[[], Callable[..., Any]]]:
+        """The executors of all extras."""
+        return {name: load for extra in self.usable.values() for name, load in extra.executors.items()}
 
     @property
     def drivers(self) -> Mapping[str, Callable[[], ModuleType]]:

@@ -73,7 +73,7 @@ CONTRACT = "ewan.extra"
 """What an extra may add: commands are among it."""
 
 ENVIRONMENT = {
-    "ewan.experiments.workers.remote": "when the job ends that it is in: a worker on another machine has no context",
+    "ewan.extras.executors.remote": "when the job ends that it is in: a worker on another machine has no context",
     "ewan.extras.course.session": "a notebook has no command line: it makes its own context",
     "ewan.labs.runtime.keeper": "who called sudo, as whom the driver runs, and what drivers get of the environment",
     "ewan.labs.cluster.ssh": "whose SSH configuration it is under sudo",

@@ -22,8 +22,8 @@ import pytest
 from ewan.experiments.engine import experiment
 from ewan.experiments.store import Store
 from ewan.experiments.store.entry import Origin
-from ewan.experiments.workers import remote
 from ewan.extras.devices import simulator
+from ewan.extras.executors import remote
 from ewan.extras.studio.server.jobs import Jobs
 from ewan.labs.base import ownership
 from ewan.labs.record import experiment as records

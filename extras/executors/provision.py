@@ -6,7 +6,7 @@ from typing import Any
 
 from distributed.diagnostics.plugin import WorkerPlugin
 
-from ewan.experiments.workers import remote
+from ewan.extras.executors import remote
 
 
 class Provision(WorkerPlugin):  # type: ignore[misc]

@@ -19,10 +19,11 @@ from ewan.experiments.engine.forecast import Forecast
 from ewan.experiments.engine.keeping import Keeping
 from ewan.experiments.engine.progress import Board
 from ewan.experiments.engine.unit import Packed, Versions
-from ewan.experiments.workers import starting
-from ewan.experiments.workers.file import Workers
-from ewan.experiments.workers.sharing import Run, Sharing
-from ewan.experiments.workers.starting import Started
+from ewan.extras.executors import reading, starting
+from ewan.extras.executors.file import Workers
+from ewan.extras.executors.sharing import Run, Sharing
+from ewan.extras.executors.starting import Started
+from ewan.labs import trust
 from ewan.labs.context import Context
 from ewan.labs.record.experiment import Entry
 
@@ -117,3 +118,15 @@ class Elsewhere:
             experiment.directory.name,
             entry.name,
         )
+
+
+def executor(context: Context, file: Path) -> Elsewhere:
+    """The workers that a file describes. A person is asked for the files that say what is executed.
+
+    LabError where Dask is not installed, DescriptionError where the file cannot be read.
+    """
+    starting.check()
+    workers = reading.load(file)
+    for each in (file, *([workers.ssh_config] if workers.ssh_config else [])):
+        trust.ask_for_file(context, each)
+    return Elsewhere(workers, context)

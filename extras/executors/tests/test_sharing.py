@@ -1,4 +1,4 @@
-"""How runs are put together and given away; Dask itself is in tests/test_workers.py."""
+"""How runs are put together and given away; Dask itself is in tests/extras/test_workers.py."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from ewan.experiments.engine.unit import Unit
-from ewan.experiments.workers import remote, sharing
-from ewan.experiments.workers.sharing import Run
+from ewan.extras.executors import remote, sharing
+from ewan.extras.executors.sharing import Run
 from ewan.labs.base.units import NS_PER_SECOND
 
 UNIT = Unit("0" * 64, b"", b"", b"", 0, 0, "s", "e", "n")

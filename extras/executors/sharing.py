@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ewan.experiments.engine.unit import Packed, Tools, Unit
-from ewan.experiments.workers import asking, remote
-from ewan.experiments.workers.file import BATCH, Workers
-from ewan.experiments.workers.remote import Done, Task
-from ewan.experiments.workers.starting import MEMORY, Started
+from ewan.extras.executors import asking, remote
+from ewan.extras.executors.file import BATCH, Workers
+from ewan.extras.executors.remote import Done, Task
+from ewan.extras.executors.starting import MEMORY, Started
 from ewan.labs.base.reporter import Tell
 from ewan.labs.base.units import NS_PER_SECOND, about
 from ewan.labs.runtime.base import LabError
@@ -82,7 +82,7 @@ class Sharing:
     def provide(self) -> None:
         """Sends kernel and node binary to the workers that see no files of this machine, and to those that come."""
         if not self._workers.shared:
-            from ewan.experiments.workers.provision import Provision
+            from ewan.extras.executors.provision import Provision
 
             tools = self._tools
             self._client.register_plugin(Provision((tools.kernel.read_bytes(), tools.binary.read_bytes())), name="ewan")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ewan.experiments.workers.file import Workers
+from ewan.extras.executors.file import Workers
 
 if TYPE_CHECKING:
     from distributed.security import Security

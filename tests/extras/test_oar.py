@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ewan.experiments.workers import reading, starting
+from ewan.extras.executors import reading, starting
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.untimed  # it needs a program that `make check` does not install

@@ -12,7 +12,7 @@ def missing() -> str:
     import sys
 
     try:
-        import ewan.experiments.workers.remote  # noqa: F401
+        import ewan.extras.executors.remote  # noqa: F401
     except ImportError as error:
         return f"{os.uname().nodename}: {sys.executable} does not have this project ({error})"
     return ""

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from ewan.experiments.workers import credentials
-from ewan.experiments.workers.file import BATCH, Workers
-from ewan.experiments.workers.remote import ENDS
+from ewan.extras.executors import credentials
+from ewan.extras.executors.file import BATCH, Workers
+from ewan.extras.executors.remote import ENDS
 from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:

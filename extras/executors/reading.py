@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ewan.experiments.workers.fields import WorkersDescription
-from ewan.experiments.workers.file import BATCH, Workers
+from ewan.extras.executors.fields import WorkersDescription
+from ewan.extras.executors.file import BATCH, Workers
 from ewan.labs import spec as specs
 from ewan.labs.spec.source import Places, read_yaml
 

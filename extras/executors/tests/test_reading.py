@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ewan.experiments.workers import reading
-from ewan.experiments.workers.file import Workers
+from ewan.extras.executors import reading
+from ewan.extras.executors.file import Workers
 from ewan.labs.spec.source import DescriptionError
 
 SLURM = 'engine: slurm\nmemory: 8GB\nwalltime: "01:30:00"\n'
