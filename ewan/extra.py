@@ -56,6 +56,9 @@ class Extra:
     executors: Mapping[str, Callable[[], Callable[..., Any]]] = field(default_factory=dict)
     """Functions that execute runs of the virtual clock elsewhere: of an `ewan.labs.context.Context` and the file of
     `ewan run --cluster FILE` they give a context manager of an `ewan.experiments.engine.executor.Executor`."""
+    machines: Mapping[str, Callable[[], Callable[..., Any]]] = field(default_factory=dict)
+    """Functions that make live labs over several machines: of an `ewan.labs.context.Context` and a function that is
+    told the progress they give an `ewan.labs.runtime.stretched.Stretching`."""
     drivers: Mapping[str, Callable[[], ModuleType]] = field(default_factory=dict)
     """Programs that drive external emulators, by the name that descriptions write. A driver is a module that Python
     starts as a program; `NAME.driver.json` beside it says what its devices can (`ewan.labs.hardware.abilities`)."""
@@ -90,6 +93,11 @@ class Extras:
     def executors(self) -> Mapping[str, Callable[[], Callable[..., Any]]]:
         """The executors of all extras."""
         return {name: load for extra in self.usable.values() for name, load in extra.executors.items()}
+
+    @property
+    def machines(self) -> Mapping[str, Callable[[], Callable[..., Any]]]:
+        """The makers of labs over several machines of all extras."""
+        return {name: load for extra in self.usable.values() for name, load in extra.machines.items()}
 
     @property
     def drivers(self) -> Mapping[str, Callable[[], ModuleType]]:

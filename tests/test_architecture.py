@@ -41,7 +41,7 @@ LAYERS = (
     Layer("record", of("labs", "record")),
     Layer(
         "run",
-        of("labs", "context", "descriptions", "trust", "rundir", "clock", "runtime", "cluster", "capture", "batch")
+        of("labs", "context", "descriptions", "trust", "rundir", "clock", "runtime", "capture", "batch")
         + of("labs", "flows", "routes", "doing", "watch"),
     ),
     Layer(
@@ -76,8 +76,8 @@ ENVIRONMENT = {
     "ewan.extras.executors.remote": "when the job ends that it is in: a worker on another machine has no context",
     "ewan.extras.course.session": "a notebook has no command line: it makes its own context",
     "ewan.labs.runtime.keeper": "who called sudo, as whom the driver runs, and what drivers get of the environment",
-    "ewan.labs.cluster.ssh": "whose SSH configuration it is under sudo",
-    "ewan.labs.cluster.terminal": "the kind of terminal, which a program on another machine is told",
+    "ewan.extras.machines.ssh": "whose SSH configuration it is under sudo",
+    "ewan.extras.machines.terminal": "the kind of terminal, which a program on another machine is told",
     "ewan.labs.base.processes": "tells polars how many threads it may have, in processes of its own",
     "ewan.labs.host": "where the cache is, which has the back end that calibration found better",
     "ewan.labs.base.writing": "who called sudo, whose links are followed",

@@ -16,9 +16,9 @@ import click
 import pytest
 
 from ewan import cli
+from ewan.extras.machines.reading import parse as machines_of
 from ewan.extras.transfers.reading import parse as requests_of
 from ewan.generator.scenario import parse as parse_scenario
-from ewan.labs.cluster.reading import parse as machines_of
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.spec import parse
 from tests.conftest import ROOT, Ewan
@@ -42,7 +42,7 @@ ONLY_PARSED = {
     r"^make hstts": "takes minutes: tests/test_workloads.py runs applications of the suite",
     r"^ewan transfer ": "takes a quarter of a minute: tests/test_transfer.py runs the command",
     r"ring-ospf|ring1|host1": "takes half a minute: tests/test_routing.py runs the same",
-    r"--machines": "needs machines: tests/cluster has some",
+    r"--machines": "needs machines: tests/extras/machines has some",
     r"root@box": "needs a box: tests/vm/test_box_vm.py has one",
     r"^ewan metrics( dumbbell.*)?$": "serves until it is ended, or needs a lab: tests/dashboards run it",
 }

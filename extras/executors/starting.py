@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed.security import Security
 
-    from ewan.labs.cluster.ssh import Remote
+    from ewan.extras.machines.ssh import Remote
 
 CONNECT_S = 10
 DEATH_S = 60
@@ -191,8 +191,8 @@ def _memory(workers: Workers) -> int:
 @contextlib.contextmanager
 def _by_ssh(workers: Workers, scheduler: str, keys: Path) -> Iterator[int]:
     """A worker for each core of each host, which ends with the connection; the most memory that one has, in bytes."""
-    from ewan.labs.cluster.file import Machine
-    from ewan.labs.cluster.ssh import Fleet
+    from ewan.extras.machines.file import Machine
+    from ewan.extras.machines.ssh import Fleet
 
     machines = tuple(Machine(f"host{n}", host, "", None, None, False) for n, host in enumerate(workers.hosts, 1))
     with Fleet(machines, workers.ssh_config) as fleet:

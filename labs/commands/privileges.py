@@ -7,10 +7,10 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from ewan.labs.cluster.formats import MANIFEST
 from ewan.labs.commands.errors import Refused
 from ewan.labs.context import COMMAND, PRESERVED, Context
 from ewan.labs.runtime.state import State
+from ewan.labs.runtime.stretched import MANIFEST
 
 
 def as_root(context: Context, command: Sequence[str] = COMMAND) -> None:

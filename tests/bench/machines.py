@@ -19,7 +19,7 @@ from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.record import Certificate
 from ewan.labs.runtime.base import LabError, Live
-from ewan.labs.runtime.cluster import ClusterRuntime
+from ewan.labs.runtime.stretched import Stretching
 from ewan.labs.spec import from_template
 
 HOSTS = 90
@@ -34,7 +34,7 @@ def measure(context: Context, quick: bool, say: Callable[[str], None]) -> dict[s
     """Of the machines and of this one: a star up and down, the error of a link's delay, TCP over a fast link."""
     if context.machines is None:
         raise LabError("which machines? write --machines FILE (make: OPTS=--machines=FILE), see docs/cluster.md")
-    cluster = context.cluster(say)
+    cluster = context.stretching(say)
     over, here = cluster.host_facts(), host.facts()
     beside = context.live("netns")
     hosts = 9 if quick else HOSTS
@@ -78,7 +78,7 @@ def _row(certificate: Certificate, way: str) -> dict[str, float | None]:
     return {"error_ns": found.error, "U_ns": found.uncertainty.expanded if found.uncertainty is not None else None}
 
 
-def _rate(cluster: ClusterRuntime, facts: HostFacts, say: Callable[[str], None]) -> dict[str, float]:
+def _rate(cluster: Stretching, facts: HostFacts, say: Callable[[str], None]) -> dict[str, float]:
     """TCP over a link of `RATE` through a tunnel, and a burst over the bare tunnel (bit/s of payload)."""
     plan = _plan(facts, "dumbbell", rate=RATE)
     cluster.up(plan)

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import psutil
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FIRST_UID = 61_184
 """Of users that no system gives to anybody (systemd's range for dynamic users begins here)."""
 LEAST_SHARE = 0.5

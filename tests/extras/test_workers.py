@@ -21,9 +21,9 @@ import psutil
 import pytest
 
 from tests import slurm_rig
-from tests.cluster_rig import machines
 from tests.conftest import ROOT
 from tests.experiments import document, only, statuses, written
+from tests.extras.machines_rig import machines
 
 LENGTH = "20s"
 KERNEL = "linux"
