@@ -12,6 +12,7 @@ from typing import Any
 
 from ewan.calibration.certify import LiveLab, verify_lab
 from ewan.calibration.timing import timed
+from ewan.extras.machines.runtime import ClusterRuntime
 from ewan.labs import host
 from ewan.labs.base.units import NS_PER_SECOND, about
 from ewan.labs.compile import HostFacts, compile
@@ -19,7 +20,6 @@ from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.record import Certificate
 from ewan.labs.runtime.base import LabError, Live
-from ewan.labs.runtime.stretched import Stretching
 from ewan.labs.spec import from_template
 
 HOSTS = 90
@@ -35,6 +35,7 @@ def measure(context: Context, quick: bool, say: Callable[[str], None]) -> dict[s
     if context.machines is None:
         raise LabError("which machines? write --machines FILE (make: OPTS=--machines=FILE), see docs/cluster.md")
     cluster = context.stretching(say)
+    assert isinstance(cluster, ClusterRuntime)
     over, here = cluster.host_facts(), host.facts()
     beside = context.live("netns")
     hosts = 9 if quick else HOSTS
@@ -78,7 +79,7 @@ def _row(certificate: Certificate, way: str) -> dict[str, float | None]:
     return {"error_ns": found.error, "U_ns": found.uncertainty.expanded if found.uncertainty is not None else None}
 
 
-def _rate(cluster: Stretching, facts: HostFacts, say: Callable[[str], None]) -> dict[str, float]:
+def _rate(cluster: ClusterRuntime, facts: HostFacts, say: Callable[[str], None]) -> dict[str, float]:
     """TCP over a link of `RATE` through a tunnel, and a burst over the bare tunnel (bit/s of payload)."""
     plan = _plan(facts, "dumbbell", rate=RATE)
     cluster.up(plan)
