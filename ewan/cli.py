@@ -44,7 +44,13 @@ def load(name: str) -> click.Command | None:
     if command := commands.load(name):
         return command
     other = extra.installed().commands.get(name)
-    return None if other is None else other()
+    if other is None:
+        return None
+    try:
+        return other()
+    except Exception as error:  # a package of anybody's: whatever it raises, the other commands are usable
+        click.echo(f"ewan: the command {name} cannot be used: {type(error).__name__}: {error}", err=True)
+        return None
 
 
 @click.group(

@@ -146,7 +146,7 @@ def test_a_mark_that_no_stage_would_find_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("test", "scope"),
     [
-        ("tests/test_words.py::test_one[a::b]", "tests/test_words.py"),
+        ("tests/extras/test_words.py::test_one[a::b]", "tests/extras/test_words.py"),
         ("tests/containers/test_own.py::test_one", "a container engine and interfaces of the host"),
         ("tests/test_one_model.py::test_one[a::b]", "tests/test_one_model.py::test_one[a::b]"),
         ("tests/extras/course/test_labs.py::test_one[mathis]", "tests/extras/course/test_labs.py[mathis]"),

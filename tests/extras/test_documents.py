@@ -43,7 +43,7 @@ ONLY_PARSED = {
     r"^ewan transfer ": "takes a quarter of a minute: tests/test_transfer.py runs the command",
     r"ring-ospf|ring1|host1": "takes half a minute: tests/test_routing.py runs the same",
     r"--machines": "needs machines: tests/extras/machines has some",
-    r"root@box": "needs a box: tests/vm/test_box_vm.py has one",
+    r"root@box": "needs a box: tests/extras/test_box_vm.py has one",
     r"^ewan metrics( dumbbell.*)?$": "serves until it is ended, or needs a lab: tests/dashboards run it",
 }
 """What a command's text has in it, and why it is not run."""
