@@ -132,8 +132,10 @@ def start_command(context: Context, name: str, student: str, language: str, path
         data = {"folder": str(made), "lab": lab.name, "student": loaded.drawing.student}
         context.reporter.emit({**data, "parameters": dict(loaded.drawing.texts)})
         return
-    context.reporter.console.print(f"{made}: read {made / f'{lab.name}.md'}, or open {lab.name}.ipynb", soft_wrap=True)
-    context.reporter.console.print(f"ewan course check {made} says what is right", soft_wrap=True)
+    own, text = words.of(lab.language), made / f"{lab.name}.md"
+    begin = own.begin.format(folder=made, text=text, notebook=f"{lab.name}.ipynb")
+    context.reporter.console.print(escape(begin), soft_wrap=True)
+    context.reporter.console.print(escape(own.check.format(folder=made)), soft_wrap=True)
 
 
 @click.command("check")

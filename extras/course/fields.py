@@ -13,10 +13,11 @@ from fractions import Fraction as Exact
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import Field, PlainValidator, model_validator
+from pydantic import Field, PlainValidator, PrivateAttr, model_validator
 
+from ewan.extras.course.choices import LETTERS, differ
 from ewan.generator.scenario.fields import Text
-from ewan.labs.base.units import UnitError, amounts
+from ewan.labs.base.units import UnitError, amounts, worded
 from ewan.labs.base.units.amounts import Amount, Kind
 from ewan.labs.spec.fields import Model
 
@@ -197,6 +198,7 @@ class Question(Model):
     of: str | None = None
     settings: dict[str, Setting] | None = None
     holds: tuple[Held, ...] | None = None
+    _translated: tuple[str, ...] | None = PrivateAttr(None)
 
     _WANTED: ClassVar[dict[str, tuple[str, ...]]] = {
         "amount": ("truth", "tolerance", "because"),
@@ -227,9 +229,27 @@ class Question(Model):
             _ = self.margin
         if self.within is not None and not _RELATIVE.fullmatch(str(self.within)):
             raise ValueError('write "within" as "5%"')
-        if self.choices is not None and len({each.casefold() for each in self.choices}) < max(2, len(self.choices)):
-            raise ValueError("write two choices or more, that differ")
+        if self.choices is not None and not differ(self.choices):
+            raise ValueError(
+                f"write two choices or more, at most {len(LETTERS)}, that differ in letters, digits or signs"
+            )
         return self
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The choices in the reader's language; `choices` are those that truths are held against."""
+        return self._translated or self.choices or ()
+
+    def in_words(self, translated: tuple[str, ...] | None, changed: dict[str, Any]) -> Question:
+        """The question with other words, and choices in the reader's language."""
+        result = self.model_copy(update=changed)
+        result._translated = translated
+        return result
+
+    @cached_property
+    def asked(self) -> frozenset[str]:
+        """The words of what is asked, which an answer may repeat behind its amount."""
+        return worded.names(self.ask)
 
     @property
     def kind(self) -> Kind | None:
@@ -275,12 +295,13 @@ class Course(Model):
 
 
 class QuestionWords(Model):
-    """A question in another language: hints and `else` in the order of the lab's own."""
+    """A question in another language: hints, `else` and choices in the order of the lab's own."""
 
     what: ClassVar[str] = "key of a translated question"
     ask: Text
     hints: tuple[Text, ...] = ()
     otherwise: tuple[Text, ...] = Field((), alias="else")
+    choices: tuple[Text, ...] = ()
 
 
 class Overlay(Model):

@@ -181,7 +181,7 @@ def _value(question: Question, answer: str, language: str) -> float | None:
     if question.kind is None:
         return None
     try:
-        return float(amounts.read_as(answer, question.kind, words.of(language).comma))
+        return float(amounts.typed(answer, question.kind, words.of(language).comma, question.asked).amount)
     except UnitError:
         return None
 

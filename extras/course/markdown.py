@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from ewan.extras.course.choices import LETTERS
 from ewan.extras.course.fields import Question, Setting
-from ewan.extras.course.verdicts import LETTERS
 from ewan.extras.course.words import Words
 
 _FENCE = re.compile(r"^```(?P<kind>[a-z]*)[^\n]*\n(?P<body>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -110,7 +110,7 @@ def how(question: Question, words: Words) -> str:
 
 def lettered(question: Question) -> list[str]:
     """Its choices, each behind its letter."""
-    return [f"{letter}) {each}" for letter, each in zip(LETTERS, question.choices or (), strict=False)]
+    return [f"{letter}) {each}" for letter, each in zip(LETTERS, question.shown, strict=False)]
 
 
 def _range(setting: Setting) -> str:

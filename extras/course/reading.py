@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path as File
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from ewan.extras.course import expressions
-from ewan.extras.course.fields import Course, Drawn, Held, Hint, Overlay, Question
+from ewan.extras.course.choices import differ
+from ewan.extras.course.fields import Course, Drawn, Overlay, Question
 from ewan.labs.base.reading import read_bytes, read_text
 from ewan.labs.base.wording import nearest
 from ewan.labs.spec import DescriptionError, names, text_of, translate
@@ -124,9 +125,12 @@ def translated(lab: Lab, language: str) -> Lab:
         for key, own, other in (
             ("hints", mine[name].hints, words.hints),
             ("else", mine[name].holds or (), words.otherwise),
+            ("choices", (mine[name].choices or ()) if words.choices else (), words.choices),
         ):
             if len(own) != len(other):
                 raise places.error(("questions", name, key), f"has {len(other)} in its list: write {len(own)}")
+        if words.choices and not differ(words.choices):
+            raise places.error(("questions", name, "choices"), "write choices that differ in letters, digits or signs")
     if missing := [name for name in mine if name not in overlay.questions]:
         raise places.error(("questions",), f'lacks "{missing[0]}": write it too')
     questions = tuple(_overlaid(each, overlay) for each in lab.course.questions)
@@ -137,13 +141,13 @@ def translated(lab: Lab, language: str) -> Lab:
 def _overlaid(question: Question, overlay: Overlay) -> Question:
     words = overlay.questions[question.name]
     hints = tuple(hint.model_copy(update={"say": say}) for hint, say in zip(question.hints, words.hints, strict=True))
-    changed: dict[str, str | tuple[Hint, ...] | tuple[Held, ...]] = {"ask": words.ask, "hints": hints}
+    changed: dict[str, Any] = {"ask": words.ask, "hints": hints}
     if question.holds:
         changed["holds"] = tuple(
             held.model_copy(update={"otherwise": say})
             for held, say in zip(question.holds, words.otherwise, strict=True)
         )
-    return question.model_copy(update=changed)
+    return question.in_words(words.choices or None, changed)
 
 
 def read(folder: File) -> Lab:

@@ -1,31 +1,29 @@
 """What an answer is worth: right or not, and which mistake it looks like. Pure.
 
 In: a question, its truth, what a student gave. Out: a `Verdict`. Never in it: the truth, or on which side of it an
-amount lies. One rule of rounding holds for all labs: an amount that is the truth rounded to three digits or more is
-right, whatever the tolerance, and one that is the truth rounded to fewer is close. Where a known mistake of the lab
-gives an amount that can be told from the truth, and the answer is nearer to it, the answer is that mistake, also within
-the tolerance. Of a wrong answer a known mistake of the lab is said first, then those that anybody makes (bits for
-bytes, a prefix, one way for both, a sign, a reciprocal), then the lab's last hint.
+amount lies. One rule of rounding holds for all labs: an amount within the tolerance is right, and so is the truth
+rounded to three digits or more, whatever the tolerance; the truth rounded to fewer, beyond it, is close. Where a known
+mistake of the lab gives an amount that can be told from the truth, and the answer is nearer to it, the answer is that
+mistake, also within the tolerance. Of a wrong answer a known mistake of the lab is said first, then those that anybody
+makes (bits for bytes, a prefix, one way for both, a sign, a reciprocal), then the lab's last hint.
 """
 
 from __future__ import annotations
 
 import math
-import re
-import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction as Exact
 from typing import Literal
 
-from ewan.extras.course import expressions
+from ewan.extras.course import choices, expressions
 from ewan.extras.course.answers import Given
 from ewan.extras.course.fields import Question, Setting, Tolerance
 from ewan.extras.course.measures.base import Value
 from ewan.extras.course.words import Words
 from ewan.labs.base.reading import one_line
 from ewan.labs.base.units import BITS_PER_BYTE, KILO, MEGA, NS_PER_SECOND, UnitError, amounts
-from ewan.labs.base.units.amounts import QUOTES, Typed
+from ewan.labs.base.units.amounts import Typed
 from ewan.labs.base.units.shown import written
 
 State = Literal["right", "close", "wrong", "missing", "unreadable", "teacher", "unknown"]
@@ -40,9 +38,6 @@ APPARENT = 0.5 * 10 ** (1 - DIGITS)
 """Share of the truth by which two amounts differ at least that can be told apart: what rounding may change."""
 
 HALF = Exact(1, 2)
-LETTERS = string.ascii_lowercase
-"""Of choices, in their order."""
-
 EXACT = 1e-9
 """Of an amount: what arithmetic with numbers of 53 bits may differ in, beyond the tolerance."""
 WIDEST = 0.1
@@ -102,19 +97,30 @@ def judge(question: Question, truth: Truth, given: Given, words: Words) -> Verdi
     if question.kind is None:
         return _choice(question, truth, text, given, words)
     try:
-        typed = amounts.typed(text, question.kind, words.comma)
+        typed = amounts.typed(text, question.kind, words.comma, question.asked)
     except UnitError as error:
         said = words.instead.format(how=words.kinds[question.answer]) or str(error)
         return _verdict(question, "unreadable", f'{given.place}{question.name} "{text[:40]}": {said}', text)
     if truth.value is None:
         return _verdict(question, "unknown", truth.why, text)
     found = _amount(question, truth, typed, text, words)
-    if found.state != "right" and words.comma and (both := amounts.either(text)) is not None:
-        whole = amounts.typed(both[1], question.kind, words.comma)
-        if _amount(question, truth, whole, text, words).state == "right":
+    if found.state != "right" and (both := _two(question, typed, text, words)) is not None:
+        other = amounts.typed(both[1], question.kind, words.comma, question.asked)
+        if _amount(question, truth, other, text, words).state == "right":
             said = words.either.format(*both)
             return _verdict(question, "unreadable", f'{given.place}{question.name} "{text[:40]}": {said}', text)
     return found
+
+
+def _two(question: Question, typed: Typed, text: str, words: Words) -> tuple[str, str] | None:
+    """The two amounts that an answer may be, the one that it was read as first: where decimals are written behind a
+    comma, those of `1.045 ms`; of a share without a unit, 0.95 of the whole and 0.95 %. None: it is one amount."""
+    if words.comma and (both := amounts.either(text)) is not None:
+        return both
+    if question.kind == "share" and typed.size == 1 and typed.number:
+        whole, part = (str(amounts.Amount(typed.number / each, "share")) for each in (1, 100))
+        return (whole.replace(".", ","), part.replace(".", ",")) if words.comma else (whole, part)
+    return None
 
 
 def _amount(question: Question, truth: Truth, typed: Typed, text: str, words: Words) -> Verdict:
@@ -164,36 +170,18 @@ def _nearer(question: Question, truth: Truth, answer: float) -> Known | None:
     return None if nearest is None or nearest[0] >= abs(answer - right) else nearest[2]
 
 
-_UNQUOTED = dict.fromkeys(map(ord, QUOTES))
-_LETTER = re.compile(r"\(?(?P<letter>[a-z])\s*(?:[).:,–—-]|$)\s*(?P<rest>.*)")
-
-
-def chosen(question: Question, text: str) -> str | None:
-    """Which choice is meant, by its letter (`b`, `b)`), by its words, or by both; None: no choice is so."""
-    choices = {_letters(each): each for each in question.choices or ()}
-    if (whole := choices.get(_letters(text))) is not None:
-        return whole
-    found = _LETTER.fullmatch(" ".join(text.translate(_UNQUOTED).split()).casefold())
-    if found is None:
-        return None
-    by_letter = dict(zip(LETTERS, question.choices or (), strict=False)).get(found["letter"])
-    rest = _letters(found["rest"])
-    return by_letter if by_letter is not None and rest in ("", _letters(by_letter)) else None
-
-
-def _letters(text: str) -> str:
-    """What counts of a choice's words: letters and digits."""
-    return " ".join(re.findall(r"[\w.]+", text.casefold())).rstrip(".")
-
-
 def _choice(question: Question, truth: Truth, text: str, given: Given, words: Words) -> Verdict:
-    choice = chosen(question, text)
-    if choice is None:
-        last = LETTERS[len(question.choices or ()) - 1]
+    own = question.choices or ()
+    place = next(
+        (each for each in (choices.chosen(of, text) for of in (question.shown, own)) if each is not None), None
+    )
+    if place is None:
+        last = choices.LETTERS[len(own) - 1]
         said = words.letter.format(last=last)
         return _verdict(question, "unreadable", f'{given.place}{question.name} "{text[:40]}": {said}', text)
     if truth.value is None:
         return _verdict(question, "unknown", truth.why, text)
+    choice = own[place]
     if choice.casefold() == str(truth.value).casefold():
         return _verdict(question, "right", answer=text)
     mistake = next((known.say for known in truth.known if choice.casefold() == str(known.value).casefold()), "")

@@ -57,9 +57,11 @@ class Words:
     """Decimals are written behind a comma."""
     instead: str = ""
     """The verdict on an answer that cannot be read; empty: the message of `ewan.labs.base.units` is the verdict."""
-    either: str = ""
-    """The question that is put where an amount may be read in two ways (`amounts.either`), since decimals are written
-    behind a comma."""
+    either: str = 'may be either of two amounts: write "{}" or "{}"'
+    """The question that is put where an amount may be read in two ways: see `verdicts.py`."""
+    begin: str = "{folder}: read {text}, or open {notebook}"
+    """Said once a folder is made."""
+    check: str = "ewan course check {folder} says what is right"
 
 
 _EN = Words(
@@ -81,7 +83,7 @@ _EN = Words(
         "teacher": "for the teacher",
         "unknown": "not checked",
     },
-    precision="Give amounts with three digits, like `42.1ms`: what is rounded to fewer is close, and not right yet.",
+    precision="Give amounts with three digits, like `42.1ms`: fewer may be only close, which is not right yet.",
     write_here="Write it between the quotes of the next cell, {how}.",
     write_behind="Write it behind `{name}:` in `answers.yaml`, {how}.",
     question="Question",
@@ -128,7 +130,7 @@ _DE = Words(
         "teacher": "für die Lehrkraft",
         "unknown": "nicht geprüft",
     },
-    precision="Gib Größen mit drei Ziffern an, etwa `42,1ms`: was stärker gerundet ist, ist nur fast richtig.",
+    precision="Gib Größen mit drei Ziffern an, etwa `42,1ms`: weniger ist vielleicht nur fast richtig.",
     write_here="Schreibe es zwischen die Anführungszeichen der nächsten Zelle, {how}.",
     write_behind="Schreibe es hinter `{name}:` in `answers.yaml`, {how}.",
     question="Frage",
@@ -166,6 +168,8 @@ _DE = Words(
     comma=True,
     instead="schreibe es {how}",
     either='kann zweierlei sein: schreibe "{}" oder "{}"',
+    begin="{folder}: lies {text}, oder öffne {notebook}",
+    check="ewan course check {folder} sagt, was richtig ist",
 )
 _FR = Words(
     bits="Bits ou octets ? Regardez encore les unités.",
@@ -186,7 +190,7 @@ _FR = Words(
         "teacher": "pour l'enseignant",
         "unknown": "non vérifié",
     },
-    precision="Donnez les quantités avec trois chiffres, comme `42,1ms` : moins de chiffres, c'est presque juste.",
+    precision="Donnez les quantités avec trois chiffres, comme `42,1ms` : avec moins, c'est peut-être presque juste.",
     write_here="Écrivez-le entre les guillemets de la cellule suivante, {how}.",
     write_behind="Écrivez-le après `{name}:` dans `answers.yaml`, {how}.",
     question="Question",
@@ -224,6 +228,8 @@ _FR = Words(
     comma=True,
     instead="écrivez-le {how}",
     either='peut être deux choses : écrivez "{}" ou "{}"',
+    begin="{folder} : lisez {text}, ou ouvrez {notebook}",
+    check="ewan course check {folder} dit ce qui est juste",
 )
 _ALL: Mapping[str, Words] = {"en": _EN, "de": _DE, "fr": _FR}
 

@@ -82,7 +82,7 @@ questions:
   pipe: {ask: Wie viele Bytes sind unterwegs?, hints: [Das ist ein Weg., Multipliziere.]}
   delay: {ask: Wie lange braucht ein Paket?}
   busy: {ask: Welcher Anteil?}
-  law: {ask: Wie wächst es?}
+  law: {ask: Wie wächst es?, choices: [linear zur Zeit, Quadratwurzel]}
   why: {ask: Warum?}
   tuned: {ask: Der kleinste Puffer?, else: [Nicht voll., Es geht mit weniger.]}
 """

@@ -17,10 +17,10 @@ from ewan.extras.course.answers import Given
 from ewan.extras.course.fields import Drawn, Question
 from ewan.extras.course.measures.base import NoValueError, Value
 from ewan.extras.course.reading import Lab
-from ewan.extras.course.tests.courses import COURSE, SCENARIO, TEXT, written
+from ewan.extras.course.tests.courses import COURSE, GERMAN, SCENARIO, TEXT, written
 from ewan.extras.course.verdicts import Known, Truth
 from ewan.labs.base.errors import UserError
-from ewan.labs.base.units import UnitError, amounts
+from ewan.labs.base.units import UnitError, amounts, worded
 from ewan.labs.base.units.amounts import Kind
 
 
@@ -295,7 +295,8 @@ TRUTHS: Mapping[str, Truth] = {
         ("busy", "86%", "right", ""),
         ("busy", "87 points", "right", ""),
         ("busy", "85.9%", "wrong", EN.again),
-        ("busy", "0.87", "unreadable", 'write a share as "95%"'),
+        ("busy", "0.87", "right", ""),
+        ("busy", "87", "unreadable", 'write a share as "95%"'),
         ("busy", "115%", "wrong", EN.reciprocal),
         ("law", "Linear", "right", ""),
         ("law", "square root", "wrong", EN.again),
@@ -528,8 +529,36 @@ def test_another_language(lab: Lab, tmp_path: Path) -> None:
     loaded = folder.load(path, lab.folder.parent)
     assert loaded.lab.questions["pipe"].hints[0].say == "Das ist ein Weg."
     assert loaded.lab.questions["pipe"].hints[0].given == "bdp / 2"
+    assert "durch den Buchstaben: a) linear zur Zeit; b) Quadratwurzel" in (path / "pipe.md").read_text()
+    law = loaded.lab.questions["law"]
+    for answer in ("a", "linear zur Zeit", "linear", "Antwort a"):
+        assert verdicts.judge(law, TRUTHS["law"], Given(answer), words.of("de")).state == "right"
+    assert verdicts.judge(law, TRUTHS["law"], Given("Quadratwurzel"), words.of("de")).state == "wrong"
     with pytest.raises(UserError, match='is not in the language "fr": write one of en, de'):
         reading.translated(lab, "fr")
+
+
+@pytest.mark.parametrize(("choices", "said"), [("[eins]", "has 1 in its list: write 2"), ("[ja, Ja.]", "that differ")])
+def test_translated_choices_are_as_many_and_differ(tmp_path: Path, choices: str, said: str) -> None:
+    made = written(tmp_path)
+    german = made / "course.de.yaml"
+    german.write_text(GERMAN.replace("[linear zur Zeit, Quadratwurzel]", choices))
+    with pytest.raises(UserError, match=said):
+        reading.translated(reading.read(made), "de")
+
+
+def test_a_folder_is_announced_in_its_language(tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from ewan.cli import main
+
+    place = tmp_path / "puffer"
+    told = ["course", "start", "bufferbloat", "--student", "4711", "--language", "de", "--folder", str(place)]
+    found = CliRunner().invoke(main, told)
+    assert found.exit_code == 0, found.output
+    said = found.output.replace("\n", " ")
+    assert f"{place}: lies {place}/bufferbloat.md, oder öffne bufferbloat.ipynb" in said
+    assert f"ewan course check {place} sagt, was richtig ist" in said
 
 
 def test_a_text_asks_each_question_once(lab: Lab, tmp_path: Path) -> None:
@@ -674,8 +703,9 @@ def test_what_is_no_amount_of_an_answer(text: str) -> None:
 
 
 def test_a_plain_number_may_say_what_is_counted() -> None:
+    asked = worded.names("Does an adjacency send segments per second in each Runde?")
     for text, value in (("8 adjacencies", 8), ("8,2 segments/s", 8.2), ("7 Runden", 7), ("70%", 0.7), ("2.6x", 2.6)):
-        assert float(amounts.read_as(text, "number")) == value
-    for text in ("8ms", "8 packets", "8 kB", "8.2 s", "8 x1"):
+        assert float(amounts.typed(text, "number", asked=asked).amount) == value
+    for text in ("8ms", "8 packets", "8 kB", "8.2 s", "8 x1", "8 routers", "8 each", "8.2 segments/ms"):
         with pytest.raises(UnitError):
-            amounts.read_as(text, "number")
+            amounts.typed(text, "number", asked=asked)

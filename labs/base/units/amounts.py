@@ -8,14 +8,16 @@ bytes; shares and plain numbers as such), and their text again. What a descripti
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction as Exact
-from typing import Literal
 
-from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, PPB, UnitError, scale
+from ewan.labs.base.units import NS_PER_SECOND, UnitError, scale, worded
+from ewan.labs.base.units.named import Kind
+from ewan.labs.base.units.named import unit as named
+from ewan.labs.base.units.worded import MINUS, QUOTES, bare
 
-Kind = Literal["time", "rate", "size", "packets", "share", "bdp", "number"]
+__all__ = ["EXAMPLES", "QUOTES", "Amount", "Kind", "Typed", "either", "read", "read_as", "typed"]
 
 EXAMPLES: Mapping[Kind, str] = {
     "time": 'a time as "42.1ms"',
@@ -29,7 +31,7 @@ EXAMPLES: Mapping[Kind, str] = {
 """How each kind is written, as it follows `write`."""
 
 _NUMBER = re.compile(
-    r"[~≈]?\s*([+\-−–]?)((?:[0-9]|[.,][0-9])[0-9.,]*(?:[ _'’\u00a0\u202f][0-9]{3}(?![0-9])[0-9.,]*)*)"
+    r"[~≈]?\s*([+-]?)\s*((?:[0-9]|[.,][0-9])[0-9.,]*(?:[ _'’\u00a0\u202f][0-9]{3}(?![0-9])[0-9.,]*)*)"
     r"((?:[eE][+-]?[0-9]{1,2})?)\s*([^0-9.,\s].*)?"
 )
 _SEPARATORS = re.compile(r"[ _'’\u00a0\u202f]")
@@ -47,54 +49,15 @@ _SHOWN: Mapping[Kind, Mapping[str, Exact]] = {
 }
 """Units in which amounts are written, the largest first."""
 
-QUOTES = "“”„‟‘’‚«»`"
-"""What editors make of quotes, and the marks of Markdown for code: no part of the value between them."""
-_AROUND = f"{QUOTES}* \u00a0\u202f"
-_ABOUT = re.compile(
-    r"(?:[~≈=]|about|approx(?:imately|\.)?|ca\.?|circa|etwa|ungefähr|rund|environ|env\.)\s*", re.IGNORECASE
-)
-_EXPLAINED = re.compile(r"\([^()]*\)$")
-"""What is said of an amount behind it, as in `42 ms (p95)`."""
-_POWER = re.compile(
-    r"(?<=[0-9])\s*[×·⋅*x]\s*10(?:\s*(?:\^|\*\*)\s*(?P<plain>[+\-−–]?[0-9]{1,2})(?![0-9])|(?P<raised>[⁺⁻]?[⁰¹²³⁴-⁹]{1,2}))"
-)
-_LOWERED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹−–", "+-0123456789--")
-_STOP = re.compile(r"([^\W\d_]|[%\s]|[.,][0-9]+)\.$")
-"""The end of a sentence, and not the point of `300.`, which says that the zeros were measured."""
 _GROUPED = re.compile(r"(?<![0-9.,])([1-9][0-9]{0,2})\.([0-9]{3})(?![0-9.,])")
 
-_PREFIXES = {
-    **{"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30},
-    **{"kilo": 10**3, "mega": 10**6, "giga": 10**9, "tera": 10**12, "kibi": 2**10, "mebi": 2**20, "gibi": 2**30},
-}
-_DATA = re.compile(
-    r"(?P<prefix>(?:kilo|mega|giga|tera|kibi|mebi|gibi|[kmgt]|[kmg]i)?)(?P<what>[bB]|(?i:bits?|bytes?|octets?))"
-    r"(?P<per>(?:\s?(?:/|per|pro|par)\s?(?:s|sec|second|sekunde|seconde)|(?<=[bB])ps)?)",
-    re.IGNORECASE,
-)
-"""Of sizes and rates. Letters may be large or small but for b (bits) and B (bytes): nobody means millibits."""
-_SPELLED: tuple[tuple[str, Kind, Exact], ...] = (
-    ("ns nsec nanosecond nanosekunde nanoseconde", "time", Exact(1, NS_PER_SECOND)),
-    ("us µs μs usec microsecond mikrosekunde microseconde", "time", Exact(1000, NS_PER_SECOND)),
-    ("ms msec millisecond millisekunde milliseconde", "time", Exact(1, 1000)),
-    ("s sec sek second sekunde seconde", "time", Exact(1)),
-    ("min minute", "time", Exact(60)),
-    ("h hour stunde heure", "time", Exact(3600)),
-    ("packet pkt pkg paket pakete paquet segment segmente seg", "packets", Exact(1)),
-    ("% percent prozent pourcent point punkt punkte prozentpunkt prozentpunkte pp", "share", Exact(1, 100)),
-    ("ppm", "share", Exact(1000, PPB)),
-    ("bdp", "bdp", Exact(1)),
-    ("x × times time mal fois fold", "number", Exact(1)),
-)
-_WORDS: Mapping[str, tuple[Kind, Exact]] = {
-    word: (kind, size) for words, kind, size in _SPELLED for word in words.split()
-}
-"""Units that are words, in small letters and in the singular."""
 _RATIOS: tuple[tuple[Kind, Kind], ...] = (("number", "share"), ("number", "bdp"))
 """What a plain number may be written as: `70%`, and `2.7BDP` where multiples of the BDP are asked for."""
-_COUNTED = re.compile(r"[^\W\d_]{3,}(?:[ /][^\W\d_]+)*")
-"""What is counted, behind a number that needs no unit: `8 adjacencies`, `8.2 segments/s`."""
-_PLURAL = re.compile(r"(?<=[a-zµ]{2})(?:s|n)$")
+_PLAIN_SHARE = 1
+"""A share is at most so much where it is a plain number: 95 without a unit may be anything."""
+_PART = r"([0-9][0-9.,]*)\s*([^\W\d_]+(?:/s)?)"
+_SUM = re.compile(rf"([+-]?)\s*{_PART}(?:(?:\s*(?:[,+&]|\b(?:and|und|et)\b))?\s*{_PART})+", re.IGNORECASE)
+"""An amount in several units, as `1 min 30 s`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +102,7 @@ class Typed:
 def read(text: object) -> Amount:
     """An amount of any kind, by its unit; UnitError for other text."""
     number, unit = _split(text, 'write a quantity with its unit, as "42.1ms", or a number', False)
-    found = _unit(unit)
+    found = named(unit)
     if found is None:
         raise UnitError(f'unknown unit "{unit}": write {_listed()}')
     return Amount(Exact(number) * found[1], found[0])
@@ -150,28 +113,75 @@ def read_as(text: object, kind: Kind, comma: bool = False) -> Amount:
     return typed(text, kind, comma).amount
 
 
-def typed(text: object, kind: Kind, comma: bool = False) -> Typed:
+def typed(text: object, kind: Kind, comma: bool = False, asked: Collection[str] = ()) -> Typed:
     """An amount of one kind with the digits in which it was written; UnitError for others.
 
     Decimals may stand behind a point or a comma, thousands may be apart. `comma`: the reader's language writes decimals
     behind a comma, so that `4,795` is less than 5; otherwise it may be either, and is refused. A number of packets
-    needs no unit, a plain number may have a word of what is counted, and a ratio may be in percent. What people write
-    around an amount (`about`, quotes, a full stop, an explanation in brackets) says nothing of it.
+    needs no unit, a ratio may be in percent, and a share a number up to 1. What people write around an amount
+    (`about`, quotes, a full stop, an explanation in brackets) says nothing of it, nor do words of `asked` behind it
+    (see `worded.names`): any other word may make another amount of it, and is refused.
     """
     instead = f"write {EXAMPLES[kind]}"
-    number, unit = _split(_bare(text) if isinstance(text, str) else text, instead, comma)
-    found = _unit(unit)
-    if kind == "packets" and not unit:
-        found = "packets", Exact(1)
-    if kind == "number" and found is None and _COUNTED.fullmatch(unit):
-        found = "number", Exact(1)
-    if found is None or (found[0] != kind and (kind, found[0]) not in _RATIOS):
+    inner = bare(text) if isinstance(text, str) else text
+    number, unit = _split(inner, instead, comma)
+    found = _behind(unit, kind, asked)
+    if found is None and isinstance(inner, str):
+        return _sum(inner, kind, comma, instead)
+    size = None if found is None else _size(found, Exact(number), kind)
+    if size is None:
         raise UnitError(instead)
+    return _typed(number, size, kind)
+
+
+def _typed(number: str, size: Exact, kind: Kind) -> Typed:
     mantissa, _, power = number.lower().partition("e")
     whole, _, decimals = mantissa.partition(".")
     finest = int(power or 0) - len(decimals)
     zeros = len(whole) - len(whole.rstrip("0")) if "." not in mantissa and whole.strip("+-0") else 0
-    return Typed(Exact(number), found[1], kind, finest, finest + zeros)
+    return Typed(Exact(number), size, kind, finest, finest + zeros)
+
+
+def _behind(unit: str, kind: Kind, asked: Collection[str]) -> tuple[Kind, Exact] | None:
+    """Kind and size of all that is behind a number; None where it holds an unknown word."""
+    left: str | None = unit
+    while left is not None:
+        factor, rest = worded.scaled(left)
+        if (found := named(rest)) is not None and (found[0] != "number" or not rest or kind == "number"):
+            return found[0], factor * found[1]
+        left = worded.shorter(left, asked)
+    return None
+
+
+def _size(found: tuple[Kind, Exact], number: Exact, kind: Kind) -> Exact | None:
+    """The size of a unit where one of this kind is asked for; None: it is of another kind."""
+    if found[0] == kind or (kind, found[0]) in _RATIOS or (found[0] == "number" and kind == "packets"):
+        return found[1]
+    plain = found == ("number", Exact(1)) and kind == "share"
+    return found[1] if plain and 0 <= number <= _PLAIN_SHARE else None
+
+
+def _sum(text: str, kind: Kind, comma: bool, instead: str) -> Typed:
+    """An amount in several units, the largest first, each but the last whole and less than one of the unit before."""
+    found = _SUM.fullmatch(text.strip())
+    parts = re.findall(_PART, text) if found is not None else []
+    units = [_part_of(unit, kind) for _, unit in parts]
+    sizes = [unit for unit in units if unit is not None]
+    if found is None or len(sizes) < len(units) or not all(digits.isdigit() for digits, _ in parts[:-1]):
+        raise UnitError(instead)
+    numbers = [*(digits for digits, _ in parts[:-1]), _plain(parts[-1][0], comma, instead)]
+    for before, size, number in zip(sizes, sizes[1:], numbers[1:], strict=False):
+        if Exact(number) * size >= before:
+            raise UnitError(instead)
+    last = _typed(numbers[-1], sizes[-1], kind)
+    total = sum((Exact(number) * size for number, size in zip(numbers, sizes, strict=True)), Exact(0)) / sizes[-1]
+    return Typed(-total if found[1] == "-" else total, sizes[-1], kind, last.finest, last.finest)
+
+
+def _part_of(unit: str, kind: Kind) -> Exact | None:
+    """The size of one of several units; the m of 1m30s is a minute."""
+    found = named("min" if kind == "time" and unit == "m" else unit)
+    return found[1] if found is not None and found[0] == kind else None
 
 
 def either(text: str) -> tuple[str, str] | None:
@@ -183,22 +193,14 @@ def either(text: str) -> tuple[str, str] | None:
     return _GROUPED.sub(r"\1,\2", text), _GROUPED.sub(r"\1\2", text)
 
 
-def _bare(text: str) -> str:
-    """An amount without what is written around it, and a power of ten behind its number as in `3e6`."""
-    inner = _EXPLAINED.sub("", text.strip(_AROUND)).rstrip()
-    inner = inner[found.end() :] if (found := _ABOUT.match(inner)) else inner
-    inner = _POWER.sub(lambda power: f"e{(power['plain'] or power['raised']).translate(_LOWERED)}", inner)
-    return _STOP.sub(r"\1", inner)
-
-
 def _split(text: object, instead: str, comma: bool) -> tuple[str, str]:
     """The number as Python reads it, and the unit."""
     if isinstance(text, bool) or not isinstance(text, (str, int, float)):
         raise UnitError(instead)
-    found = _NUMBER.fullmatch(str(text).strip())
+    found = _NUMBER.fullmatch(str(text).translate(MINUS).strip())
     if found is None or len(found[2]) > MOST_DIGITS:
         raise UnitError(instead)
-    sign = "-" if found[1] in ("-", "−", "–") and found[1] else ""
+    sign = found[1].replace("+", "")
     return f"{sign}{_plain(found[2], comma, instead)}{found[3]}", (found[4] or "").strip()
 
 
@@ -218,24 +220,6 @@ def _plain(digits: str, comma: bool, instead: str) -> str:
         pair = f'"{joined.replace(",", ".")}" or "{joined.replace(",", "")}"'
         raise UnitError(f"may be either of two numbers: write {pair}")
     return joined.replace(",", ".")
-
-
-def _unit(unit: str) -> tuple[Kind, Exact] | None:
-    """Kind and size of a unit as people write it; None for an unknown one."""
-    if not unit:
-        return "number", Exact(1)
-    word = re.sub(r"^(?:percentage|per(?= cent))\s*", lambda found: "" if "age" in found[0] else "per", unit.lower())
-    for each in (word, word.replace(" ", ""), _PLURAL.sub("", word)):
-        if each in _WORDS:
-            return _WORDS[each]
-    found = _DATA.fullmatch(unit)
-    if found is None:
-        return None
-    size = Exact(_PREFIXES[found["prefix"].lower()])
-    in_bits = found["what"] == "b" or found["what"].lower().startswith("bit")
-    if found["per"]:
-        return "rate", size if in_bits else size * BITS_PER_BYTE
-    return "size", size / BITS_PER_BYTE if in_bits else size
 
 
 def _decimal(value: Exact) -> str:

@@ -109,7 +109,7 @@ def test_the_truths_can_be_used_in_a_class(solved: Solved) -> None:
 def test_wrong_units_are_told(solved: Solved) -> None:
     """A number alone is refused with what to write; bits for bytes are wrong, with a hint at that."""
     for question, text, value in solved.amounts():
-        bare = f"{value:.6g}" if question.answer not in ("count", "ratio", "packets") else f"{value:.6g}ms"
+        bare = f"{value:.6g}" if question.answer not in ("count", "ratio", "packets", "share") else f"{value:.6g}ms"
         found = solved.check({question.name: Given(bare)})[question.name]
         assert found.state == "unreadable" and found.points == 0
         assert amounts.EXAMPLES[question.kind or "number"] in found.say, text

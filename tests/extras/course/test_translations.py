@@ -44,4 +44,5 @@ def test_a_translation_says_all_of_it_in_its_own_words(name: str, language: str)
     for mine, theirs in zip(own.course.questions, other.course.questions, strict=True):
         assert mine.ask != theirs.ask
         assert all(here.say != there.say for here, there in zip(mine.hints, theirs.hints, strict=True)), mine.name
+        assert all(here != there for here, there in zip(mine.shown, theirs.shown, strict=True)), mine.name
     assert own.content == other.content, "answers would be judged otherwise"

@@ -1,0 +1,144 @@
+"""What people write around an amount and between its number and its unit, in English, German and French. Pure.
+
+In: an answer, like `about 4.2·10^-2 s`, or what is behind its number, like `million packets`. Out: the answer without
+what says nothing of the amount; the factor that a word like `dozen` is; whether a word only names what was asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from ewan.labs.base.units.named import unit
+
+QUOTES = "“”„‟‘’‚«»`"
+"""What editors make of quotes, and the marks of Markdown for code: no part of the value between them."""
+MINUS = dict.fromkeys(map(ord, "−–—‐‑⁃﹣－"), "-")
+"""What editors make of a minus."""
+_AROUND = f"{QUOTES}* \u00a0\u202f"
+_ABOUT = re.compile(
+    r"(?:[~≈=]|about|approx(?:imately|\.)?|ca\.?|circa|etwa|ungefähr|rund|environ|env\.)\s*", re.IGNORECASE
+)
+_SIGN = re.compile(r"(?:(?P<minus>minus|moins)|plus)\s+(?=[0-9.,])", re.IGNORECASE)
+_EXPLAINED = re.compile(r"(?<![\^*])(?<![\^*] )\(([^()]*)\)$")
+"""What is said of an amount behind it, as in `42 ms (p95)`."""
+_EXPONENT = (
+    r"(?:\s*(?:\^|\*\*|hoch\s)\s*(?P<open>[({]?)\s*(?P<plain>[+-]?\s?[0-9]{1,2})(?![0-9]|[.,][0-9])\s*[)}]?"
+    r"|(?P<raised>[⁺⁻]?[⁰¹²³⁴-⁹]{1,2}))"
+)
+_POWER = re.compile(rf"(?<=[0-9])(?:\s*(?:[×·⋅•*x]|\\times|\\cdot)\s*|\s+)10{_EXPONENT}", re.IGNORECASE)
+_EXPONENT_APART = re.compile(r"(?<=[0-9])\s*e\s*([+-]?)\s*([0-9]{1,2})(?![0-9])", re.IGNORECASE)
+_ALONE = re.compile(rf"^(?P<sign>[+-]?\s*)(?P<base>10|2){_EXPONENT}", re.IGNORECASE)
+_TIMES = re.compile(r"\*+[^*]*$")
+"""A factor without what it multiplies, and no bold text."""
+_RAISED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
+_STOP = re.compile(r"([^\W\d_]|[%\s]|[.,][0-9]+)\.$")
+"""The end of a sentence, and not the point of `300.`, which says that the zeros were measured."""
+
+_SCALES = {
+    **dict.fromkeys(("hundred", "hundert"), 100),
+    **dict.fromkeys(("thousand", "tausend", "tsd", "mille"), 1000),
+    **dict.fromkeys(("million", "millionen", "mio"), 10**6),
+    **dict.fromkeys(("milliard", "milliarde", "milliarden", "mrd"), 10**9),
+    **dict.fromkeys(("dozen", "dutzend", "douzaine"), 12),
+}
+"""Words that multiply, and mean the same in all three languages: a billion does not."""
+_LONGEST_FIRST = "|".join(sorted(_SCALES, key=len, reverse=True))
+_SCALE = re.compile(rf"({_LONGEST_FIRST})s?\b\.?\s*(?:(?:of|von|de)\s+)?", re.IGNORECASE)
+_BIG = re.compile(
+    r".*(?:hundred|hundert|thousand|tausend|[bmtr]illi|dozen|dutzend|douzain).*|tsd|mio|mrd|mille|cent"
+    r"|kilos?|m[eé]gas?|gigas?|t[eé]ras?|petas?|exas?|mi[ck]ro|nano|pico|piko|de[ck]i|[cz]enti|[kmg]ibi|pp[mb]",
+    re.IGNORECASE,
+)
+_NUMERAL = re.compile(
+    r"scores?|gross|pairs?|paare?|paires?|couples?|hal(?:f|ves|be?|bes|ftel)|hälften?|demie?|moitiés?|quarts?|tiers"
+    r"|(?:quarter|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)s?|double[ds]?|triples?|twice|thrice"
+    r"|(?:drit|vier|fünf|sechs|sieb|ach|neun|zehn)tel|doppelt|dreifach|(?:twen|thir|for|fif|six|seven|eigh|nine)ty"
+    r"|(?:zwan|vier|fünf|sech|sieb|acht|neun)zig|dreißig|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+    r"|\w+teen|zwei|drei|vier|fünf|sechs|sieben|acht|neun|\w*zehn|elf|zwölf|deux|trois|quatre|cinq|sept|huit|neuf|dix"
+    r"|per|pro|par|of|von|de|durch|sur|minus|plus|moins|less|weniger|more|mehr|no|not|nicht|kein|pas|without|ohne|sans"
+    r"|below|under|unter|sous|above|over|über|to|bis|or|oder|ou|and|und|et|each|je|inverse|square[ds]?|cubed|root"
+    r"|wurzel|log|log2|log10",
+    re.IGNORECASE,
+)
+"""Words that make another amount of a number, or may: none of them only names what was asked for."""
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_SECOND = re.compile(r"s|sec|seconds?|sekunden?|secondes?", re.IGNORECASE)
+LEAST_SHARED = 3
+MOST_ENDING = 3
+"""Letters of a plural that its singular may lack: adjacencies, adjacency."""
+
+
+def bare(text: str) -> str:
+    """An amount without what is written around it, and a power of ten behind its number as in `3e6`."""
+    inner = text.translate(MINUS).replace("$", "").strip(_AROUND)
+    found = _EXPLAINED.search(inner)
+    if found and not _counts(found[1]):
+        inner = inner[: found.start()].rstrip()
+    inner = inner[about.end() :] if (about := _ABOUT.match(inner)) else inner
+    inner = _SIGN.sub("-", inner, count=1) if (sign := _SIGN.match(inner)) and sign["minus"] else inner
+    inner = inner[sign.end() :] if (sign := _SIGN.match(inner)) else inner
+    inner = _POWER.sub(lambda power: f"e{_exponent(power)}", inner)
+    inner = _EXPONENT_APART.sub(r"e\1\2", inner)
+    inner = inner if _TIMES.match(text.strip()) else _ALONE.sub(_power_alone, inner)
+    return _STOP.sub(r"\1", inner)
+
+
+def _counts(text: str) -> bool:
+    """Whether what is in brackets says how much the number is, as a unit or a word like `thousand` does."""
+    told = text.strip()
+    if unit(told) is not None or re.match(r"[×·⋅*/^]|x\s*[0-9]", told):
+        return True
+    return any(_BIG.fullmatch(word) for word in _LETTERS.findall(told))
+
+
+def _numeral(text: str) -> bool:
+    return any(_BIG.fullmatch(word) or _NUMERAL.fullmatch(word) for word in _LETTERS.findall(text))
+
+
+def _exponent(power: re.Match[str]) -> str:
+    return re.sub(r"\s", "", (power["plain"] or power["raised"]).translate(_RAISED))
+
+
+def _power_alone(power: re.Match[str]) -> str:
+    exponent = _exponent(power)
+    if power["base"] == "10":
+        return f"{power['sign']}1e{exponent}"
+    return power[0] if int(exponent) < 0 else f"{power['sign']}{2 ** int(exponent)}"
+
+
+def scaled(text: str) -> tuple[int, str]:
+    """The factor that a word like `million` is, and the unit behind it; 1 and the text where there is none."""
+    found = _SCALE.match(text)
+    if found is None:
+        return 1, text
+    return _SCALES[found[1].lower()], text[found.end() :]
+
+
+def names(text: str) -> frozenset[str]:
+    """The words of a question, of which an answer may say some behind its unit."""
+    return frozenset(word for each in _WORD.findall(text) for word in (each.casefold(), *each.casefold().split("-")))
+
+
+def shorter(text: str, asked: Collection[str]) -> str | None:
+    """A unit without its last word, where that is one of what was asked for: `ms RTT` is `ms`; None: it is no such."""
+    found = re.search(r"(?:^|\s+|\s*/\s*)(\S+)$", text.rstrip())
+    if found is None:
+        return None
+    return text[: found.start()] if all(_asked(each, asked) for each in found[1].split("/")) else None
+
+
+def _asked(word: str, asked: Collection[str]) -> bool:
+    """Whether a word is one of a question's, in the singular or plural, and says nothing of how much it is."""
+    told = word.strip(",;:").casefold()
+    if _SECOND.fullmatch(told):
+        return any(_SECOND.fullmatch(each) for each in asked)
+    if not _WORD.fullmatch(told) or _numeral(told):
+        return False
+    return any(_alike(told, each) for each in asked)
+
+
+def _alike(one: str, other: str) -> bool:
+    shared = max(LEAST_SHARED, len(one) - MOST_ENDING, len(other) - MOST_ENDING)
+    return one == other or (min(len(one), len(other)) >= shared and one[:shared] == other[:shared])
