@@ -144,29 +144,29 @@ def export_command(
             f"of {_listed(['reference', *formats])} with a file"
         )
     directory = run or ended_last()
-    written: list[tuple[str, Path, list[Path]]] = []
+    made: list[tuple[str, Path, dict[Path, bytes | str]]] = []
     try:
         experiment = load.experiment(directory)
         found = summary.found(directory)
         if latex:
-            written.append(("tables for LaTeX", latex, export.write(latex, tables_latex.write(experiment, found))))
+            made.append(("tables for LaTeX", latex, export.texts(latex, tables_latex.write(experiment, found))))
         if csv:
             texts = {"points.csv": export.points(experiment, found), "runs.csv": export.runs(experiment, found)}
-            written.append(("CSV", csv, export.write(csv, texts)))
+            made.append(("CSV", csv, export.texts(csv, texts)))
         if parquet:
-            written.append(("Parquet", parquet, export.write_frames(parquet, experiment)))
+            made.append(("Parquet", parquet, export.parquet(parquet, experiment)))
         if flents:
-            written.append(("for flent", flents, flent.write(experiment, flents)))
+            made.append(("for flent", flents, flent.files(experiment, flents)))
         if small:
-            texts = {small.name: reference.text(experiment, found)}
-            written.append(("reference", small.parent, export.write(small.parent, texts)))
+            made.append(("reference", small.parent, {small: reference.text(experiment, found)}))
+        writing.write_all({path: content for _, _, files in made for path, content in files.items()})
     except load.LoadError as error:
         raise Refused(str(error)) from None
     except OSError as error:
         raise Refused(writing.trouble(error, directory, "name a directory where you may write")) from None
     _so_far(context, experiment)
-    for what, place, paths in written:
-        files = f"{len(paths)} file{'' if len(paths) == 1 else 's'}"
+    for what, place, contents in made:
+        files = f"{len(contents)} file{'' if len(contents) == 1 else 's'}"
         context.reporter.console.print(f"{what}: {files} in {place}", soft_wrap=True, markup=False)
 
 
@@ -180,20 +180,21 @@ def _export_experiment(
     context: Context, run: Path, others: Mapping[str, Path | None], scale: str | None, settings: Sequence[str]
 ) -> None:
     """Writes a scenario, or that of an experiment."""
-    from ewan.experiments.exports import write
+    from ewan.experiments import exports
 
     chosen = dict(text.partition("=")[::2] for text in settings)
     if wrong := next((text for text in settings if not all(text.partition("="))), None):
         raise Refused(f'--set "{wrong}": write KEY=VALUE, like streams=5 or "streams=1,2,5"')
-    for kind, target in others.items():
-        if target is None:
-            continue
-        try:
-            paths = write(kind, run, target, scale, chosen)
-        except OSError as error:
-            raise Refused(writing.trouble(error, target, "name a file that you may write")) from None
-        for path in paths:
-            context.reporter.console.print(str(path), soft_wrap=True, markup=False)
+    wanted = {kind: target for kind, target in others.items() if target is not None}
+    files: dict[Path, bytes | str] = {}
+    for kind, target in wanted.items():
+        files |= exports.files(kind, run, target, scale, chosen)
+    try:
+        paths = writing.write_all(files)
+    except OSError as error:
+        raise Refused(writing.trouble(error, next(iter(wanted.values())), "name a file that you may write")) from None
+    for path in paths:
+        context.reporter.console.print(str(path), soft_wrap=True, markup=False)
 
 
 @click.command("plot")

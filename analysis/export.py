@@ -15,7 +15,6 @@ from typing import Any
 import polars as pl
 
 from ewan.analysis import load, summary
-from ewan.labs.base import writing
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import quantities, tables
 from ewan.labs.record.columns import COLUMNS
@@ -63,23 +62,14 @@ def frames(experiment: load.ExperimentResults) -> Iterator[tuple[str, pl.DataFra
             yield table, frame
 
 
-def write_frames(directory: Path, experiment: load.ExperimentResults) -> list[Path]:
-    """A file for each of `frames`; OSError where it cannot be written."""
-    directory.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for table, frame in frames(experiment):
-        paths.append(directory / f"{table}.parquet")
-        tables.save(paths[-1], frame)
-    return paths
+def parquet(directory: Path, experiment: load.ExperimentResults) -> dict[Path, bytes | str]:
+    """A file for each of `frames`."""
+    return {directory / f"{table}.parquet": tables.content(frame) for table, frame in frames(experiment)}
 
 
-def write(directory: Path, files: Mapping[str, str]) -> list[Path]:
-    """Writes texts by their names into a directory; OSError where that cannot be."""
-    directory.mkdir(parents=True, exist_ok=True)
-    paths = [directory / name for name in files]
-    for path, text in zip(paths, files.values(), strict=True):
-        writing.write(path, text)
-    return paths
+def texts(directory: Path, named: Mapping[str, str]) -> dict[Path, bytes | str]:
+    """Texts by their names as files of a directory."""
+    return {directory / name: text for name, text in named.items()}
 
 
 def _parameters(experiment: load.ExperimentResults) -> list[str]:

@@ -40,9 +40,13 @@ RAW = {  # Flent's names for what TCP_INFO says: column, divisor
 
 
 def write(experiment: ExperimentResults, directory: Path) -> list[Path]:
-    """A file for each run that has goodput series; the files' paths."""
-    directory.mkdir(parents=True, exist_ok=True)
-    written = []
+    """A file for each run that has goodput series; the files' paths. All are written, or none."""
+    return writing.write_all(files(experiment, directory))
+
+
+def files(experiment: ExperimentResults, directory: Path) -> dict[Path, bytes | str]:
+    """What is to be written."""
+    found: dict[Path, bytes | str] = {}
     for run in experiment.runs:
         if not run.measured:
             continue
@@ -53,9 +57,8 @@ def write(experiment: ExperimentResults, directory: Path) -> list[Path]:
         words = re.sub(r"[^A-Za-z0-9.=-]+", "_", f"{experiment.directory.name}-{run.number:03}-{run.name}")
         path = directory / f"{words[:200]}.flent.gz"
         # No time and no name inside: the same data gives the same bytes.
-        writing.write(path, gzip.compress(json.dumps(document, sort_keys=True).encode(), mtime=0))
-        written.append(path)
-    return written
+        found[path] = gzip.compress(json.dumps(document, sort_keys=True).encode(), mtime=0)
+    return found
 
 
 def of(experiment: ExperimentResults, run: RunResults) -> dict[str, Any] | None:

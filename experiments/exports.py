@@ -24,7 +24,14 @@ from ewan.labs.spec import DescriptionError
 def write(
     kind: str, of: Path | str, target: Path, scale: str | None = None, settings: Mapping[str, str] | None = None
 ) -> list[Path]:
-    """Writes the files and names them; OSError where that cannot be.
+    """Writes the files and names them; OSError where that cannot be, and then there is none of them."""
+    return writing.write_all(files(kind, of, target, scale, settings))
+
+
+def files(
+    kind: str, of: Path | str, target: Path, scale: str | None = None, settings: Mapping[str, str] | None = None
+) -> dict[Path, bytes | str]:
+    """What is to be written, by its file.
 
     `scale` and `settings` as for `ewan run`; of an experiment's directory those that it was made with, unless given.
     """
@@ -32,11 +39,7 @@ def write(
     if target.suffix != export.ending:
         raise DescriptionError(f"--{kind} {target}: write the path of a file that ends in {export.ending}")
     runs, text_of = _runs(of, scale, settings or {}), export.load()
-    found = {_place(target, runs, run): text_of(run, plan, runs.seeds) for run, plan in _planned(runs)}
-    for path, text in found.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        writing.write(path, text)
-    return list(found)
+    return {_place(target, runs, run): text_of(run, plan, runs.seeds) for run, plan in _planned(runs)}
 
 
 def _runs(of: Path | str, scale: str | None, settings: Mapping[str, str]) -> Runs:

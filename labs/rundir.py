@@ -115,7 +115,7 @@ def kept(directory: Path, instead: str = ELSEWHERE) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in FULL:
-            raise _full(directory) from None
+            raise _full(directory, error) from None
         remedy = f": {instead}" if error.errno in DENIED else ""
         raise LabError(f"{error.filename or directory}: {error.strerror}{remedy}") from None
     except orjson.JSONDecodeError as error:
@@ -136,8 +136,8 @@ def is_full(words: str) -> bool:
     return any(os.strerror(number).lower() in words.lower() for number in FULL) or "no space left" in words.lower()
 
 
-def _full(directory: Path) -> DiskFullError:
-    return DiskFullError(no_space(directory))
+def _full(directory: Path, error: OSError | None = None) -> DiskFullError:
+    return DiskFullError(no_space(directory, error))
 
 
 def give_back(directory: Path) -> None:

@@ -120,6 +120,7 @@ def test_a_lab_whose_certificate_cannot_be_kept_says_that_it_is_up(
         (("tag", "done", "+x"), "done", "done/experiment.json"),
         (("compile", *LAB, "-o", "out"), "out", "out"),
         (("import", "tc.sh", "-o", "new.lab.yaml"), ".", "new.lab.yaml"),
+        (("export", "parallel-streams", "--ns3", "new/x.cc"), ".", "new"),
         (("course", "start", "bufferbloat", "--student", "4711", "--folder", "begun"), ".", "begun"),
     ],
     ids=lambda words: words[0] if isinstance(words, tuple) else "",
@@ -196,3 +197,68 @@ def test_a_crate_is_whole_or_not_there(ewan: Ewan, disk: Disk, tmp_path: Path, n
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1] == "ewan: no space left in .: make room there"
     assert not list(place.iterdir())
+
+
+@pytest.mark.parametrize("name", ["x.crate.zip", "crate"])
+@pytest.mark.parametrize("files", [3, 5, 12])
+def test_a_crate_says_that_its_disk_can_have_no_more_files(
+    ewan: Ewan, disk: Disk, tmp_path: Path, name: str, files: int
+) -> None:
+    """What was begun is removed again, so that there is room for files when this is said."""
+    ended(tmp_path / "experiment")
+    place = disk(f"nr_inodes={files}")
+    done = ewan("archive", str(tmp_path / "experiment"), "-o", name, "--author", "Lovelace, Ada", cwd=place)
+    says = "ewan: no space left in .: its disk has as many files as it can have, remove some"
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, says)
+    assert not list(place.iterdir())
+
+
+def test_a_compilation_says_that_its_disk_can_have_no_more_files(ewan: Ewan, disk: Disk) -> None:
+    place = disk("nr_inodes=8")
+    done = ewan("compile", *LAB, "-o", "out", cwd=place)
+    says = "ewan: no space left in .: its disk has as many files as it can have, remove some"
+    assert (done.returncode, done.stderr.splitlines()) == (2, [says])
+    assert not list(place.iterdir())
+
+
+@pytest.mark.parametrize("options", ["size=8k", "nr_inodes=6"])
+def test_an_export_that_does_not_fit_leaves_nothing_and_keeps_what_was_there(
+    ewan: Ewan, disk: Disk, tmp_path: Path, options: str
+) -> None:
+    """The first file has room, and the others have none."""
+    ended(tmp_path / "done")
+    place = disk(options)
+    (place / "data").mkdir()
+    (place / "data" / "points.csv").write_text("older")
+    before = sorted(place.rglob("*"))
+    done = ewan("export", str(tmp_path / "done"), "--csv", "data", "--latex", "new/deep", cwd=place)
+    says = "make room there" if options.startswith("size") else "its disk has as many files as it can have"
+    assert done.returncode == 2 and f"ewan: no space left in data: {says}" in done.stderr, done.stderr
+    assert sorted(place.rglob("*")) == before and (place / "data" / "points.csv").read_text() == "older"
+
+
+@pytest.mark.untimed
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("size=64k", "no space left in {}: make room there, or set EWAN_STATE to a directory of root's that has it"),
+        (
+            "nr_inodes=5",
+            "no space left in {}: its disk has as many files as it can have, remove some, or set",
+        ),
+        ("ro", "{}: Read-only file system: set EWAN_STATE to a directory of root's"),
+    ],
+    ids=["full", "inodes", "read-only"],
+)
+def test_a_lab_whose_state_has_no_room_says_what_to_do(
+    disk: Disk, name: str, tmp_path: Path, options: str, says: str
+) -> None:
+    place = disk(options)
+    if options.startswith("size"):
+        (place / "state").mkdir()
+        subprocess.run(["dd", "if=/dev/zero", f"of={place / 'zeros'}", "bs=4k"], capture_output=True)
+    command = [sys.executable, str(ROOT / "ewan" / "cli.py"), "up", *LAB, "--name", name]
+    environment = os.environ | {"EWAN_STATE": str(place / "state"), "NO_COLOR": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode != 0 and done.stderr.startswith(f"ewan: {says.format(place / 'state')}"), done.stderr
+    assert not list(place.glob("state/*")) and len(done.stderr.splitlines()) == 1

@@ -22,6 +22,7 @@ from ewan.experiments.engine.progress import Board
 from ewan.experiments.engine.unit import Tools
 from ewan.generator import records
 from ewan.labs import clock
+from ewan.labs.base import writing
 from ewan.labs.base.units import about
 from ewan.labs.context import Context
 from ewan.labs.record import disturbances
@@ -179,7 +180,7 @@ def attempt(experiment: Experiment, entry: Entry, board: Board, run: Callable[[J
 
 
 def _full(experiment: Experiment) -> DiskFullError:
-    return DiskFullError(f"no space left in {experiment.directory}: make room there")
+    return DiskFullError(writing.no_space(experiment.directory))
 
 
 def _virtual(

@@ -23,7 +23,7 @@ from ewan.extras.crate import citation, files, metadata, sbom, sources, texts
 from ewan.extras.crate.citation import Author, Licence
 from ewan.extras.crate.metadata import Stored
 from ewan.labs import rundir
-from ewan.labs.base import documents
+from ewan.labs.base import documents, writing
 from ewan.labs.base.reading import open_regular
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record.experiment import DOCUMENT, checksum
@@ -65,15 +65,16 @@ def write(
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(output)) from None
         try:
-            stage = work / "crate"
-            stage.mkdir()
-            stored = _copied(experiment, stage, progress)
-            number = _described(experiment, stage, stored, terms, moment)
-            whole = stage
-            if output.suffix == ZIP:
-                whole = work / "crate.zip"
-                _zipped(stage, whole)
-            whole.rename(output)
+            with writing.noticed(work):
+                stage = work / "crate"
+                stage.mkdir()
+                stored = _copied(experiment, stage, progress)
+                number = _described(experiment, stage, stored, terms, moment)
+                whole = stage
+                if output.suffix == ZIP:
+                    whole = work / "crate.zip"
+                    _zipped(stage, whole)
+                whole.rename(output)
         finally:
             shutil.rmtree(work, ignore_errors=True)
     return number

@@ -10,7 +10,8 @@ import errno
 import os
 import secrets
 import stat
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -22,14 +23,78 @@ DENIED = (errno.EROFS, errno.EACCES, errno.EPERM)
 """Those of a disk or a file that may not be written."""
 
 
+class NoMoreFilesError(OSError):
+    """A disk was full when it was written to: it had as many files as it can have."""
+
+
+@contextmanager
+def noticed(folder: Path) -> Iterator[None]:
+    """What filled a folder's disk is looked at where it happens: once what was begun is removed again, there is room of
+    either kind. Then the error is a NoMoreFilesError, or what it was."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL and _has_no_more_files(folder):
+            raise NoMoreFilesError(error.errno, error.strerror, error.filename) from None
+        raise
+
+
+def write_all(files: Mapping[Path, bytes | str]) -> list[Path]:
+    """Several files and the directories that they are in: all of them, or, after an OSError, none, and what was there
+    before is as it was."""
+    made: list[Path] = []
+    new: dict[Path, Path] = {}
+    with interrupt.deferred():
+        try:
+            for path, content in files.items():
+                with noticed(path.parent):
+                    made += _made_folders(path.parent)
+                    new[path] = beside(path)
+                    _put(new[path], path, content)
+            for path, whole in new.items():
+                whole.replace(path)
+        except OSError:
+            for whole in new.values():
+                with suppress(OSError):
+                    whole.unlink(missing_ok=True)
+            for folder in reversed(made):
+                with suppress(OSError):
+                    folder.rmdir()
+            raise
+    return list(files)
+
+
+def _put(new: Path, path: Path, content: bytes | str) -> None:
+    """Writes what is to become the file at `path`, which is what an OSError names."""
+    try:
+        with anew(new) as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def _made_folders(folder: Path) -> list[Path]:
+    """Makes a directory, and gives those that were not there, the upper ones first."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    done: list[Path] = []
+    try:
+        for each in reversed(missing):
+            each.mkdir(exist_ok=True)
+            done.append(each)
+        folder.mkdir(exist_ok=True)  # FileExistsError where a file is there
+    except OSError:
+        for each in reversed(done):
+            each.rmdir()
+        raise
+    return done
+
+
 def write(path: Path, content: bytes | str) -> None:
     """OSError where there is no room, no such directory, or no permission; `path` is then what it was before."""
-    data = content.encode() if isinstance(content, str) else content
     new = beside(path)
     with interrupt.deferred():
         try:
-            with anew(new) as file:
-                file.write(data)
+            _put(new, path, content)
             new.replace(path)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(path)) from None
@@ -57,14 +122,20 @@ def trouble(error: OSError, place: Path, instead: str) -> str:
     path = place if error.filename is None else Path(os.fsdecode(error.filename))
     if error.errno not in FULL:
         return f"{path}: {error.strerror}: {instead}"
-    return no_space(path if path.is_dir() else path.parent)
+    folder = path if path.is_dir() else path.parent
+    return no_space(next(each for each in (folder, *folder.parents) if each.is_dir()), error)
 
 
-def no_space(folder: Path) -> str:
-    """What is said where a folder's disk is full: of bytes, or of the number of files that it can have."""
+def _has_no_more_files(folder: Path, least: int = 1) -> bool:
     there = next(each for each in (folder, *folder.absolute().parents) if each.is_dir())
     found = os.statvfs(there)
-    if found.f_files and not found.f_ffree:
+    return bool(found.f_files) and found.f_ffree < least
+
+
+def no_space(folder: Path, error: OSError | None = None, files: int = 1) -> str:
+    """What is said where a folder's disk is full: of bytes, or of the number of files that it can have, as `error` says
+    where it was noticed, or as it cannot have so many more."""
+    if isinstance(error, NoMoreFilesError) or _has_no_more_files(folder, files):
         return f"no space left in {folder}: its disk has as many files as it can have, remove some"
     return f"no space left in {folder}: make room there"
 

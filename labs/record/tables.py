@@ -60,9 +60,14 @@ def write(directory: Path, table: str, frame: pl.DataFrame) -> None:
 def save(path: Path, frame: pl.DataFrame, metadata: dict[str, str] | None = None) -> None:
     """A frame as Parquet, in one step: whoever reads after a crash finds a whole table or none. OSError where it cannot
     be written."""
-    content = io.BytesIO()
-    frame.write_parquet(content, metadata=metadata)
-    writing.write(path, content.getvalue())
+    writing.write(path, content(frame, metadata))
+
+
+def content(frame: pl.DataFrame, metadata: dict[str, str] | None = None) -> bytes:
+    """A frame as the bytes of its file."""
+    file = io.BytesIO()
+    frame.write_parquet(file, metadata=metadata)
+    return file.getvalue()
 
 
 def read(directory: Path, table: str) -> pl.DataFrame:

@@ -90,9 +90,10 @@ def _new(output: Path) -> Iterator[None]:
     """The directory, for one who writes at a time; one that was not there is gone again after an error."""
     made = not output.exists()
     try:
-        output.mkdir(parents=True, exist_ok=True)
-        with _locked(output):
-            yield
+        with writing.noticed(output):
+            output.mkdir(parents=True, exist_ok=True)
+            with _locked(output):
+                yield
     except OSError:
         if made:
             shutil.rmtree(output, ignore_errors=True)

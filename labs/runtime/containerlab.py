@@ -8,7 +8,6 @@ has for it. So all that looks into a lab, or runs a program in it, is inherited;
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import shutil
 import signal
@@ -318,8 +317,7 @@ class ContainerlabRuntime(NetnsRuntime):
         """What to raise when a lab could not be made: nothing is left of it, or it is said what to do."""
         directory = self._state.directory(name)
         if isinstance(error, OSError):
-            reason = "no space left: make room there" if error.errno == errno.ENOSPC else error.strerror
-            error = LabError(f"{error.filename or directory}: {reason}")
+            error = self._state.unwritable(error, directory)
         manifest = self._state.manifest(name)
         try:
             if manifest is not None:

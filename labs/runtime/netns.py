@@ -198,8 +198,7 @@ class NetnsRuntime:
             wrong = left.settle(directory)
             told.write(directory)
         if process.returncode != 0:
-            words = said.decode(errors="replace").strip().splitlines()
-            raise LabError(words[-1] if words else f"the program ended with status {process.returncode}")
+            raise self._refusal(said, f"the program ended with status {process.returncode}")
         if wrong is not None:
             raise LabError(wrong)
 
@@ -216,8 +215,7 @@ class NetnsRuntime:
         command = [str(node_binary(self._wanted)), "routes", "--state", str(self._state.directory(name))]
         result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True)
         if result.returncode != 0:
-            said = result.stderr.decode(errors="replace").strip().splitlines()
-            raise LabError(said[-1] if said else f"routes ended with status {result.returncode}")
+            raise self._refusal(result.stderr, f"routes ended with status {result.returncode}")
         tables: dict[str, Any] = orjson.loads(result.stdout)["tables"]
         return tables
 
@@ -233,8 +231,7 @@ class NetnsRuntime:
         words = [binary, "launch", "--", binary, command, "--state", directory, "--longest-s", str(round(longest_s))]
         result = subprocess.run([*words, *more], stdin=subprocess.DEVNULL, capture_output=True)
         if result.returncode != 0:
-            said = result.stderr.decode(errors="replace").strip().splitlines()
-            raise LabError(said[-1] if said else f"{command} ended with status {result.returncode}")
+            raise self._refusal(result.stderr, f"{command} ended with status {result.returncode}")
         told: dict[str, Any] = orjson.loads(result.stdout)
         return told
 
@@ -270,8 +267,7 @@ class NetnsRuntime:
         text = plans.to_json(self.load(name).plan)
         asked = subprocess.run([str(node_binary(self._wanted)), what], input=text, capture_output=True)
         if asked.returncode != 0:
-            words = asked.stderr.decode(errors="replace").strip().splitlines()
-            raise LabError(words[-1] if words else f"ewan-node {what}: status {asked.returncode}")
+            raise self._refusal(asked.stderr, f"ewan-node {what}: status {asked.returncode}")
         found: list[dict[str, Any]] = orjson.loads(asked.stdout)
         return found
 
@@ -387,9 +383,13 @@ class NetnsRuntime:
         """Runs the binary; it holds our lock too, so that nobody else starts while it works on after our death."""
         result = subprocess.run(command, input=text, capture_output=True, pass_fds=(lock,), start_new_session=True)
         if result.returncode != 0:
-            words = result.stderr.decode(errors="replace").strip().splitlines()
-            raise LabError(words[-1] if words else f"{command[0]} {command[1]} ended with status {result.returncode}")
+            raise self._refusal(result.stderr, f"{command[0]} {command[1]} ended with status {result.returncode}")
         return result.stdout
+
+    def _refusal(self, said: bytes, otherwise: str) -> LabError:
+        """What the binary said last."""
+        words = said.decode(errors="replace").strip().splitlines() or [otherwise]
+        return LabError(self._state.full(words[-1]) or words[-1])
 
     @staticmethod
     def _need_root(what: str) -> None:

@@ -5,6 +5,7 @@ In: the state root. Out: paths, manifests, locks.
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import re
@@ -26,6 +27,9 @@ LOCK = ".lock"
 """In the root; no lab's name begins so."""
 OWNER = "owner.json"
 """In a lab's directory, soon after its manifest: who had it made."""
+ELSEWHERE = "set EWAN_STATE to a directory of root's that has it"
+FILES = 16
+"""That the smallest lab has in its directory, and more."""
 LOCK_WAIT_S = 120.0
 LINE_WAIT_S = 10.0
 # As `ewan-node` checks it: names become parts of paths.
@@ -106,7 +110,18 @@ class State:
         try:
             writing.write(path, orjson.dumps(data, option=orjson.OPT_INDENT_2))
         except OSError as error:
-            raise LabError(f"{path}: {error.strerror}") from None
+            raise self.unwritable(error, path) from None
+
+    def unwritable(self, error: OSError, place: Path) -> LabError:
+        """What is said where a lab's record could not be written, with what to do."""
+        said = writing.trouble(error, place, "set EWAN_STATE to a directory of root's")
+        return LabError(f"{said}, or {ELSEWHERE}" if error.errno in writing.FULL else said)
+
+    def full(self, said: str) -> str:
+        """The same for what a program said, in which the error is a word among others; empty for another error."""
+        if os.strerror(errno.ENOSPC) not in said or str(self.root) not in said:
+            return ""
+        return f"{writing.no_space(self.root, files=FILES)}, or {ELSEWHERE}"
 
     def own(self, name: str, owner: Owner) -> None:
         """Notes who has a lab made."""
@@ -120,7 +135,7 @@ class State:
                 lock(lines.fileno(), time.monotonic() + LINE_WAIT_S, f"{path}: another process writes there for long")
                 writing.add_line(path, lines.fileno(), orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE))
         except OSError as error:
-            raise LabError(f"{path}: {error.strerror}") from None
+            raise self.unwritable(error, path) from None
 
     def lines(self, name: str, file: str) -> list[dict[str, Any]]:
         """What was added to a file; none where there is none. A line that was not written whole says nothing."""
@@ -148,7 +163,7 @@ class State:
             except FileNotFoundError:  # removed between the two
                 continue
             except OSError as error:
-                raise LabError(f"{self.root}: {error.strerror}: set EWAN_STATE to a directory of root's") from None
+                raise self.unwritable(OSError(error.errno, error.strerror, str(self.root)), self.root) from None
             try:
                 lock(descriptor, deadline, f"another `ewan up` or `ewan down` has been at work in {self.root} for long")
                 if not is_there(descriptor, self.root / LOCK):

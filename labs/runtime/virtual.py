@@ -320,8 +320,7 @@ def _prepared(directory: Path, binary: Path) -> Iterator[tuple[Path, int]]:
             uml.mkdir()
             _put(binary, root / "ewan-node")
         except OSError as error:
-            remedy = "make room there" if error.errno == errno.ENOSPC else "run it where you may write"
-            raise LabError(f"{directory}: {error.strerror}: {remedy}") from None
+            raise LabError(writing.trouble(error, directory, "run it where you may write")) from None
         yield root, lock
 
 
@@ -362,7 +361,7 @@ def _ended(directory: Path, lab: str, asked: bool) -> dict[str, Any]:
 
 
 def _full(directory: Path, why: str) -> str:
-    return f"no space left in {directory}: make room there" if os.strerror(errno.ENOSPC) in why else ""
+    return writing.no_space(directory) if os.strerror(errno.ENOSPC) in why else ""
 
 
 def _last_words(console: Path) -> str:

@@ -222,7 +222,8 @@ def test_a_full_disk(runtime: ContainerlabRuntime, fakes: Fakes, state: Path, mo
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory))
 
     monkeypatch.setattr(containers, "write", full)
-    assert refusal(runtime, state) == f"{state / LAB}: no space left: make room there"
+    said = f"no space left in {state}: make room there, or set EWAN_STATE to a directory of root's that has it"
+    assert refusal(runtime, state) == said
 
 
 def test_an_engine_that_dies_half_way(runtime: ContainerlabRuntime, fakes: Fakes, state: Path) -> None:
