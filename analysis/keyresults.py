@@ -37,4 +37,5 @@ def _value(name: str, point: Mapping[str, Any]) -> str:
 
 
 def _where(experiment: load.ExperimentResults, point: Mapping[str, Any]) -> str:
-    return load.words((name, point["parameters"].get(name)) for name in experiment.varied)
+    told = ((name, point["parameters"].get(name)) for name in experiment.varied)
+    return load.words(told, experiment.shared)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -285,7 +286,12 @@ class ExperimentResults:
     def label(self, parameters: Mapping[str, Any]) -> str:
         """A point in words, by what is varied: `cubic, rtt = 20ms`."""
         there = [name for name in self.varied if parameters.get(name) not in NOTHING]
-        return ", ".join(word(name, parameters[name]) for name in there)
+        return ", ".join(word(name, parameters[name], self.shared) for name in there)
+
+    @cached_property
+    def shared(self) -> frozenset[str]:
+        """The values that several of the varied parameters have."""
+        return shared({name: {str(run.parameters.get(name)) for run in self.runs} for name in self.varied})
 
     @property
     def complete(self) -> bool:
@@ -372,14 +378,21 @@ def _text(run: RunResults, name: str) -> str | None:
     return str(run.parameters[name]) if name in run.parameters else None
 
 
-def word(name: str, value: Any) -> str:
-    """`rtt = 20ms`; a value that is a word needs no name before it."""
-    return str(value) if str(value)[:1].isalpha() else f"{name} = {value}"
+def word(name: str, value: Any, shared: Collection[str] = ()) -> str:
+    """`rtt = 20ms`; a value that is a word needs no name before it, but one of `shared`."""
+    return str(value) if str(value)[:1].isalpha() and str(value) not in shared else f"{name} = {value}"
 
 
-def words(parameters: Iterable[tuple[str, Any]]) -> str:
+def words(parameters: Iterable[tuple[str, Any]], shared: Collection[str] = ()) -> str:
     """`cubic, rtt = 20ms`; parameters without a value are left out."""
-    return ", ".join(word(name, value) for name, value in parameters if value not in NOTHING)
+    return ", ".join(word(name, value, shared) for name, value in parameters if value not in NOTHING)
+
+
+def shared(values: Mapping[str, Collection[str]]) -> frozenset[str]:
+    """The values that several of the parameters have of which there is more than one value: they do not say whose they
+    are."""
+    times = Counter(value for each in values.values() if len(set(each)) > 1 for value in set(each))
+    return frozenset(value for value, number in times.items() if number > 1)
 
 
 def experiment(directory: Path) -> ExperimentResults:

@@ -88,9 +88,10 @@ def comparisons(experiment: load.ExperimentResults, found: Mapping[str, Any]) ->
 
 def comparison(experiment: load.ExperimentResults, row: Mapping[str, Any]) -> dict[str, str]:
     """In words: at which point, of what, both means, the difference, the test, the effect, the outcome."""
-    told = load.words((name, row["parameters"].get(name)) for name in experiment.varied if name != row["by"])
+    others = ((name, row["parameters"].get(name)) for name in experiment.varied if name != row["by"])
+    told = load.words(others, experiment.shared)
     return {
-        "value": f"{load.word(row['by'], row['value'])} against {row['to']}",
+        "value": f"{load.word(row['by'], row['value'], experiment.shared)} against {row['to']}",
         "where": told,
         "metric": f"harm to {row['metric']}" if row["harm"] else row["metric"],
         "reference": typographic(written(row["reference"], row["unit"])),

@@ -13,6 +13,7 @@ from typing import Any
 from ewan.analysis import disturbed
 from ewan.analysis.figures import against, asked, bars, scales
 from ewan.analysis.figures.asked import Drawn, Job
+from ewan.analysis.figures.choice import COMPARED
 from ewan.analysis.figures.request import FigureError, Request
 from ewan.analysis.figures.style import PAGE, Drawing, Style
 from ewan.analysis.load import ExperimentResults
@@ -88,15 +89,19 @@ def _sweep(
     kinds: Sequence[str],
     experiment: ExperimentResults,
 ) -> Drawing | None:
-    """Up to four metrics against the numeric parameter with the most values; a line for each choice of the others."""
+    """Up to four metrics against the numeric parameter with the most values, or, where there is none, against that of
+    words which is compared; a line for each choice of the others."""
     found = common.value
     points = [point for point in found["points"] if point["runs"]]
     values = {name: {str(point["parameters"].get(name)) for point in points} for name in experiment.varied}
     numeric = [name for name, own in values.items() if len(own) >= FEWEST_VALUES and _one_unit(own)]
     metrics = _differing(points, wanted)
-    if not numeric or not metrics:
+    # Ratios to the reference show what is compared already.
+    shown = (found["normalise"] or {}).get("by") if any(point["normalised"] for point in points) else None
+    compared = [name for name, own in values.items() if len(own) > 1 and not _one_unit(own) and name != shown]
+    if not (numeric or compared) or not metrics:
         return None
-    along = max(numeric, key=lambda name: len(values[name]))
+    along = max(numeric or compared, key=lambda name: (name == COMPARED, len(values[name])))
     others = tuple(name for name in experiment.varied if name != along)
     spec = FigureSpec("metric", what=metrics[0], by=(along,), lines=others, name="sweep")
     try:

@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ewan.analysis.figures import scales, style
-from ewan.analysis.figures.choice import Key, named
+from ewan.analysis.figures.choice import Key
 from ewan.analysis.figures.request import Bounds, FigureError, Request, Value, bounds, needs
 from ewan.analysis.figures.scales import Clipped, ParameterAxis
 from ewan.analysis.figures.style import Drawing
@@ -116,7 +116,7 @@ def of_several(request: Request, quantities: Sequence[Quantity]) -> Drawing:
                 ]  # fmt: skip
                 seen += _series(panel, request, line, found, axis, each, bars)
             axis.put_on(panel)
-            style.title(panel, ", ".join([each.label] * several + [named(key)] * bool(key)), columns)
+            style.title(panel, ", ".join([each.label] * several + [layout.named(key)] * bool(key)), columns)
             if spec.relative_to is not None:
                 panel.axhline(1, color=style.INK, linewidth=0.7)
         # When all are drawn: panels share an axis.
@@ -156,7 +156,7 @@ def _series(
     layout, spec, per, limits, logarithmic = request.layout, request.spec, shown.per, shown.limits, shown.logarithmic
     number = layout.lines.index(line)
     tint, dash = layout.stroke(line)
-    colour, label = style.COLOURS[tint], named(line) or None
+    colour, label = style.COLOURS[tint], layout.named(line) or None
     marks = sorted(marks, key=lambda mark: mark.place)
     if not marks:
         return _Marks(0, 0, 0)

@@ -5,7 +5,7 @@ In: points of a summary. Out: a drawing with confidence intervals.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -14,7 +14,7 @@ from ewan.analysis.figures import counts, style
 from ewan.analysis.figures.choice import ordered
 from ewan.analysis.figures.counts import Count
 from ewan.analysis.figures.style import PAGE, Drawing, Style
-from ewan.analysis.load import words
+from ewan.analysis.load import shared, words
 from ewan.analysis.rows import spread
 from ewan.labs.base.units.shown import written
 from ewan.labs.record.metrics import GROUPS, METRICS, RANKED, Group
@@ -44,10 +44,11 @@ def normalised(
     if not metrics:
         return None
     others = [name for name in varied if name != by]
+    several = shared({name: {str(point["parameters"].get(name)) for point in points} for name in varied})
     groups: dict[str, list[Point]] = {}
     for point in points:
         if point["normalised"]:
-            label = _label(point, others)
+            label = _label(point, others, several)
             groups.setdefault(label, []).append(point)
     names = ordered(point["parameters"][by] for point in points)
     drawn = [list(groups)[index] for index in spread(len(groups), style.MOST_PANELS)]
@@ -60,7 +61,7 @@ def normalised(
         for metric in point["normalised"]
     ]
     seeds = [
-        Count(str(point["parameters"][by]), _label(point, varied), value["n"])
+        Count(str(point["parameters"][by]), _label(point, varied, several), value["n"])
         for point in points
         for metric, value in point["normalised"].items()
         if metric in metrics
@@ -146,5 +147,5 @@ def _bars(
     axis.set_ylim(0, top)
 
 
-def _label(point: Point, names: Sequence[str]) -> str:
-    return words((name, point["parameters"].get(name)) for name in names)
+def _label(point: Point, names: Sequence[str], several: Collection[str]) -> str:
+    return words(((name, point["parameters"].get(name)) for name in names), several)

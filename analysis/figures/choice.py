@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from ewan.analysis.figures import scales
-from ewan.analysis.load import words
+from ewan.analysis.load import shared, words
 from ewan.analysis.rows import spread
 from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.independent import independent
@@ -70,6 +71,15 @@ class Layout:
         """The points that are drawn."""
         return [each for each in self.places if each.panel in self.panels and each.line in self.lines]
 
+    @cached_property
+    def shared(self) -> frozenset[str]:
+        """The values that several of the parameters have."""
+        return shared(self.values)
+
+    def named(self, key: Key) -> str:
+        """`cubic, rtt = 20ms`; a word that is a value of several parameters has its name too."""
+        return words(key, self.shared)
+
     def stroke(self, line: Key) -> tuple[int, int]:
         """Numbers of a line's colour, and of its dash and marker. Each value of a parameter has its own in all figures
         of an experiment. Of two parameters the first has the colours."""
@@ -94,11 +104,6 @@ def picked(found: Layout, most: int) -> Layout:
     several = f", of each point the first {each}" if any(len(place.point["runs"]) > each for place in drawn) else ""
     words = f" Made of {runs} of {total} runs{several}: {len(drawn)} of {len(found.places)} points are drawn."
     return replace(found, places=places, left_out=words)
-
-
-def named(key: Key) -> str:
-    """`cubic, rtt = 20ms`."""
-    return words(key)
 
 
 def layout(

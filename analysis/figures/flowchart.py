@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewan.analysis.figures import counts, overtime, style
-from ewan.analysis.figures.choice import named
 from ewan.analysis.figures.counts import Count
 from ewan.analysis.figures.overtime import OverTime
 from ewan.analysis.figures.style import Drawing
@@ -65,7 +64,7 @@ def _chart(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Draw
                 rows += [{**place.parameters, "series": label or "load", "runs": runs, "time (s)": at / NS_PER_SECOND,
                           "share": float(value)} for at, value in zip(times, share, strict=True)]  # fmt: skip
             if axis is not None:
-                style.title(axis, named(place.panel), columns)
+                style.title(axis, layout.named(place.panel), columns)
                 axis.grid(False)
                 overtime.circumstances(axis, figure, place.panel)
         axes[0].set_ylim(0, 100)
@@ -73,7 +72,8 @@ def _chart(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Draw
         style.outer_labels(axes, "time (s)", "share (%)", columns)
         style.legend(drawing, axes)
         seeds = [
-            Count(named(place.panel), request.name_of(place), len(place.point["runs"])) for place in layout.drawn()
+            Count(layout.named(place.panel), request.name_of(place), len(place.point["runs"]))
+            for place in layout.drawn()
         ]
         said = f"Share of the payload that arrived over the bottleneck, in windows of {length / NS_PER_SECOND:g} s."
         said += (

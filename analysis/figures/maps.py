@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.colors import LogNorm, Normalize
 
 from ewan.analysis.figures import scales, style
-from ewan.analysis.figures.choice import Place, named
+from ewan.analysis.figures.choice import Place
 from ewan.analysis.figures.request import FigureError, Request, Value, needs
 from ewan.analysis.figures.style import Drawing
 from ewan.labs.base.units.shown import fitting
@@ -81,7 +81,7 @@ def draw(request: Request) -> Drawing:
             axis.set_xticks(list(across.places.values()), list(across.places))
             axis.set_yticks(list(up.places.values()), list(up.places))
             axis.grid(False)
-            style.title(axis, named(panel), columns)
+            style.title(axis, layout.named(panel), columns)
         style.outer_labels(axes, spec.by[0], spec.by[1], columns)
         assert image is not None
         bar = figure.colorbar(image, ax=axes, label=f"{harmed} ({unit_name})" if unit_name else harmed)

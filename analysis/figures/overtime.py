@@ -15,7 +15,7 @@ import polars as pl
 from matplotlib.axes import Axes
 
 from ewan.analysis.figures import counts, scales, series, style, windows
-from ewan.analysis.figures.choice import MOST_LINES, Key, Place, named
+from ewan.analysis.figures.choice import MOST_LINES, Key, Place
 from ewan.analysis.figures.counts import Count
 from ewan.analysis.figures.request import FigureError, Request, needs
 from ewan.analysis.figures.series import Wanted
@@ -204,7 +204,7 @@ def _curves(figure: OverTime, panel: Key, gathered: Mapping[int, Mapping[str, Li
             tint, dash = layout.stroke(place.line)
             if len(own) > 1:
                 tint, dash = (tint, number % 6) if len(layout.lines) > 1 else (number % 6, (number + number // 6) % 6)
-            words = ", ".join(part for part in (named(place.line), label) if part)
+            words = ", ".join(part for part in (layout.named(place.line), label) if part)
             found.append(Curve(words, (tint, dash), *together(lines), len(lines), figure.request.name_of(place)))
     return found
 
@@ -235,7 +235,7 @@ def _draw(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Drawi
                         continue
                     axis.fill_between(times, curve.low / per, curve.high / per, color=colour, alpha=0.2, linewidth=0)
             above += _mark_above(axis, figure, panel, own, per)
-            style.title(axis, named(panel), columns)
+            style.title(axis, layout.named(panel), columns)
             circumstances(axis, figure, panel)
         scales.whole_ticks(axes[0].yaxis, entry.unit)
         low, high = axes[0].get_ylim()

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 
 from ewan.analysis.figures import style
-from ewan.analysis.figures.choice import Place, named
+from ewan.analysis.figures.choice import Place
 from ewan.analysis.figures.request import FigureError, Request, Value, bounds, needs
 from ewan.analysis.figures.style import Drawing
 from ewan.analysis.load import NOTHING
@@ -56,7 +56,7 @@ def draw(request: Request) -> Drawing:
                 xs, ys = [x.mean / per_x for _, _, x in own], [y.mean / per_y for _, y, _ in own]
                 axis.plot(xs, ys, color=colour, linestyle=style.DASHES[dash], linewidth=0.6 * request.look.line,
                           marker=style.MARKERS[dash], markersize=3.4 * request.look.line,
-                          label=named(line) or None)  # fmt: skip
+                          label=layout.named(line) or None)  # fmt: skip
                 for (place, y, x), at_x, at_y in zip(own, xs, ys, strict=True):
                     shape = deviation(x, y, per_x, per_y)
                     if shape is not None:
@@ -67,7 +67,7 @@ def draw(request: Request) -> Drawing:
                             axis.add_patch(Ellipse((at_x, at_y), width, height, angle=angle, linewidth=0.7, **look))
                     if len(own) <= MOST_WRITTEN and (words := _words(request, place)):
                         written.setdefault(axis, []).append((at_x, at_y, words))
-            style.title(axis, named(panel), columns)
+            style.title(axis, layout.named(panel), columns)
         for quantity, set_limits, get_limits, per in (
             (across, axes[0].set_xlim, axes[0].get_xlim, per_x),
             (vertical, axes[0].set_ylim, axes[0].get_ylim, per_y),
@@ -116,7 +116,8 @@ def _words(request: Request, place: Place) -> str:
             values.setdefault(name, set()).add(str(value))
     own = place.parameters
     return ", ".join(
-        str(value) if any(map(str.isalpha, str(value))) else f"{name} {value}" for name, value in own.items()
+        str(value) if any(map(str.isalpha, str(value))) and str(value) not in layout.shared else f"{name} {value}"
+        for name, value in own.items()
         if name not in known and len(values[name]) > 1 and value not in NOTHING
     )  # fmt: skip
 

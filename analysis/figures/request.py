@@ -205,13 +205,13 @@ class Request:
 
     def seeds_words(self, values: Sequence[tuple[Place, int]]) -> str:
         """`n = 4 (3 for bbr)`: the caption says how many values each point has."""
-        return counts.in_words([Count(choice.named(place.line), self.name_of(place), n) for place, n in values])
+        return counts.in_words([Count(self.layout.named(place.line), self.name_of(place), n) for place, n in values])
 
     def name_of(self, place: Place) -> str:
         """The values of what varies in a figure, at one of its points."""
         values = self.layout.values
         several = [(name, value) for name, value in place.parameters.items() if len(values.get(name, ())) > 1]
-        return choice.named(tuple((name, str(value)) for name, value in several))
+        return self.layout.named(tuple((name, str(value)) for name, value in several))
 
     def interval_words(self, values: Sequence[tuple[Place, Value]]) -> str:
         """What error bars are."""

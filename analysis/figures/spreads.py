@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ewan.analysis.figures import samples, scales, style
-from ewan.analysis.figures.choice import Place, named
+from ewan.analysis.figures.choice import Place
 from ewan.analysis.figures.request import FigureError, Request, needs
 from ewan.analysis.figures.style import Drawing
 from ewan.analysis.figures.windows import Floats
@@ -113,7 +113,7 @@ class Spread:
                 values, shares = steps(found[index, label])
                 heights = 1 - shares if rest else shares
                 tint, dash = self._stroke(place, label, found)
-                words = ", ".join(part for part in (named(place.line), label) if part)
+                words = ", ".join(part for part in (layout.named(place.line), label) if part)
                 axes[layout.panels.index(place.panel)].step(
                     values / per, heights, where="post", color=style.COLOURS[tint], linestyle=style.DASHES[dash],
                     marker=style.MARKERS[dash], markersize=2.6 * request.look.line, markevery=(0.03 * dash, 0.2),
@@ -133,7 +133,7 @@ class Spread:
             else:
                 axis.set_ylim(0, 1.03)
             for panel, each in zip(axes, layout.panels, strict=True):
-                style.title(panel, named(each), columns)
+                style.title(panel, layout.named(each), columns)
             words = "share that is larger" if rest else "share that is no larger"
             style.outer_labels(axes, f"{entry.name} ({unit})" if unit else entry.name, words, columns)
             style.legend(figure, axes)
@@ -168,13 +168,13 @@ class Spread:
                 centre = scale.places[str(place.parameters[spec.by[0]])] + (at - (many - 1) / 2) * 0.84 / many
                 panel = layout.panels.index(place.panel)
                 tint, dash = self._stroke(place, label, found)
-                words = ", ".join(part for part in (named(place.line), label) if part)
+                words = ", ".join(part for part in (layout.named(place.line), label) if part)
                 first = (panel, words) not in seen
                 seen.add((panel, words))
                 _box(axes[panel], found[index, label] / per, centre, 0.7 / many, (tint, dash), words if first else "")
             for panel_axis, each in zip(axes, layout.panels, strict=True):
                 scale.put_on(panel_axis)
-                style.title(panel_axis, named(each), columns)
+                style.title(panel_axis, layout.named(each), columns)
             if wide:
                 axes[0].set_yscale("log")
                 scales.tick_by_ratio(axes[0].yaxis)

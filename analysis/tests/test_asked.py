@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from ewan.analysis import load, report, summary
 from ewan.analysis.figures import asked, choice, overtime, phase, samples, scales, series, style
-from ewan.analysis.figures.request import Value
+from ewan.analysis.figures.request import Request, Value
 from ewan.analysis.figures.style import Drawing
 from ewan.analysis.figures.windows import Line
 from ewan.analysis.rundata import RunData
@@ -272,6 +272,42 @@ def test_what_is_compared_is_side_by_side_and_many_lines_become_panels() -> None
     crowded = choice.layout(figures.parse("utilisation by cc"), points)
     assert crowded.facets == ["buffer"] and [key[0][1] for key in crowded.panels] == ["0.5BDP", "1BDP", "2BDP"]
     assert choice.layout(figures.parse("goodput by rtt, facets cc"), points).grouped == ["buffer"]
+
+
+def test_values_of_several_parameters_are_named() -> None:
+    """cubic beside reno does not say whose each is; where no other parameter has such a value, the value does."""
+    points = [
+        {"parameters": {"left": left, "right": right, "queue": queue, "rtt": "cubic"}, "runs": [1]}
+        for left in ("reno", "cubic")
+        for right in ("cubic", "bbr")
+        for queue in ("codel", "red")
+    ]
+    made = choice.layout(figures.parse("goodput by queue"), points)
+    assert {made.named(line) for line in made.lines} == {
+        "reno, right = cubic",
+        "reno, bbr",
+        "left = cubic, right = cubic",
+        "left = cubic, bbr",
+    }
+    crowded = choice.layout(figures.parse("goodput by queue, facets right"), points)
+    assert [crowded.named(panel) for panel in crowded.panels] == ["right = cubic", "bbr"]
+    assert {made.named((("queue", value),)) for value in ("codel", "red")} == {"codel", "red"}
+
+
+def test_what_is_written_beside_points_is_named_where_it_may_be_of_two(tmp_path: Path) -> None:
+    points = [
+        {"rtt": rtt, "delay": delay, "buffer": "1BDP", "congestion": variant}
+        for rtt in ("100ms", "20ms")
+        for delay in ("100ms", "5ms")
+        for variant in ("cubic", "reno")
+    ]
+    experiment = load.experiment(synthetic.experiment(tmp_path, points, pairs=1, seconds=3, seeds=(1,)))
+    found = summary.of(experiment)
+    request = Request(
+        experiment, found, figures.parse("goodput against queueing delay, lines congestion"), style.PAGE, ()
+    )
+    written = {phase._words(request, place) for place in request.layout.places}
+    assert written == {"rtt 100ms, delay 100ms", "rtt 100ms, 5ms", "20ms, delay 100ms", "20ms, 5ms"}
 
 
 def test_each_line_of_two_parameters_has_a_colour_and_a_dash_that_exist() -> None:

@@ -85,6 +85,14 @@ def test_one_seed_says_that_it_has_no_intervals(tmp_path: Path) -> None:
     assert "no confidence intervals" in found["normalised"].caption
 
 
+def test_a_sweep_over_words_alone_has_a_figure_with_intervals(tmp_path: Path) -> None:
+    found = draw(tmp_path, VARIANTS[:3], seeds=(1, 2), seconds=3)
+    drawing = found["sweep"]
+    assert {row["congestion"] for row in rows(drawing)} == {each["congestion"] for each in VARIANTS[:3]}
+    assert all(float(row["low"]) <= float(row["mean"]) <= float(row["high"]) for row in rows(drawing))
+    assert "95 % confidence intervals" in drawing.caption and drawing.title.endswith("against congestion")
+
+
 def test_numeric_parameters_have_lines(tmp_path: Path) -> None:
     points = [{"rtt": rtt, "congestion": name} for rtt in ("10ms", "20ms", "100ms") for name in ("reno", "cubic")]
     drawing = draw(tmp_path, points, seeds=(1,), pairs=2, seconds=3)["sweep"]
