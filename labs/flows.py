@@ -69,12 +69,12 @@ class Flows:
     def look(self) -> list[Flow]:
         """The flows now, those that send most first. LabError."""
         begun = time.monotonic_ns()
-        found = self._namespaces.ask()
-        now = time.monotonic_ns()
-        self.wait_s = max(EVERY_S, (now - begun) / NS_PER_SECOND / SHARE)
+        # Each node has a time of its own: one that the others make late would have a rate that no link has.
+        found = [(node, connections, time.monotonic_ns()) for node, connections in self._namespaces.ask()]
+        self.wait_s = max(EVERY_S, (time.monotonic_ns() - begun) / NS_PER_SECOND / SHARE)
         before, self._before = self._before, {}
         flows = []
-        for node, connections in found.items():
+        for node, connections, now in found:
             for told in connections:
                 if self._node is None and self._other_tells(node, told):
                     continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -12,8 +13,9 @@ from typing import Any
 import orjson
 
 from ewan.experiments.engine.experiment import Experiment
+from ewan.labs.base.reading import is_locked
 from ewan.labs.record import journal
-from ewan.labs.record.experiment import to_json
+from ewan.labs.record.experiment import LOCK, to_json
 from tests.conftest import ROOT
 
 SCENARIO = """
@@ -96,7 +98,15 @@ class RunProcess:
             time.sleep(0.05)
         raise AssertionError(f"it did not come so far: {self.process.communicate()[1]}")
 
+    def _locks(self) -> list[Path]:
+        return list(self.place.glob(f"results/*/{LOCK}"))
+
     def end(self) -> tuple[int, str]:
-        """Its exit status, and what it wrote on standard error."""
+        """Its exit status, and what it wrote on standard error, once nobody holds its experiments any more: a program
+        that it was just starting when it was killed has its lock until it runs."""
         said = self.process.communicate(timeout=60)[1]
+        deadline = time.monotonic() + 10
+        while self.process.returncode == -signal.SIGKILL and any(map(is_locked, self._locks())):
+            assert time.monotonic() < deadline, "a child of the engine holds its experiment"
+            time.sleep(0.01)
         return self.process.returncode, said

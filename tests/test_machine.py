@@ -83,7 +83,9 @@ def test_a_host_is_a_machine_with_debians_kernel(lab: Lab) -> None:
         fastest = min(float(found) for found in re.findall(r"time=([\d.]+) ms", pings))
         assert 40 <= fastest < 80, pings
     # Its TCP receives no more than the link carries.
-    lab.on("right1", "iperf3", "-s", "-1", "-D")
+    # It goes into the background before it listens at 5201.
+    waits = "until grep -qs ':1451 ' /proc/net/tcp6 /proc/net/tcp; do sleep 0.1; done"
+    lab.on("right1", "sh", "-c", f"iperf3 -s -1 -D && {waits}")
     report = json.loads(lab.on("left1", "iperf3", "-c", "right1", "-t", "3", "-J"))
     got = report["end"]["sum_received"]["bits_per_second"]
     assert 0 < got < 20e6, "TCP's payload on a link of 20 Mbit/s"

@@ -98,13 +98,15 @@ class Namespaces:
                 self._error = f"{_shown(path)}: {error.strerror}"
                 return
 
-    def ask(self) -> dict[str, list[Told]]:
-        """The connections of each namespace now. LabError where one is gone, which would stay while it is asked."""
+    def ask(self) -> Iterator[tuple[str, list[Told]]]:
+        """The connections of each namespace, each as it is given. LabError where one is gone, which would stay while it
+        is asked."""
         for path, entered in self._entered.items():
             if identity_of(path) != entered:
                 raise LabError(f"{_shown(path)} is gone")
         try:
-            return {key: list(_dumped(own)) for key, own in self._sockets.items()}
+            for key, own in self._sockets.items():
+                yield key, list(_dumped(own))
         except OSError as error:
             raise LabError(f"asking the kernel for TCP connections: {error}") from None
 

@@ -7,7 +7,7 @@ import ipaddress
 import socket
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -86,9 +86,14 @@ class Kernel:
     def __init__(self, names: Mapping[str, str]) -> None:
         self.names = names
         self.told: dict[str, list[Told]] = {}
+        self.late: Callable[[], None] = lambda: None
+        """What happens once all but the last have answered."""
 
-    def ask(self) -> dict[str, list[Told]]:
-        return self.told
+    def ask(self) -> Iterator[tuple[str, list[Told]]]:
+        for number, (name, told) in enumerate(self.told.items()):
+            if number:
+                self.late()
+            yield name, told
 
     def close(self) -> None:
         return
@@ -125,6 +130,25 @@ def kernel(of: Flows) -> Kernel:
 def addresses(plan: Plan) -> dict[str, str]:
     hosts = [node for node in plan.nodes if node.kind == "host"]
     return {node.name: node.interfaces[0].addresses[0].partition("/")[0] for node in hosts}
+
+
+def test_a_node_that_answers_late_makes_no_other_node_s_flows_faster(
+    monkeypatch: pytest.MonkeyPatch, plan: Plan, clock: SimpleNamespace
+) -> None:
+    at = addresses(plan)
+    looks = opened(monkeypatch, plan)
+
+    def late() -> None:
+        clock.now_ns += 200_000_000
+
+    kernel(looks).told = {"left1": [connection(at["left1"], at["right1"], acked=0)], "right1": []}
+    kernel(looks).late = late
+    looks.look()
+    kernel(looks).late = lambda: None
+    clock.now_ns += 50_000_000  # 250 ms after left1 was asked before
+    kernel(looks).told["left1"] = [connection(at["left1"], at["right1"], acked=625_000)]
+    (flow,) = looks.look()
+    assert flow.sent_bps == 20_000_000
 
 
 def test_goodput_is_what_was_acknowledged_since_the_last_look(

@@ -37,7 +37,9 @@ def test_flows_of_a_node_are_seen_while_they_go(page: Page, lab: str, ewan: Ewan
     flows = page.get_by_test_id("flows")
     expect(flows).to_contain_text("None at the moment")
 
-    assert ewan("exec", "--lab", lab, "right1", "--", "iperf3", "-s", "-D").returncode == 0
+    # It goes into the background before it listens, and whoever comes earlier is refused.
+    server = "iperf3 -s -D && until ss -Hltn sport = :5201 | grep -q .; do sleep 0.05; done"
+    assert ewan("exec", "--lab", lab, "right1", "--", "timeout", "20", "sh", "-c", server).returncode == 0
     transfer = "iperf3 -c right1 -t 60 >/dev/null 2>&1 &"
     assert ewan("exec", "--lab", lab, "left1", "--", "sh", "-c", transfer).returncode == 0
     row = flows.get_by_role("row").filter(has_text="Mbit/s")  # not that over which iperf3 agrees on the transfer
