@@ -10,9 +10,9 @@ import pytest
 
 from ewan.extras.course import verdicts, words
 from ewan.extras.course.answers import Given
+from ewan.extras.course.tests.test_course_answers import ASKS, asked
 from ewan.extras.course.verdicts import Truth
 from ewan.extras.course.words import Words
-from ewan.generator.tests.test_course_answers import ASKS, asked
 
 EACH = 1000
 KINDS = ("time", "rate", "size", "packets", "count", "ratio", "share")
