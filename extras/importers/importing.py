@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from ewan.extras.importers import dummynet, legs, nistnet, tc, writing
+from ewan.extras.importers import dummynet, legs, nistnet, programs, tc, writing
 from ewan.extras.importers.findings import Fate, Findings, ImportingError
 from ewan.extras.importers.legs import Leg
-from ewan.extras.importers.script import Command, ScriptError, commands
+from ewan.extras.importers.scan import UNKNOWN, ScriptError
+from ewan.extras.importers.script import Command, commands
 from ewan.extras.importers.tc import netfilter, shown
 from ewan.extras.importers.tc.words import options_of, without_options
 from ewan.labs.base.reading import one_line
@@ -32,12 +33,6 @@ _READERS: dict[Format, tuple[Callable[[Sequence[Command], Rate, Findings], list[
     "dummynet": (dummynet.legs, dummynet.FRAMING),
     "nistnet": (nistnet.legs, nistnet.FRAMING),
 }
-_SILENT = frozenset((
-    "", "echo", "printf", "set", "true", "false", "exit", "return", "[", "[[", "test", ":", "cd", "shift", "which",
-    "modprobe", "kldload", "insmod", "id", "((", "let", "declare", "typeset", "unset", "getopts",
-))  # fmt: skip
-"""Commands that configure no network, unless they write to a file."""
-_PAUSES = ("sleep", "usleep", "wait", "read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +69,14 @@ def imported(
     except ScriptError as error:
         raise ImportingError(f"{file}:{error.line}: {error}") from None
     of = {each: [command for command in every if _of(command) == each] for each in FORMATS}
-    form = form or _detected(of, file)
+    form = form or _detected(of, every, file)
     mine = [command for command in every if _of(command) == form or (form == "tc" and netfilter.is_rule(command))]
-    for command in every:
-        if command.name in (*_SILENT, *_PAUSES) and not command.writes:
-            findings.settle(command, Fate.NOTHING)
+    numbers = {command.number for command in mine}
+    others = [command for command in every if command.number not in numbers]
+    for command in programs.are_silent(others):
+        findings.settle(command, Fate.NOTHING)
     reader, framing = _READERS[form]
-    found = reader(_usable(mine, every, findings), line_rate, findings)
+    found = reader(_usable(mine, others, findings), line_rate, findings)
     if not found:
         raise ImportingError(
             f"{file}: has no path of {_TITLES[form]} in it: write its commands, like {_EXAMPLES[form]}"
@@ -118,7 +114,9 @@ def _name(file: str) -> str:
 
 
 def _of(command: Command) -> Format | None:
-    if command.name == "tc" or (command.name in ("qdisc", "class", "filter") and "dev" in command.words):
+    if command.name == "tc" or (command.name in _OF_TC and "dev" in command.words):
+        return "tc"
+    if UNKNOWN in command.name and command.words[:1] and command.words[0] in _OF_TC and "dev" in command.words:
         return "tc"
     if shown.is_shown(command):
         return "tc"
@@ -127,21 +125,32 @@ def _of(command: Command) -> Format | None:
     return "nistnet" if command.name in nistnet.TOOLS else None
 
 
-def _detected(of: dict[Format, list[Command]], file: str) -> Format:
+_OF_TC = ("qdisc", "class", "filter")
+_TOOLS = frozenset(("tc", *dummynet.TOOLS, *nistnet.TOOLS))
+
+
+def _runs_a_tool(command: Command) -> bool:
+    return any(word.rsplit("/", 1)[-1] in _TOOLS for word in command.words)
+
+
+def _detected(of: dict[Format, list[Command]], every: Sequence[Command], file: str) -> Format:
     found = [form for form, commands in of.items() if commands]
     if len(found) == 1:
         return found[0]
     if not found:
+        if hidden := next((each for each in every if not programs.prints(each) and _runs_a_tool(each)), None):
+            why = "is run by a command that is not known here: write it alone"
+            raise ImportingError(f'{file}:{hidden.line}: "{hidden.text}": {why}')
         raise ImportingError(f"{file}: has no command of tc, ipfw or cnistnet: write a script of one of them")
     tools = " and ".join(_TITLES[form] for form in found)
     raise ImportingError(f"{file}: has {tools} in it: say which with --format {found[0]} or --format {found[1]}")
 
 
-def _usable(mine: list[Command], every: Sequence[Command], findings: Findings) -> list[Command]:
+def _usable(mine: list[Command], others: Sequence[Command], findings: Findings) -> list[Command]:
     """Commands that surely run, in one state of the network."""
     usable: list[Command] = []
-    pause = next((each for each in every if each.name in _PAUSES and not each.conditional), None)
-    end = next((each for each in every if each.name == "exit" and not each.conditional), None)
+    end = next((each for each in others if each.name == "exit" and not each.conditional), None)
+    pauses = list(programs.pauses(others))
     card = ""
     for each in mine:
         command = shown.of_card(each, card)
@@ -156,9 +165,10 @@ def _usable(mine: list[Command], every: Sequence[Command], findings: Findings) -
         elif command.conditional:
             why = "is inside of if, case, a loop or a function, or behind a test, and nothing of the script runs"
             raise findings.error(command.line, command.text, f"{why}: write only the commands")
-        elif usable and pause is not None and command.number > pause.number > usable[0].number:
-            why = f"comes after the pause of line {pause.line}: a description has one state, and this is an event"
-            if any(word.startswith("del") or word in ("flush", "-d", "-r") for word in command.words[:4]):
+        elif usable and (pause := programs.before(command, usable[0], pauses)) is not None:
+            where = f"the pause of line {pause.line} ({pause.name})"
+            why = f"comes after {where}: a description has one state, and this is an event"
+            if programs.takes_away(command):
                 findings.warn(command, f"{command.text} {why}, so the lab is what was there before")
             else:
                 findings.cannot(command, command.text, why)
@@ -172,7 +182,8 @@ def _shows(command: Command) -> bool:
     if command.name != "tc":
         return any(word in ("show", "list", "ls", "-s", "-V") for word in command.words[:3])
     words = without_options(command.words)
-    if any(option == "-batch" for option, _ in options_of(command.words)):
+    options = options_of(command.words)
+    if any(option == "-batch" or "=" in option for option, _ in options):
         return False
     return len(words) < 2 or "show".startswith(words[1]) or words[1] in ("list", "lst", "ls")
 

@@ -23,7 +23,7 @@ from ewan.extras.importers.tc.words import (
     Words,
     handle_of,
     in_words,
-    options_of,
+    known_options,
     without_options,
 )
 
@@ -46,7 +46,7 @@ def cards(commands: Iterable[Command], findings: Findings) -> dict[str, Card]:
     """By the device's name, with its namespace before it if there is one."""
     found: dict[str, Card] = {}
     for command in commands:
-        words, options = without_options(command.words), dict(options_of(command.words))
+        words, options = without_options(command.words), known_options(command, findings)
         if file := options.get("-batch"):
             instead = "write them here" if file == "-" else f"import {file} itself"
             raise findings.error(command.line, command.text, f"is a file of commands: {instead}")

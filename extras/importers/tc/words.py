@@ -14,6 +14,11 @@ from ewan.extras.importers.script import Command
 _HANDLE = re.compile(r"([0-9a-fA-F]{0,4}):([0-9a-fA-F]{0,4})")
 _VALUED = ("handle", "parent", "dev", "classid")
 _VALUED_OPTIONS = ("-batch", "-netns", "-cf", "-conf")
+_OPTIONS = (
+    "-statistics", "-stats", "-details", "-raw", "-pretty", "-graph", "-Version", "-iec", "-help", "-force", "-batch",
+    "-netns", "-Numeric", "-nm", "-names", "-cf", "-conf", "-color", "-timestamp", "-tshort", "-json", "-oneline",
+    "-brief",
+)  # fmt: skip
 _OF_FILTERS = ("protocol", "prio", "pref", "chain")
 _ALIKE = {"preference": "pref", "priority": "pref"}
 
@@ -51,6 +56,20 @@ def options_of(words: Sequence[str]) -> list[tuple[str, str]]:
         option = left.pop(0)
         full = next((each for each in _VALUED_OPTIONS if len(option) > 1 and each.startswith(option)), option)
         found.append((full, left.pop(0) if full in _VALUED_OPTIONS and left else ""))
+    return found
+
+
+def known_options(command: Command, findings: Findings) -> dict[str, str]:
+    """The options with their values; ImportingError for one that tc has not, since such a line did nothing."""
+    found = dict(options_of(command.words))
+    for option, value in found.items():
+        key, sign, _ = option.partition("=")
+        if len(key) < 2 or (sign and key[:2] != "-c") or not any(each.startswith(key) for each in _OPTIONS):
+            message = f'tc has no option "{option}", so it refuses this line: leave the option out'
+            raise findings.error(command.line, command.text, message)
+        if option == "-batch" and not value:
+            message = 'names no file, so tc refuses it: write "-batch -" for what comes behind'
+            raise findings.error(command.line, command.text, message)
     return found
 
 

@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from ewan.cli import main
 from ewan.extras.importers.findings import ImportingError
 from ewan.extras.importers.importing import describe
-from ewan.extras.importers.script import UNKNOWN, commands
+from ewan.extras.importers.scan import UNKNOWN
+from ewan.extras.importers.script import commands
 from ewan.labs.base.units import Duration, Fraction, Rate, Size, UnitError, tools
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.plan import Plan
@@ -383,7 +384,7 @@ def test_a_script_is_read_as_the_shell_reads_it() -> None:
         (2, ("a", "1:", "x y", "1:10", "b#c"), False),
         (7, ("inside",), True),
     ]
-    assert commands('tc "`rm -rf /`"')[0].words == (UNKNOWN,)
+    assert commands('tc "`rm -rf /`"')[-1].words == (UNKNOWN,)
 
 
 def test_nothing_of_a_script_is_run(tmp_path: Path) -> None:

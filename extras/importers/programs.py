@@ -1,0 +1,71 @@
+"""What a script's other programs mean for the network: those that do nothing to it, and those that take time. Pure.
+
+Comes in: commands. Goes out: which of them configure no network, and which come between two states of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ewan.extras.importers.script import Command
+
+_SILENT = frozenset((
+    "", "echo", "printf", "set", "true", "false", "exit", "return", "[", "[[", "test", ":", "cd", "shift", "which",
+    "modprobe", "kldload", "insmod", "id", "((", "let", "declare", "typeset", "unset", "getopts", "exec", "export",
+    "local", "readonly", "cat", "grep", "awk", "cut", "head", "tail", "tr", "sort", "wc", "date", "hostname", "uname",
+    "basename", "dirname", "seq", "whoami",
+))  # fmt: skip
+"""Commands that configure no network, unless they write to a file."""
+_CHANGING = frozenset(("add", "del", "delete", "set", "change", "replace", "up", "down", "-w", "-A", "-D", "-I", "-K"))
+"""Words of commands that do not only print something."""
+_PAUSES = ("sleep", "usleep", "wait", "read")
+_MEASURING = frozenset((
+    "ping", "ping6", "fping", "hping3", "iperf", "iperf3", "netperf", "nuttcp", "qperf", "sockperf", "flent", "irtt",
+    "ITGSend", "curl", "wget", "ab", "wrk", "tcpdump", "tshark", "traceroute", "tracepath", "mtr", "nc", "ncat",
+    "socat", "scp", "rsync",
+))  # fmt: skip
+_QUICK = frozenset((
+    "ip", "ifconfig", "ethtool", "sysctl", "iptables", "ip6tables", "nft", "route", "brctl", "bridge", "ovs-vsctl",
+    "arp", "nmcli", "systemctl", "service", "rmmod", "kill", "pkill", "killall", "rm", "mkdir", "cp", "mv", "touch",
+    "chmod", "sed", "tee", "trap", "ulimit", "clear", "source", ".", "alias",
+))  # fmt: skip
+"""Commands that do something and take no time, so that nothing is measured by them."""
+
+
+def are_silent(commands: Iterable[Command]) -> Iterator[Command]:
+    """Those that configure no network; a substitution is there for what it prints, unless it changes something."""
+    for each in commands:
+        asks = each.substituted and not _CHANGING & {*each.words}
+        if (asks or each.name in _SILENT or each.name in _PAUSES) and not each.writes:
+            yield each
+
+
+def prints(command: Command) -> bool:
+    """Whether a command only prints its words."""
+    return command.name in _SILENT
+
+
+def takes_away(command: Command) -> bool:
+    """Whether a command of tc, iptables, ipfw or cnistnet removes what was there."""
+    return any(word.startswith("del") or word in ("flush", "-d", "-r") for word in command.words[:4])
+
+
+def before(command: Command, first: Command, of: Sequence[tuple[Command, bool]]) -> Command | None:
+    """The first pause between two commands; one that is none perhaps counts where a command changes what was there."""
+    changes = takes_away(command) or any(word in ("change", "replace") for word in command.words[:4])
+    for pause, certain in of:
+        if pause.number > command.number:
+            break
+        if pause.number > first.number and (certain or changes):
+            return pause
+    return None
+
+
+def pauses(of: Iterable[Command]) -> Iterator[tuple[Command, bool]]:
+    """Commands that take time, so that something has seen the network as it was; False for those that perhaps do."""
+    for each in of:
+        if each.conditional or each.background or each.substituted:
+            continue
+        certain = each.name in _PAUSES or (each.name in _MEASURING and "-D" not in each.words)
+        if certain or each.name not in _SILENT | _QUICK:
+            yield each, certain
