@@ -20,6 +20,12 @@ _PASTED = re.compile(
     r"^(?P<before>[ \t]*)(?:(?P<fence>```)|(?:\[?[\w.-]+@[\w.-]+[ :][^\s$#]*\]?[$#]|\$) )", re.MULTILINE
 )
 """A fence of Markdown or a prompt, which stand before commands that were copied from a page or a terminal."""
+_COUNTERS = re.compile(
+    r"^[ \t]+(?=Sent \d+ bytes|backlog \d+[a-zA-Z]*b \d|rate \d+\w*bit \d+pps|lended: |tokens: |marked \d+ early|"
+    r"(?:maxpacket|count|new_flows_len|prob|pkts_in|flows|throttled|direct_packets_stat) [\d.]+)",
+    re.MULTILINE,
+)
+"""Lines of counters that `tc -s` shows below each qdisc or class."""
 _FINDS = re.compile(r"\s*(?:which|command\s+-v|type\s+-[pP])\s+([\w./-]+)(?:\s+2>\s*/dev/null)?\s*")
 """A substitution that says where a program is."""
 OPENING = frozenset(("if", "for", "while", "until", "case", "select", "{", "("))
@@ -99,6 +105,7 @@ def literal(text: str) -> str:
 def _cleaned(text: str) -> str:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     text = _PASTED.sub(lambda found: f"{found['before']}{'#' if found['fence'] else ''}", text)
+    text = _COUNTERS.sub("#", text)
     return text.replace("\0", "?").replace("\1", "?").replace("\2", "?")
 
 

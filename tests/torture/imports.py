@@ -290,7 +290,8 @@ def walked(device: str, to: str, state: State) -> Passed:
                 parent, least, most = classes[at]
                 limited(least, most if parent else least, out)
         elif kind == "prio":
-            at = sent(device, handle, to, state, None)
+            ordinary = int(value(options, "priomap")) + 1
+            at = sent(device, handle, to, state, None) or f"{handle}{ordinary}"
     return out
 
 

@@ -16,8 +16,8 @@ class Writer(Random):
 
 
 ADDRESSES = ("10.0.0.2", "10.0.0.3/32", "10.0.1.0/24", "10.0.0.0/16")
-RATES = ("1mbit", "10mbit", "512kbit", "2mbps", "25mbit")
-TIMES = ("10ms", "1ms", "250us", "40ms")
+RATES = ("1mbit", "10mbit", "512kbit", "2mbps", "25mbit", "1e3kbit", "0x7a1200")
+TIMES = ("10ms", "1ms", "250us", "40ms", "1e1ms")
 SHARES = ("1%", "0.5%", "2")
 
 
@@ -56,9 +56,8 @@ def netem(chance: Writer) -> str:
     parts += [f"{key} {chance.choice(SHARES)}" for key in ("loss", "duplicate", "corrupt") if chance.random() < 0.3]
     parts += [f"rate {chance.choice(RATES)}"] * (chance.random() < 0.2)
     parts += [f"limit {chance.choice((50, 1000, 20000))}"] * (chance.random() < 0.3)
-    parts += [chance.one(("",), ("reorder 25% 50%", "gap 5", "delay 5ms 1ms 30%", "slot 1ms 2ms"))] * (
-        chance.random() < 0.1
-    )
+    odd = ("reorder 25% 50%", "gap 5", "delay 5ms 1ms 30%", "slot 1ms 2ms", "distribution normal", "loss 2% loss 1%")
+    parts += [chance.one(("",), (*odd, "limit 0", "lim 1k"))] * (chance.random() < 0.1)
     return " ".join(["netem", *(parts or ["delay 5ms"])]).strip()
 
 
@@ -103,7 +102,11 @@ def htb(chance: Writer, device: str) -> list[str]:
         rate = chance.choice(RATES)
         ceil = chance.choice((*ceilings, f" ceil {rate}"))
         parent = chance.choice(("1:1" if inner else "1:", "1:", "1:1", "1:77"))
-        lines.append(f"tc class add dev {device} parent {parent} classid 1:{minor} htb rate {rate}{ceil}")
+        identity = chance.one(
+            (f"1:{minor}", f"1:{minor}", minor, f":{minor}"), (f"2:{minor}", f"1:{minor} htb rate 2mbit")
+        )
+        identity = identity if "htb" in identity else f"{identity} htb"
+        lines.append(f"tc class add dev {device} parent {parent} classid {identity} rate {rate}{ceil}")
         if chance.random() < 0.5:
             below = chance.choice((netem(chance), netem(chance), queue(chance)))
             lines.append(f"tc qdisc add dev {device} parent 1:{minor} handle {minor}: {below}")
@@ -116,7 +119,9 @@ def htb(chance: Writer, device: str) -> list[str]:
 
 
 def prio(chance: Writer, device: str) -> list[str]:
-    lines = [f"tc qdisc add dev {device} root handle 1: prio{chance.choice(('', ' bands 4'))}"]
+    options = chance.one(("", "", " bands 4", " priomap 0 1 1 1", " bands 2 priomap 0 0 0 0 1 1 1 1" + 8 * " 0"),
+                         (" bands 2", " priomap 3", " bands 17"))  # fmt: skip
+    lines = [f"tc qdisc add dev {device} root handle 1: prio{options}"]
     bands = range(1, chance.randint(2, 4))
     for band in bands:
         lines.append(f"tc qdisc add dev {device} parent 1:{band} handle {band}0: {chance.choice((netem, tbf))(chance)}")
@@ -184,9 +189,9 @@ def changes(chance: Writer, device: str) -> list[str]:
     lines = netem_and_tbf(chance, device)
     for _ in range(chance.randint(1, 2)):
         verb = chance.choice(("change", "replace", "replace", "del", "add"))
-        place = chance.choice(("root", "root handle 1:", "parent 1:1", "root handle 5:"))
+        place = chance.choice(("root", "root handle 1:", "parent 1:1", "root handle 5:", "handle 1:", "handle 10:", ""))
         options = "" if verb == "del" else f" {chance.choice((netem, tbf, queue))(chance)}"
-        lines.append(f"tc qdisc {verb} dev {device} {place}{options}")
+        lines.append(f"tc qdisc {verb} dev {device} {place}{options}".replace("  ", " ").strip())
     return lines
 
 

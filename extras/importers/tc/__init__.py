@@ -38,6 +38,9 @@ def legs(commands: Sequence[Command], line_rate: Rate, findings: Findings) -> li
             command = found[name].filters[-1].command
             raise findings.error(command.line, command.text, f"{redirects[to]} goes to {to} too: give each an ifb")
     for name, card in found.items():
+        if card.root is not None and name not in redirects and name.rpartition("/")[2].startswith("ifb"):
+            why = f"no filter redirects packets to {name}, so nothing passes it"
+            findings.cannot(card.root.command, card.root.command.text, why, "take it as a card")
         card.rules = [rule for rule in rules if rule.device in (None, name)]
         if card.ended is not None and card.root is not None:
             findings.warn(card.ended, f"empties {name} again: the lab is what was there before")
@@ -69,7 +72,10 @@ def legs(commands: Sequence[Command], line_rate: Rate, findings: Findings) -> li
     chosen = [each for each in made if isinstance(each, Leg)]
     if chosen and (of_cards or len(choosers) > 1):
         first = next(each for each in of_cards or chosen)
-        message = "some cards choose packets by their destination, and there are others: import each card alone"
+        alone = (
+            "each card alone" if len({*choosers, *(each.device for each in of_cards)}) > 1 else "one direction alone"
+        )
+        message = f"some packets are chosen by their destination, and others are not: import {alone}"
         raise findings.error(first.line, first.what, message)
     return chosen or of_devices(of_cards, findings)
 
@@ -234,7 +240,7 @@ def _impairments(way: Way, netem: Netem, findings: Findings) -> None:
             way.put("reorder", "true", "netem lets packets overtake")
         else:
             findings.note(netem.command, "with a rate netem keeps packets in order: jitter comes before the rate there")
-    if netem.loss is not None:
+    if netem.loss is not None and netem.loss[0] != "0%":
         way.put("loss", netem.loss[0], where)
     if netem.corrupt is not None and netem.corrupt.ppb:
         way.put("corrupt", netem.corrupt, where)

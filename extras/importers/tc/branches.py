@@ -7,7 +7,7 @@ ceil.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ewan.extras.importers.findings import Fate, Findings
@@ -16,7 +16,7 @@ from ewan.extras.importers.tc import netem, shapers
 from ewan.extras.importers.tc.choosing import choice, flow_of
 from ewan.extras.importers.tc.netem import Netem
 from ewan.extras.importers.tc.netfilter import mark_of, marks_with
-from ewan.extras.importers.tc.shapers import Held, HtbClass, Shaper
+from ewan.extras.importers.tc.shapers import Bands, Held, HtbClass, Shaper
 from ewan.extras.importers.tc.tree import Card, Class, Filter, Qdisc
 from ewan.extras.importers.tc.words import Handle, covers
 from ewan.labs.base.units import Rate
@@ -118,35 +118,41 @@ def _shaped(branch: Branch, shaper: Shaper, findings: Findings) -> Branch:
 
 
 def _prio(qdisc: Qdisc, card: Card, findings: Findings, level: int) -> Iterator[Branch]:
-    """Bands that filters choose; what no filter chooses is sorted by its TOS bits, which nobody here knows."""
+    """Bands that filters choose; what no filter chooses goes to the band of packets without TOS bits."""
     command = qdisc.command
-    shapers.known_bands(command, qdisc.options, findings)
+    bands = shapers.bands(command, qdisc.options, findings)
+    major = qdisc.handle.major if qdisc.handle is not None else -1
     chosen = _chosen(qdisc, card, findings)
-    bands = {each.parent: each for each in card.qdiscs if each.parent is not None and qdisc.handle is not None
-             and each.parent.major == qdisc.handle.major}  # fmt: skip
-    if not chosen:
-        findings.cannot(
-            command, command.text, "no filter says which packets go to which band", "take the first netem for all"
-        )
-        first = next(iter(bands.values()), None)
-        yield from _below(first, card, findings, level + 1) if first else [Branch(None, command)]
-        return
-    for band, child in bands.items():
-        if band not in [each.flow for each in chosen]:
-            findings.cannot(child.command, child.command.text, "no filter sends packets to this band")
     for each in chosen:
-        if not 1 <= each.flow.minor <= shapers.known_bands(command, qdisc.options, findings):
+        if not 1 <= each.flow.minor <= bands.count:
             raise findings.error(each.command.line, each.command.text, f"there is no band {each.flow}: write another")
-        below = (
-            list(_below(bands[each.flow], card, findings, level + 1))
-            if each.flow in bands
-            else [Branch(None, each.command)]
-        )
+    children = {each.parent: each for each in card.qdiscs if each.parent is not None and each.parent.major == major}
+    if all(each.to is not None for each in chosen):
+        ordinary = Handle(major, bands.ordinary)
+        chosen.append(_Chosen(REST if chosen else None, ordinary, children.get(ordinary, qdisc).command))
+    _name_unused(bands, children, [each.flow for each in chosen], findings)
+    for each in chosen:
+        child = children.get(each.flow)
+        below = list(_below(child, card, findings, level + 1)) if child is not None else [Branch(None, each.command)]
         if any(branch.shaper is not None for branch in below):
             _alone(each, chosen, findings)
         yield from _named(below, each, findings)
-    if all(each.to is not None for each in chosen):
-        yield Branch(REST, command)
+
+
+def _name_unused(bands: Bands, children: Mapping[Handle, Qdisc], used: Sequence[Handle], findings: Findings) -> None:
+    """What is below a band to which other packets than those of a lab go, which have no TOS bits."""
+    for band, child in children.items():
+        others = band.minor in bands.of_tos - {bands.ordinary}
+        if band in used:
+            if others:
+                why = "takes packets with certain TOS bits too, by the priomap: here only those that filters name"
+                findings.note(child.command, f"band {band} {why}")
+            continue
+        if others:
+            why = f"takes packets with certain TOS bits alone, by the priomap: all others go to band {bands.ordinary}"
+        else:
+            why = f"gets no packets: no filter names band {band}, nor does the priomap for any TOS bits"
+        findings.cannot(child.command, child.command.text, why)
 
 
 def _htb(qdisc: Qdisc, card: Card, findings: Findings, level: int) -> Iterator[Branch]:
@@ -196,6 +202,9 @@ def _class(
 ) -> Iterator[Branch]:  # fmt: skip
     command = classes[of.flow].command
     rate = _rate(of.flow, classes, read, used, findings)
+    if rate.bps < Rate.LOWEST:
+        message = f"is {rate}, and links have {Rate(Rate.LOWEST)} or more: write a higher rate"
+        raise findings.error(command.line, command.text, message)
     at: Handle | None = of.flow
     while at is not None:
         findings.settle(classes[at].command, Fate.LAB)

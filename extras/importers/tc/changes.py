@@ -10,10 +10,11 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from ewan.extras.importers.findings import Fate, Findings, ImportingError
 from ewan.extras.importers.script import Command
-from ewan.extras.importers.tc import netem
+from ewan.extras.importers.tc import netem, shapers
 from ewan.extras.importers.tc.tree import Card, Class, Filter, Qdisc
 from ewan.extras.importers.tc.words import (
     EGRESS,
@@ -26,9 +27,12 @@ from ewan.extras.importers.tc.words import (
     known_options,
     without_options,
 )
+from ewan.labs.base.units.tools import tc_whole
 
 _CARD = re.compile(r"[^\s/:*?\[\]{}<>'\"\u201c\u201d\u2018\u2019]{1,15}")
 """Names that Linux gives to cards, without those that a shell or an editor made something else of."""
+_SEPARATED = re.compile(r"[0-9.]+ (?:[mun]?s|[mun]?secs?|%|[kmgt]?i?(?:bit|bps|b)|[kmg]bits?/s)", re.IGNORECASE)
+"""A number, and a unit that should be part of the same word."""
 _HOLDS_ONE = ("netem", "tbf", "red")
 """Kinds with one place below them, which every minor number names."""
 _UNCHANGED = ("htb", "pfifo_fast", "noqueue", "mq", *INGRESS_KINDS)
@@ -69,6 +73,9 @@ def _take(what: str, verb: str, words: list[str], command: Command, found: dict[
     else:
         findings.cannot(command, command.text, f'tc\'s "{what}" has no word in a description')
         return
+    if separated := next((pair for pair in pairwise(words) if _SEPARATED.fullmatch(" ".join(pair))), None):
+        message = f'a quantity and its unit are one word, or tc refuses it: write "{"".join(separated)}"'
+        raise findings.error(command.line, " ".join(separated), message)
     if "dev" not in words or words.index("dev") + 1 == len(words):
         raise findings.error(command.line, command.text, 'names no device: write "dev eth0"')
     device = words[words.index("dev") + 1]
@@ -101,13 +108,12 @@ class _Change(ABC):
         text = self.words.head.get(key)
         return None if text is None else handle_of(text, like, self.command, self.findings)
 
-    def ended(self) -> bool:
-        """Whether the card was emptied before; then there is nothing left to do."""
-        if self.card.ended is None:
-            return False
-        why = f"the card was emptied in line {self.card.ended.line}: a description has one state of a network"
-        self.findings.cannot(self.command, self.command.text, f"{why}, write later ones as events of a scenario")
-        return True
+    def go_on(self) -> None:
+        """A card that was emptied is empty, where something is done to it again."""
+        if self.card.ended is not None and self.card.root is not None:
+            self.findings.settle(self.card.ended, Fate.LAB)
+            self.remove(self.card.root)
+        self.card.ended = None
 
     def undo(self, *commands: Command) -> None:
         for each in commands:
@@ -139,19 +145,19 @@ class _OfQdisc(_Change):
         kind, options = (rest[0], rest[1:]) if rest else ("", [])
         handle = self.handle("handle", "1:")
         handle = handle._replace(minor=0) if handle is not None and handle.major else None
-        if kind in INGRESS_KINDS or (verb == "delete" and handle == INGRESS):
+        parent = self.handle("parent", "1:10")
+        if kind in INGRESS_KINDS or (parent is not None and parent.major == INGRESS.major):
             self.entrance(verb, kind, options)
             return
-        parent = self.handle("parent", "1:10")
+        self.go_on()
         if verb == "delete":
-            self.delete(parent, handle)
-            return
-        if self.ended():
+            self.delete(parent, handle, kind)
             return
         if not kind:
             raise self.refused('names no discipline: write one, like "netem"')
         if parent is None and "root" not in self.words.head:
-            raise self.refused('says neither root nor parent: write "root"')
+            self.by_handle(verb, handle, Qdisc(self.command, kind, handle, None, options, self.words.stab))
+            return
         parent = self.place(parent) if parent is not None else None
         here = next((each for each in self.card.qdiscs if each.parent == parent and each.handle != INGRESS), None)
         self.put(verb, here, Qdisc(self.command, kind, handle, parent, options, self.words.stab))
@@ -172,15 +178,24 @@ class _OfQdisc(_Change):
                 raise self.refused(f"class {parent} has classes below it, so tc refuses it: name one of them")
             return parent
         if above.kind == "prio":
-            if not 1 <= parent.minor <= self.bands(above):
+            if not 1 <= parent.minor <= shapers.bands(above.command, above.options, self.findings).count:
                 raise self.refused(f"{above.kind} of line {above.command.line} has no band {parent}, so tc refuses it")
             return parent
         line = above.command.line
         raise self.refused(f"is below {above.kind} of line {line}, whose packets wait in one queue: leave it out")
 
-    def bands(self, of: Qdisc) -> int:
-        text = dict(zip(of.options, of.options[1:], strict=False)).get("bands", "3")
-        return int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else 3
+    def by_handle(self, verb: str, handle: Handle | None, new: Qdisc) -> None:
+        """Changes the qdisc that is named by its handle alone."""
+        here = self.card.with_handle(handle.major) if handle is not None else None
+        if here is None:
+            raise self.refused('says neither root nor parent, so tc refuses it: write "root"')
+        if verb == "add" or here.kind != new.kind:
+            message = (
+                f"line {here.command.line} put {here.kind} there, so tc refuses it: write replace, and root or parent"
+            )
+            raise self.refused(message)
+        new.parent = here.parent
+        self.change(here, new)
 
     def put(self, verb: str, here: Qdisc | None, new: Qdisc) -> None:
         """As tc_modify_qdisc does."""
@@ -196,7 +211,7 @@ class _OfQdisc(_Change):
             self.card.qdiscs.append(new)
         elif here.kind == new.kind and new.handle in (None, here.handle):
             self.change(here, new)
-        elif verb == "change" or other is here:
+        elif other is here or (verb == "change" and new.handle is not None):
             raise self.refused(f"line {here.command.line} put {here.kind} there: write replace and another handle")
         else:
             self.remove(here)
@@ -214,7 +229,8 @@ class _OfQdisc(_Change):
         new.handle, new.stab = here.handle, here.stab
         if here.kind == "netem":
             netem.read(here.command, here.options, self.findings)  # what has no word stays too, so it is refused here
-            new.options = [*_kept(here.options, new.options), *new.options]
+            jitter = netem.read(new.command, new.options, self.findings).jitter
+            new.options = [*_kept(here.options, new.options, spreads=jitter.ns > 0), *new.options]
         self.undo(here.command)
         self.card.qdiscs[self.card.qdiscs.index(here)] = new
 
@@ -222,6 +238,10 @@ class _OfQdisc(_Change):
         here = self.card.entrance
         if verb == "delete":
             self.findings.settle(self.command, Fate.NOTHING if here is None else Fate.LAB)
+            if here is not None and kind not in ("", here.kind):
+                raise self.refused(
+                    f"line {here.command.line} put {here.kind} there, so tc refuses it: write {here.kind}"
+                )
             if here is not None:
                 self.remove(here)
         elif here is not None and verb == "add":
@@ -233,41 +253,51 @@ class _OfQdisc(_Change):
         else:
             self.card.qdiscs.append(Qdisc(self.command, kind, INGRESS, None, options, []))
 
-    def delete(self, parent: Handle | None, handle: Handle | None) -> None:
+    def delete(self, parent: Handle | None, handle: Handle | None, kind: str) -> None:
+        """As tc_get_qdisc does; where nothing is, tc refuses it, and nothing changes."""
         if parent is not None:
             above = self.card.with_handle(parent.major)
             parent = Handle(parent.major, 1) if above is not None and above.kind in _HOLDS_ONE else parent
             here = self.card.below(parent)
         elif "root" in self.words.head:
             here = self.card.root
-        else:
-            here = self.card.with_handle(handle.major) if handle is not None else None
-        if here is None or (handle is not None and here.handle != handle) or self.card.ended is not None:
+        elif here := (self.card.with_handle(handle.major) if handle is not None else self.card.root):
+            raise self.refused(f"says neither root nor parent, so tc refuses it and {here.kind} stays: write one")
+        if here is None:
             self.findings.settle(self.command, Fate.NOTHING)
-        elif here.parent is None:
+            return
+        if handle is not None and here.handle != handle:
+            own = f"has the handle {here.handle}" if here.handle is not None else "has another handle"
+            raise self.refused(
+                f"{here.kind} of line {here.command.line} {own}, so tc refuses it and it stays: leave it out"
+            )
+        if kind not in ("", here.kind):
+            raise self.refused(
+                f"line {here.command.line} put {here.kind} there, so tc refuses it and it stays: leave {kind} out"
+            )
+        if here.parent is None:
             self.card.ended = self.command
         else:
             self.findings.settle(self.command, Fate.LAB)
             self.remove(here)
 
 
-def _kept(before: list[str], now: list[str]) -> Iterator[str]:
-    """Of a netem that is changed: the options with their values that stay."""
+def _kept(before: list[str], now: list[str], *, spreads: bool) -> Iterator[str]:
+    """Of a netem that is changed: the options with their values that stay; a distribution where delays are spread."""
     taking = False
+    named = {netem.full(word) for word in now}
     for word in before:
-        if word in netem.OPTIONS:
-            taking = word in _KEPT_BY_CHANGE and word not in now
-        if taking and not (word == "distribution" and "delay" not in now and "latency" not in now):
+        if option := netem.full(word):
+            taking = option in _KEPT_BY_CHANGE and option not in named
+            taking &= option != "distribution" or spreads
+        if taking:
             yield word
 
 
 class _OfClass(_Change):
     def do(self, verb: str) -> None:
-        if self.ended():
-            return
-        handle = self.handle("classid", "1:10")
-        if handle is None:
-            raise self.refused('names no class: write "classid 1:10"')
+        self.go_on()
+        handle = self.completed(self.handle("classid", "10"))
         before = self.card.classes.get(handle)
         if verb == "delete":
             self.delete(handle, before)
@@ -283,20 +313,27 @@ class _OfClass(_Change):
             raise self.refused(f"line {before.command.line} made this class, so tc refuses it: write replace")
         if before is None and verb == "change":
             raise self.refused("there is no such class to change: write add")
-        parent = before.parent if before is not None else self.parent(handle)
+        parent = before.parent if before is not None else self.above(handle)
         if before is not None:
             self.undo(before.command)
         self.card.classes[handle] = Class(self.command, handle, parent, self.words.rest[1:])
 
-    def parent(self, handle: Handle) -> Handle | None:
+    def completed(self, handle: Handle | None) -> Handle:
+        """With the number of its qdisc, which may stand in its parent alone, or nowhere for that at the root."""
+        if handle is None or not handle.minor:
+            raise self.refused('names no class: write "classid 1:10"')
+        parent, root = self.handle("parent", "1"), self.card.root
+        if parent is not None and parent.major and handle.major not in (0, parent.major):
+            raise self.refused("its parent is of another qdisc, so tc refuses it: write the same number before the :")
+        own = root.handle.major if root is not None and root.handle is not None else 0
+        return Handle(handle.major or (parent.major if parent is not None else 0) or own, handle.minor)
+
+    def above(self, handle: Handle) -> Handle | None:
         """The class above, or None for a root class."""
-        parent = self.handle("parent", "1:1")
-        if parent is None and "root" not in self.words.head:
-            raise self.refused('says no parent: write "parent 1:"')
+        parent = self.handle("parent", "1")
         if parent is None or not parent.minor:
             return None
-        if parent.major != handle.major:
-            raise self.refused("its parent is of another qdisc, so tc refuses it: write the same number before the :")
+        parent = Handle(handle.major, parent.minor)
         if parent not in self.card.classes:
             why = f"there is no class {parent} at this line, so Linux makes {handle} a class without a parent"
             self.findings.note(self.command, why)
@@ -324,8 +361,7 @@ class _OfClass(_Change):
 
 class _OfFilter(_Change):
     def do(self, verb: str) -> None:
-        if self.ended():
-            return
+        self.go_on()
         head = self.words.head
         if verb == "delete" and not self.card.qdiscs:
             self.findings.settle(self.command, Fate.NOTHING)
@@ -380,17 +416,15 @@ class _OfFilter(_Change):
     def order(self, mine: list[Filter]) -> int:
         """The priority: the lowest is asked first."""
         text = next((self.words.head[key] for key in ("prio", "pref") if key in self.words.head), "0")
-        if not (text.isascii() and text.isdecimal() and len(text) < 6):
-            raise self.refused(f"prio {text} is no number of decimal digits: write one")
-        if int(text):
-            return int(text)
+        if order := self.findings.read(self.command, "prio", tc_whole, text):
+            return order & 0xFFFF
         return min((each.order for each in mine if each.order >= _AUTOMATIC), default=_LAST_AUTOMATIC + 1) - 1
 
     def delete(self, parent: Handle) -> None:
         head = self.words.head
         if self.words.rest or "handle" in head:
             raise self.refused("takes away one filter of several: write the filters as they are at the end")
-        order = next((int(head[key]) for key in ("prio", "pref") if head.get(key, "").isdecimal()), None)
+        order = self.order([]) if "prio" in head or "pref" in head else None
         chosen = [each for each in self.card.filters if each.parent == parent and order in (None, each.order)]
         self.findings.settle(self.command, Fate.LAB if chosen else Fate.NOTHING)
         self.remove_filters(lambda each: each in chosen)

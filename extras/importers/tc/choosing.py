@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ewan.extras.importers.findings import Findings
 from ewan.extras.importers.script import Command
-from ewan.extras.importers.tc.shapers import FULL_FRAME, bucket, pairs
+from ewan.extras.importers.tc.shapers import ALIKE, FULL_FRAME, OF_BUCKETS, bucket, pairs
 from ewan.extras.importers.tc.tree import Filter
 from ewan.extras.importers.tc.words import Handle, address_of
 from ewan.labs.base.units import Rate, Size
@@ -19,7 +19,6 @@ from ewan.labs.base.units.tools import tc_rate
 _PROTOCOLS = ("all", "ip", "ipv6", "ip6")
 _RESULTS = {"drop": "drop", "shot": "drop", "ok": "ok", "pass": "ok", "pipe": "pipe", "continue": "continue",
             "reclassify": "reclassify"}  # fmt: skip
-_POLICE_ALIKE = {"buffer": "burst", "maxburst": "burst", "minburst": "mtu"}
 _ENDS_POLICE = ("flowid", "classid", "match", "action")
 
 
@@ -109,8 +108,7 @@ def police(of: Filter, actions: Sequence[Sequence[str]], findings: Findings) -> 
     if len(actions) != 1 or actions[0][:1] != ["police"]:
         return None
     command = of.command
-    given = pairs(actions[0][1:], tuple(_RESULTS), command, findings)
-    given = {_POLICE_ALIKE.get(key, key): value for key, value in given.items()}
+    given = pairs(actions[0][1:], tuple(_RESULTS), command, findings, once=OF_BUCKETS, alike=ALIKE)
     exceed, _, conform = given.pop("conform-exceed", "").partition("/")
     results = [given.pop(key) or key for key in _RESULTS if key in given]
     exceed = exceed or (results[0] if results else "reclassify")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from ewan.extras.importers.findings import Findings
 from ewan.extras.importers.legs import Setting
 from ewan.extras.importers.script import Command
 from ewan.labs.base.units import Duration, Fraction, Rate
-from ewan.labs.base.units.tools import tc_percent, tc_rate, tc_time
+from ewan.labs.base.units.tools import tc_percent, tc_rate, tc_size, tc_time, tc_whole
 
 LIMIT = 1000
 """Packets, where none is written."""
@@ -50,8 +51,8 @@ class _Words:
 
     @property
     def number(self) -> bool:
-        """Whether the next word begins as a number does."""
-        return bool(self.left) and (self.left[0][:1] in "0123456789.-" and self.left[0] != "-")
+        """Whether tc takes the next word for a number: one begins with a digit."""
+        return self.left[:1] != [] and self.left[0][:1].isdecimal()
 
     def time(self) -> Duration:
         return self.findings.read(self.command, self.key, tc_time, self.take("time"))
@@ -61,9 +62,8 @@ class _Words:
 
     def whole(self) -> int:
         text = self.take("number")
-        if not (text.isascii() and text.lstrip("-").isdecimal() and len(text) < 10):
-            raise self.findings.error(self.command.line, f"{self.key} {text}", "is no whole number: write one")
-        return int(text)
+        number = self.findings.read(self.command, self.key, tc_whole, text.removeprefix("-"))
+        return -number if text.startswith("-") else number
 
     def correlation(self) -> None:
         """netem's own kind of it, which no model of ours is: only none can be said."""
@@ -84,22 +84,31 @@ def read(command: Command, options: Sequence[str], findings: Findings) -> Netem:
     netem = Netem(command)
     words = _Words(options, command, findings)
     while words.left:
-        words.key = words.left.pop(0)
-        reader = _READERS.get(words.key)
-        if reader is None:
+        word = words.left.pop(0)
+        words.key = full(word)
+        if not words.key:
             known = 'is no option of netem: write one of "delay", "loss", "corrupt", "duplicate", "rate", "limit"'
-            raise findings.error(command.line, words.key, known)
-        reader(words, netem)
+            raise findings.error(command.line, word, known)
+        _READERS[words.key](words, netem)
+    if netem.distribution != "uniform" and not (netem.delay.ns and netem.jitter.ns):
+        message = 'a distribution is of delay and jitter, and tc refuses one without: write both, like "delay 20ms 2ms"'
+        raise findings.error(command.line, f"distribution {netem.distribution}", message)
     return netem
 
 
+def full(word: str) -> str:
+    """The option that tc takes a word for, of which the first letters do; "" for none."""
+    return next((each for each in _READERS if word and each.startswith(word)), "")
+
+
 def _limit(words: _Words, netem: Netem) -> None:
-    netem.limit = words.whole()
+    netem.limit = words.findings.read(words.command, "limit", tc_size, words.take("number")).bytes
+    if not netem.limit:
+        raise words.findings.error(words.command.line, "limit 0", "drops every packet: write a limit of 1 or more")
 
 
 def _delay(words: _Words, netem: Netem) -> None:
     netem.delay = words.time()
-    netem.jitter = NONE
     if words.number:
         netem.jitter = words.time()
         words.correlation()
@@ -116,6 +125,8 @@ def _distribution(words: _Words, netem: Netem) -> None:
 
 
 def _loss(words: _Words, netem: Netem) -> None:
+    if netem.loss is not None:
+        raise words.findings.error(words.command.line, "loss", "is there twice, so tc refuses it: leave one out")
     kind = words.left[0] if words.left else ""
     if kind in ("random", "state", "gemodel"):
         words.left.pop(0)
@@ -124,9 +135,12 @@ def _loss(words: _Words, netem: Netem) -> None:
     elif kind == "gemodel":
         netem.loss = _gilbert(words)
     else:
+        if kind != "random" and kind and not words.number:
+            message = 'is no share of packets that tc takes there: write one that begins with a digit, like "0.5%"'
+            raise words.findings.error(words.command.line, f"loss {kind}", message)
         share = words.percent()
         words.correlation()
-        netem.loss = (str(share), f"loss {share}") if share.ppb else None
+        netem.loss = (str(share), f"loss {share}")
     if words.left[:1] == ["ecn"]:
         words.cannot("marks instead of losing, which has no word in a description", values=1)
 
@@ -170,7 +184,7 @@ def _reorder(words: _Words, netem: Netem) -> None:
     share = words.percent()
     if words.number:
         words.percent()
-    if words.left[:1] == ["gap"]:
+    if words.left and full(words.left[0]) == "gap":
         words.left.pop(0)
         words.whole()
     if share.ppb:
@@ -186,7 +200,8 @@ def _gap(words: _Words, netem: Netem) -> None:
 
 def _rate(words: _Words, netem: Netem) -> None:
     netem.rate = words.findings.read(words.command, "rate", tc_rate, words.take("rate"))
-    netem.overhead = words.whole() if words.number else 0
+    if words.left and re.match("-?[0-9]", words.left[0]):
+        netem.overhead = words.whole()
     if words.number and (cell := words.whole()):
         words.findings.cannot(words.command, f"rate … {cell}", "cells have no word in a description")
     if words.number:
@@ -195,7 +210,7 @@ def _rate(words: _Words, netem: Netem) -> None:
 
 def _slot(words: _Words, netem: Netem) -> None:
     taken = []
-    while words.left and words.left[0] not in _READERS:
+    while words.left and not full(words.left[0]):
         taken.append(words.left.pop(0))
     why = "holds packets back until a slot of netem's kind begins, which has no word in a description"
     words.findings.cannot(words.command, " ".join(("slot", *taken)), why)
@@ -210,15 +225,15 @@ _READERS: dict[str, Callable[[_Words, Netem], None]] = {
     "limit": _limit,
     "delay": _delay,
     "latency": _delay,
-    "distribution": _distribution,
     "loss": _loss,
     "drop": _loss,
-    "corrupt": _corrupt,
-    "duplicate": _duplicate,
     "reorder": _reorder,
+    "corrupt": _corrupt,
     "gap": _gap,
+    "duplicate": _duplicate,
+    "distribution": _distribution,
     "rate": _rate,
     "slot": _slot,
     "seed": _seed,
 }
-OPTIONS = frozenset(_READERS)
+"""In the order in which tc compares a word with them."""

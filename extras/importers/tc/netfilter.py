@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from ewan.extras.importers.findings import Findings
+from ewan.extras.importers.findings import Fate, Findings
 from ewan.extras.importers.script import Command
 from ewan.extras.importers.tc.words import Handle, address_of, covers, handle_of
 
@@ -18,6 +19,8 @@ _VALUED = {"-t": "table", "--table": "table", "-A": "chain", "--append": "chain"
            "--out-interface": "device", "-d": "to", "--dst": "to", "--destination": "to", "-j": "target",
            "--jump": "target", "--set-class": "class", "--set-mark": "mark", "--set-xmark": "mark"}  # fmt: skip
 _CHAINS = ("OUTPUT", "FORWARD", "POSTROUTING")
+_FLUSH = ("-F", "--flush")
+_DELETE = ("-D", "--delete")
 _WHOLE_MARK = 0xFFFF_FFFF
 
 
@@ -30,17 +33,27 @@ class Rule:
     to: str | None
     flow: Handle | None = None
     mark: int | None = None
+    table: str = "filter"
+    chain: str = ""
+
+    @property
+    def place(self) -> tuple[str, str | None, str]:
+        """The tool, the namespace and the table."""
+        return self.command.name, self.command.namespace, self.table
 
 
 def is_rule(command: Command) -> bool:
-    """Whether a command leads packets to classes, or takes such rules away."""
-    return command.name in TOOLS and any(word in ("CLASSIFY", "MARK") for word in command.words)
+    """Whether a command leads packets to classes, or may take such rules away."""
+    return command.name in TOOLS and bool({"CLASSIFY", "MARK", *_FLUSH, *_DELETE} & {*command.words})
 
 
 def rules(commands: Sequence[Command], findings: Findings) -> list[Rule]:
     """All of a script; ImportingError for what is no rule, or where the order of rules would decide."""
     found: list[Rule] = []
     for command in commands:
+        if {*_FLUSH, *_DELETE} & {*command.words}:
+            _take_away(command, found, findings)
+            continue
         rule = _rule(command, findings)
         if rule is None:
             continue
@@ -69,12 +82,31 @@ def mark_of(text: str, command: Command, findings: Findings) -> int:
     raise findings.error(command.line, command.text, f'"{text}" is a part of a mark or none: write one like "5"')
 
 
+def _take_away(command: Command, found: list[Rule], findings: Findings) -> None:
+    """`-F`, and `-D` with the words of the rule; a command that takes no rule of ours away is not about the lab."""
+    verb = next(word for word in command.words if word in (*_FLUSH, *_DELETE))
+    words = [word for word in command.words if word not in ("-w", "--wait")]
+    table = next((value for key, value in pairwise(words) if key in ("-t", "--table")), "filter")
+    chain = next((value for key, value in pairwise(words) if key == verb and not value.startswith("-")), None)
+    place = (command.name, command.namespace, table)
+    mine = [rule for rule in found if rule.place == place and chain in (None, rule.chain)]
+    if verb in _DELETE and mine:
+        added = ["-A" if word == verb else word for word in words]
+        mine = [rule for rule in mine if [*rule.command.words] == added][:1]
+        if not mine:
+            raise findings.error(command.line, command.text, "takes away a rule of several: write those that stay")
+    for rule in mine:
+        findings.settle(rule.command, Fate.UNDONE)
+        findings.settle(command, Fate.LAB)
+        found.remove(rule)
+
+
 def _rule(command: Command, findings: Findings) -> Rule | None:
     line, text = command.line, command.text
     given: dict[str, str] = {}
     left = [word for word in command.words if word not in ("-w", "--wait")]
-    if any(word in ("-D", "--delete", "-F", "--flush", "-R", "-I", "--insert") for word in left):
-        raise findings.error(line, text, 'puts a rule before others or takes it away: write those that stay, with "-A"')
+    if any(word in ("-R", "--replace", "-I", "--insert") for word in left):
+        raise findings.error(line, text, 'puts a rule before others: write those that stay, with "-A"')
     while left:
         key = _VALUED.get(left.pop(0))
         if key is None or not left:
@@ -90,12 +122,22 @@ def _rule(command: Command, findings: Findings) -> Rule | None:
         raise findings.error(line, text, 'names no address or device: write one like "10.0.0.2" and "eth0"')
     if device is not None and command.namespace is not None:
         device = f"{command.namespace}/{device}"
+    table, chain = given.get("table", "filter"), given["chain"]
     if given.get("target") == "CLASSIFY" and "class" in given:
-        return Rule(command, device, to or None, flow=handle_of(given["class"], "1:10", command, findings))
+        return Rule(
+            command,
+            device,
+            to or None,
+            flow=handle_of(given["class"], "1:10", command, findings),
+            table=table,
+            chain=chain,
+        )
     if given.get("target") == "MARK" and "mark" in given:
         if given.get("table") != "mangle":
             raise findings.error(
                 line, text, 'MARK is in the table mangle only, so iptables refuses it: write "-t mangle"'
             )
-        return Rule(command, device, to or None, mark=mark_of(given["mark"], command, findings))
+        return Rule(
+            command, device, to or None, mark=mark_of(given["mark"], command, findings), table=table, chain=chain
+        )
     raise findings.error(line, text, 'says no class or mark: write "--set-class 1:10" or "--set-mark 5"')

@@ -6,16 +6,17 @@ Linux.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction as Exact
+from types import MappingProxyType
 
 from ewan.extras.importers.findings import Findings
 from ewan.extras.importers.legs import CARD_PACKETS, Setting
 from ewan.extras.importers.script import Command
 from ewan.extras.importers.tc.tree import Class
 from ewan.labs.base.units import Buffer, Duration, Rate, Size
-from ewan.labs.base.units.tools import tbf_limit, tc_probability, tc_rate, tc_size, tc_time
+from ewan.labs.base.units.tools import tbf_limit, tc_bps, tc_probability, tc_rate, tc_size, tc_time, tc_whole
 
 ONE_PACKET = Size.parse("2000B")
 """A bucket up to this holds one packet of 1514 bytes and never two: it is no burst."""
@@ -49,12 +50,19 @@ class Held:
     bandwidth: Rate | None = None
 
 
-def pairs(words: Sequence[str], flags: Sequence[str], command: Command, findings: Findings) -> dict[str, str]:
-    """`key value` pairs and flags; ImportingError where a value is missing."""
+def pairs(
+    words: Sequence[str], flags: Sequence[str], command: Command, findings: Findings, *,
+    once: Sequence[str] = (), alike: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, str]:  # fmt: skip
+    """`key value` pairs and flags, of which the last one counts; ImportingError where a value is missing, or for a key
+    that tc takes `once`. `alike`: other names of keys."""
     found: dict[str, str] = {}
     left = list(words)
     while left:
-        key = left.pop(0)
+        key = alike.get(left[0], left[0])
+        left.pop(0)
+        if key in found and key in once:
+            raise findings.error(command.line, command.text, f"{key} is there twice, so tc refuses it: leave one out")
         if key in flags:
             found[key] = ""
         elif not left:
@@ -72,6 +80,11 @@ def _unknown(given: dict[str, str], known: Sequence[str], command: Command, find
             )
 
 
+ALIKE = {"lat": "latency", "buffer": "burst", "maxburst": "burst", "minburst": "mtu"}
+OF_BUCKETS = ("rate", "burst", "latency", "limit", "peakrate", "mtu", "mpu", "overhead", "linklayer")
+"""Of tbf and policers; tc takes each once."""
+
+
 def bucket(text: str) -> Size:
     """`6000/16` has the size of a cell behind it, which old kernels needed."""
     return tc_size(text.split("/")[0])
@@ -79,15 +92,8 @@ def bucket(text: str) -> Size:
 
 def tbf(command: Command, options: Sequence[str], findings: Findings) -> Shaper:
     """ImportingError for what tc refuses, and for a second bucket that holds more than a packet."""
-    given = pairs(options, (), command, findings)
-    alike = {"buffer": "burst", "maxburst": "burst", "minburst": "mtu"}
-    given = {alike.get(key, key): value for key, value in given.items()}
-    _unknown(
-        given,
-        ("rate", "burst", "latency", "limit", "peakrate", "mtu", "mpu", "overhead", "linklayer"),
-        command,
-        findings,
-    )
+    given = pairs(options, (), command, findings, once=OF_BUCKETS, alike=ALIKE)
+    _unknown(given, OF_BUCKETS, command, findings)
     missing = [key for key in ("rate", "burst") if key not in given]
     if missing or ("latency" in given) == ("limit" in given):
         what = missing[0] if missing else "latency or limit, one of them"
@@ -136,18 +142,23 @@ class HtbClass:
     burst: Size | None
 
 
+def _class_rate(text: str) -> Rate:
+    """Also one below a link's least, since a class may have its ceil."""
+    bps = tc_bps(text)
+    return Rate(int(bps)) if 0 < bps < Rate.LOWEST and bps.denominator == 1 else tc_rate(text)
+
+
 def htb(of: Class, findings: Findings) -> HtbClass:
     """A class alone; what it may borrow, `leaf` decides."""
     command = of.command
-    given = pairs(of.options, (), command, findings)
     alike = {"buffer": "burst", "maxburst": "burst", "cbuffer": "cburst", "cmaxburst": "cburst"}
-    given = {alike.get(key, key): value for key, value in given.items()}
+    given = pairs(of.options, (), command, findings, once=("rate", "ceil"), alike=alike)
     known = ("rate", "ceil", "burst", "cburst", "prio", "quantum", "mtu", "mpu", "overhead", "linklayer")
     _unknown(given, known, command, findings)
     if "rate" not in given:
         raise findings.error(command.line, command.text, "a class of HTB needs rate: write it")
-    rate = findings.read(command, "rate", tc_rate, given["rate"])
-    ceil = findings.read(command, "ceil", tc_rate, given["ceil"]) if "ceil" in given else rate
+    rate = findings.read(command, "rate", _class_rate, given["rate"])
+    ceil = findings.read(command, "ceil", _class_rate, given["ceil"]) if "ceil" in given else rate
     if ceil < rate:
         raise findings.error(
             command.line, command.text, f"ceil {ceil} is below rate {rate}: write the one that is meant"
@@ -164,30 +175,59 @@ def htb_root(command: Command, options: Sequence[str], findings: Findings) -> tu
     """The minor number of the default class (0: none), and the queue of packets that no class limits."""
     given = pairs(options, ("offload",), command, findings)
     _unknown(given, ("default", "r2q", "direct_qlen", "offload"), command, findings)
+    if "offload" in given:
+        message = "leaves HTB to the card, which few can, so tc refuses it: leave offload out"
+        raise findings.error(command.line, command.text, message)
     text = given.get("default", "0")
     try:
         minor = int(text, 16)
     except ValueError:
         raise findings.error(command.line, f"default {text}", 'is no class: write one like "10"') from None
-    packets = _limited(
-        command, {"limit": given["direct_qlen"]} if "direct_qlen" in given else {}, CARD_PACKETS, findings
-    )
-    return minor & 0xFFFF, Held(command, packets, None, "direct_qlen")
+    packets = findings.read(command, "direct_qlen", tc_whole, given.get("direct_qlen", str(CARD_PACKETS)))
+    return minor & 0xFFFF, Held(command, Buffer("packets", packets), None, "direct_qlen")
 
 
-def known_bands(command: Command, options: Sequence[str], findings: Findings) -> int:
-    """How many bands a prio has."""
-    left, bands = list(options), 3
+@dataclass(frozen=True, slots=True)
+class Bands:
+    """Of a prio: the minor number of the band for each priority of packets that no filter chooses."""
+
+    count: int
+    of_priority: tuple[int, ...]
+
+    @property
+    def ordinary(self) -> int:
+        """Where packets without TOS bits go."""
+        return self.of_priority[0]
+
+    @property
+    def of_tos(self) -> frozenset[int]:
+        """Where packets go whose TOS bits ask for something (rt_tos2priority in Linux)."""
+        return frozenset(self.of_priority[priority] for priority in (_BULK, _INTERACTIVE_BULK, _INTERACTIVE))
+
+
+_BULK, _INTERACTIVE_BULK, _INTERACTIVE = 2, 4, 6
+_PRIOMAP = (1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1)
+
+
+def bands(command: Command, options: Sequence[str], findings: Findings) -> Bands:
+    """ImportingError for what tc or Linux refuses (prio_tune in net/sched/sch_prio.c)."""
+    left, count, of_priority = list(options), 3, list(_PRIOMAP)
     while left:
         key = left.pop(0)
         if key == "bands" and left and left[0].isdecimal():
-            bands = int(left.pop(0))
+            count = int(left.pop(0))
         elif key == "priomap":
-            while left and left[0].isdecimal():
-                left.pop(0)
+            given: list[int] = []
+            while left and left[0].isascii() and left[0].isdecimal():
+                given.append(int(left.pop(0)))
+            of_priority[: len(given)] = given
         elif key not in ("multiqueue", "nomultiqueue"):
             raise findings.error(command.line, key, 'is no option of prio that can be read here: write "bands 3"')
-    return bands
+    if not 2 <= count <= len(_PRIOMAP) or len(of_priority) > len(_PRIOMAP) or max(of_priority) >= count:
+        why = f"has {count} bands, and its priomap (the default one if absent) names band {max(of_priority)}"
+        message = f"{why}, counted from 0, so tc refuses it: write 2 to 16 bands, and a priomap of them"
+        raise findings.error(command.line, command.text, message)
+    return Bands(count, tuple(band + 1 for band in of_priority))
 
 
 def queue(command: Command, kind: str, options: Sequence[str], findings: Findings) -> Held:
@@ -201,16 +241,23 @@ def queue(command: Command, kind: str, options: Sequence[str], findings: Finding
 
 
 def _limited(command: Command, given: dict[str, str], default: int, findings: Findings) -> Buffer:
-    text = given.get("limit", str(default))
-    if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise findings.error(command.line, f"limit {text}", 'is no number of packets: write one, like "1000"')
-    return Buffer("packets", int(text))
+    """Of codel and its like, where 0 is the default."""
+    return Buffer("packets", findings.read(command, "limit", tc_whole, given.get("limit", "0")) or default)
+
+
+def _room(command: Command, given: dict[str, str], findings: Findings) -> int:
+    """Of a fifo, whose packets tc reads as bytes: `1k` is 1024."""
+    room = findings.read(command, "limit", tc_size, given["limit"]).bytes
+    if not room:
+        raise findings.error(command.line, f"limit {given['limit']}", "drops every packet: write one of 1 or more")
+    return room
 
 
 def _pfifo(command: Command, options: Sequence[str], findings: Findings) -> Held:
     given = pairs(options, (), command, findings)
     _unknown(given, ("limit",), command, findings)
-    return Held(command, _limited(command, given, CARD_PACKETS, findings), None, "pfifo")
+    room = _room(command, given, findings) if "limit" in given else CARD_PACKETS
+    return Held(command, Buffer("packets", room), None, "pfifo")
 
 
 def _pfifo_fast(command: Command, options: Sequence[str], findings: Findings) -> Held:
@@ -224,7 +271,7 @@ def _bfifo(command: Command, options: Sequence[str], findings: Findings) -> Held
     _unknown(given, ("limit",), command, findings)
     if "limit" not in given:
         raise findings.error(command.line, command.text, "says no limit, and tc takes it from the card: write limit")
-    return Held(command, Buffer("bytes", findings.read(command, "limit", tc_size, given["limit"]).bytes), None, "bfifo")
+    return Held(command, Buffer("bytes", _room(command, given, findings)), None, "bfifo")
 
 
 def _codel_words(given: dict[str, str], command: Command, findings: Findings) -> dict[str, Setting]:
@@ -258,7 +305,10 @@ def _fq_codel(command: Command, options: Sequence[str], findings: Findings) -> H
     )
     _unknown(given, known, command, findings)
     words = _codel_words(given, command, findings)
-    words |= {"flows": given.get("flows", "1024"), "quantum": f"{given.get('quantum', '1514')}B"}
+    words |= {
+        "flows": str(findings.read(command, "flows", tc_whole, given.get("flows", "1024"))),
+        "quantum": f"{findings.read(command, 'quantum', tc_whole, given.get('quantum', '1514'))}B",
+    }
     words |= {"ecn": _word("noecn" not in given)}
     for key, default in (("memory_limit", "32mb"), ("drop_batch", "64")):
         if given.get(key, default).lower() != default:
@@ -345,9 +395,7 @@ def _red_weight(
 ) -> int:
     """The n of the average's 2^-n by which `burst` packets reach min (tc_red_eval_ewma of iproute2)."""
     text = given.get("burst", str((2 * least + most) // (3 * average)))
-    if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise findings.error(command.line, f"burst {text}", 'is no number of packets: write one, like "55"')
-    burst = int(text)
+    burst = findings.read(command, "burst", tc_whole, text)
     wanted = burst + 1 - least / average
     if wanted < 1:
         raise findings.error(
@@ -371,9 +419,8 @@ def _sfq(command: Command, options: Sequence[str], findings: Findings) -> Held:
     for key in [key for key in given if key not in known]:
         findings.cannot(command, f"{key} {given[key]}".strip(), "is of an SFQ that has no word in a description")
     words: dict[str, Setting] = {"flows": "1024"}
-    if given.get("perturb", "0") != "0":
-        seconds = given["perturb"]
-        words["perturb"] = str(findings.read(command, "perturb", lambda text: Duration.parse(f"{text}s"), seconds))
+    if seconds := findings.read(command, "perturb", tc_whole, given.get("perturb", "0")):
+        words["perturb"] = str(findings.read(command, "perturb", Duration.parse, f"{seconds}s"))
     if "quantum" in given:
         words["quantum"] = str(findings.read(command, "quantum", tc_size, given["quantum"]))
     return Held(command, _limited(command, given, 127, findings), {"sfq": words}, "sfq")

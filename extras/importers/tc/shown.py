@@ -116,6 +116,8 @@ def _qdisc(command: Command, device: str, findings: Findings) -> Command:
         and delay[2][0].isdigit()
     ):
         findings.note(command, "tc does not show the distribution of jitter, so it is taken as uniform")
+    if kind == "prio":
+        findings.warn(command, "tc qdisc show tells no filters, so what they send to other bands is not known here")
     return replace(command, name="tc", words=(*words, "handle", handle, kind, *read))
 
 

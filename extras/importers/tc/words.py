@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ewan.extras.importers.findings import Findings
 from ewan.extras.importers.script import Command
 
-_HANDLE = re.compile(r"([0-9a-fA-F]{0,4}):([0-9a-fA-F]{0,4})")
+_HANDLE = re.compile(r"(?:0x)?([0-9a-fA-F]{0,4}):(?:0x)?([0-9a-fA-F]{0,4})")
 _VALUED = ("handle", "parent", "dev", "classid")
 _VALUED_OPTIONS = ("-batch", "-netns", "-cf", "-conf")
 _OPTIONS = (
@@ -112,8 +112,10 @@ def in_words(words: list[str], of_filter: bool, command: Command, findings: Find
 
 
 def handle_of(text: str, like: str, command: Command, findings: Findings) -> Handle:
-    """`1:10`, and `1` where `like`, an example, is a qdisc's own."""
-    match = _HANDLE.fullmatch(text if ":" in text or not like.endswith(":") else f"{text}:")
+    """`1:10`; of `10`, where `like`, an example, is a qdisc's own, `10:`, and `:10` where it is without a colon."""
+    if ":" not in text:
+        text = f"{text}:" if like.endswith(":") else text if ":" in like else f":{text}"
+    match = _HANDLE.fullmatch(text)
     if match is None:
         raise findings.error(command.line, command.text, f'"{text}" is no handle: write one like "{like}"')
     return Handle(int(match[1] or "0", 16), int(match[2] or "0", 16))

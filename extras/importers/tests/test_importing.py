@@ -136,7 +136,7 @@ def test_a_quantity_is_what_its_tool_reads(parse: Callable[[str], object], text:
             "100",
             'has no unit: tc reads microseconds, newer ones nanoseconds for netem: write "100us" or',
         ),
-        (tools.tc_time, "1e3ms", "is no time of tc"),
+        (tools.tc_time, "1e3q", "is no time of tc"),
         (tools.tc_percent, "150%", "is above 100 %"),
         (tools.tc_percent, "0.00000001%", "is not a whole number of parts per billion"),
         (tools.dummynet_rate, "1.5Mbit/s", "ipfw reads a whole number alone"),  # ipfw: 1 bit/s
@@ -309,7 +309,7 @@ RED_OF = (
         (f"{RED_OF} limit 400kb min 30kb max 90kb avpkt 1000 burst 9", 'as too small: write "burst 31"'),
         (f"{RED_OF} limit 400kb min 30kb avpkt 1000 burst 999999", "burst 999999 is more than a description has"),
         (f"{RED_OF} limit 400kb avpkt 1000 probability 2%", 'write "0.02" for 2 %'),
-        (f"{RED_OF} limit 400kb avpkt 1000 burst 1e9", '"burst 1e9": is no number of packets: write one'),
+        (f"{RED_OF} limit 400kb avpkt 1000 burst 1e9", '"burst 1e9": is no whole number: write one'),
         (f"{RED_OF} limit 9gb avpkt 1000", '"limit 9gb": is more than tc takes: write less than 4 GiB'),
         (f"{RED_OF} limit 400kb avpkt 1000 adaptive", '"adaptive": moves max_p by itself'),
         (f"{RED_OF} limit 400kb avpkt 1000 nodrop", '"nodrop": keeps what cannot be marked'),

@@ -109,7 +109,7 @@ def test_a_filter_that_tc_shows_is_refused() -> None:
         (f"{TBF}tc qdisc add dev eth0 parent 2:1 netem delay 1ms", "there is no qdisc 2: on eth0 at this line"),
         (f"{HTB}tc qdisc add dev eth0 parent 1:30 netem", "there is no class 1:30 at this line"),
         (f"{HTB}tc qdisc replace dev eth0 root handle 1: htb default 10", "htb of line 1 cannot be changed"),
-        (f"{HTB}tc class add dev eth0 parent 1: classid 2:1 htb rate 1mbit", "there is no htb 2: on eth0"),
+        (f"{HTB}tc class add dev eth0 root classid 2:1 htb rate 1mbit", "there is no htb 2: on eth0"),
         (
             f"{TBF}tc qdisc add dev eth0 parent 1:7 netem\ntc qdisc add dev eth0 parent 1:8 netem",
             "line 2 put one there",

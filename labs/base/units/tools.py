@@ -14,6 +14,15 @@ from fractions import Fraction as Exact
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, PPB, Duration, Fraction, Rate, Size, UnitError
 
 _NUMBER = re.compile(r"([0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(.*)", re.DOTALL)
+_STRTOD = re.compile(
+    r"\+?(?:0[xX](?P<hexadecimal>[0-9a-fA-F]{1,20})|(?P<decimal>[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})"
+    r"(?:[eE](?P<power>[-+]?[0-9]{1,3}))?)(?P<rest>.*)",
+    re.DOTALL,
+)
+"""A number as strtod(3) reads it, which tc does for all quantities with a unit."""
+_STRTOUL = re.compile(
+    r"\+?(?:0[xX](?P<hexadecimal>[0-9a-fA-F]{1,8})|(?P<octal>0[0-7]{0,11})|(?P<decimal>[1-9][0-9]{0,9}))"
+)
 _WHOLE = re.compile(r"([0-9]{1,15})(.*)", re.DOTALL)
 
 _PREFIX = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -50,6 +59,26 @@ def _split(text: str, instead: str) -> tuple[Exact, str]:
     return Exact(match[1]), match[2]
 
 
+def _tc_split(text: str, instead: str) -> tuple[Exact, str]:
+    """`1.5ms`, `1e3kbit`, `0x10`: the number and the unit."""
+    match = _STRTOD.fullmatch(text)
+    if match is None:
+        raise UnitError(instead)
+    if match["hexadecimal"]:
+        return Exact(int(match["hexadecimal"], 16)), match["rest"]
+    return Exact(match["decimal"]) * Exact(10) ** int(match["power"] or 0), match["rest"]
+
+
+def tc_whole(text: str) -> int:
+    """What tc reads with strtoul(3): decimal, `0x10` in sixteens, `010` in eights."""
+    match = _STRTOUL.fullmatch(text)
+    if match is None:
+        raise UnitError('is no whole number: write one, like "1000"')
+    if match["hexadecimal"]:
+        return int(match["hexadecimal"], 16)
+    return int(match["octal"], 8) if match["octal"] else int(match["decimal"])
+
+
 def _whole(value: Exact, what: str, instead: str) -> int:
     if value.denominator != 1:
         raise UnitError(f"is not a whole number of {what}: {instead}")
@@ -72,18 +101,23 @@ def _duration(ns: Exact) -> Duration:
 
 def tc_rate(text: str) -> Rate:
     """`10mbit` is 10 Mbit/s, `10mbps` 10 megabytes a second, `10mibit` 10 × 2^20 bit/s; a bare number is bit/s."""
-    value, unit = _split(text, 'write a rate as "10mbit"')
+    return _rate(tc_bps(text))
+
+
+def tc_bps(text: str) -> Exact:
+    """A rate in bit/s, which may be lower or higher than that of a link."""
+    value, unit = _tc_split(text, 'write a rate as "10mbit"')
     if unit == "%":
         raise UnitError('is a part of the card\'s speed, which is not known here: write the rate, like "10mbit"')
     factor = 1 if not unit else _TC_RATE.get(unit.lower())
     if factor is None:
         raise UnitError('is no rate of tc: write "10mbit" (bits), or "10mbps" (bytes)')
-    return _rate(value * factor)
+    return value * factor
 
 
 def tc_time(text: str) -> Duration:
     """`100ms`, `20us`, `1s`; of bare numbers only 0, since tc read them as µs until it read some of them as ns."""
-    value, unit = _split(text, 'write a time as "100ms"')
+    value, unit = _tc_split(text, 'write a time as "100ms"')
     if not unit and value:
         raise UnitError(
             f'has no unit: tc reads microseconds, newer ones nanoseconds for netem: write "{text}us" or "{text}ns"'
@@ -96,7 +130,7 @@ def tc_time(text: str) -> Duration:
 
 def tc_size(text: str) -> Size:
     """`1540`, `32kb` and `32k` are 32 × 1024 bytes, `8kbit` is 1024 bytes. tc cuts off fractions of a byte."""
-    value, unit = _split(text, 'write a size as "32kb"')
+    value, unit = _tc_split(text, 'write a size as "32kb"')
     factor = _TC_SIZE.get(unit.lower())
     if factor is None:
         raise UnitError('is no size of tc: write it as "32kb" (of 1024 bytes each) or in bytes')
@@ -105,7 +139,7 @@ def tc_size(text: str) -> Size:
 
 def tc_percent(text: str) -> Fraction:
     """`1%`, and `1` is the same."""
-    value, unit = _split(text, 'write a percentage as "1%"')
+    value, unit = _tc_split(text, 'write a percentage as "1%"')
     if unit not in ("", "%"):
         raise UnitError('is no percentage: write "1%"')
     return _fraction(value / 100)
@@ -113,7 +147,7 @@ def tc_percent(text: str) -> Fraction:
 
 def tc_probability(text: str) -> Fraction:
     """`0.02`: a number from 0 to 1, as RED has it."""
-    value, unit = _split(text, 'write a probability as "0.02"')
+    value, unit = _tc_split(text, 'write a probability as "0.02"')
     if unit:
         raise UnitError('is no number from 0 to 1, which tc reads there: write "0.02" for 2 %')
     return _fraction(value)
