@@ -8,6 +8,7 @@ warning, so that no line of a script is forgotten.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -126,11 +127,11 @@ def _of(command: Command) -> Format | None:
 
 
 _OF_TC = ("qdisc", "class", "filter")
-_TOOLS = frozenset(("tc", *dummynet.TOOLS, *nistnet.TOOLS))
+_TOOL = re.compile(r"\btc (?:-\S+ )*(?:qdisc|class|filter)\b|\bqdisc (?:add|replace)\b|\b(?:ipfw|dnctl|cnistnet) ")
 
 
 def _runs_a_tool(command: Command) -> bool:
-    return any(word.rsplit("/", 1)[-1] in _TOOLS for word in command.words)
+    return _TOOL.search(" ".join((command.name, *command.words))) is not None
 
 
 def _detected(of: dict[Format, list[Command]], every: Sequence[Command], file: str) -> Format:

@@ -123,6 +123,7 @@ def test_of_buckets_that_tc_takes_twice_the_last_one_counts() -> None:
         ("tbf rate 1mbit rate 2mbit burst 5k latency 50ms", "rate is there twice"),
         ("tbf rate 1mbit burst 5k buffer 6k latency 50ms", "burst is there twice"),
         ("tbf rate 1mbit burst 5k latency 50ms lat 60ms", "latency is there twice"),
+        ("tbf rate 1mbit burst 5k limit 0", "tbf needs latency or limit, one of them"),
         ("netem loss 1% loss 2%", "loss"),
         ("netem delay 5ms distribution normal", "a distribution is of delay and jitter"),
         ("netem distribution normal", "a distribution is of delay and jitter"),

@@ -95,7 +95,8 @@ def tbf(command: Command, options: Sequence[str], findings: Findings) -> Shaper:
     given = pairs(options, (), command, findings, once=OF_BUCKETS, alike=ALIKE)
     _unknown(given, OF_BUCKETS, command, findings)
     missing = [key for key in ("rate", "burst") if key not in given]
-    if missing or ("latency" in given) == ("limit" in given):
+    waits = [key for key in ("latency", "limit") if given.get(key, "0").strip("0.")]
+    if missing or len(waits) != 1:
         what = missing[0] if missing else "latency or limit, one of them"
         raise findings.error(command.line, command.text, f"tbf needs {what}: write it")
     rate = findings.read(command, "rate", tc_rate, given["rate"])
