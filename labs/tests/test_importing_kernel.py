@@ -80,6 +80,10 @@ def test_a_later_line_says_what_is_there(text: str) -> None:
     assert of(f"{NETEM}{text}\n")["delay"] == "7ms"
 
 
+def test_a_replacement_that_names_no_kind_changes_nothing() -> None:
+    assert of(f"{NETEM}tc qdisc replace dev eth0 root\n")["delay"] == "5ms"
+
+
 def test_a_change_to_another_kind_puts_it_in_place_of_the_old_one() -> None:
     made = of(f"{NETEM}tc qdisc change dev eth0 root tbf rate 1mbit burst 5k latency 50ms\n")
     assert (made["rate"], made["delay"]) == ("1Mbit/s", "0ms")

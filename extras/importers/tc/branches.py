@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 
 from ewan.extras.importers.findings import Fate, Findings
 from ewan.extras.importers.script import Command
-from ewan.extras.importers.tc import netem, shapers
+from ewan.extras.importers.tc import netem, queues, shapers
 from ewan.extras.importers.tc.choosing import choice, flow_of
 from ewan.extras.importers.tc.netem import Netem
 from ewan.extras.importers.tc.netfilter import mark_of, marks_with
-from ewan.extras.importers.tc.shapers import Bands, Held, HtbClass, Shaper
+from ewan.extras.importers.tc.queues import Held
+from ewan.extras.importers.tc.shapers import Bands, HtbClass, Shaper
 from ewan.extras.importers.tc.tree import Card, Class, Filter, Qdisc
 from ewan.extras.importers.tc.words import Handle, covers
 from ewan.labs.base.units import Rate
@@ -105,7 +106,7 @@ def _of(qdisc: Qdisc, card: Card, findings: Findings, level: int) -> Iterator[Br
             if child is not None:
                 why = f"is below {kind} of line {command.line}, whose packets wait in one queue: leave it out"
                 raise findings.error(child.command.line, child.command.text, why)
-            yield Branch(None, command, held=shapers.queue(command, kind, qdisc.options, findings))
+            yield Branch(None, command, held=queues.queue(command, kind, qdisc.options, findings))
 
 
 def _shaped(branch: Branch, shaper: Shaper, findings: Findings) -> Branch:

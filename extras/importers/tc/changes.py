@@ -153,6 +153,9 @@ class _OfQdisc(_Change):
         if verb == "delete":
             self.delete(parent, handle, kind)
             return
+        if not kind and verb != "add" and self.card.root is not None and "root" in self.words.head:
+            self.findings.settle(self.command, Fate.NOTHING)
+            return
         if not kind:
             raise self.refused('names no discipline: write one, like "netem"')
         if parent is None and "root" not in self.words.head:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from ewan.extras.importers.findings import Findings
 from ewan.extras.importers.script import Command
-from ewan.extras.importers.tc.shapers import ALIKE, FULL_FRAME, OF_BUCKETS, bucket, pairs
+from ewan.extras.importers.tc.options import ALIKE, OF_BUCKETS, bucket, pairs
+from ewan.extras.importers.tc.shapers import FULL_FRAME
 from ewan.extras.importers.tc.tree import Filter
 from ewan.extras.importers.tc.words import Handle, address_of
 from ewan.labs.base.units import Rate, Size
