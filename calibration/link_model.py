@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from ewan.labs.stages import Direction
+from ewan.labs.link import Direction
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ["--profile", "checked", "--locked", "--quiet", "-p", "ewan-emulator", "--bin", "link-bench"]

@@ -11,19 +11,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from ewan.labs.base.source import DescriptionError, Path, Place, Places
 from ewan.labs.base.units import NS_PER_DAY, Duration, Rate, Size, UnitError, about
-from ewan.labs.compile.settings import settings
-from ewan.labs.compile.stages import acks
-from ewan.labs.compile.stages.context import LinkContext
-from ewan.labs.compile.stages.direction import compile_direction, described, obstacle
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.abilities import refusal
+from ewan.labs.link import Change, Direction, DropTail, Queue, Red, TraceOpportunities, acks
+from ewan.labs.link.context import LinkContext
+from ewan.labs.link.delay import nominal_ns
+from ewan.labs.link.direction import compile_direction, described, obstacle
+from ewan.labs.link.keys import DirectionKeys
+from ewan.labs.link.settings import settings
+from ewan.labs.link.trace import said
 from ewan.labs.plan import Link, Plan
-from ewan.labs.spec import fields, from_template
-from ewan.labs.spec.source import DescriptionError, Path, Place, Places
-from ewan.labs.stages import Change, Direction, DropTail, Queue, Red, TraceOpportunities
-from ewan.labs.stages.delay import nominal_ns
-from ewan.labs.stages.trace import said
+from ewan.labs.spec import from_template
 
 # A link's store has a slot for each 256 bytes that its plan asks for, so it holds this much more in full packets.
 ROOM = 5
@@ -68,7 +68,7 @@ _PATH: Path = ("wan",)
 class Wanted:
     """Link settings that a running link is to have; `words` are those that name them, as errors show them."""
 
-    keys: fields.Direction
+    keys: DirectionKeys
     words: Mapping[str, Any]
 
     @property
@@ -140,7 +140,7 @@ def _check_device(plan: Plan, link: Link, then: Direction, asked: Wanted) -> Non
         raise DescriptionError(f"{key}={asked.words.get(key, '')}: {link.name} is a {found.model}: {why}")
 
 
-def _kept(now: Direction, asked: fields.Direction) -> fields.Direction:
+def _kept(now: Direction, asked: DirectionKeys) -> DirectionKeys:
     """The settings of the direction as it is that a change starts from.
 
     `jitter=0ms` asks for a constant delay: how the jitter was spread until then is not kept.

@@ -16,9 +16,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 from pydantic import Field, PlainValidator, model_validator
 
 from ewan.generator.scenario.fields import Text
+from ewan.labs.base.model import Model
 from ewan.labs.base.units import UnitError, amounts
 from ewan.labs.base.units.amounts import Amount, Kind
-from ewan.labs.spec.fields import Model
 
 AnswerKind = Literal["time", "rate", "size", "packets", "count", "ratio", "share", "choice", "words", "settings"]
 QUANTITIES: dict[str, Kind] = {

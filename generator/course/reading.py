@@ -17,11 +17,11 @@ from pydantic import ValidationError
 
 from ewan.generator.course import expressions
 from ewan.generator.course.fields import Course, Drawn, Held, Hint, Overlay, Question
+from ewan.labs.base.model import Model
 from ewan.labs.base.reading import read_bytes, read_text
+from ewan.labs.base.source import Path, Places, read_yaml
 from ewan.labs.base.wording import nearest
 from ewan.labs.spec import DescriptionError, names, text_of, translate
-from ewan.labs.spec.fields import Model
-from ewan.labs.spec.source import Path, Places, read_yaml
 
 LABS = names.LIBRARY.parent / "course"
 COURSE, TEXT, TEACHER = "course.yaml", "text.md", "teacher.md"

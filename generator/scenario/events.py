@@ -10,14 +10,14 @@ from typing import Any
 
 from ewan.generator.scenario import fields
 from ewan.generator.scenario.runs import ScenarioRun
+from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import Duration
 from ewan.labs.base.wording import nearest
 from ewan.labs.change import WORDS, Heading, Wanted, after, check_headings, compile_change
+from ewan.labs.link import Change
+from ewan.labs.link.keys import DirectionKeys
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.program import Event
-from ewan.labs.spec.fields import Direction
-from ewan.labs.spec.source import DescriptionError
-from ewan.labs.stages import Change
 
 
 def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tuple[Event, ...]:
@@ -61,7 +61,7 @@ def _asked(event: fields.Event, run: ScenarioRun, index: int) -> Wanted:
     named = {key: _word(value) for key, value in said.items() if value is not None}
     if not named:
         raise run.places.error(path, 'changes nothing: write for example "rate: 500Mbit/s"')
-    keys = Direction.model_construct(**{key: getattr(event, key) for key in named})
+    keys = DirectionKeys.model_construct(**{key: getattr(event, key) for key in named})
     return Wanted(keys, named)
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ewan.labs import spec as specs
+from ewan.labs.base.source import read_yaml
 from ewan.labs.base.wording import nearest
 from ewan.labs.cluster.fields import ClusterDescription
 from ewan.labs.cluster.file import Cluster, Machine
-from ewan.labs.spec.source import read_yaml
 
 PAGE = "docs/cluster.md"
 LEAST = "machines: {one: {ssh: root@node-1, interface: eth1}}"

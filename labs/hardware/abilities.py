@@ -15,9 +15,10 @@ import orjson
 from ewan.labs.base.typed import read_typed
 from ewan.labs.base.units import Duration, Fraction, Rate, Size
 from ewan.labs.hardware.settings import Settings, settings_of
-from ewan.labs.stages import Delay, Direction, Framing, Loss, Queue
-from ewan.labs.stages.delay import nominal_ns
-from ewan.labs.stages.direction import framing_words, plain_direction
+from ewan.labs.link import Delay, Direction, Framing, Loss, Queue
+from ewan.labs.link.delay import nominal_ns
+from ewan.labs.link.direction import plain_direction
+from ewan.labs.link.framing import framing_words
 
 FORMAT = "ewan-driver/1"
 """Of the file beside a driver that says what its models can."""
@@ -53,7 +54,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """Kinds of `ewan.labs.stages.delay`; `jitter_ns` is None where all kinds are constant."""
+    """Kinds of `ewan.labs.link.delay`; `jitter_ns` is None where all kinds are constant."""
 
     kinds: tuple[DelayKind, ...]
     delay_ns: Range
@@ -62,7 +63,7 @@ class Delays:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Kinds of `ewan.labs.stages.loss`; `ppb` holds for every probability of theirs, None where there are none."""
+    """Kinds of `ewan.labs.link.loss`; `ppb` holds for every probability of theirs, None where there are none."""
 
     kinds: tuple[LossKind, ...]
     ppb: Range | None
@@ -70,7 +71,7 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """Disciplines of `ewan.labs.stages.queue` and how the limit is counted; the device needs one of the two ranges."""
+    """`KINDS` of `ewan.labs.link.disciplines`, and how the limit is counted; the device needs one of the two ranges."""
 
     disciplines: tuple[DisciplineKind, ...]
     limit_bytes: Range | None

@@ -1,7 +1,7 @@
 """What a device is set to in one direction, as drivers get it by `set` and give it by `read`. Pure.
 
 In: one direction of a link, or a driver's JSON. Out: `Settings`, their JSON, and what differs between two in words.
-The stages are those of the plan (labs/stages).
+The stages are those of the plan (labs/link).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 
 from ewan.labs.base.typed import read_typed
 from ewan.labs.base.units import Fraction, Rate
-from ewan.labs.stages import Delay, Direction, Loss, Queue
-from ewan.labs.stages import delay as delays
-from ewan.labs.stages import loss as losses
-from ewan.labs.stages.queue import discipline_words, limit_words
+from ewan.labs.link import Delay, Direction, Loss, Queue
+from ewan.labs.link import delay as delays
+from ewan.labs.link import loss as losses
+from ewan.labs.link.queue import limit_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def words(settings: Settings) -> dict[str, str]:
     }
     if settings.queue is not None:
         said["buffer"] = limit_words(settings.queue)
-        said["queue"] = discipline_words(settings.queue.discipline)
+        said["queue"] = settings.queue.discipline.words
     return said
 
 

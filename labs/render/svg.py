@@ -14,16 +14,16 @@ from html import escape
 from types import MappingProxyType
 
 from ewan.labs.base.units import Rate
+from ewan.labs.link import Direction
+from ewan.labs.link import delay as delays
+from ewan.labs.link import loss as losses
+from ewan.labs.link import queue as queues
+from ewan.labs.link.direction import impairment_words
+from ewan.labs.link.egress import limit_words, paced
 from ewan.labs.plan import Link, Plan, Wire
 from ewan.labs.render import vlan_words
 from ewan.labs.render.labels import LETTER, LINE, Box, Labels
 from ewan.labs.render.places import Point, places
-from ewan.labs.stages import Direction
-from ewan.labs.stages import delay as delays
-from ewan.labs.stages import loss as losses
-from ewan.labs.stages import queue as queues
-from ewan.labs.stages.direction import impairment_words
-from ewan.labs.stages.egress import limit_words, paced
 
 MARGIN = 30.0
 GROWTH = 1.12
@@ -158,7 +158,7 @@ def _stages(way: Direction) -> list[str]:
     loss, others = losses.words(way.loss), ", ".join(impairment_words(way))
     lines = [
         f"{Rate(way.rate_bps)} {delays.words(way.delay)}",
-        f"{queues.limit_words(way.queue)} {queues.discipline_words(way.queue.discipline)}".strip(),
+        f"{queues.limit_words(way.queue)} {way.queue.discipline.words}".strip(),
         f"loss {loss}" if loss else "",
         others,
     ]

@@ -10,14 +10,15 @@ from types import MappingProxyType
 from typing import Any
 
 from ewan.labs.base.units import Duration, Rate, about
+from ewan.labs.link import Direction, Psp
+from ewan.labs.link import delay as delays
+from ewan.labs.link import loss as losses
+from ewan.labs.link import queue as queues
+from ewan.labs.link.direction import impairment_words
+from ewan.labs.link.egress import card_of, limit_words, paced
+from ewan.labs.link.framing import framing_words
 from ewan.labs.plan import Interface, Node, Pair, Plan, VlanInterface
 from ewan.labs.render import vlan_words
-from ewan.labs.stages import Direction, Psp
-from ewan.labs.stages import delay as delays
-from ewan.labs.stages import loss as losses
-from ewan.labs.stages import queue as queues
-from ewan.labs.stages.direction import framing_words, impairment_words
-from ewan.labs.stages.egress import card_of, limit_words, paced
 
 Sheet = tuple[str, list[str], list[list[str]]]
 _BELOW_NETEM = {"kernel": "netem + psp", "tbf": "netem + tbf"}
@@ -102,7 +103,7 @@ def bottleneck(pair: Pair) -> str:
 
 def stages(way: Direction, backend: str) -> list[str]:
     """Rate, delay, buffer, queue, loss, other of one direction."""
-    buffer, discipline = queues.limit_words(way.queue), queues.discipline_words(way.queue.discipline)
+    buffer, discipline = queues.limit_words(way.queue), way.queue.discipline.words
     return [
         str(Rate(way.rate_bps)),
         delays.words(way.delay),

@@ -28,6 +28,7 @@ from ewan.labs.cluster.running import Runs
 from ewan.labs.cluster.samples import Samples, asking
 from ewan.labs.cluster.talking import SHARES, Relays
 from ewan.labs.compile.facts import HostFacts
+from ewan.labs.link import Change
 from ewan.labs.plan import Plan
 from ewan.labs.render.files import hosts as hosts_file
 from ewan.labs.runtime import own
@@ -37,7 +38,6 @@ from ewan.labs.runtime.namespaces import NAMESPACES
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.state import DEFAULT_ROOT
-from ewan.labs.stages import Change
 
 if TYPE_CHECKING:
     from ewan.labs.capture.words import Wanted

@@ -19,11 +19,11 @@ from ewan.labs.hardware.abilities import SET_OTHERWISE, Range, refusal, rounded
 from ewan.labs.hardware.account import Account
 from ewan.labs.hardware.driver import Driver, DriverError, Reading, caller
 from ewan.labs.hardware.settings import Settings, settings_of
+from ewan.labs.link import ConstantDelay, Direction
+from ewan.labs.link.keys import DirectionKeys as WrittenDirection
 from ewan.labs.plan import Plan
 from ewan.labs.render import files
 from ewan.labs.spec import DescriptionError, parse
-from ewan.labs.spec.fields.link import Direction as WrittenDirection
-from ewan.labs.stages import ConstantDelay, Direction
 
 pytestmark = pytest.mark.slow
 

@@ -16,8 +16,8 @@ from ewan.labs.compile import HostFacts, compile
 from ewan.labs.importing import describe
 from ewan.labs.importing.findings import ImportingError
 from ewan.labs.importing.script import UNKNOWN, commands
+from ewan.labs.link import DelayTable, Direction, DropTail, Red
 from ewan.labs.plan import Plan
-from ewan.labs.stages import DelayTable, Direction, DropTail, Red
 
 HOST = HostFacts(cpus=(0, 1), networks=())
 

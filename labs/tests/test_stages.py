@@ -14,24 +14,19 @@ from typing import Any, get_args, get_type_hints
 import orjson
 import pytest
 
+from ewan.labs.base.model import Model
 from ewan.labs.base.typed import KIND, kinds
 from ewan.labs.change import WORDS
 from ewan.labs.compile import HostFacts, compile
-from ewan.labs.compile.settings import _has_card
+from ewan.labs.link import NO_AGGREGATE, NO_HARQ, Change, ConstantDelay, Direction, DropTail, NoLoss, PacedClass, Queue
+from ewan.labs.link.change import words
+from ewan.labs.link.keys import DirectionKeys
+from ewan.labs.link.loss import LossKeys
+from ewan.labs.link.queue import QueueKeys
+from ewan.labs.link.settings import _has_card
+from ewan.labs.link.trace import TraceKeys
 from ewan.labs.plan import Interface
-from ewan.labs.spec import fields, manual, parse
-from ewan.labs.stages import (
-    NO_AGGREGATE,
-    NO_HARQ,
-    Change,
-    ConstantDelay,
-    Direction,
-    DropTail,
-    NoLoss,
-    PacedClass,
-    Queue,
-)
-from ewan.labs.stages.change import words
+from ewan.labs.spec import manual, parse
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests/golden/stages.json"
 
@@ -69,7 +64,7 @@ def emulated(access: dict[str, Any]) -> bool:
     return "access-left1" in [link.name for link in plan.links]
 
 
-@pytest.mark.parametrize("key", list(fields.Direction.model_fields))
+@pytest.mark.parametrize("key", list(DirectionKeys.model_fields))
 def test_an_access_link_with_an_impairment_is_emulated(key: str) -> None:
     assert key in OF_A_CARD or key in IMPAIRED, f"say in this test what {key} is"
     assert key not in OF_A_CARD or not emulated({key: OF_A_CARD[key]})
@@ -90,7 +85,7 @@ def test_a_key_that_asks_for_nothing_does_not(nothing: dict[str, Any]) -> None:
 
 
 def test_every_key_of_a_description_can_be_changed_while_a_link_runs() -> None:
-    assert WORDS.keys() == fields.Direction.model_fields.keys() - {"framing", "trace"}
+    assert WORDS.keys() == DirectionKeys.model_fields.keys() - {"framing", "trace"}
     changed = {field.name for field in dataclasses.fields(Change)} - {"restart_trace"}
     assert {key for keys in WORDS.values() for key in keys} == changed
 
@@ -127,16 +122,16 @@ def test_every_change_has_words(key: str) -> None:
     displace = {"displace_ppb", "displace_packets", "displace_within_ns"}
     together = {"police_bps": {"police_bytes"}, **dict.fromkeys(displace, displace)}
     keys = {key, *together.get(key, {key})}
-    assert words(Change(**{each: CHANGED[each] for each in keys})), f"labs/stages/change.py does not say {key}"
+    assert words(Change(**{each: CHANGED[each] for each in keys})), f"labs/link/change.py does not say {key}"
 
 
 def test_every_group_of_keys_of_a_stage_is_in_the_manual() -> None:
     shown = [model for _, model, _ in manual._SECTIONS]
-    assert fields.Trace in shown
-    for stage in (fields.Loss, fields.Queue):
+    assert TraceKeys in shown
+    for stage in (LossKeys, QueueKeys):
         for field in stage.model_fields.values():
             for part in get_args(field.annotation):
-                if isinstance(part, type) and issubclass(part, fields.Model) and part.model_fields:
+                if isinstance(part, type) and issubclass(part, Model) and part.model_fields:
                     assert part in shown, f"write {part.__name__} into labs/spec/manual.py"
 
 

@@ -16,14 +16,14 @@ from ewan.labs import host, spec
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, Rate
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
+from ewan.labs.link import Direction
+from ewan.labs.link import delay as delays
+from ewan.labs.link import loss as losses
+from ewan.labs.link import queue as queues
+from ewan.labs.link.direction import impairment_words
 from ewan.labs.plan import Plan, digest
 from ewan.labs.render.places import places
 from ewan.labs.render.svg import Edge, bottlenecks, edges_of
-from ewan.labs.stages import Direction
-from ewan.labs.stages import delay as delays
-from ewan.labs.stages import loss as losses
-from ewan.labs.stages import queue as queues
-from ewan.labs.stages.direction import impairment_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def _line(edge: Edge, bottleneck_of: int) -> Line:
 def _way(way: Direction) -> Way:
     """Stages in the order in which a packet meets them."""
     lost = losses.words(way.loss)
-    limit, discipline = queues.limit_words(way.queue), queues.discipline_words(way.queue.discipline)
+    limit, discipline = queues.limit_words(way.queue), way.queue.discipline.words
     words = (
         *([f"loss {lost}"] if lost else []),
         *impairment_words(way),

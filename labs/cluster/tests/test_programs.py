@@ -19,9 +19,9 @@ from ewan.labs.cluster.probing import Offset
 from ewan.labs.cluster.programs import PART, Where
 from ewan.labs.cluster.shares import stretched
 from ewan.labs.compile import HostFacts, compile
+from ewan.labs.link import Change
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Command, Event, Program
-from ewan.labs.stages import Change
 
 SECOND = NS_PER_SECOND
 

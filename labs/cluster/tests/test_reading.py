@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from ewan.labs.base.source import DescriptionError
 from ewan.labs.cluster import facts
 from ewan.labs.cluster.file import Machine
 from ewan.labs.cluster.reading import load, parse
 from ewan.labs.runtime.base import LabError
-from ewan.labs.spec.source import DescriptionError
 
 TEXT = """\
 ssh_config: config

@@ -1,0 +1,240 @@
+"""One direction of an emulated link, put together from its stages."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+from ewan.labs.base.units import Duration, Fraction, Rate, Size
+from ewan.labs.link import acks, bucket, displace, middlebox, radio
+from ewan.labs.link import delay as delays
+from ewan.labs.link import loss as losses
+from ewan.labs.link import queue as queues
+from ewan.labs.link import trace as traces
+from ewan.labs.link.bucket import police_words
+from ewan.labs.link.context import LinkContext, Obstacle
+from ewan.labs.link.delay import ConstantDelay, Delay, DelayTable
+from ewan.labs.link.displace import displace_words
+from ewan.labs.link.framing import Framing, check_rate, framing_of
+from ewan.labs.link.keys import DirectionKeys
+from ewan.labs.link.loss import Loss, LossPattern, NoLoss
+from ewan.labs.link.queue import Queue
+from ewan.labs.link.radio import NO_AGGREGATE, NO_HARQ, Aggregate, Harq, aggregate_words, harq_words
+from ewan.labs.link.settings import Settings
+from ewan.labs.link.store import compile_store
+from ewan.labs.link.trace import NoTrace, Trace, length
+from ewan.labs.link.trace import words as trace_words
+
+MOST_TABLED = 1 << 23  # in all tables and traces of a plan, which says them for each direction of each link
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """Impair → queue → rate → delay line (emulator/model/src/config.rs); probabilities in parts per billion."""
+
+    framing: Framing
+    rate_bps: int
+    loss: Loss
+    corrupt_ppb: int
+    duplicate_ppb: int
+    ecn_bleach: bool
+    blackhole_bytes: int
+    police_bps: int
+    police_bytes: int
+    burst_bytes: int
+    peak_bps: int
+    aggregate: Aggregate
+    half_duplex: bool
+    slot_ns: int
+    harq: Harq
+    ack_filter: bool
+    queue: Queue
+    delay: Delay
+    reorder: bool
+    displace_ppb: int
+    displace_packets: int
+    displace_within_ns: int
+    trace: Trace
+    seed: int
+    store_packets: int
+    store_bytes: int
+
+
+def plain_direction(framing: Framing, rate_bps: int, queue: Queue, delay_ns: int) -> Direction:
+    """A link that only queues, sends and delays, whose datapath holds no packet."""
+    return Direction(
+        framing=framing,
+        rate_bps=rate_bps,
+        loss=NoLoss(),
+        corrupt_ppb=0,
+        duplicate_ppb=0,
+        ecn_bleach=False,
+        blackhole_bytes=0,
+        police_bps=0,
+        police_bytes=0,
+        burst_bytes=0,
+        peak_bps=0,
+        aggregate=NO_AGGREGATE,
+        half_duplex=False,
+        slot_ns=0,
+        harq=NO_HARQ,
+        ack_filter=False,
+        queue=queue,
+        delay=ConstantDelay(delay_ns),
+        reorder=False,
+        displace_ppb=0,
+        displace_packets=0,
+        displace_within_ns=0,
+        trace=NoTrace(),
+        seed=0,
+        store_packets=0,
+        store_bytes=0,
+    )
+
+
+def impairment_words(direction: Direction) -> list[str]:
+    """The impairments that have no column of their own in tables, as `corrupt 0.1%`."""
+    words = [f"corrupt {Fraction(direction.corrupt_ppb)}"] if direction.corrupt_ppb else []
+    words += [f"duplicate {Fraction(direction.duplicate_ppb)}"] if direction.duplicate_ppb else []
+    words += ["ecn bleach"] if direction.ecn_bleach else []
+    words += [f"blackhole {Size(direction.blackhole_bytes)}"] if direction.blackhole_bytes else []
+    words += [f"police {police_words(direction.police_bps, direction.police_bytes)}"] if direction.police_bps else []
+    words += [f"burst {Size(direction.burst_bytes)}"] if direction.burst_bytes else []
+    words += [f"peak {Rate(direction.peak_bps)}"] if direction.peak_bps else []
+    words += [] if direction.aggregate == NO_AGGREGATE else [f"aggregate {aggregate_words(direction.aggregate)}"]
+    words += ["duplex half"] if direction.half_duplex else []
+    words += [f"slot {Duration(direction.slot_ns)}"] if direction.slot_ns else []
+    words += [] if direction.harq == NO_HARQ else [f"harq {harq_words(direction.harq)}"]
+    words += ["acks filter"] if direction.ack_filter else []
+    words += ["reorder"] if direction.reorder else []
+    displaced = direction.displace_ppb, direction.displace_packets, direction.displace_within_ns
+    words += [f"displace {displace_words(*displaced)}"] if direction.displace_ppb else []
+    return words + ([] if isinstance(direction.trace, NoTrace) else [trace_words(direction.trace)])
+
+
+class Directions:
+    """Compiles the directions of one lab; equal ones share everything but their seed."""
+
+    def __init__(self, lab_seed: int) -> None:
+        self._seed = str(lab_seed)
+        self._known: dict[tuple[Settings, str, int, int], Direction] = {}
+        self._tabled = 0
+
+    def direction(self, way: Settings, at: LinkContext, heading: str) -> Direction:
+        """`heading` is forward or backward; it and the link's name give the seed, whatever the order of links."""
+        key = (way, at.role, at.delay_ns, at.mtu)
+        same = self._known.get(key)
+        if same is None:
+            same = self._known[key] = compile_direction(way, at)
+        self._count_tables(way, at, same)
+        text = f"{self._seed}/{at.link}/{heading}".encode()
+        seed = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
+        return Direction(  # not `replace`, which takes several times as long, for each of a lab's directions
+            same.framing,
+            same.rate_bps,
+            same.loss,
+            same.corrupt_ppb,
+            same.duplicate_ppb,
+            same.ecn_bleach,
+            same.blackhole_bytes,
+            same.police_bps,
+            same.police_bytes,
+            same.burst_bytes,
+            same.peak_bps,
+            same.aggregate,
+            same.half_duplex,
+            same.slot_ns,
+            same.harq,
+            same.ack_filter,
+            same.queue,
+            same.delay,
+            same.reorder,
+            same.displace_ppb,
+            same.displace_packets,
+            same.displace_within_ns,
+            same.trace,
+            seed,
+            same.store_packets,
+            same.store_bytes,
+        )
+
+    def _count_tables(self, way: Settings, at: LinkContext, direction: Direction) -> None:
+        delays_tabled = len(direction.delay.delays_ns) if isinstance(direction.delay, DelayTable) else 0
+        losses_tabled = len(direction.loss.pattern) if isinstance(direction.loss, LossPattern) else 0
+        rows = length(direction.trace)
+        self._tabled += delays_tabled + losses_tabled + rows
+        if self._tabled > MOST_TABLED:
+            message = f"{at.link} and the links before it have {self._tabled} delays and losses from tables"
+            message += " and rows of traces" if rows else ""
+            message = f"{message}: write shorter tables, for at most {MOST_TABLED} on all links"
+            raise at.error(way, "trace" if rows else "delay" if delays_tabled else "loss", message, None)
+
+
+def compile_direction(way: Settings, at: LinkContext) -> Direction:
+    """All stages, with seed 0; DescriptionError for what cannot be: a buffer below one packet, say."""
+    check_rate(way, at)
+    trace = traces.compile_trace(way, at)
+    queue = queues.compile_queue(way, at)
+    delay, longest_ns = delays.compile_delay(way, at)
+    burst_bytes, peak_bps = bucket.compile_burst(way, at)
+    police_bps, police_bytes = bucket.compile_police(way, at)
+    displace_ppb, displace_packets, displace_within_ns = displace.compile_displace(way, at)
+    longest_ns += displace_within_ns + radio.longest_ns(way)
+    highest = replace(way, rate=Rate(traces.highest_bps(way, longest_ns)))
+    packets, size = compile_store(highest, at, queue, longest_ns, burst_bytes)
+    written = way.written
+    return Direction(
+        framing=framing_of(way),
+        rate_bps=way.rate.bps,
+        loss=losses.compile_loss(way, at),
+        corrupt_ppb=written.corrupt.ppb if written.corrupt is not None else 0,
+        duplicate_ppb=written.duplicate.ppb if written.duplicate is not None else 0,
+        ecn_bleach=written.ecn == "bleach",
+        blackhole_bytes=written.blackhole.bytes if isinstance(written.blackhole, Size) else 0,
+        police_bps=police_bps,
+        police_bytes=police_bytes,
+        burst_bytes=burst_bytes,
+        peak_bps=peak_bps,
+        aggregate=radio.compile_aggregate(way, at, trace),
+        half_duplex=radio.compile_duplex(way, at, trace, burst_bytes),
+        slot_ns=written.slot.ns if isinstance(written.slot, Duration) else 0,
+        harq=radio.compile_harq(way),
+        ack_filter=acks.compile_acks(way, at, queue),
+        queue=queue,
+        delay=delay,
+        reorder=bool(written.reorder),
+        displace_ppb=displace_ppb,
+        displace_packets=displace_packets,
+        displace_within_ns=displace_within_ns,
+        trace=trace,
+        seed=0,
+        store_packets=packets,
+        store_bytes=size,
+    )
+
+
+def described(direction: Direction) -> DirectionKeys:
+    """What a description would say of a direction, where a change of another key depends on it.
+
+    That is: the rate, its burst and the buffer, which bound each other, the delay, whose keys make up one stage, what
+    displaced packets need of the store, and the medium, which knows no bursts. A change replaces all else as a whole.
+    """
+    keys = {"rate": Rate(direction.rate_bps)} | queues.described(direction.queue)
+    keys |= bucket.described(direction) | displace.described(direction)
+    keys |= {"duplex": "half"} if direction.half_duplex else {}
+    return DirectionKeys.model_construct(**keys, **delays.described(direction.delay, direction.reorder))
+
+
+def obstacle(direction: Direction, way: Settings) -> Obstacle | None:
+    """The first setting that netem and the kernel's queues cannot express; None if they express all."""
+    return (
+        losses.obstacle(direction.loss)
+        or middlebox.obstacle(direction)
+        or bucket.obstacle(direction)
+        or radio.obstacle(direction)
+        or delays.obstacle(direction.delay, direction.reorder, way)
+        or displace.obstacle(direction)
+        or acks.obstacle(direction)
+        or queues.obstacle(direction.queue)
+        or traces.obstacle(direction.trace)
+    )
