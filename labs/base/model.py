@@ -49,6 +49,11 @@ class GroupOrNone(Model):
     needed: ClassVar[frozenset[str]]
     example: ClassVar[str]
 
+    @property
+    def asks_nothing(self) -> bool:
+        """Whether it was written as "none"."""
+        return self.needed.isdisjoint(self.model_fields_set)
+
     @model_validator(mode="before")
     @classmethod
     def _none(cls, value: Any) -> Any:

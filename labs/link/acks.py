@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ewan.labs.link.context import LinkContext, Obstacle
+from ewan.labs.link.context import LinkContext
 from ewan.labs.link.disciplines import KINDS
 from ewan.labs.link.queue import Queue
 
 if TYPE_CHECKING:
-    from ewan.labs.link.direction import Direction
     from ewan.labs.link.settings import Settings
 
 
@@ -28,8 +27,3 @@ def refusal(filters: bool, queue: Queue) -> str:
     *others, last = (word for word, kind in KINDS.items() if kind.plan.one_list)
     write = f'write "acks: keep", or {", ".join(others)} or {last}'
     return f"{queue.discipline.words} has several queues, and only one is filtered: {write}"
-
-
-def obstacle(direction: Direction) -> Obstacle | None:
-    """The kernel's queueing disciplines filter no ACKs but for CAKE."""
-    return ("acks", 'the kernel\'s queues filter none: write "acks: keep"') if direction.ack_filter else None

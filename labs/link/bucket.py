@@ -9,7 +9,7 @@ from pydantic import Field, PlainValidator
 from ewan.labs.base.model import GroupOrNone
 from ewan.labs.base.units import Rate, Size
 from ewan.labs.base.values import RateText, written_as
-from ewan.labs.link.context import LinkContext, Obstacle
+from ewan.labs.link.context import LinkContext
 from ewan.labs.link.framing import framed, framing_of
 
 if TYPE_CHECKING:
@@ -84,10 +84,3 @@ def described(direction: Direction) -> dict[str, Any]:
     """The keys of a description that say how a burst passes."""
     keys: dict[str, Any] = {"burst": Size(direction.burst_bytes)} if direction.burst_bytes else {}
     return keys | ({"peak": Rate(direction.peak_bps)} if direction.peak_bps else {})
-
-
-def obstacle(direction: Direction) -> Obstacle | None:
-    """netem and psp have no bucket that is told so."""
-    if direction.police_bps:
-        return "police", 'such a policer is our own model\'s alone: write "police: none"'
-    return ("burst", 'such a bucket is our own model\'s alone: write "burst: none"') if direction.burst_bytes else None

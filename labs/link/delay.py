@@ -18,6 +18,7 @@ from ewan.labs.link.context import INT32, LinkContext, Obstacle
 from ewan.labs.link.trace import most
 
 if TYPE_CHECKING:
+    from ewan.labs.link.direction import Direction
     from ewan.labs.link.settings import Settings
 
 # What a table of delays may show of itself in an error: another file, read as root, is not to be seen that way.
@@ -251,8 +252,14 @@ def described(delay: Delay, reorder: bool) -> dict[str, Any]:
             assert_never(delay)
 
 
-def obstacle(delay: Delay, reorder: bool, way: Settings) -> Obstacle | None:
+def is_nothing(written: Duration | DelayFile) -> bool:
+    """Whether packets arrive at once, so that a network card does it too."""
+    return isinstance(written, Duration) and not written.ns
+
+
+def obstacle(direction: Direction, way: Settings) -> Obstacle | None:
     """netem spreads delays uniformly, and lets packets overtake then."""
+    delay = direction.delay
     match delay:
         case DelayTable():
             return "delay", 'netem has no table of delays: write a delay like "50ms"'
@@ -264,7 +271,7 @@ def obstacle(delay: Delay, reorder: bool, way: Settings) -> Obstacle | None:
             write = 'leave it out, and write "distribution: uniform", "reorder: true"'
             return "correlation", f"netem's own keeps neither jitter nor correlation: {write}"
         case UniformDelay():
-            if not reorder:
+            if not direction.reorder:
                 return "jitter", 'netem lets packets overtake under jitter: write "reorder: true"'
             if delay.jitter_ns > INT32:
                 return "jitter", 'netem holds 31 bits of ns: write at most "2s"'

@@ -3,113 +3,92 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 
-from ewan.labs.base.units import Duration, Fraction, Rate, Size
-from ewan.labs.link import acks, bucket, displace, middlebox, radio
+from ewan.labs.base.units import Duration, Rate, Size
+from ewan.labs.link import acks, bucket, displace, radio
 from ewan.labs.link import delay as delays
 from ewan.labs.link import loss as losses
 from ewan.labs.link import queue as queues
 from ewan.labs.link import trace as traces
-from ewan.labs.link.bucket import police_words
 from ewan.labs.link.context import LinkContext, Obstacle
 from ewan.labs.link.delay import ConstantDelay, Delay, DelayTable
-from ewan.labs.link.displace import displace_words
 from ewan.labs.link.framing import Framing, check_rate, framing_of
-from ewan.labs.link.keys import DirectionKeys
-from ewan.labs.link.loss import Loss, LossPattern, NoLoss
+from ewan.labs.link.keys import ROWS, DirectionKeys
+from ewan.labs.link.loss import NO_LOSS, Loss, LossPattern
 from ewan.labs.link.queue import Queue
-from ewan.labs.link.radio import NO_AGGREGATE, NO_HARQ, Aggregate, Harq, aggregate_words, harq_words
+from ewan.labs.link.radio import NO_AGGREGATE, NO_HARQ, Aggregate, Harq
+from ewan.labs.link.row import Row
 from ewan.labs.link.settings import Settings
 from ewan.labs.link.store import compile_store
-from ewan.labs.link.trace import NoTrace, Trace, length
-from ewan.labs.link.trace import words as trace_words
+from ewan.labs.link.trace import NO_TRACE, Trace, length
 
 MOST_TABLED = 1 << 23  # in all tables and traces of a plan, which says them for each direction of each link
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Direction:
-    """Impair → queue → rate → delay line (emulator/model/src/config.rs); probabilities in parts per billion."""
+    """Impair → queue → rate → delay line (emulator/model/src/config.rs); probabilities in parts per billion.
+
+    What has a value here is that of a plain link, which only queues, sends and delays.
+    """
 
     framing: Framing
     rate_bps: int
-    loss: Loss
-    corrupt_ppb: int
-    duplicate_ppb: int
-    ecn_bleach: bool
-    blackhole_bytes: int
-    police_bps: int
-    police_bytes: int
-    burst_bytes: int
-    peak_bps: int
-    aggregate: Aggregate
-    half_duplex: bool
-    slot_ns: int
-    harq: Harq
-    ack_filter: bool
+    loss: Loss = NO_LOSS
+    corrupt_ppb: int = 0
+    duplicate_ppb: int = 0
+    ecn_bleach: bool = False
+    blackhole_bytes: int = 0
+    police_bps: int = 0
+    police_bytes: int = 0
+    burst_bytes: int = 0
+    peak_bps: int = 0
+    aggregate: Aggregate = NO_AGGREGATE
+    half_duplex: bool = False
+    slot_ns: int = 0
+    harq: Harq = NO_HARQ
+    ack_filter: bool = False
     queue: Queue
     delay: Delay
-    reorder: bool
-    displace_ppb: int
-    displace_packets: int
-    displace_within_ns: int
-    trace: Trace
-    seed: int
-    store_packets: int
-    store_bytes: int
+    reorder: bool = False
+    displace_ppb: int = 0
+    displace_packets: int = 0
+    displace_within_ns: int = 0
+    trace: Trace = NO_TRACE
+    seed: int = 0
+    store_packets: int = 0
+    store_bytes: int = 0
 
 
 def plain_direction(framing: Framing, rate_bps: int, queue: Queue, delay_ns: int) -> Direction:
-    """A link that only queues, sends and delays, whose datapath holds no packet."""
-    return Direction(
-        framing=framing,
-        rate_bps=rate_bps,
-        loss=NoLoss(),
-        corrupt_ppb=0,
-        duplicate_ppb=0,
-        ecn_bleach=False,
-        blackhole_bytes=0,
-        police_bps=0,
-        police_bytes=0,
-        burst_bytes=0,
-        peak_bps=0,
-        aggregate=NO_AGGREGATE,
-        half_duplex=False,
-        slot_ns=0,
-        harq=NO_HARQ,
-        ack_filter=False,
-        queue=queue,
-        delay=ConstantDelay(delay_ns),
-        reorder=False,
-        displace_ppb=0,
-        displace_packets=0,
-        displace_within_ns=0,
-        trace=NoTrace(),
-        seed=0,
-        store_packets=0,
-        store_bytes=0,
-    )
+    """A plain link, whose datapath holds no packet."""
+    return Direction(framing=framing, rate_bps=rate_bps, queue=queue, delay=ConstantDelay(delay_ns))
+
+
+_PLAIN = {each.name: each.default for each in fields(Direction)}
+_VALUES = attrgetter(*_PLAIN)
+TABLE: Mapping[str, Row] = dict(sorted(ROWS.items(), key=lambda item: list(_PLAIN).index(item[1].plan[0])))
+"""The rows of all keys in the order of the plan's fields."""
+
+
+def is_plain(row: Row, direction: Direction) -> bool:
+    """Whether a plain link has the same."""
+    return row.values(direction) == tuple(_PLAIN[name] for name in row.plan)
+
+
+def column_words(direction: Direction) -> dict[str, str]:
+    """By key what tables have columns for; empty where nothing is asked for."""
+    said = ((key, row) for key, row in TABLE.items() if row.column and row.words is not None)
+    return {key: "" if is_plain(row, direction) else row.said(direction) for key, row in said}
 
 
 def impairment_words(direction: Direction) -> list[str]:
     """The impairments that have no column of their own in tables, as `corrupt 0.1%`."""
-    words = [f"corrupt {Fraction(direction.corrupt_ppb)}"] if direction.corrupt_ppb else []
-    words += [f"duplicate {Fraction(direction.duplicate_ppb)}"] if direction.duplicate_ppb else []
-    words += ["ecn bleach"] if direction.ecn_bleach else []
-    words += [f"blackhole {Size(direction.blackhole_bytes)}"] if direction.blackhole_bytes else []
-    words += [f"police {police_words(direction.police_bps, direction.police_bytes)}"] if direction.police_bps else []
-    words += [f"burst {Size(direction.burst_bytes)}"] if direction.burst_bytes else []
-    words += [f"peak {Rate(direction.peak_bps)}"] if direction.peak_bps else []
-    words += [] if direction.aggregate == NO_AGGREGATE else [f"aggregate {aggregate_words(direction.aggregate)}"]
-    words += ["duplex half"] if direction.half_duplex else []
-    words += [f"slot {Duration(direction.slot_ns)}"] if direction.slot_ns else []
-    words += [] if direction.harq == NO_HARQ else [f"harq {harq_words(direction.harq)}"]
-    words += ["acks filter"] if direction.ack_filter else []
-    words += ["reorder"] if direction.reorder else []
-    displaced = direction.displace_ppb, direction.displace_packets, direction.displace_within_ns
-    words += [f"displace {displace_words(*displaced)}"] if direction.displace_ppb else []
-    return words + ([] if isinstance(direction.trace, NoTrace) else [trace_words(direction.trace)])
+    asked = ((key, row) for key, row in TABLE.items() if not row.column and not is_plain(row, direction))
+    return [row.table(*row.values(direction)) if row.table else f"{key} {row.said(direction)}" for key, row in asked]
 
 
 class Directions:
@@ -129,34 +108,8 @@ class Directions:
         self._count_tables(way, at, same)
         text = f"{self._seed}/{at.link}/{heading}".encode()
         seed = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
-        return Direction(  # not `replace`, which takes several times as long, for each of a lab's directions
-            same.framing,
-            same.rate_bps,
-            same.loss,
-            same.corrupt_ppb,
-            same.duplicate_ppb,
-            same.ecn_bleach,
-            same.blackhole_bytes,
-            same.police_bps,
-            same.police_bytes,
-            same.burst_bytes,
-            same.peak_bps,
-            same.aggregate,
-            same.half_duplex,
-            same.slot_ns,
-            same.harq,
-            same.ack_filter,
-            same.queue,
-            same.delay,
-            same.reorder,
-            same.displace_ppb,
-            same.displace_packets,
-            same.displace_within_ns,
-            same.trace,
-            seed,
-            same.store_packets,
-            same.store_bytes,
-        )
+        # `replace` takes several times as long, for each of a lab's directions.
+        return Direction(**dict(zip(_PLAIN, _VALUES(same), strict=True)) | {"seed": seed})
 
     def _count_tables(self, way: Settings, at: LinkContext, direction: Direction) -> None:
         delays_tabled = len(direction.delay.delays_ns) if isinstance(direction.delay, DelayTable) else 0
@@ -227,14 +180,10 @@ def described(direction: Direction) -> DirectionKeys:
 
 def obstacle(direction: Direction, way: Settings) -> Obstacle | None:
     """The first setting that netem and the kernel's queues cannot express; None if they express all."""
-    return (
-        losses.obstacle(direction.loss)
-        or middlebox.obstacle(direction)
-        or bucket.obstacle(direction)
-        or radio.obstacle(direction)
-        or delays.obstacle(direction.delay, direction.reorder, way)
-        or displace.obstacle(direction)
-        or acks.obstacle(direction)
-        or queues.obstacle(direction.queue)
-        or traces.obstacle(direction.trace)
-    )
+    for key, row in TABLE.items():
+        if callable(row.netem):
+            if found := row.netem(direction, way):
+                return found
+        elif row.netem is not None and not is_plain(row, direction):
+            return key, f'{row.netem}: write "{key}: {row.nothing}"' if row.nothing else row.netem
+    return None

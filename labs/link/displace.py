@@ -9,7 +9,7 @@ from pydantic import Field
 from ewan.labs.base.model import GroupOrNone
 from ewan.labs.base.units import Duration, Fraction
 from ewan.labs.base.values import Count, DurationText, FractionText
-from ewan.labs.link.context import LinkContext, Obstacle
+from ewan.labs.link.context import LinkContext
 
 if TYPE_CHECKING:
     from ewan.labs.link.direction import Direction
@@ -58,8 +58,3 @@ def described(direction: Direction) -> dict[str, Any]:
         within=Duration(direction.displace_within_ns),
     )
     return {"displace": written}
-
-
-def obstacle(direction: Direction) -> Obstacle | None:
-    """netem lets packets pass that are not delayed."""
-    return ("displace", 'netem reorders another way: write "displace: none"') if direction.displace_ppb else None

@@ -19,6 +19,7 @@ from ewan.labs.link.context import LinkContext, Obstacle
 from ewan.labs.traces import mean
 
 if TYPE_CHECKING:
+    from ewan.labs.link.direction import Direction
     from ewan.labs.link.settings import Settings
 
 
@@ -161,6 +162,7 @@ class LossPattern:
 
 
 Loss = NoLoss | BernoulliLoss | BitErrorLoss | GilbertElliottLoss | Markov4Loss | EveryNthLoss | LossPattern
+NO_LOSS = NoLoss()
 
 
 def words(loss: Loss) -> str:
@@ -228,9 +230,9 @@ def compile_loss(way: Settings, at: LinkContext) -> Loss:
             assert_never(unknown)
 
 
-def obstacle(loss: Loss) -> Obstacle | None:
+def obstacle(direction: Direction, way: Settings) -> Obstacle | None:
     """netem has no losses that are counted."""
-    match loss:
+    match direction.loss:
         case EveryNthLoss() | LossPattern():
             return "loss", "netem loses at random only: write a fraction, gilbert-elliott or markov"
         case BitErrorLoss():
@@ -238,4 +240,4 @@ def obstacle(loss: Loss) -> Obstacle | None:
         case NoLoss() | BernoulliLoss() | GilbertElliottLoss() | Markov4Loss():
             return None
         case _:
-            assert_never(loss)
+            assert_never(direction.loss)

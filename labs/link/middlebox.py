@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import PlainValidator
 
 from ewan.labs.base.units import Size
 from ewan.labs.base.values import written_as
-from ewan.labs.link.context import Obstacle
-
-if TYPE_CHECKING:
-    from ewan.labs.link.direction import Direction
 
 
 def _blackhole(value: object) -> Size | Literal["none"]:
@@ -27,10 +23,3 @@ def _blackhole(value: object) -> Size | Literal["none"]:
 BlackholeText = Annotated[
     Size | Literal["none"], PlainValidator(_blackhole), written_as("`none` or a size", "1400B", "none")
 ]
-
-
-def obstacle(direction: Direction) -> Obstacle | None:
-    """netem has none."""
-    if direction.ecn_bleach:
-        return "ecn", 'netem has no such middlebox: write "ecn: keep"'
-    return ("blackhole", 'netem has no such middlebox: write "blackhole: none"') if direction.blackhole_bytes else None

@@ -24,6 +24,7 @@ from ewan.labs.link.framing import framed, framing_of
 from ewan.labs.link.trace import most
 
 if TYPE_CHECKING:
+    from ewan.labs.link.direction import Direction
     from ewan.labs.link.settings import Settings
 
     AnyDiscipline = Discipline
@@ -111,12 +112,23 @@ def described(queue: Queue) -> dict[str, Any]:
     return {"buffer": Buffer("packets", queue.limit_packets or 0)}
 
 
-def obstacle(queue: Queue) -> Obstacle | None:
+def is_drop_tail(written: QueueKeys) -> bool:
+    """Whether a network card has such a queue too."""
+    return str(written.kind) == "drop-tail"
+
+
+def obstacle(direction: Direction, way: Settings) -> Obstacle | None:
     """What the kernel's queueing disciplines cannot hold."""
-    if max(queue.limit_bytes or 0, queue.limit_packets or 0) > UINT32:
+    if max(direction.queue.limit_bytes or 0, direction.queue.limit_packets or 0) > UINT32:
         return "buffer", 'a queue of the kernel holds 32 bits of bytes: write at most "4GB"'
-    if not queue.discipline.of_kernel:
+    return None
+
+
+def discipline_obstacle(direction: Direction, way: Settings) -> Obstacle | None:
+    """What the kernel's queueing disciplines are not."""
+    discipline = direction.queue.discipline
+    if not discipline.of_kernel:
         *known, last = (word for word, kind in KINDS.items() if kind.plan.of_kernel)
-        return "queue", f"{queue.discipline.kind} is our own model's alone: write {', '.join(known)} or {last}"
-    why = queue.discipline.kernel_lacks()
+        return "queue", f"{discipline.kind} is our own model's alone: write {', '.join(known)} or {last}"
+    why = discipline.kernel_lacks()
     return ("queue", why) if why else None

@@ -14,11 +14,10 @@ from pydantic import Field, PlainValidator
 from ewan.labs.base.model import GroupOrNone
 from ewan.labs.base.units import Duration, Fraction
 from ewan.labs.base.values import Count, written_as
-from ewan.labs.link.context import LinkContext, Obstacle
+from ewan.labs.link.context import LinkContext
 from ewan.labs.link.trace import Trace, TraceOpportunities
 
 if TYPE_CHECKING:
-    from ewan.labs.link.direction import Direction
     from ewan.labs.link.settings import Settings
 
 _SHORTEST_ROUND, _LONGEST_ROUND = Duration.parse("1us"), Duration.parse("1s")
@@ -80,6 +79,11 @@ class HarqKeys(GroupOrNone):
     rounds: Annotated[int, Count(1, 16)] = Field(
         3, description="most repetitions; the last one does not fail; 3 if absent"
     )
+
+    @property
+    def asks_nothing(self) -> bool:
+        """Also where no transmission fails."""
+        return self.errors is None or not self.errors.ppb
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,16 +169,3 @@ def compile_harq(way: Settings) -> Harq:
 def longest_ns(way: Settings) -> int:
     """How much longer than the delay a packet may be held behind the rate stage."""
     return compile_harq(way).longest_ns + (way.written.slot.ns if isinstance(way.written.slot, Duration) else 0)
-
-
-def obstacle(direction: Direction) -> Obstacle | None:
-    """netem knows none of them."""
-    for key, written, none in (
-        ("aggregate", direction.aggregate != NO_AGGREGATE, "none"),
-        ("duplex", direction.half_duplex, "full"),
-        ("slot", direction.slot_ns > 0, "none"),
-        ("harq", direction.harq != NO_HARQ, "none"),
-    ):
-        if written:
-            return key, f'such a radio link is our own model\'s alone: write "{key}: {none}"'
-    return None

@@ -12,13 +12,9 @@ from dataclasses import dataclass, replace
 from ewan.labs import traces
 from ewan.labs.base.source import Path
 from ewan.labs.base.units import Duration, Rate
-from ewan.labs.link.bucket import PoliceKeys
 from ewan.labs.link.delay import DelayFile
-from ewan.labs.link.displace import DisplaceKeys
-from ewan.labs.link.keys import DirectionKeys
-from ewan.labs.link.queue import QueueKeys
-from ewan.labs.link.radio import AggregateKeys, HarqKeys
-from ewan.labs.link.trace import TRACED, TraceKeys
+from ewan.labs.link.keys import ROWS, DirectionKeys
+from ewan.labs.link.trace import TraceKeys
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +36,10 @@ class Settings:
         trace = None if self.written.trace is None else self.written.trace.trace
         return trace if trace is not None and column in trace.columns else None
 
+    def saying(self, column: traces.Column) -> list[str]:
+        """The keys that were written and say what this column of a trace says."""
+        return [key for key, row in ROWS.items() if row.trace == column and key in self.paths]
+
     @property
     def delay_ns(self) -> int | None:
         """One-way base delay if it was written; the mean of a table or of a trace."""
@@ -53,37 +53,13 @@ class Settings:
     @property
     def impaired(self) -> bool:
         """Whether it needs an emulator: a network card has a rate and a drop-tail queue, and no more."""
-        return any(not _has_card(key, getattr(self.written, key)) for key in self.paths)
+        return any(not ROWS[key].on_card(getattr(self.written, key)) for key in self.paths)
 
     @property
     def why_impaired(self) -> Path | None:
         """Where the first key stands that needs an emulator, in alphabetical order."""
-        keys = (key for key in sorted(self.paths) if not _has_card(key, getattr(self.written, key)))
+        keys = (key for key in sorted(self.paths) if not ROWS[key].on_card(getattr(self.written, key)))
         return next((self.paths[key] for key in keys), None)
-
-
-def _has_card(key: str, value: object) -> bool:
-    """Whether a network card does it too. Any key that is not named here needs an emulator."""
-    match key, value:
-        case (("rate" | "buffer" | "framing"), _):
-            return True
-        case "delay", Duration(ns):
-            return ns == 0
-        case "queue", QueueKeys():
-            return str(value.kind) == "drop-tail"
-        case (("ecn" | "acks"), "keep") | ("duplex", "full") | (("blackhole" | "burst" | "peak" | "slot"), "none"):
-            return True
-        case "police", PoliceKeys():
-            return value.rate is None
-        case "aggregate", AggregateKeys():
-            return value.packets is None
-        case "harq", HarqKeys():
-            return value.errors is None or not value.errors.ppb
-        case "displace", DisplaceKeys():
-            return value.share is None
-        case "reorder", bool():
-            return not value
-    return False
 
 
 Layer = tuple[Path, DirectionKeys]
@@ -111,4 +87,4 @@ def settings(base: Path, default_rate: Rate, layers: Sequence[Layer]) -> Setting
 
 def _said(trace: TraceKeys) -> Iterable[str]:
     """Keys in whose place a trace comes that is written nearer to the link than they are."""
-    return (key for column in trace.trace.columns for key in TRACED[column])
+    return (key for key, row in ROWS.items() if row.trace in trace.trace.columns)

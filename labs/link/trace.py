@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, assert_never
 
@@ -19,7 +18,7 @@ from ewan.labs import traces
 from ewan.labs.base.model import Model
 from ewan.labs.base.units import Duration
 from ewan.labs.base.values import TextFile, read_file, written_as
-from ewan.labs.link.context import LinkContext, Obstacle
+from ewan.labs.link.context import LinkContext
 from ewan.labs.traces import Opportunities, Rows, bounds, peak_bps, reading
 
 if TYPE_CHECKING:
@@ -90,14 +89,6 @@ class TraceKeys(Model):
         return self._trace
 
 
-TRACED: Mapping[traces.Column, tuple[str, ...]] = {
-    "rate": ("rate", "burst", "peak"),
-    "delay": ("delay", "jitter", "distribution", "correlation"),
-    "loss": ("loss",),
-    "buffer": ("buffer",),
-}
-"""What a trace may say, and the keys of a description that say the same."""
-
 Said = Literal["rate", "delay", "loss", "buffer"]
 
 
@@ -133,6 +124,7 @@ class TraceOpportunities:
 
 
 Trace = NoTrace | TraceRows | TraceOpportunities
+NO_TRACE = NoTrace()
 
 
 def said(trace: Trace) -> frozenset[Said]:
@@ -199,10 +191,9 @@ def compile_trace(way: Settings, at: LinkContext) -> Trace:
         return NoTrace()
     trace = written.trace
     for column in trace.columns:
-        for key in TRACED[column]:
-            if key in way.paths:
-                message = f"the trace of {at.link} says the {column}: leave {key} out, or take another trace"
-                raise at.error(way, key, message, getattr(way.written, key))
+        for key in way.saying(column):
+            message = f"the trace of {at.link} says the {column}: leave {key} out, or take another trace"
+            raise at.error(way, key, message, getattr(way.written, key))
     queue = way.written.queue
     if "buffer" in trace.columns and queue is not None and queue.kind in ("priority", "weighted"):
         message = f"{queue.kind} has a buffer for each class: take a trace without a buffer"
@@ -228,8 +219,3 @@ def highest_bps(way: Settings, within_ns: int) -> int:
     """The rate of the link that its store must suffice for; `within_ns`: the longest delay."""
     trace = way.traced("rate")
     return way.rate.bps if trace is None else max(peak_bps(trace, within_ns), way.rate.bps)
-
-
-def obstacle(trace: Trace) -> Obstacle | None:
-    """The kernel's queueing disciplines change when they are told to."""
-    return None if isinstance(trace, NoTrace) else ("trace", "the kernel's parts follow no trace")

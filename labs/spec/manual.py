@@ -79,9 +79,9 @@ PIE. They differ from our own model (`user`) in these points:
 def _of_kind(word: str, kind: Kind) -> Iterator[tuple[str, type[Model], str]]:
     """The sections of a queue discipline; none for one that has no keys."""
     if kind.keys.model_fields:
-        yield f"`queue: {{{word}: …}}`", kind.keys, kind.about
+        yield f"`queue: {{{word}: …}}`", kind.keys, " ".join((kind.keys.__doc__ or "").split())
     if kind.part is not None:
-        yield *kind.part, ""
+        yield f"A class of `{word}`", kind.part, ""
 
 
 _SECTIONS: list[tuple[str, type[Model], str]] = [

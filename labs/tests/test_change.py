@@ -40,7 +40,7 @@ def change(text: str, **words: str) -> Change:
 
 def queue_after(text: str, **words: str) -> Queue:
     found = change(text, **words).queue
-    assert found is not None
+    assert isinstance(found, Queue)
     return found
 
 

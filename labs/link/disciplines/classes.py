@@ -59,7 +59,7 @@ class WeightedClassKeys(TrafficClassKeys):
 
 
 class PriorityKeys(Model):
-    """A class goes before all those behind it."""
+    """Up to 8 classes."""
 
     classes: Annotated[tuple[TrafficClassKeys, ...], Field(min_length=1, max_length=MOST_CLASSES)] = Field(
         description="the first one goes first", examples=["[{name: voice, dscp: [ef]}, {name: rest}]"]
@@ -67,7 +67,7 @@ class PriorityKeys(Model):
 
 
 class WeightedKeys(Model):
-    """Classes share the rate by their weights."""
+    """Up to 8 classes."""
 
     classes: Annotated[tuple[WeightedClassKeys, ...], Field(min_length=1, max_length=MOST_CLASSES)] = Field(
         description="each with its weight", examples=["[{name: gold, dscp: [af41], weight: 3}, {name: rest}]"]
@@ -122,23 +122,8 @@ def compile_classes(keys: PriorityKeys | WeightedKeys, asked: Asked) -> Classes:
     return Classes(tuple(classes), "weighted" if isinstance(keys, WeightedKeys) else "strict")
 
 
+STRICT, SHARED = "classes of DSCP, one before the other", "classes of DSCP that share the rate by weights"
 KINDS = {
-    "priority": Kind(
-        9,
-        PriorityKeys,
-        Classes,
-        compile_classes,
-        "classes of DSCP, one before the other",
-        "Up to 8 classes.",
-        ("A class of `priority`", TrafficClassKeys),
-    ),
-    "weighted": Kind(
-        10,
-        WeightedKeys,
-        Classes,
-        compile_classes,
-        "classes of DSCP that share the rate by weights",
-        "Up to 8 classes.",
-        ("A class of `weighted`", WeightedClassKeys),
-    ),
+    "priority": Kind(9, STRICT, PriorityKeys, Classes, compile_classes, TrafficClassKeys),
+    "weighted": Kind(10, SHARED, WeightedKeys, Classes, compile_classes, WeightedClassKeys),
 }

@@ -62,4 +62,4 @@ def compile_codel(keys: CodelKeys, asked: Asked) -> Codel:
     return Codel(target_ns=target_ns, interval_ns=interval_ns, ecn=keys.ecn)
 
 
-KINDS = {"codel": Kind(2, CodelKeys, Codel, compile_codel, "CoDel (RFC 8289)", "RFC 8289.")}
+KINDS = {"codel": Kind(2, "CoDel (RFC 8289)", CodelKeys, Codel, compile_codel)}

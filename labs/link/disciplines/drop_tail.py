@@ -27,4 +27,4 @@ def compile_drop_tail(keys: DropTailKeys, asked: Asked) -> DropTail:
     return DropTail()
 
 
-KINDS = {"drop-tail": Kind(0, DropTailKeys, DropTail, compile_drop_tail, "drops what finds the buffer full")}
+KINDS = {"drop-tail": Kind(0, "drops what finds the buffer full", DropTailKeys, DropTail, compile_drop_tail)}

@@ -9,7 +9,7 @@ from ewan.labs.link.disciplines.kind import Asked, Discipline, FlowsKeys, Kind, 
 
 
 class DrrKeys(FlowsKeys):
-    """Shreedhar and Varghese 1996."""
+    """Deficit round robin (Shreedhar and Varghese 1996). A full queue as above."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +26,4 @@ def compile_drr(keys: DrrKeys, asked: Asked) -> Drr:
     return Drr(flows=keys.flows, quantum_bytes=quantum_of(keys, asked))
 
 
-KINDS = {
-    "drr": Kind(
-        6,
-        DrrKeys,
-        Drr,
-        compile_drr,
-        "deficit round robin of flows (Shreedhar and Varghese 1996)",
-        "Deficit round robin (Shreedhar and Varghese 1996). A full queue as above.",
-    )
-}
+KINDS = {"drr": Kind(6, "deficit round robin of flows (Shreedhar and Varghese 1996)", DrrKeys, Drr, compile_drr)}

@@ -15,7 +15,8 @@ from ewan.labs.link.disciplines.kind import LEAST_UPDATE, Asked, Discipline, Kin
 
 
 class DualPi2Keys(Model):
-    """RFC 9332; defaults are those of Linux."""
+    """RFC 9332: packets with ECT(1) or CE wait in the L4S queue, all others in the classic one. It marks where a packet
+    allows it."""
 
     target: DurationText | None = Field(
         None, description="of the classic queue; 15ms, or two packets' time on a slow link, if absent"
@@ -66,14 +67,5 @@ def compile_dualpi2(keys: DualPi2Keys, asked: Asked) -> DualPi2:
     )
 
 
-KINDS = {
-    "dualpi2": Kind(
-        8,
-        DualPi2Keys,
-        DualPi2,
-        compile_dualpi2,
-        "a queue for L4S and one for the rest, coupled (RFC 9332)",
-        "RFC 9332: packets with ECT(1) or CE wait in the L4S queue, all others in the classic one. It marks where "
-        "a packet allows it.",
-    )
-}
+ABOUT = "a queue for L4S and one for the rest, coupled (RFC 9332)"
+KINDS = {"dualpi2": Kind(8, ABOUT, DualPi2Keys, DualPi2, compile_dualpi2)}

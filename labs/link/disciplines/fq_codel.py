@@ -13,7 +13,7 @@ from ewan.labs.link.disciplines.kind import Asked, Discipline, FlowsKeys, Kind, 
 
 
 class FqCodelKeys(FlowsKeys):
-    """RFC 8290."""
+    """RFC 8290. A full queue makes room by dropping from the head of the flow with the most bytes."""
 
     target: DurationText | None = Field(None, description="as of CoDel")
     interval: DurationText | None = Field(None, description="as of CoDel")
@@ -39,13 +39,5 @@ def compile_fq_codel(keys: FqCodelKeys, asked: Asked) -> FqCodel:
     return FqCodel(flows=keys.flows, quantum_bytes=quantum, target_ns=target_ns, interval_ns=interval_ns, ecn=keys.ecn)
 
 
-KINDS = {
-    "fq-codel": Kind(
-        5,
-        FqCodelKeys,
-        FqCodel,
-        compile_fq_codel,
-        "a queue with CoDel for each flow (RFC 8290)",
-        "RFC 8290. A full queue makes room by dropping from the head of the flow with the most bytes.",
-    )
-}
+ABOUT = "a queue with CoDel for each flow (RFC 8290)"
+KINDS = {"fq-codel": Kind(5, ABOUT, FqCodelKeys, FqCodel, compile_fq_codel)}

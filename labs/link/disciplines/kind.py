@@ -64,18 +64,17 @@ class Asked(NamedTuple):
 class Kind:
     """A discipline as a description writes it: a key of `queue`.
 
-    `place`: where the page lists it. `keys`: what may be written below it; `part`: a group of keys within those, with
-    what it is called. `compile`: the discipline with its defaults; DescriptionError for one that cannot work.
-    `description` is that of the key, `about` stands above the table of its keys.
+    `place`: where the page lists it. `description` is that of the key. `keys`: what may be written below it, whose
+    docstring stands above their table; `part`: a group of keys within those. `compile`: the discipline with its
+    defaults; DescriptionError for one that cannot work.
     """
 
     place: int
+    description: str
     keys: type[Model]
     plan: type[Discipline]
     compile: Callable[[Any, Asked], Discipline]
-    description: str
-    about: str = ""
-    part: tuple[str, type[Model]] | None = None
+    part: type[Model] | None = None
 
 
 class FlowsKeys(Model):

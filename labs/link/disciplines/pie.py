@@ -66,4 +66,4 @@ def compile_pie(keys: PieKeys, asked: Asked) -> Pie:
     return Pie(target_ns=target, update_ns=keys.update.ns, alpha_mhz=keys.alpha, beta_mhz=keys.beta, ecn=keys.ecn)
 
 
-KINDS = {"pie": Kind(3, PieKeys, Pie, compile_pie, "PIE (RFC 8033)", "RFC 8033.")}
+KINDS = {"pie": Kind(3, "PIE (RFC 8033)", PieKeys, Pie, compile_pie)}

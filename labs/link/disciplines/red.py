@@ -60,4 +60,4 @@ def compile_red(keys: RedKeys, asked: Asked) -> Red:
     return Red(min_bytes=least, max_bytes=most, max_p_ppb=keys.max_p.ppb, weight_log2=keys.weight, ecn=keys.ecn)
 
 
-KINDS = {"red": Kind(1, RedKeys, Red, compile_red, "RED (Floyd and Jacobson 1993)", "Floyd and Jacobson 1993, gentle.")}
+KINDS = {"red": Kind(1, "RED (Floyd and Jacobson 1993)", RedKeys, Red, compile_red)}

@@ -12,7 +12,7 @@ from ewan.labs.link.disciplines.kind import LEAST_UPDATE, Asked, Discipline, Flo
 
 
 class SfqKeys(FlowsKeys):
-    """McKenney 1990."""
+    """Stochastic fairness queueing (McKenney 1990). A full queue as above."""
 
     perturb: DurationText | None = Field(
         None, description="flows are given to queues anew after each such time; never if absent", examples=["10s"]
@@ -38,13 +38,4 @@ def compile_sfq(keys: SfqKeys, asked: Asked) -> Sfq:
     return Sfq(flows=keys.flows, quantum_bytes=quantum_of(keys, asked), perturb_ns=perturb_ns)
 
 
-KINDS = {
-    "sfq": Kind(
-        7,
-        SfqKeys,
-        Sfq,
-        compile_sfq,
-        "stochastic fairness queueing (McKenney 1990)",
-        "Stochastic fairness queueing (McKenney 1990). A full queue as above.",
-    )
-}
+KINDS = {"sfq": Kind(7, "stochastic fairness queueing (McKenney 1990)", SfqKeys, Sfq, compile_sfq)}

@@ -15,7 +15,7 @@ from ewan.labs.link.disciplines.kind import Asked, Discipline, Kind
 
 
 class StepKeys(Model):
-    """Marks packets by the length of the queue that they find, as switches do for DCTCP (RFC 8257)."""
+    """Marks by the length of the queue (DCTCP, RFC 8257)."""
 
     at: BufferText = Field(
         description="a packet is marked that makes more than this wait, where it allows a mark; others pass",
@@ -40,13 +40,4 @@ def compile_step(keys: StepKeys, asked: Asked) -> Step:
     return Step(threshold)
 
 
-KINDS = {
-    "step": Kind(
-        4,
-        StepKeys,
-        Step,
-        compile_step,
-        "marks by the length of the queue (DCTCP, RFC 8257)",
-        "Marks by the length of the queue (DCTCP, RFC 8257).",
-    )
-}
+KINDS = {"step": Kind(4, "marks by the length of the queue (DCTCP, RFC 8257)", StepKeys, Step, compile_step)}
