@@ -43,7 +43,7 @@ def _model_in(annotation: Any) -> type[Model] | None:
     return next((model for part in get_args(annotation) if (model := _model_in(part)) is not None), None)
 
 
-class GroupOrNone(Model):
+class GroupOrNone(Model, defer_build=True):
     """A group that has its needed keys, as in the example; or the word "none", which stands for none of them."""
 
     needed: ClassVar[frozenset[str]]

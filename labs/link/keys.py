@@ -54,7 +54,7 @@ def or_none(quantity: Callable[[int], object]) -> Callable[[int], str]:
     return lambda number: str(quantity(number)) if number else "none"
 
 
-class DirectionKeys(Model):
+class DirectionKeys(Model, defer_build=True):
     """The settings of one direction of a link; None: not said here."""
 
     rate: Annotated[

@@ -50,7 +50,7 @@ BitErrorsText = Annotated[BitErrors, PlainValidator(_bit_errors), written_as("fr
 PatternText = Annotated[str, PlainValidator(_pattern), written_as("pattern", "0001", "{file: losses.txt}")]
 
 
-class GilbertElliottKeys(Model):
+class GilbertElliottKeys(Model, defer_build=True):
     """Losses in bursts, by a chain of two states (Gilbert 1960, Elliott 1963); one step a packet."""
 
     to_bad: FractionText = Field(description="per packet, from the good state to the bad one", examples=["0.5%"])
@@ -59,7 +59,7 @@ class GilbertElliottKeys(Model):
     loss_good: FractionText = Field(Fraction(0), description="loss in the good state; 0 % if absent")
 
 
-class MarkovKeys(Model):
+class MarkovKeys(Model, defer_build=True):
     """netem's `loss state` (Salsano et al. 2009): 1 received, 2 received in and 3 lost in a burst, 4 lost alone."""
 
     p13: FractionText = Field(description="from received to lost in a burst", examples=["1%"])
@@ -69,7 +69,7 @@ class MarkovKeys(Model):
     p14: FractionText = Field(Fraction(0), description="from received to lost alone")
 
 
-class LossKeys(OneOf):
+class LossKeys(OneOf, defer_build=True):
     """The loss model of one direction."""
 
     what: ClassVar[str] = "loss model"

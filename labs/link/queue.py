@@ -42,7 +42,9 @@ _KEYS: dict[str, Any] = {
 }
 
 
-class QueueKeys(create_model("_Kinds", __base__=OneOf, **_KEYS)):  # type: ignore[misc]
+class QueueKeys(
+    create_model("_Kinds", __base__=OneOf, __cls_kwargs__={"defer_build": True}, **_KEYS)  # type: ignore[misc]
+):
     """The queue discipline of one direction, with its settings.
 
     A discipline and its target may be one text, `codel 5ms`, so that a sweep can go over them.

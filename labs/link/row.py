@@ -10,6 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pydantic import GetJsonSchemaHandler
+from pydantic_core import CoreSchema
+
 from ewan.labs.base.model import GroupOrNone
 from ewan.labs.link.context import Obstacle
 from ewan.labs.traces import Column
@@ -51,6 +54,10 @@ class Row:
     column: bool = False
     table: Callable[..., str] | None = None
     trace: Column | None = None
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Studio's forms offer what changes while a lab runs."""
+        return handler(schema) | ({} if self.live else {"live": False})
 
     def on_card(self, written: Any) -> bool:
         """Whether a network card does what is written, so that nobody needs an emulator for it."""

@@ -51,7 +51,7 @@ TraceTime = Annotated[
 ]
 
 
-class TraceKeys(Model):
+class TraceKeys(Model, defer_build=True):
     """A link's rate, delay, loss and buffer over time, from a file."""
 
     what: ClassVar[str] = "key of a trace"

@@ -7,10 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PlainValidator
 
-from ewan.labs.base.model import Model
 from ewan.labs.base.values import WHOLE, BufferText, Count, Name, written_as
 from ewan.labs.link.buffer import room_of
-from ewan.labs.link.disciplines.kind import Asked, Discipline, Kind
+from ewan.labs.link.disciplines.kind import Asked, Discipline, DisciplineKeys, Kind
 
 MOST_CLASSES = 8
 
@@ -38,7 +37,7 @@ def _dscp(value: object) -> int:
 Dscp = Annotated[int, PlainValidator(_dscp), written_as("DSCP", "ef", "af41", "46")]
 
 
-class TrafficClassKeys(Model):
+class TrafficClassKeys(DisciplineKeys):
     """Packets that wait together."""
 
     name: Name = Field(description="names it in reports", examples=["voice"])
@@ -58,7 +57,7 @@ class WeightedClassKeys(TrafficClassKeys):
     )
 
 
-class PriorityKeys(Model):
+class PriorityKeys(DisciplineKeys):
     """Up to 8 classes."""
 
     classes: Annotated[tuple[TrafficClassKeys, ...], Field(min_length=1, max_length=MOST_CLASSES)] = Field(
@@ -66,7 +65,7 @@ class PriorityKeys(Model):
     )
 
 
-class WeightedKeys(Model):
+class WeightedKeys(DisciplineKeys):
     """Up to 8 classes."""
 
     classes: Annotated[tuple[WeightedClassKeys, ...], Field(min_length=1, max_length=MOST_CLASSES)] = Field(

@@ -7,17 +7,16 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from ewan.labs.base.model import Model
 from ewan.labs.base.units import NS_PER_US, Duration, time_for
 from ewan.labs.base.values import DurationText
-from ewan.labs.link.disciplines.kind import Asked, Discipline, Kind
+from ewan.labs.link.disciplines.kind import Asked, Discipline, DisciplineKeys, Kind
 from ewan.labs.link.framing import SLOWEST_PACKET
 
 INTERVAL = Duration.parse("100ms")
 LONGEST_INTERVAL_NS = 10 * SLOWEST_PACKET.ns
 
 
-class CodelKeys(Model):
+class CodelKeys(DisciplineKeys):
     """RFC 8289."""
 
     target: DurationText | None = Field(

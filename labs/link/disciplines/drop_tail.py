@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from ewan.labs.base.model import Model
-from ewan.labs.link.disciplines.kind import Asked, Discipline, Kind
+from ewan.labs.link.disciplines.kind import Asked, Discipline, DisciplineKeys, Kind
 
 
-class DropTailKeys(Model):
+class DropTailKeys(DisciplineKeys):
     """Drops packets that find the buffer full; it has no settings."""
 
 

@@ -7,14 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ewan.labs.base.model import Model
 from ewan.labs.base.units import Duration, Fraction
 from ewan.labs.base.values import Count, DurationText, FractionText, GainText
 from ewan.labs.link.disciplines import pie
-from ewan.labs.link.disciplines.kind import LEAST_UPDATE, Asked, Discipline, Kind
+from ewan.labs.link.disciplines.kind import LEAST_UPDATE, Asked, Discipline, DisciplineKeys, Kind
 
 
-class DualPi2Keys(Model):
+class DualPi2Keys(DisciplineKeys):
     """RFC 9332: packets with ECT(1) or CE wait in the L4S queue, all others in the classic one. It marks where a packet
     allows it."""
 

@@ -47,6 +47,10 @@ class Discipline:
         return ""
 
 
+class DisciplineKeys(Model, defer_build=True):
+    """What may be written of a discipline. Whoever reads plans alone does not wait for validators to be made."""
+
+
 class Asked(NamedTuple):
     """Where a discipline is asked for: the direction, its link, the largest packet in bytes, and what may wait."""
 
@@ -71,13 +75,13 @@ class Kind:
 
     place: int
     description: str
-    keys: type[Model]
+    keys: type[DisciplineKeys]
     plan: type[Discipline]
     compile: Callable[[Any, Asked], Discipline]
-    part: type[Model] | None = None
+    part: type[DisciplineKeys] | None = None
 
 
-class FlowsKeys(Model):
+class FlowsKeys(DisciplineKeys):
     """Queues for flows, which take turns."""
 
     flows: Annotated[int, Count(1, 65536)] = Field(

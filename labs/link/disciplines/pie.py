@@ -7,10 +7,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from ewan.labs.base.model import Model
 from ewan.labs.base.units import Duration, time_for
 from ewan.labs.base.values import DurationText, GainText
-from ewan.labs.link.disciplines.kind import LEAST_UPDATE, Asked, Discipline, Kind
+from ewan.labs.link.disciplines.kind import LEAST_UPDATE, Asked, Discipline, DisciplineKeys, Kind
 
 TARGET = Duration.parse("15ms")
 
@@ -18,7 +17,7 @@ TARGET = Duration.parse("15ms")
 KERNEL_GAIN_MHZ, KERNEL_MOST_STEPS = 62.5, 32
 
 
-class PieKeys(Model):
+class PieKeys(DisciplineKeys):
     """RFC 8033."""
 
     target: DurationText | None = Field(None, description="15ms, or two packets' time on a slow link, if absent")

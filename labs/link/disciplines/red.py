@@ -7,15 +7,14 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ewan.labs.base.model import Model
 from ewan.labs.base.units import Fraction, Size
 from ewan.labs.base.values import Count, FractionText, SizeText
-from ewan.labs.link.disciplines.kind import Asked, Discipline, Kind
+from ewan.labs.link.disciplines.kind import Asked, Discipline, DisciplineKeys, Kind
 
 KERNEL_BITS = 32  # of max_bytes and the weight together (red_check_params in include/net/red.h)
 
 
-class RedKeys(Model):
+class RedKeys(DisciplineKeys):
     """Floyd and Jacobson 1993, gentle."""
 
     min: SizeText | None = Field(None, description="no drop below this average; a sixth of the limit if absent")

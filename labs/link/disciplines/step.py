@@ -7,14 +7,13 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from ewan.labs.base.model import Model
 from ewan.labs.base.units import Size
 from ewan.labs.base.values import BufferText
 from ewan.labs.link.buffer import room_of
-from ewan.labs.link.disciplines.kind import Asked, Discipline, Kind
+from ewan.labs.link.disciplines.kind import Asked, Discipline, DisciplineKeys, Kind
 
 
-class StepKeys(Model):
+class StepKeys(DisciplineKeys):
     """Marks by the length of the queue (DCTCP, RFC 8257)."""
 
     at: BufferText = Field(
