@@ -126,8 +126,6 @@ Delay = ConstantDelay | UniformDelay | NormalDelay | GaussMarkovDelay | ParetoDe
 
 
 _NORMAL_JITTERS, _PARETO_JITTERS = 4, 10
-
-
 """Where emulator/model/src/distribution.rs cuts the distributions."""
 
 

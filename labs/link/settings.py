@@ -63,6 +63,7 @@ class Settings:
 
 
 Layer = tuple[Path, DirectionKeys]
+"""A group of keys and where it is written."""
 
 
 def settings(base: Path, default_rate: Rate, layers: Sequence[Layer]) -> Settings:

@@ -89,9 +89,7 @@ class TraceKeys(Model, defer_build=True):
         return self._trace
 
 
-Said = Literal["rate", "delay", "loss", "buffer"]
-
-
+Said = traces.Column
 """What a trace may say."""
 
 
