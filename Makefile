@@ -163,10 +163,10 @@ lint-python: setup
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
 	@.venv/bin/mypy
 lint-page:
-	@studio/page/check.sh
+	@extras/studio/page/check.sh
 bench: setup ## performance, side by side, into results/bench/
 	@cargo build --release --locked --quiet -p ewan-emulator --bins
-	@$(EWAN) bench $(PART) $(OPTS)
+	@.venv/bin/python -m tests.bench $(PART) $(OPTS)
 papers: setup mpi ## what papers found, run again, with verdicts; SCALE=quick|full NAMES="nxe-table-4 …"
 	@$(EWAN) paper $(or $(call given,NAMES),all) $(call option,SCALE,scale) $(OPTS)
 figures: setup ## figures of papers, measured again in the virtual clock, into results/figures/

@@ -85,7 +85,7 @@ case $prefix in
         ;;
 esac
 # Whoever may not write in this tree would compile its modules at each command (0.5 s).
-[ ! -x .venv/bin/python ] || .venv/bin/python -m compileall -q ewan labs generator calibration analysis emulator experiments >/dev/null 2>&1 || true
+[ ! -x .venv/bin/python ] || .venv/bin/python -m compileall -q ewan labs generator calibration analysis emulator experiments extras >/dev/null 2>&1 || true
 
 # What the person's own shell would take. Make's shell may have another PATH than a login shell, never a shorter one.
 case :$PATH: in

@@ -100,17 +100,15 @@ is_installed() { [ "$(cat ".venv/.$1-hash" 2>/dev/null || true)" = "$2" ]; }
 lock_hash=$(hash_of requirements.lock)
 files= marks=
 is_installed lock "$lock_hash" || marks=lock:$lock_hash
+own_hash=$(hash_of pyproject.toml)
+is_installed own "$own_hash" || marks="$marks own:$own_hash"
 for extra in $extras; do
     extra_hash=$(hash_of requirements.lock "requirements-$extra.lock")
     is_installed "$extra" "$extra_hash" || files="$files requirements-$extra.lock" marks="$marks $extra:$extra_hash"
 done
-# All of them at once, so that a TERM ends pip too.
-python_environment() {
-    say "Python packages into .venv (versions from requirements.lock$files)"
-    if ! is_installed lock "$lock_hash"; then python3 -m venv .venv || fail "python3 -m venv failed (Debian: apt install python3-venv)"; fi
-    options=
-    for file in requirements.lock $files; do options="$options -r $file"; done
-    .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes $options 2>.venv/.pip-errors & pip=$!
+# installed OPTION...: pip installs this, and a TERM ends it too.
+installed() {
+    .venv/bin/pip install --quiet --disable-pip-version-check "$@" 2>.venv/.pip-errors & pip=$!
     trap 'kill "$pip" 2>/dev/null || true; exit 2' TERM
     status=0
     wait "$pip" || status=$?
@@ -123,8 +121,15 @@ python_environment() {
         fi
         fail "pip could not install requirements.lock$files (see above); run make setup again when the network is back"
     fi
-    # `import ewan`, wherever a notebook stands.
-    echo "$root" >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/ewan.pth"
+}
+python_environment() {
+    case $marks in " own:"*) ;; *) say "Python packages into .venv (versions from requirements.lock$files)" ;; esac
+    if ! is_installed lock "$lock_hash"; then python3 -m venv .venv || fail "python3 -m venv failed (Debian: apt install python3-venv)"; fi
+    options=
+    is_installed lock "$lock_hash" && [ -z "$files" ] || for file in requirements.lock $files; do options="$options -r $file"; done
+    [ -z "$options" ] || installed --require-hashes $options
+    # `import ewan`, wherever a notebook stands, and the entry points of extras.
+    installed --no-index --no-deps --no-build-isolation --editable .
     for mark in $marks; do echo "${mark#*:}" >".venv/.${mark%%:*}-hash"; done
 }
 # The command. Ctrl-C waits until Python can answer it (labs/base/interrupt.py); env takes a path with "=" for a variable.
@@ -173,7 +178,7 @@ if [ "$(cat .venv/bin/ewan 2>/dev/null || true)" != "$command" ]; then
     chmod +x .venv/bin/ewan
 fi
 
-case ${1-} in tests | studio) studio/page/build.sh >/dev/null ;; esac
+case ${1-} in tests | studio) extras/studio/page/build.sh >/dev/null ;; esac
 
 if [ -n "$told" ] && ! command -v ewan >/dev/null; then
     say "done: the command is .venv/bin/ewan; make install puts it on your PATH as ewan"

@@ -6,7 +6,7 @@ In: the command line. Out: report.html and figures in the experiment's directory
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
@@ -19,6 +19,7 @@ from ewan.analysis import latex as tables_latex
 from ewan.analysis.figures import asked
 from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import FILE_KINDS, STYLES
+from ewan.extra import installed
 from ewan.labs import rundir
 from ewan.labs.base import writing
 from ewan.labs.base.sheet import Sheet
@@ -73,7 +74,22 @@ def report_command(
         context.reporter.console.print(f"{len(files)} files for flent in {flent_directory}", soft_wrap=True)
 
 
-@click.command("export")
+class _WithFormats(click.Command):
+    """A command with one more option for each format that an extra writes scenarios in, as `--nxe FILE.xml`."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The options and arguments of the command, those of formats before `--scale`."""
+        own = super().get_params(ctx)
+        place = next(number for number, each in enumerate(own) if each.name == "scale")
+        path = click.Path(path_type=Path)
+        formats: list[click.Parameter] = [
+            click.Option([f"--{name}"], metavar=f"FILE{each.ending}", type=path, help=each.help)
+            for name, each in installed().exports.items()
+        ]
+        return [*own[:place], *formats, *own[place:]]
+
+
+@click.command("export", cls=_WithFormats)
 @click.argument("run", metavar="[RUN]", required=False, type=click.Path(path_type=Path))
 @click.option("--latex", metavar="DIR", type=click.Path(path_type=Path), help="tables for LaTeX: booktabs, siunitx")
 @click.option(
@@ -88,28 +104,22 @@ def report_command(
     type=click.Path(path_type=Path),
     help="a small table of the scenario's metrics, with the archive's SHA-256",
 )
-@click.option("--nxe", metavar="FILE.xml", type=click.Path(path_type=Path), help="the experiment in NXE's XML")
-@click.option(
-    "--ns2", metavar="FILE.tcl", type=click.Path(path_type=Path), help="the experiment for the simulator ns-2"
-)
-@click.option("--ns3", metavar="FILE.cc", type=click.Path(path_type=Path), help="the experiment for the simulator ns-3")
-@click.option("--scale", metavar="NAME", help="with --nxe, --ns2, --ns3: one of the scenario's own scales")
-@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="with --nxe, --ns2, --ns3: a parameter")
+@click.option("--scale", metavar="NAME", help="of an experiment for others: one of the scenario's own scales")
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="of an experiment for others: a parameter")
 @guarded
 @pass_context
 def export_command(
     context: Context,
+    /,
     run: Path | None,
     latex: Path | None,
     csv: Path | None,
     parquet: Path | None,
     flents: Path | None,
     small: Path | None,
-    nxe: Path | None,
-    ns2: Path | None,
-    ns3: Path | None,
     scale: str | None,
     settings: tuple[str, ...],
+    **formats: Path | None,
 ) -> None:
     """Write the results of an experiment for papers and for other programs, or the experiment itself for others to run.
 
@@ -121,18 +131,17 @@ def export_command(
     ewan export --parquet data --flent data
     ewan export labs/library/parallel-streams.scenario.yaml --set streams=2 --nxe streams.xml --ns3 streams.cc
     """
-    others = {"nxe": nxe, "ns2": ns2, "ns3": ns3}
-    if any(others.values()):
+    if any(formats.values()):
         if latex or csv or parquet or flents or small:
             raise Refused("results and an experiment for others are written by two commands: leave one out")
-        _export_experiment(context, run or ended_last(), others, scale, settings)
+        _export_experiment(context, run or ended_last(), formats, scale, settings)
         return
     if scale or settings:
-        raise Refused("--scale and --set are of --nxe, --ns2 and --ns3: leave them out")
+        raise Refused(f"--scale and --set are of {_listed(formats)}: leave them out")
     if not (latex or csv or parquet or flents or small):
         raise Refused(
             "what is to be written, and where? write one of --latex, --csv, --parquet and --flent with a directory, or "
-            "of --reference, --nxe, --ns2 and --ns3 with a file"
+            f"of {_listed(['reference', *formats])} with a file"
         )
     directory = run or ended_last()
     written: list[tuple[str, Path, list[Path]]] = []
@@ -159,6 +168,12 @@ def export_command(
     for what, place, paths in written:
         files = f"{len(paths)} file{'' if len(paths) == 1 else 's'}"
         context.reporter.console.print(f"{what}: {files} in {place}", soft_wrap=True, markup=False)
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Options in a sentence: `--nxe, --ns2 and --ns3`."""
+    *first, last = [f"--{name}" for name in names] or ["formats that extras add"]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _export_experiment(

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Protocol
 
 import orjson
 
+from ewan.labs.base.product import ROOT
 from ewan.labs.link import Direction
 
-ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ["--profile", "checked", "--locked", "--quiet", "-p", "ewan-emulator", "--bin", "link-bench"]
 """As the tests of Rust build it."""
 

@@ -18,8 +18,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ewan.analysis.figures.style import COLOURS, FAINT, INK, PAGE_RC, svg
-from ewan.calibration.link_model import ROOT, departures
+from ewan.calibration.link_model import departures
 from ewan.labs import host
+from ewan.labs.base.product import ROOT
 from ewan.labs.base.units import NS_PER_MS, NS_PER_US
 from ewan.labs.compile import compile
 from ewan.labs.plan import Link

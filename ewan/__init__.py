@@ -6,13 +6,13 @@ on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
 
     from ewan.analysis.api import Results
-    from ewan.generator.course.session import Session
 
 __version__ = "0.1.0"
 
@@ -26,14 +26,11 @@ def load(directory: str | os.PathLike[str]) -> Results:
     return Results(Path(directory))
 
 
-def course(folder: str | os.PathLike[str] = ".") -> Session:
-    """A lab of the course, for notebooks, in a folder that `ewan course start` made: `ewan.course().check()`."""
-    import os
-    from pathlib import Path
+def __getattr__(name: str) -> Callable[..., Any]:
+    """A function that an extra adds, like `ewan.course()`."""
+    from ewan.extra import installed
 
-    from ewan.analysis.api import Results
-    from ewan.analysis.one_run import OneRun
-    from ewan.generator.course.session import Session
-    from ewan.labs.context import Context
-
-    return Session(Path(folder), Context.of(os.environ), OneRun, Results)
+    load = None if name.startswith("_") else installed().functions.get(name)
+    if load is None:
+        raise AttributeError(f"ewan has no {name}: no extra that is installed adds it")
+    return load()

@@ -25,64 +25,32 @@ if __name__ == "__main__":
 
 import click
 
-from ewan import __version__
+from ewan import __version__, commands, extra
 from ewan.labs.base.ownership import restrict_umask
 from ewan.labs.commands.group import Commands
 from ewan.labs.context import Context
 
-COMMANDS = {
-    "lab": "ewan.calibration.cli:lab_command",
-    "batch": "ewan.labs.commands.batch:batch_command",
-    "transfer": "ewan.generator.cli:transfer_command",
-    "run": "ewan.experiments.engine.cli:run_command",
-    "collect": "ewan.experiments.shards.cli:collect_command",
-    "rerun": "ewan.experiments.engine.rerun:rerun_command",
-    "archive": "ewan.experiments.engine.crate.cli:archive_command",
-    "advise": "ewan.generator.advice.cli:advise_command",
-    "hstts": "ewan.generator.suites.cli:hstts_command",
-    "paper": "ewan.generator.papers.cli:paper_command",
-    "course": "ewan.generator.course.cli:course_command",
-    "transfers": "ewan.generator.transfers.cli:transfers_command",
-    "tag": "ewan.experiments.engine.tag:tag_command",
-    "store": "ewan.experiments.store.cli:store_command",
-    "report": "ewan.analysis.cli:report_command",
-    "export": "ewan.analysis.cli:export_command",
-    "plot": "ewan.analysis.cli:plot_command",
-    "runs": "ewan.analysis.cli:runs_command",
-    "compare": "ewan.analysis.compare.cli:compare_command",
-    "compile": "ewan.labs.commands.compile:compile_command",
-    "up": "ewan.labs.commands.up:up_command",
-    "down": "ewan.labs.commands.down:down_command",
-    "adopt": "ewan.labs.commands.adopt:adopt_command",
-    "ps": "ewan.labs.commands.ps:ps_command",
-    "exec": "ewan.labs.commands.use:exec_command",
-    "shell": "ewan.labs.commands.use:shell_command",
-    "capture": "ewan.labs.commands.capture:capture_command",
-    "verify": "ewan.calibration.cli:verify_command",
-    "certificate": "ewan.calibration.cli:certificate_command",
-    "calibrate": "ewan.calibration.calibrate_cli:calibrate_command",
-    "characterise": "ewan.calibration.advice.cli:characterise_command",
-    "envelope": "ewan.calibration.host.cli:envelope_command",
-    "set": "ewan.labs.commands.set:set_command",
-    "recorded": "ewan.generator.recorded_cli:recorded_command",
-    "import": "ewan.labs.commands.importing:import_command",
-    "trace": "ewan.labs.commands.trace:trace_command",
-    "watch": "ewan.labs.commands.watch:watch_command",
-    "path": "ewan.labs.commands.path:path_command",
-    "metrics": "ewan.labs.commands.metrics:metrics_command",
-    "studio": "ewan.studio.cli:studio_command",
-    "driver": "ewan.emulator.hardware.cli:driver_command",
-    "doctor": "ewan.calibration.cli:doctor_command",
-    "bench": "ewan.calibration.bench:bench_command",
-    "figures": "ewan.calibration.paper_figures:figures_command",
-    "completion": "ewan.labs.commands.manual:completion_command",
-    "docs": "ewan.labs.commands.manual:docs_command",
-}
+
+def names() -> list[str]:
+    """The names of all commands: those of the core, then those of extras."""
+    found = extra.installed()
+    for line in found.failures:
+        click.echo(f"ewan: {line}", err=True)
+    return [*commands.NAMES, *found.commands]
+
+
+def load(name: str) -> click.Command | None:
+    """The command of a name, imported now; None where there is none."""
+    if command := commands.load(name):
+        return command
+    other = extra.installed().commands.get(name)
+    return None if other is None else other()
 
 
 @click.group(
     cls=Commands,
-    commands_at=COMMANDS,
+    names=names,
+    load=load,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 @click.version_option(__version__, prog_name="ewan")

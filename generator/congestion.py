@@ -14,10 +14,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ewan.labs.base.product import ROOT
 from ewan.labs.runtime.base import LabError
 
 PROC = Path("/proc/sys/net/ipv4")
-ROOT = Path(__file__).resolve().parents[1]
 FRAGMENT = ROOT / "images/kernel/fragment.config"
 MODULES = ROOT / "emulator/kernel/tcp"
 BTF = Path("/sys/kernel/btf/vmlinux")

@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from ewan.extra import installed
+from ewan.labs.base.product import ROOT
 from ewan.labs.base.reporter import Reporter, Tell
 from ewan.labs.rundir import RESULTS
-from ewan.labs.runtime.base import LiveChoice, Name
+from ewan.labs.runtime.base import LabError, LiveChoice, Name
 from ewan.labs.runtime.binary import BUILT
 from ewan.labs.runtime.state import DEFAULT_ROOT, Owner
 
 if TYPE_CHECKING:
-    from ewan.labs.runtime.cluster import ClusterRuntime
     from ewan.labs.runtime.live import LiveRuntime
     from ewan.labs.runtime.progress import RunProgress
+    from ewan.labs.runtime.stretched import Stretching
     from ewan.labs.runtime.virtual import VirtualRuntime
 
-ROOT = Path(__file__).resolve().parent.parent
-"""Where this project is."""
 COMMAND = (sys.executable, "-P", str(ROOT / "ewan" / "cli.py"))
 """The words that start `ewan` in a process of its own, which imports nothing from the directory where it is started."""
 
@@ -104,24 +104,18 @@ class Context:
             self.state,
             show=show,
             tell=self.reporter.note,
-            cluster=lambda: self.cluster(show),
+            stretching=lambda: self.stretching(show),
             stretched=self.machines is not None,
             owner=Owner.of(self.environment, ROOT),
         )
 
-    def cluster(self, show: Tell = lambda progress: None) -> ClusterRuntime:
-        """What makes labs over the machines of --machines."""
-        from ewan.labs.cluster.reading import load
-        from ewan.labs.runtime.cluster import ClusterRuntime
-
-        machines = None if self.machines is None else load(self.machines)
-        if self.machines is not None and machines is not None:
-            from ewan.labs import trust
-
-            for file in (self.machines, *([machines.ssh_config] if machines.ssh_config else [])):
-                trust.ask_for_file(self, file)
-        scheduling = self.environment.get("EWAN_SCHED", "")
-        return ClusterRuntime(self.binary, self.state, machines, scheduling=scheduling, show=show)
+    def stretching(self, show: Tell = lambda progress: None) -> Stretching:
+        """What makes labs over the machines of --machines; LabError where no extra does."""
+        makers = list(installed().machines.values())
+        if not makers:
+            raise LabError("labs over several machines need an extra that makes them, and none is installed")
+        found: Stretching = makers[0]()(self, show)
+        return found
 
     def virtual(
         self, show: Callable[[RunProgress], None] = lambda progress: None, tell: Tell = lambda line: None

@@ -19,8 +19,9 @@ import orjson
 
 from ewan.labs import plan
 from ewan.labs.base import cache, ownership, reading, writing
+from ewan.labs.base.product import ROOT
 from ewan.labs.capture.words import FILE
-from ewan.labs.context import ROOT, Context
+from ewan.labs.context import Context
 from ewan.labs.hardware import catalogue
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.services import OURSELVES

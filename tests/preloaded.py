@@ -11,7 +11,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
-import importlib
 import json
 import os
 import selectors
@@ -106,8 +105,8 @@ def _serve(address: str) -> None:
         import polars  # noqa: F401
     from ewan import cli
 
-    for place in cli.COMMANDS.values():
-        importlib.import_module(place.partition(":")[0])
+    for name in cli.names():
+        cli.load(name)
     gc.collect()
     gc.freeze()
     threads = {(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()}

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PARTS = ("labs", "emulator", "generator", "calibration", "analysis", "experiments", "studio")
+PARTS = ("labs", "generator", "calibration", "analysis", "experiments", "extras")
 
 
 class Layer(NamedTuple):
@@ -31,23 +31,23 @@ def of(package: str, *names: str) -> tuple[str, ...]:
 
 
 LAYERS = (
-    Layer("base", of("labs", "base")),
+    Layer("base", ("ewan.extra", *of("labs", "base"))),
     Layer("link", of("labs", "link", "traces")),
     Layer(
         "lab",
         of("labs", "spec", "compile", "plan", "change", "topologies", "forwarding", "following", "cards", "own")
-        + of("labs", "host", "images", "hardware", "render", "importing"),
+        + of("labs", "host", "images", "hardware", "render"),
     ),
     Layer("record", of("labs", "record")),
     Layer(
         "run",
-        of("labs", "context", "descriptions", "trust", "rundir", "clock", "runtime", "cluster", "capture", "batch")
+        of("labs", "context", "descriptions", "trust", "rundir", "clock", "runtime", "capture", "batch")
         + of("labs", "flows", "routes", "doing", "watch"),
     ),
     Layer(
         "traffic",
         of("generator", "scenario", "congestion", "external", "readers", "commands", "link_rates", "records", "rows")
-        + of("generator", "tars", "traffic_request", "nxe", "exchange"),
+        + of("generator", "tars", "traffic_request"),
     ),
     Layer("results", ("ewan.analysis",)),
     Layer("measure", ("ewan.calibration",)),
@@ -59,28 +59,25 @@ LAYERS = (
         + of("calibration", "cli", "calibrate_cli", "host.cli")
         + of("generator", "cli", "recorded_cli")
         + of("experiments", "engine.cli", "engine.ending", "engine.rerun", "engine.several", "engine.tag")
-        + of("experiments", "engine.crate.cli", "shards.cli", "shards.collect", "shards.shard", "store.cli")
-        + ("ewan.cli",),
+        + of("experiments", "shards.cli", "shards.collect", "shards.shard", "store.cli")
+        + ("ewan.cli", "ewan.commands"),
     ),
-    Layer(
-        "extras",
-        of("generator", "advice", "course", "papers", "suites", "transfers")
-        + of("calibration", "advice", "bench", "bench_compile", "bench_containers", "bench_course", "bench_estimate")
-        + of("calibration", "bench_machines", "bench_simulators", "bench_studio", "bench_studio_page", "bench_sweep")
-        + of("calibration", "bench_traffic", "bench_virtual", "paper_figures", "simulators")
-        + ("ewan.emulator", "ewan.studio"),
-    ),
+    Layer("extras", ("ewan.extras",)),
 )
 """The order in which the product is built, written here and nowhere else."""
 
 DRAWING = ("ewan.labs.base.sheet", "ewan.labs.base.reporter")
 """What else knows the library that draws on terminals."""
 
+CONTRACT = "ewan.extra"
+"""What an extra may add: commands are among it."""
+
 ENVIRONMENT = {
-    "ewan.experiments.workers.remote": "when the job ends that it is in: a worker on another machine has no context",
+    "ewan.extras.executors.remote": "when the job ends that it is in: a worker on another machine has no context",
+    "ewan.extras.course.session": "a notebook has no command line: it makes its own context",
     "ewan.labs.runtime.keeper": "who called sudo, as whom the driver runs, and what drivers get of the environment",
-    "ewan.labs.cluster.ssh": "whose SSH configuration it is under sudo",
-    "ewan.labs.cluster.terminal": "the kind of terminal, which a program on another machine is told",
+    "ewan.extras.machines.ssh": "whose SSH configuration it is under sudo",
+    "ewan.extras.machines.terminal": "the kind of terminal, which a program on another machine is told",
     "ewan.labs.base.processes": "tells polars how many threads it may have, in processes of its own",
     "ewan.labs.host": "where the cache is, which has the back end that calibration found better",
     "ewan.labs.base.writing": "who called sudo, whose links are followed",
@@ -152,12 +149,14 @@ def level(name: str) -> int:
 
 def is_command(name: str) -> bool:
     """Whether a module, or the one that this is imported from, may read the command line: those of its layer, and of
-    an extra the modules that are named so."""
+    an extra its package, which has its EXTRA, and the modules that are named so."""
     if name in ("ewan", *(f"ewan.{part}" for part in PARTS)):
         return False
     layer = LAYERS[level(name)].name
     own = [each.rpartition(".")[2] for each in parents(name)[:2]]
-    of_an_extra = any(each.endswith(("cli", "bench", "paper_figures")) for each in own)
+    if layer == "extras" and name.count(".") == 2:
+        return True
+    of_an_extra = any(each.endswith(("cli", "paper_figures")) for each in own)
     return layer == "command line" or (layer == "extras" and of_an_extra)
 
 
@@ -189,7 +188,7 @@ def test_only_commands_read_the_command_line_and_print() -> None:
             if within(name, "rich") and module.name not in DRAWING and not is_command(module.name):
                 wrong.append(f"{module.path} imports {name}: give it a Reporter")
             ours = name in module.of_the_product and is_command(name)
-            if (ours or within(name, "click")) and not is_command(module.name):
+            if (ours or within(name, "click")) and not is_command(module.name) and module.name != CONTRACT:
                 wrong.append(f"{module.path} imports {name}: it is no command")
     assert not wrong, "\n".join(wrong)
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from tests.conftest import ROOT
 
-OWN = ("labs", "emulator", "generator", "calibration", "analysis", "experiments", "images", "studio", "tests", "ewan")
+OWN = ("labs", "emulator", "generator", "calibration", "analysis", "experiments", "extras", "images", "tests", "ewan")
 # Run as programs or plugins, or stubs for mypy: nothing imports them.
 BESIDE_DASK = {"bokeh", "dask"}  # which it shows its dashboard with, and which it is a part of
-OF_TESTS = {"httpx2"}  # of Starlette's TestClient
-TOOLS = {"mypy", "ruff", "pytest-timeout"}
+BESIDE_UVICORN = {"websockets"}  # which it serves websockets with
+TOOLS = {"hatchling", "httpx2", "mypy", "ruff", "pytest-timeout"}  # httpx2: of Starlette's TestClient
 
 
 def imported(paths: list[Path]) -> set[str]:
@@ -53,14 +53,13 @@ def test_every_import_is_declared_and_every_declared_package_is_imported() -> No
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = {normal(each) for each in project["dependencies"]}
     declared |= {normal(each) for each in project["optional-dependencies"]["cluster"]} - BESIDE_DASK
-    for extra in ("studio", "browser"):  # the latter also of the benchmark that looks at Studio's page
-        declared |= {normal(each) for each in project["optional-dependencies"][extra]} - OF_TESTS
-    for_tests = {normal(each) for each in project["optional-dependencies"]["dev"]}
+    declared |= {normal(each) for each in project["optional-dependencies"]["studio"]} - BESIDE_UVICORN
+    for_tests = {normal(each) for extra in ("dev", "browser") for each in project["optional-dependencies"][extra]}
     files = [ROOT / "ewan" / "cli.py"]
     for part in OWN[:-1]:
         files += [path for path in (ROOT / part).rglob("*.py") if path.name != "guest.py"]
     product = [path for path in files if "tests" not in path.relative_to(ROOT).parts]
     assert distributions(imported(product)) == declared
-    needed = distributions(imported(files)) - declared
+    needed = distributions(imported(files)) - declared - BESIDE_UVICORN
     stubs = {name for name in for_tests if name.startswith("types-") or name.endswith("-stubs")}
     assert needed == for_tests - TOOLS - stubs

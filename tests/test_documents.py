@@ -15,11 +15,10 @@ from pathlib import Path
 import click
 import pytest
 
-from ewan.cli import COMMANDS
+from ewan import cli
+from ewan.extras.machines.reading import parse as machines_of
+from ewan.extras.transfers.reading import parse as requests_of
 from ewan.generator.scenario import parse as parse_scenario
-from ewan.generator.transfers.reading import parse as requests_of
-from ewan.labs.cluster.reading import parse as machines_of
-from ewan.labs.commands.group import imported
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.spec import parse
 from tests.conftest import ROOT, Ewan
@@ -32,18 +31,18 @@ ONLY_PARSED = {
     r"^make (kernel|check|test|bench|figures|torture|install|setup|bundle)": "builds, installs or measures for minutes",
     r"^make run .*parallel-streams": "takes a minute: tests/test_engine.py runs such scenarios",
     r"^ewan collect ": "needs shards: experiments/tests/test_shards.py collects some",
-    r"^ewan archive ": "needs an experiment: tests/test_reproduce.py archives one",
+    r"^ewan archive ": "needs an experiment: tests/extras/test_reproduce.py archives one",
     r"^ewan export ": "needs an experiment: analysis/tests/test_export.py exports one",
-    r"^ewan course (hand-in|grade)": "needs a student's folder, or submissions: tests/course has some",
+    r"^ewan course (hand-in|grade)": "needs a student's folder, or submissions: tests/extras/course has some",
     r"^ewan tag ": "needs an experiment: experiments/tests/test_tag.py tags one",
-    r"^ewan course check": "ends with status 1 until all is answered: tests/course has good students",
-    r"^ewan run bufferbloat\.scenario\.yaml": "needs a student's folder: tests/course runs the commands of each lab",
+    r"^ewan course check": "ends with status 1 until all is answered: tests/extras/course has good students",
+    r"^ewan run bufferbloat\.scenario\.yaml": "needs a student's folder: tests/extras/course runs those of labs",
     r"^make notebook": "installs JupyterLab, and serves until it is ended",
-    r"^make studio": "serves until it is ended; tests/studio starts it",
+    r"^make studio": "serves until it is ended; tests/extras/studio starts it",
     r"^make hstts": "takes minutes: tests/test_workloads.py runs applications of the suite",
     r"^ewan transfer ": "takes a quarter of a minute: tests/test_transfer.py runs the command",
     r"ring-ospf|ring1|host1": "takes half a minute: tests/test_routing.py runs the same",
-    r"--machines": "needs machines: tests/cluster has some",
+    r"--machines": "needs machines: tests/extras/machines has some",
     r"root@box": "needs a box: tests/vm/test_box_vm.py has one",
     r"^ewan metrics( dumbbell.*)?$": "serves until it is ended, or needs a lab: tests/dashboards run it",
 }
@@ -101,7 +100,7 @@ def test_what_a_command_names_exists(command: DocumentedCommand) -> None:
             parsed(own, command.mention)
         for word in words:
             if (
-                re.match(r"(labs|docs|images|tests|generator|analysis|calibration|emulator)/", word)
+                re.match(r"(labs|docs|images|tests|generator|analysis|calibration|emulator|extras)/", word)
                 or "LAB=labs/" in word
             ):
                 assert (ROOT / word.rpartition("=")[2]).exists(), f"{word} is not there"
@@ -116,8 +115,8 @@ def alternatives(command: DocumentedCommand) -> list[list[str]]:
 def parsed(words: list[str], mention: bool) -> None:
     """The command and its options exist; a mention may leave arguments out, and say so by "…"."""
     name, *arguments = words[: words.index(">")] if ">" in words else words
-    assert name in COMMANDS, f"there is no command {name}"
-    command: click.Command = imported(COMMANDS[name])
+    command = cli.load(name)
+    assert command is not None, f"there is no command {name}"
     for attempt in (arguments, [word for word in arguments if word != "…"]):
         try:
             of_group(command, name, list(attempt))

@@ -15,10 +15,11 @@ from ewan.analysis import load, measured, report, side_by_side, summary
 from ewan.analysis.cli import plot_command, report_command
 from ewan.analysis.compare.cli import compare_command
 from ewan.analysis.tests import synthetic
-from ewan.calibration import bench_sweep, many_runs
+from ewan.calibration import many_runs
 from ewan.labs.context import Context
 from ewan.labs.record import journal
 from ewan.labs.record.experiment import damage
+from tests.bench import sweep as bench_sweep
 
 pytestmark = pytest.mark.torture
 

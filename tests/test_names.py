@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ewan.generator.scenario import DescriptionError, find, parse
+from ewan.labs.base.product import LIBRARY
 from ewan.labs.spec import names
 from tests.conftest import Ewan
 
@@ -31,7 +32,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("ending", [names.LAB, names.SCENARIO])
 def test_a_name_is_looked_for_here_and_then_in_the_library(place: Path, ending: str) -> None:
-    library = next(file for file in sorted(names.LIBRARY.glob(f"*{ending}")))
+    library = next(file for file in sorted(LIBRARY.glob(f"*{ending}")))
     ready = library.name.removesuffix(ending)
     assert names.find("my", ending) == Path(f"my{ending}")
     assert names.find(ready, ending) == library

@@ -19,18 +19,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ewan.emulator.hardware import simulator
 from ewan.experiments.engine import experiment
 from ewan.experiments.store import Store
 from ewan.experiments.store.entry import Origin
-from ewan.experiments.workers import remote
+from ewan.extras.devices import simulator
+from ewan.extras.executors import remote
+from ewan.extras.studio.server.jobs import Jobs
 from ewan.labs.base import ownership
 from ewan.labs.record import experiment as records
 from ewan.labs.runtime import cpu, occupied, sharing, spinners, unix_names
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.live import LiveRuntime
 from ewan.labs.runtime.state import DEFAULT_ROOT, LOCK, Owner, State
-from ewan.studio.server.jobs import Jobs
 
 SUDO = {"SUDO_UID": "61001", "SUDO_GID": "61001"}
 CALLER, STRANGER = 61001, 61002

@@ -149,7 +149,7 @@ def test_a_mark_that_no_stage_would_find_is_refused(tmp_path: Path) -> None:
         ("tests/test_words.py::test_one[a::b]", "tests/test_words.py"),
         ("tests/containers/test_own.py::test_one", "a container engine and interfaces of the host"),
         ("tests/test_one_model.py::test_one[a::b]", "tests/test_one_model.py::test_one[a::b]"),
-        ("tests/course/test_labs.py::test_one[mathis]", "tests/course/test_labs.py[mathis]"),
+        ("tests/extras/course/test_labs.py::test_one[mathis]", "tests/extras/course/test_labs.py[mathis]"),
     ],
 )
 def test_tests_that_share_something_run_in_one_process(test: str, scope: str) -> None:

@@ -61,7 +61,15 @@ class BareMachine:
         for each in (self.tree, self.bin, self.home):
             each.mkdir()
         scripts = ("images/cache.sh", "images/node/build.sh", "images/bundle/offer.sh")
-        for name in ("setup.sh", "launcher.sh", "Makefile", "requirements.lock", *scripts, "Cargo.lock"):
+        for name in (
+            "setup.sh",
+            "launcher.sh",
+            "Makefile",
+            "pyproject.toml",
+            "requirements.lock",
+            *scripts,
+            "Cargo.lock",
+        ):
             (self.tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.tree / name)
         self.clone(self.tree)

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from ewan.calibration.host import trials
+from ewan.extras.studio.server.files import RefusedError
+from ewan.extras.studio.server.jobs import Jobs
+from ewan.extras.studio.server.reader import Reader
 from ewan.generator import congestion
 from ewan.labs.context import COMMAND
-from ewan.studio.server.files import RefusedError
-from ewan.studio.server.jobs import Jobs
-from ewan.studio.server.reader import Reader
 from tests.conftest import ROOT
 
-PARTS = ("analysis", "calibration", "emulator", "experiments", "generator", "images", "labs", "studio")
+PARTS = ("analysis", "calibration", "emulator", "experiments", "extras", "generator", "images", "labs")
 IN_THE_PROJECT = {"labs/runtime/devices.py", "labs/hardware/catalogue.py"}
 """They start one with the project's own directory as its working directory."""
 OF_SHELL = re.compile(r"python3?[\"}]*\s+-[a-zA-Z]*[cm]\b")

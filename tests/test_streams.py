@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ewan.cli import COMMANDS
+from ewan import cli
 from tests.forked import Done, Server
 
 pytestmark = pytest.mark.slow
@@ -25,13 +25,20 @@ SHOWS = {
     "documents of labs": "ps --json",
     "experiments": "runs",
     "a script": "completion bash",
-    **{f"help of {command}": f"{command} --help" for command in COMMANDS},
+    **{f"help of {command}": f"{command} --help" for command in cli.names()},
 }
 REFUSED = {"an option": "lab --rtt", "a lab": "compile nowhere", "a report": "report nowhere"}
 FULL = "standard output: No space left on device"
 
 
 Run = Callable[[str, str], Done]
+
+
+def module_of(name: str) -> str:
+    """The module that has the command of a name."""
+    command = cli.load(name)
+    assert command is not None and command.callback is not None
+    return command.callback.__module__
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +48,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     (place / "results/x").mkdir(parents=True)
     (place / "results/x/experiment.json").write_text(EXPERIMENT)
     environment = {"EWAN_STATE": str(place / "state"), "NO_COLOR": "1"}
-    modules = sorted({place.partition(":")[0] for place in COMMANDS.values()})
+    modules = sorted({module_of(name) for name in cli.names()})
     with Server("ewan.cli", *modules, environment=environment) as server:
 
         def run(command: str, how: str) -> Done:

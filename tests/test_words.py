@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ewan.analysis.metrics import COMPUTATIONS
-from ewan.generator.suites import document, overview
-from ewan.generator.suites.application import RESPONSES_IN_TIME
-from ewan.generator.suites.applications import APPLICATIONS
+from ewan.extras.suites import document, overview
+from ewan.extras.suites.application import RESPONSES_IN_TIME
+from ewan.extras.suites.applications import APPLICATIONS
 from ewan.labs.record.metrics import METRICS
 
 

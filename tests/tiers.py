@@ -103,7 +103,7 @@ def pytest_configure(config: pytest.Config) -> None:
 TOGETHER = {
     "a container engine and interfaces of the host": (
         *("tests/containers/", "tests/container_engine/", "labs/runtime/tests/test_containerlab.py"),
-        *("tests/test_hardware.py", "tests/vm/test_box_vm.py", "labs/runtime/tests/test_cards.py"),
+        *("tests/extras/test_hardware.py", "tests/vm/test_box_vm.py", "labs/runtime/tests/test_cards.py"),
         "calibration/tests/test_surroundings.py::test_trials_leave_nothing",
     ),
 }
@@ -115,7 +115,7 @@ APART = (
     *("tests/test_one_model.py", "tests/test_paths.py", "tests/test_queueing.py", "tests/test_routing.py"),
 )
 """Modules whose tests share nothing, and that take long one after the other."""
-OF_PARAMETER = ("tests/course/test_labs.py",)
+OF_PARAMETER = ("tests/extras/course/test_labs.py",)
 """Modules that share what a fixture makes for each of its parameters."""
 LONGEST = (*OF_PARAMETER, "tests/vm/test_modules_vm.py", *APART[:2], "tests/test_openmpi.py", "tests/test_study.py")
 """These have a scope that takes a minute and more."""

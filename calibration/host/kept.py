@@ -28,8 +28,9 @@ from ewan.calibration.uncertainty import Instrument
 from ewan.labs import host
 from ewan.labs.base import cache
 from ewan.labs.base.ownership import give_back
+from ewan.labs.base.product import ROOT
 from ewan.labs.base.writing import write
-from ewan.labs.context import ROOT, Context
+from ewan.labs.context import Context
 from ewan.labs.record import host_facts
 from ewan.labs.record.experiment import checksum_once
 from ewan.labs.runtime.binary import node_binary

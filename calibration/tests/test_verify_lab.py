@@ -12,11 +12,12 @@ import pytest
 
 from ewan.calibration import LiveLab, certificates, verify_lab
 from ewan.labs import routes
+from ewan.labs.base.product import LIBRARY
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import Elsewhere, Loaded, Seen
-from ewan.labs.spec import load, names
+from ewan.labs.spec import load
 
 CONTEXT = Context.of(os.environ)
 SETTLED = {"format": "ewan-routing/1", "protocol": "ospf", "converged": True, "after_ns": 3, "waited_ns": 2}
@@ -40,7 +41,7 @@ class Slow:
         return {"ok": False}
 
     def load(self, name: str) -> Loaded:
-        return Loaded({}, compile(load(names.LIBRARY / "ring-ospf.lab.yaml"), HostFacts(cpus=(0, 1), networks=())))
+        return Loaded({}, compile(load(LIBRARY / "ring-ospf.lab.yaml"), HostFacts(cpus=(0, 1), networks=())))
 
     def versions(self, name: str) -> dict[str, str]:
         return {"runtime": "none"}
@@ -61,7 +62,7 @@ class Slow:
 
 @pytest.fixture
 def ring() -> Plan:
-    return compile(load(names.LIBRARY / "ring-ospf.lab.yaml"), HostFacts(cpus=(0, 1), networks=()))
+    return compile(load(LIBRARY / "ring-ospf.lab.yaml"), HostFacts(cpus=(0, 1), networks=()))
 
 
 def test_an_experiments_certificate_waits_for_routing(
@@ -96,6 +97,6 @@ def test_nothing_is_measured_without_routes(ring: Plan, found: Mapping[str, Any]
 
 
 def test_static_routes_are_not_waited_for() -> None:
-    plan = compile(load(names.LIBRARY / "dumbbell.lab.yaml"), HostFacts(cpus=(0, 1), networks=()))
+    plan = compile(load(LIBRARY / "dumbbell.lab.yaml"), HostFacts(cpus=(0, 1), networks=()))
     lab = Slow()
     assert routes.converged(lab, plan) == {} and not lab.waited

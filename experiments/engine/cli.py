@@ -11,7 +11,7 @@ import contextlib
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,18 +19,16 @@ from typing import Any
 import click
 import orjson
 
+from ewan.experiments import scenarios
 from ewan.experiments.engine import ending, engine, preparation, show, source, trust
-from ewan.experiments.engine.elsewhere import Elsewhere
 from ewan.experiments.engine.executor import Executor, ThisMachine
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Facts, Parts
 from ewan.experiments.engine.source import SCENARIO, SETTINGS
-from ewan.experiments.workers import reading as workers
-from ewan.experiments.workers import starting
-from ewan.experiments.workers.file import Workers
-from ewan.generator import nxe
+from ewan.extra import installed
 from ewan.generator.scenario import Scenario, Stop
 from ewan.labs import rundir
+from ewan.labs.base.product import ROOT
 from ewan.labs.base.units import about
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import (
@@ -42,11 +40,10 @@ from ewan.labs.commands.options import (
     trust_option,
 )
 from ewan.labs.commands.privileges import as_root, is_virtual
-from ewan.labs.context import ROOT, Context
+from ewan.labs.context import Context
 from ewan.labs.record import disturbances, figures, host_drops, host_facts, labels, uncounted
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.experiment import STAGES, Origin, StageName
-from ewan.labs.trust import ask_for_file
 
 every_option = click.option("--all", "every", is_flag=True, help="print all metrics at all points, beyond one screen")
 
@@ -134,10 +131,8 @@ def run_command(
     if cluster_file is not None:
         if context.runtime not in ("auto", "virtual"):
             raise Refused(f"--cluster executes runs of the virtual clock: leave --runtime {context.runtime} out")
-        starting.check()
-        context, cluster = replace(context, runtime="virtual"), workers.load(cluster_file)
-        for file in (cluster_file, *([cluster.ssh_config] if cluster.ssh_config else [])):
-            ask_for_file(context, file)
+        context = replace(context, runtime="virtual")
+        cluster = elsewhere(context, cluster_file)
     if resumed is not None:
         if name is not None or scale or settings or seeds or unverified or shard or only_shown or label or tags or note:
             raise Refused("--resume goes on with an experiment as it was begun: leave the other words out")
@@ -168,14 +163,15 @@ def run_command(
 
 
 def scenario_of(context: Context, name: str) -> Scenario:
-    """The scenario that is meant; of one in NXE's XML, what was read and has no use is told."""
-    file = nxe.file_of(name)
-    if file is None:
-        return nxe.scenario(name)
-    found = nxe.load(file)
-    for note in found.notes:
+    """The scenario that is meant; notes on its file are printed."""
+    found, notes = scenarios.load(name)
+    for note in notes:
         context.reporter.note(note)
-    return found.scenario
+    return found
+
+
+Elsewhere = contextlib.AbstractContextManager[Executor]
+"""What executes runs on other machines; its workers are there for as long as the context lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +186,7 @@ class Asked:
     """`name`, `tags`, `note`, those that were given."""
     fresh: bool = False
     """Nothing is taken from the store."""
-    cluster: Workers | None = None
+    cluster: Elsewhere | None = None
     """Whose cores execute the runs; None: this machine's."""
 
 
@@ -205,7 +201,7 @@ def experiment(
         as_root(context)
     runtime = "virtual" if virtual else context.runtime
     facts = facts_of(scenario, stop, scale, asked.settings, asked.seeds, runtime, asked.labels, context.machines)
-    over = None if context.machines is None else context.cluster()
+    over = None if context.machines is None else context.stretching()
     directory = rundir.make(scenario.name)
 
     def work() -> int:
@@ -225,7 +221,7 @@ def experiment(
             first, more = prepared.shorter[0], len(prepared.shorter) - 1
             others = f" (and {more} other{'s' if more > 1 else ''})" if more else ""
             context.reporter.note(f"a run lasts longer than a trace: {first}{others}")
-        with executor_of(context, asked.cluster) as executor:
+        with asked.cluster or contextlib.nullcontext(ThisMachine(context)) as executor:
             return engine.run(
                 prepared,
                 parts=parts,
@@ -249,7 +245,7 @@ def go_on(
     as_json: bool,
     every: bool = False,
     fresh: bool = False,
-    cluster: Workers | None = None,
+    cluster: Elsewhere | None = None,
 ) -> int:
     """Goes on with an experiment; the exit status."""
     loaded = Experiment.load(directory)
@@ -270,7 +266,7 @@ def go_on(
         repeat = stored.scenario.runs(stored.settings, stored.scale, stored.seeds).of
 
     def work() -> int:
-        with executor_of(context, cluster) as executor:
+        with cluster or contextlib.nullcontext(ThisMachine(context)) as executor:
             return engine.resume(
                 directory,
                 parts=parts,
@@ -287,14 +283,13 @@ def go_on(
     return status
 
 
-@contextlib.contextmanager
-def executor_of(context: Context, cluster: Workers | None) -> Iterator[Executor]:
-    """This machine, or the workers that a file for --cluster describes; they are gone afterwards."""
-    if cluster is None:
-        yield ThisMachine(context)
-        return
-    with Elsewhere(cluster, context) as elsewhere:
-        yield elsewhere
+def elsewhere(context: Context, file: Path) -> Elsewhere:
+    """What executes runs as a file for --cluster says; Refused where no extra can."""
+    executors = list(installed().executors.values())
+    if not executors:
+        raise Refused("--cluster needs an extra that executes runs on other machines, and none is installed")
+    found: Elsewhere = executors[0]()(context, file)
+    return found
 
 
 def values_set(settings: Sequence[str]) -> dict[str, str]:

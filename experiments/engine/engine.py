@@ -33,7 +33,7 @@ from ewan.labs.record.experiment import STAGES, Entry, Stage, StageName, checksu
 from ewan.labs.runtime import cpu
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
-from ewan.labs.runtime.cluster import ClusterRuntime
+from ewan.labs.runtime.stretched import Stretching
 
 Repeat = Callable[[dict[str, str | int], int, int], ScenarioRun]
 """The run of a scenario at a point of its parameters, with a number and a seed, for stop conditions."""
@@ -338,9 +338,9 @@ class Engine:
             self._keeping.name(batch)
         return batch
 
-    def _over(self) -> ClusterRuntime | None:
+    def _over(self) -> Stretching | None:
         """The machines over which labs stretch."""
-        return None if self._context.machines is None else self._context.cluster()
+        return None if self._context.machines is None else self._context.stretching()
 
     def _has_tables(self, entry: Entry) -> bool:
         return f"{entry.directory}/flows.parquet" in self._experiment.files

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import polars as pl
 
-ROOT = Path(__file__).resolve().parents[2]
+from ewan.labs.base.product import ROOT
+
 TABLES = (
     "generator/commands.py",
     "generator/link_rates.py",

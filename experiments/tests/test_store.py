@@ -26,6 +26,7 @@ from ewan.experiments.store.cli import store_command
 from ewan.experiments.store.store import Found
 from ewan.experiments.tests.engines import CONTEXT, jobs
 from ewan.labs import plan as plans
+from ewan.labs.base.product import ROOT
 
 RUN: dict[str, Any] = {
     "plan": "1" * 64,
@@ -103,7 +104,7 @@ def test_all_that_makes_tables_is_in_the_key() -> None:
         "ewan.generator.scenario.flows",
         "ewan.generator.scenario.laws",
     }
-    covered = {path.relative_to(made_by.ROOT).as_posix() for path in made_by.sources(made_by.TABLES)}
+    covered = {path.relative_to(ROOT).as_posix() for path in made_by.sources(made_by.TABLES)}
     for path in made_by.sources(made_by.TABLES):
         for node in ast.walk(ast.parse(path.read_text())):
             names = []
@@ -115,7 +116,7 @@ def test_all_that_makes_tables_is_in_the_key() -> None:
                 names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
             for name in names:
                 module = f"{name.removeprefix('ewan.').replace('.', '/')}.py"
-                known = module in covered or name in elsewhere or not (made_by.ROOT / module).exists()
+                known = module in covered or name in elsewhere or not (ROOT / module).exists()
                 assert known, f"{path}: imports {name}: write it into made_by.TABLES"
 
 
@@ -234,7 +235,7 @@ def test_a_writer_that_is_killed_leaves_no_entry(store: Store, left: dict[str, P
         "store._write(sys.argv[2], write)\n"
     )
     command = [sys.executable, "-c", text, str(store.root), KEY]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=made_by.ROOT, text=True) as writer:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, text=True) as writer:
         assert writer.stdout is not None and writer.stdout.readline() == "half\n"
         writer.send_signal(signal.SIGKILL)
     assert not store.has(KEY) and list(store.entries()) == []

@@ -234,7 +234,7 @@ def test_a_file_of_workers_or_machines_of_another_user_is_asked_for(context: Con
     machines.write_text("machines: {one: {ssh: root@node-1, interface: eth1}}\n")
     given_away(machines)
     with pytest.raises(LabError, match=r"executes machines.yaml: machines: .*: write --trust"):
-        dataclasses.replace(context, machines=machines).cluster()
+        dataclasses.replace(context, machines=machines).stretching()
 
 
 def test_an_answer_that_another_user_wrote_into_the_cache_counts_for_nothing(context: Context, tmp_path: Path) -> None:

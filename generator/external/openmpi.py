@@ -17,10 +17,11 @@ from typing import Any
 from ewan.generator.external.transfer import Made, Obstacle, Output, Tool, Transfer
 from ewan.generator.rows import Row, Rows
 from ewan.generator.scenario.laws import amount
+from ewan.labs.base.product import RELEASE
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.runtime.program import Command
 
-PROGRAM = str(Path(__file__).resolve().parents[2] / "target/release/ewan-mpi")
+PROGRAM = str(RELEASE / "ewan-mpi")
 """Where generator/mpi/build.sh puts it."""
 LEAD_NS = 10 * NS_PER_SECOND
 """mpirun and its daemons took 3.2 to 3.4 s over an RTT of 20 ms until the ranks ran."""

@@ -8,17 +8,17 @@ RTT alone, and its pacing counts a packet without the headers of IP and UDP.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from ewan.generator.external.transfer import Made, Obstacle, Output, Tool, Transfer
 from ewan.generator.rows import Row, Rows
+from ewan.labs.base.product import RELEASE
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND
 from ewan.labs.runtime.program import Command
 
-PROGRAM = str(Path(__file__).resolve().parents[2] / "target/release/ewan-udt")
+PROGRAM = str(RELEASE / "ewan-udt")
 """Where generator/udt/build.sh puts it."""
 FORMAT = "ewan-udt/1"
 FIRST_PORT = 30_000

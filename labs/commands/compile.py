@@ -44,10 +44,10 @@ def compile_command(context: Context, /, topology: str, output: Path, as_json: b
     prepared = None
     if context.machines is not None:
         with reporter.progress(f"placing {plan.lab}") as progress:
-            prepared = context.cluster(progress.update).prepare(plan)
+            prepared = context.stretching(progress.update).prepare(plan)
         for warning in prepared.warnings:
             reporter.warn(warning)
-    machine_of = {} if prepared is None else prepared.record.machine_of
+    machine_of = {} if prepared is None else prepared.machine_of
     drawn = tables.of_plan(plan, machine_of)
     sheet = Console(file=io.StringIO(), emoji=False, record=True, width=160)
     sheet.print(*drawn, sep="\n")
@@ -56,8 +56,8 @@ def compile_command(context: Context, /, topology: str, output: Path, as_json: b
         binary = node_binary(context.binary) if containerlab.needs_binary(plan) else None
         if prepared is not None:
             made = files.written_for_machines(
-                prepared.shares.whole,
-                prepared.shares.of,
+                prepared.whole,
+                prepared.plans,
                 machine_of,
                 output,
                 sheet=sheet.export_text(),

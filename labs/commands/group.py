@@ -1,13 +1,12 @@
 """A command line put together from commands that are imported when they are called.
 
-In: the place of each command, "module:name". Out: a click group whose usage errors are one line.
+In: the names of the commands, a function that imports one. Out: a click group whose usage errors are one line.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import click
@@ -16,28 +15,31 @@ from ewan.labs.base import streams
 from ewan.labs.commands.errors import Refused
 
 
-def imported(place: str) -> Any:
-    """What "module:name" names."""
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)
-
-
 class Commands(click.Group):
-    """A group whose usage errors are one line, as all others are; `commands_at`: name → place."""
+    """A group whose usage errors are one line, as all others are.
 
-    def __init__(self, *arguments: Any, commands_at: Mapping[str, str], **options: Any) -> None:
+    `names` gives the names in the order in which `--help` lists them; `load` imports the command of a name, or gives
+    None where there is none.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        names: Callable[[], Iterable[str]],
+        load: Callable[[str], click.Command | None],
+        **options: Any,
+    ) -> None:
         super().__init__(*arguments, **options)
-        self._commands_at = commands_at
+        self._names = names
+        self._load = load
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands, in the order in which `--help` lists them."""
-        return list(self._commands_at)
+        return list(self._names())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, imported now; None where there is none."""
-        place = self._commands_at.get(cmd_name)
-        command: click.Command | None = None if place is None else imported(place)
-        return command
+        return self._load(cmd_name)
 
     def main(self, *arguments: Any, **options: Any) -> Any:
         """Runs the command line as click does; closed or full output ends it in one line (`ewan.labs.base.streams`)."""

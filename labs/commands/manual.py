@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ewan.labs.context import ROOT
+from ewan.labs.base.product import ROOT
 
 
 @click.command("docs", hidden=True)

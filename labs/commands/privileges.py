@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 
-from ewan.labs.cluster.formats import MANIFEST
 from ewan.labs.commands.errors import Refused
 from ewan.labs.context import COMMAND, PRESERVED, Context
 from ewan.labs.runtime.state import State
+from ewan.labs.runtime.stretched import MANIFEST
 
 
-def as_root(context: Context) -> None:
-    """The live clock needs root: goes on under sudo, and says so."""
+def as_root(context: Context, command: Sequence[str] = COMMAND) -> None:
+    """Goes on under sudo where this is not root, which the live clock needs, and says so; `command` starts this."""
     if os.geteuid() == 0 or _elsewhere(context):
         return
     if shutil.which("sudo") is None:
@@ -23,7 +24,7 @@ def as_root(context: Context) -> None:
         )
     context.reporter.note("the live clock needs root: going on under sudo")
     keep = f"--preserve-env={','.join(PRESERVED)}"
-    os.execvp("sudo", ["sudo", keep, *COMMAND, *sys.argv[1:]])
+    os.execvp("sudo", ["sudo", keep, *command, *sys.argv[1:]])
 
 
 def _elsewhere(context: Context) -> bool:

@@ -1,6 +1,6 @@
 """Which program a driver's name means, and what its models can, without asking the program or a device.
 
-In: a word of a description: the name of a driver that comes with this project (emulator/hardware), or a path. Out: the
+In: a word of a description: the name of a driver of an extra (`ewan.extra`), or a path. Out: the
 models that the file beside it describes, and the words that start it. A driver of one's own has the file
 `PROGRAM.driver.json` beside it, which `ewan driver describe PROGRAM` prints.
 """
@@ -10,19 +10,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
+from ewan import extra
+from ewan.labs.base.product import ROOT
 from ewan.labs.base.reading import read_text
 from ewan.labs.base.wording import nearest
 from ewan.labs.hardware.abilities import ENDING, Model, read_models
 
-ROOT = Path(__file__).resolve().parents[2]
-SHIPPED = ROOT / "emulator" / "hardware"
-PACKAGE = "ewan.emulator.hardware"
 
-
-def shipped() -> list[str]:
-    """The names of the drivers that come with this project."""
-    return sorted(file.name.removesuffix(ENDING) for file in SHIPPED.glob(f"*{ENDING}"))
+def names() -> list[str]:
+    """The names of the drivers that are installed."""
+    return sorted(extra.installed().drivers)
 
 
 def is_path(driver: str) -> bool:
@@ -33,9 +32,8 @@ def is_path(driver: str) -> bool:
 def models(driver: str, read: Callable[[str], str] | None = None) -> dict[str, Model]:
     """What a driver's models can; ValueError in one line. `read` gives the text of a file that is named by a path."""
     if not is_path(driver):
-        if driver not in shipped():
-            raise ValueError(f"there is no such driver, {nearest(driver, shipped())}, or the path of a program")
-        return read_models((SHIPPED / f"{driver}{ENDING}").read_bytes(), f"{driver}{ENDING}")
+        file = f"{driver}{ENDING}"
+        return read_models(Path(str(_module(driver).__file__)).with_name(file).read_bytes(), file)
     file = f"{driver}{ENDING}"
     try:
         text = read_text(file) if read is None else read(file)
@@ -51,4 +49,12 @@ def argv(driver: str) -> tuple[list[str], Path]:
     """The words that start a driver, and in which directory."""
     if is_path(driver):
         return [str(Path(driver).absolute())], Path("/")
-    return [sys.executable, "-m", f"{PACKAGE}.{driver.replace('-', '_')}"], ROOT
+    return [sys.executable, "-m", _module(driver).__name__], ROOT
+
+
+def _module(driver: str) -> ModuleType:
+    """The module of a driver that is installed; ValueError in one line where there is none of this name."""
+    load = extra.installed().drivers.get(driver)
+    if load is None:
+        raise ValueError(f"there is no such driver, {nearest(driver, names())}, or the path of a program")
+    return load()

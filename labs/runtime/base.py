@@ -202,7 +202,7 @@ class Versioned(Protocol):
 
 class Elsewhere(NamedTuple):
     """A machine of a lab that stretches over several. `spinners`: those there, by their numbers in the plan;
-    `host_cpus`: where nodes run; `files`: what it tells of itself now, by the names of labs/cluster/looking.py.
+    `host_cpus`: where nodes run; `files`: what it tells of itself now, by the names of extras/machines/looking.py.
     """
 
     spinners: tuple[int, ...]

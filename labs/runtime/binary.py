@@ -8,10 +8,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from ewan.labs.base.product import RELEASE
 from ewan.labs.runtime import whole
 from ewan.labs.runtime.base import LabError
 
-BUILT = Path(__file__).resolve().parents[2] / "target/release/ewan-node"
+BUILT = RELEASE / "ewan-node"
 
 
 def node_binary(wanted: Path | None = None) -> Path:

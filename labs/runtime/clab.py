@@ -19,11 +19,12 @@ from pathlib import Path
 
 import yaml
 
+from ewan.labs.base.product import BUILT
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.container_engine import ContainerEngine
 from ewan.labs.runtime.words import last_line
 
-BUILT = Path(__file__).resolve().parents[2] / "target/containerlab/containerlab"
+CONTAINERLAB = BUILT / "containerlab/containerlab"
 OLDEST = (0, 60, 0)
 """What was tried; images/containerlab builds it."""
 REMEDY = "make setup-containerlab"
@@ -48,7 +49,7 @@ _SERIOUS = ("erro", "fata")
 def binary() -> Path:
     """LabError where there is none."""
     found = shutil.which("containerlab")
-    for candidate in (BUILT, Path(found) if found else None):
+    for candidate in (CONTAINERLAB, Path(found) if found else None):
         if candidate is not None and candidate.exists():
             return candidate
     raise LabError(f"containerlab is not there: {REMEDY}")

@@ -17,6 +17,7 @@ from typing import Any
 
 import orjson
 
+from ewan.labs.base.product import ROOT
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.settings import differences, read_settings
 from ewan.labs.plan import Plan
@@ -38,7 +39,7 @@ def check(plan: Plan) -> None:
         if catalogue.is_path(each.driver):
             if not os.access(each.driver, os.X_OK):
                 raise LabError(f"link {each.link}: driver {each.driver}: there is no program that can be run")
-        elif each.driver not in catalogue.shipped():
+        elif each.driver not in catalogue.names():
             raise LabError(f"link {each.link}: there is no driver {each.driver}: compile the description again")
 
 
@@ -92,7 +93,7 @@ def _start(directory: Path, binary: Path, identity: str, link: str) -> subproces
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            cwd=catalogue.ROOT,
+            cwd=ROOT,
             start_new_session=True,
         )
 

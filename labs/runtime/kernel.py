@@ -12,11 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from ewan.labs.base.product import ROOT
 from ewan.labs.runtime.base import LabError
 
 MACHINE = "x86_64"
 """What `uname -m` says where the virtual kernel can be: User-Mode Linux is for no other architecture of today."""
-BUILD = Path(__file__).resolve().parents[2] / "images/kernel/build.sh"
+BUILD = ROOT / "images/kernel/build.sh"
 
 
 def built(how: Literal["--path", "--last"] = "--path") -> Path | None:

@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ewan.labs.cluster import formats
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import containers, own
 from ewan.labs.runtime.base import Capture, Elsewhere, LabError, Live, LiveChoice, LiveName, Loaded, Seen
@@ -19,15 +18,16 @@ from ewan.labs.runtime.containerlab import ContainerlabRuntime, Show
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.state import DEFAULT_ROOT, Owner, State
+from ewan.labs.runtime.stretched import MANIFEST
 
 if TYPE_CHECKING:
     from ewan.labs.capture.words import Wanted
-    from ewan.labs.runtime.cluster import ClusterRuntime
+    from ewan.labs.runtime.stretched import Stretching
 
 Maker = Literal[LiveName, "cluster"]
 DONE = "done.jsonl"
 """Of a lab's state: what people did in it."""
-MADE_BY: Mapping[str, Maker] = {containers.FORMAT: "containerlab", formats.MANIFEST: "cluster"}
+MADE_BY: Mapping[str, Maker] = {containers.FORMAT: "containerlab", MANIFEST: "cluster"}
 """Of a lab's manifest, `format` → who made it. Of others, and of those that have none yet, it is netns."""
 
 
@@ -45,13 +45,13 @@ class LiveRuntime:
         *,
         show: Show = lambda progress: None,
         tell: Callable[[str], None] = lambda line: None,
-        cluster: Callable[[], ClusterRuntime] | None = None,
+        stretching: Callable[[], Stretching] | None = None,
         stretched: bool = False,
         owner: Owner | None = None,
     ) -> None:
         self._owner = owner
         self._choice = choice
-        self._cluster = cluster
+        self._stretching = stretching
         self._stretched = stretched
         self._state = State(state)
         self._containers = ContainerlabRuntime(binary, state, show)
@@ -168,8 +168,8 @@ class LiveRuntime:
 
     def _made_by(self, maker: Maker) -> Live:
         if maker == "cluster" and maker not in self._runtimes:
-            assert self._cluster is not None
-            self._runtimes[maker] = self._cluster()
+            assert self._stretching is not None
+            self._runtimes[maker] = self._stretching()
         return self._runtimes[maker]
 
     def _chosen(self, plan: Plan) -> Live:

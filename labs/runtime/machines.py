@@ -17,12 +17,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ewan.labs.base.product import BUILT
 from ewan.labs.plan import Interface, Node, Plan
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import held
 
 ALONE = "a machine of its own runs in namespaces alone: RUNTIME=netns"
-BUILT = Path(__file__).resolve().parents[2] / "target/machine"
+MACHINES = BUILT / "machine"
 """What images/machine builds, by the machine's name."""
 TOOLS = {"qemu-system-x86_64": "qemu-system-x86", "dbclient": "dropbear-bin", "dropbearkey": "dropbear-bin"}
 MEMORY_MIB = 256
@@ -50,7 +51,7 @@ def of(plan: Plan) -> tuple[Node, ...]:
 def check(plan: Plan) -> None:
     """LabError for what machines need and is not here; before anything is made."""
     for node in of(plan):
-        if not (BUILT / str(node.machine) / "release").exists():
+        if not (MACHINES / str(node.machine) / "release").exists():
             raise LabError(f"lab {plan.lab}: {node.name} is a machine, and {node.machine} is not built: make machine")
         for tool, package in TOOLS.items():
             if shutil.which(tool) is None:
@@ -95,7 +96,7 @@ def _start(binary: Path, directory: Path, plan: Plan, node: Node) -> None:
         ):
             sent.add(path, name)
     words = [str(binary), "exec", "--state", str(directory), node.name, "--"]
-    first, second = (shlex.join(qemu(node, folder, BUILT / str(node.machine), each)) for each in ACCELERATORS)
+    first, second = (shlex.join(qemu(node, folder, MACHINES / str(node.machine), each)) for each in ACCELERATORS)
     # A /dev/kvm that is there need not work: QEMU fails then, or the machine stands still where the processor has no
     # support for it.
     usable = "[ -w /dev/kvm ] && grep -qwE 'vmx|svm' /proc/cpuinfo"

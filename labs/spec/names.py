@@ -11,7 +11,8 @@ import difflib
 from collections.abc import Iterable
 from pathlib import Path as File
 
-LIBRARY = File(__file__).resolve().parent.parent / "library"
+from ewan.labs.base.product import LIBRARY
+
 LAB, SCENARIO = ".lab.yaml", ".scenario.yaml"
 MOST_NEAR, MOST_NAMES = 3, 24
 

@@ -231,7 +231,7 @@ def test_a_host_that_uses_all_private_addresses() -> None:
 
 
 def test_a_star_of_ten_thousand_hosts_compiles_in_seconds() -> None:
-    """A sanity bound on CPU time, which other work does not add to; `python -m ewan.calibration.bench_compile`
+    """A sanity bound on CPU time, which other work does not add to; `python -m tests.bench.compile`
     measures.
     """
     begin = time.process_time()

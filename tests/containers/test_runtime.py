@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from ewan.studio.server.terminal import Terminal
+from ewan.extras.studio.server.terminal import Terminal
 from tests.conftest import ROOT, Ewan
 from tests.container_engine.fixtures import EngineOfTests
 

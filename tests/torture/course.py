@@ -1,6 +1,6 @@
 """Truths of every lab of the course, for another student each: there, as the formulas say, told from known mistakes.
 
-What `python -m tests.course.audit` tells of many students at once.
+What `python -m tests.extras.course.audit` tells of many students at once.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ewan.generator.course import reading
-from ewan.generator.course.executing import Here
+from ewan.extras.course import reading
+from ewan.extras.course.executing import Here
 from ewan.labs.context import Context
-from tests.course import audit
+from tests.extras.course import audit
 
 TIER = "virtual"
-QUICK = 0  # tests/course/test_labs.py has a sample
+QUICK = 0  # tests/extras/course/test_labs.py has a sample
 LONG = 50
 
 _AUDITS: dict[str, audit.Audit] = {}

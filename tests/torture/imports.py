@@ -19,10 +19,10 @@ from pathlib import Path
 
 import yaml
 
+from ewan.extras.importers.findings import ImportingError
+from ewan.extras.importers.importing import Imported, imported
 from ewan.labs.base.units import Duration, Fraction, Rate, Size
 from ewan.labs.base.units.tools import tc_percent, tc_rate, tc_size, tc_time
-from ewan.labs.importing import Imported, imported
-from ewan.labs.importing.findings import ImportingError
 from tests.torture.commands import run
 from tests.torture.shaping_scripts import script
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ewan.experiments.store import Store
 from ewan.experiments.store.entry import DamagedError, Origin
-from ewan.experiments.workers import remote
+from ewan.extras.executors import remote
 from ewan.labs.base import ownership
 from ewan.labs.base.errors import UserError
 from ewan.labs.runtime import spinners

@@ -18,7 +18,7 @@ from ewan.generator import external, readers
 from ewan.generator.readers import captures
 from ewan.generator.rows import frame_of
 from ewan.labs.base import documents
-from ewan.labs.context import ROOT
+from ewan.labs.base.product import ROOT
 from tests.torture import harness, mutations
 
 TIER = "torture"

@@ -17,7 +17,7 @@ MODULES = (
     *(f"ewan.labs.commands.{name}" for name in ("batch", "compile", "down", "ps", "up")),
     "ewan.labs.runtime.live",
     "ewan.experiments.engine.cli",
-    "ewan.generator.suites.cli",
+    "ewan.extras.suites.cli",
     "ewan.analysis.cli",
     "rich.live",
     "rich.table",

@@ -20,9 +20,9 @@ from urllib.parse import quote, urlencode
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
+from ewan.extras.studio.server.app import make
+from ewan.extras.studio.server.guard import Access, names_of
 from ewan.labs.context import Context
-from ewan.studio.server.app import make
-from ewan.studio.server.guard import Access, names_of
 from tests.torture import folders, harness
 from tests.torture.commands import TOPOLOGY, run
 from tests.torture.mutations import WRONG

@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from ewan.studio.server.files import Files, RefusedError, tag
+from ewan.extras.studio.server.files import Files, RefusedError, tag
 
 TIER = "torture"
 QUICK = 1

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from ewan.emulator.hardware.conformance import checks
-from ewan.emulator.hardware.remote import Remote
-from ewan.emulator.hardware.serve import RefusedError
+from ewan.extras.devices.conformance import checks
+from ewan.extras.devices.remote import Remote
+from ewan.extras.devices.serve import RefusedError
+from ewan.labs.base.product import ROOT
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import Driver
 from ewan.labs.hardware.settings import Settings
@@ -114,8 +115,8 @@ def test_an_unknown_box_or_card_is_refused(config: Path, tmp_path: Path) -> None
     ):
         request = {"request": "describe", "protocol": 1, "address": "box", "model": None}
         line = json.dumps(request | {"options": {**options, "config": str(config)}})
-        words = [sys.executable, "-m", "ewan.emulator.hardware.ssh_netem"]
-        done = subprocess.run(words, input=line + "\n", capture_output=True, text=True, cwd=catalogue.ROOT, timeout=60)
+        words = [sys.executable, "-m", "ewan.extras.devices.ssh_netem"]
+        done = subprocess.run(words, input=line + "\n", capture_output=True, text=True, cwd=ROOT, timeout=60)
         assert json.loads(done.stdout)["ok"] is False, done.stdout
 
 

@@ -42,7 +42,7 @@ def _options(value: object) -> dict[str, str]:
 
 def _driver(value: object, info: ValidationInfo) -> tuple[str, dict[str, DeviceModel]]:
     if not isinstance(value, str) or not value or len(value) > MOST_LETTERS:
-        raise ValueError(f"write the name of a driver, {', '.join(catalogue.shipped())}, or the path of a program")
+        raise ValueError(f"write the name of a driver, {', '.join(catalogue.names())}, or the path of a program")
 
     def read(name: str) -> str:
         found = (info.context or {}).get("read")

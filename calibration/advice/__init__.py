@@ -1,1 +1,0 @@
-"""What a path is, measured from its two ends: RTT, capacity, buffer, loss, cross traffic, each with its uncertainty."""

@@ -1,1 +1,0 @@
-"""The link, and external emulators in its place (`ewan.emulator.hardware`)."""

@@ -1,0 +1,132 @@
+"""The contract of extras: packages that add to the product, and that nothing in the product imports.
+
+A package names one object, an `Extra`, by an entry point of the group `ewan.extras`:
+
+    [project.entry-points."ewan.extras"]
+    example = "ewan_example:EXTRA"
+
+Each of its fields maps names to functions that import what they return, so that an extra costs nothing until it is
+used. Commands of the core do not look for extras.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "ewan.extras"
+"""The group of entry points that name extras."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A format of other programs in which a scenario can be written, a file for each point of its parameters.
+
+    `load` imports the function that makes the text of a run: of an `ewan.generator.scenario.ScenarioRun`, its
+    `ewan.labs.plan.Plan` and the number of seeds. It raises DescriptionError where the format has no place for it.
+    """
+
+    ending: str
+    """How the names of its files end, like `.xml`."""
+    help: str
+    """What `ewan export --help` says of it."""
+    load: Callable[[], Callable[..., str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """What a package adds to the product."""
+
+    commands: Mapping[str, Callable[[], click.Command]] = field(default_factory=dict)
+    """Commands of `ewan`, by name."""
+    scenario_readers: Mapping[str, Callable[[], Callable[[Path], Any]]] = field(default_factory=dict)
+    """Functions that read a scenario in another format, by how the names of its files end (`.xml`): of a file they give
+    an `ewan.generator.scenario.Scenario` and a tuple of lines on what of the file has no use."""
+    exports: Mapping[str, Export] = field(default_factory=dict)
+    """Formats that `ewan export` writes a scenario in, by the name of the option: `nxe` for `--nxe FILE.xml`."""
+    executors: Mapping[str, Callable[[], Callable[..., Any]]] = field(default_factory=dict)
+    """Functions that execute runs of the virtual clock elsewhere: of an `ewan.labs.context.Context` and the file of
+    `ewan run --cluster FILE` they give a context manager of an `ewan.experiments.engine.executor.Executor`."""
+    machines: Mapping[str, Callable[[], Callable[..., Any]]] = field(default_factory=dict)
+    """Functions that make live labs over several machines: of an `ewan.labs.context.Context` and a function that is
+    told the progress they give an `ewan.labs.runtime.stretched.Stretching`."""
+    drivers: Mapping[str, Callable[[], ModuleType]] = field(default_factory=dict)
+    """Programs that drive external emulators, by the name that descriptions write. A driver is a module that Python
+    starts as a program; `NAME.driver.json` beside it says what its devices can (`ewan.labs.hardware.abilities`)."""
+    functions: Mapping[str, Callable[[], Callable[..., Any]]] = field(default_factory=dict)
+    """Functions of `import ewan` for notebooks, by name: `ewan.course()`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """The extras of this Python environment, and a line for each that cannot be imported."""
+
+    usable: Mapping[str, Extra]
+    """By the name of their entry point."""
+    failures: tuple[str, ...]
+
+    @property
+    def commands(self) -> Mapping[str, Callable[[], click.Command]]:
+        """The commands of all extras, in the order of the extras' names."""
+        return {name: load for extra in self.usable.values() for name, load in extra.commands.items()}
+
+    @property
+    def scenario_readers(self) -> Mapping[str, Callable[[], Callable[[Path], Any]]]:
+        """The readers of scenarios of all extras."""
+        return {ending: load for extra in self.usable.values() for ending, load in extra.scenario_readers.items()}
+
+    @property
+    def exports(self) -> Mapping[str, Export]:
+        """The formats of all extras."""
+        return {name: each for extra in self.usable.values() for name, each in extra.exports.items()}
+
+    @property
+    def executors(self) -> Mapping[str, Callable[[], Callable[..., Any]]]:
+        """The executors of all extras."""
+        return {name: load for extra in self.usable.values() for name, load in extra.executors.items()}
+
+    @property
+    def machines(self) -> Mapping[str, Callable[[], Callable[..., Any]]]:
+        """The makers of labs over several machines of all extras."""
+        return {name: load for extra in self.usable.values() for name, load in extra.machines.items()}
+
+    @property
+    def drivers(self) -> Mapping[str, Callable[[], ModuleType]]:
+        """The drivers of all extras."""
+        return {name: load for extra in self.usable.values() for name, load in extra.drivers.items()}
+
+    @property
+    def functions(self) -> Mapping[str, Callable[[], Callable[..., Any]]]:
+        """The functions of all extras."""
+        return {name: load for extra in self.usable.values() for name, load in extra.functions.items()}
+
+
+@functools.cache
+def installed() -> Extras:
+    """The extras of this Python environment. It reads the environment's packages once, which takes about 20 ms."""
+    from importlib.metadata import entry_points
+
+    usable: dict[str, Extra] = {}
+    failures = []
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        try:
+            usable[point.name] = _extra(point)
+        except Exception as error:  # a package of anybody's: whatever it raises, the others are usable
+            failures.append(f"the extra {point.name} ({point.value}) cannot be used: {type(error).__name__}: {error}")
+    return Extras(usable, tuple(failures))
+
+
+def _extra(point: EntryPoint) -> Extra:
+    found = point.load()
+    if not isinstance(found, Extra):
+        raise TypeError(f"it is {type(found).__name__}, not ewan.extra.Extra")
+    return found

@@ -1,0 +1,16 @@
+"""Which protocol suits a path: a lab derived from what was measured of it, experiments on that lab, their ranking."""
+
+from __future__ import annotations
+
+import click
+
+from ewan.extra import Extra
+
+
+def _advise() -> click.Command:
+    from ewan.extras.advice.cli import advise_command
+
+    return advise_command
+
+
+EXTRA = Extra(commands={"advise": _advise})

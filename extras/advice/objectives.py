@@ -1,0 +1,147 @@
+"""What a person wants of a path, as a scenario on the lab that was derived from it. Pure.
+
+In: an objective, protocols, how much is sent. Out: the scenario's text, and the metric that decides. Others' traffic is
+what was measured of it, as packets at random times (Poisson): what does not yield to anyone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ewan.extras.advice.derive import Derived, crossing
+from ewan.generator.scenario.writing import to_yaml
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, Duration, Size
+from ewan.labs.record.characterisation import Characterisation
+
+Word = Literal["completion", "fairness", "smooth"]
+PROTOCOLS = ("reno", "cubic", "htcp", "scalable", "bbr", "bbr3")
+LENGTH_NS, LENGTH_ROUND_TRIPS, LONGEST_NS = 20 * NS_PER_SECOND, 100, 60 * NS_PER_SECOND
+MOST_PACKETS = 800_000
+"""Of a run, where nobody says how much is sent."""
+IP_UDP_BYTES = 28
+LEAST_PAYLOAD_BYTES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """`metric` decides; `beside`: what else is shown."""
+
+    title: str
+    metric: str
+    beside: tuple[str, ...]
+
+
+OBJECTIVES: dict[Word, Objective] = {
+    "completion": Objective(
+        "files are there soon", "mean completion time", ("max completion time", "aggregate goodput", "retransmissions")
+    ),
+    "fairness": Objective(
+        "flows get equal shares", "fairness per flow", ("steady goodput", "utilisation", "convergence time")
+    ),
+    "smooth": Objective(
+        "packets wait little in the bottleneck's queue",
+        "queueing delay p95",
+        ("smoothness", "steady goodput", "utilisation"),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`volume_bytes`: what each flow sends, of files; `length_ns`: how long flows send, of the other objectives."""
+
+    objective: Word
+    protocols: tuple[str, ...]
+    flows: int
+    seeds: int
+    volume_bytes: int
+    length_ns: int
+
+
+def pairs(found: Characterisation, flows: int) -> int:
+    """Of hosts: one for each flow, and one for the traffic of others where there is some."""
+    return flows + any(crossing(way) for way in found.ways().values())
+
+
+def usual_length_ns(found: Characterisation) -> int:
+    """20 s, or 100 round trips where that is longer; at most 60 s, and 800 000 packets."""
+    trips = LENGTH_ROUND_TRIPS * (found.base_rtt.value or 0.0)
+    packets_ns = MOST_PACKETS * found.mtu_bytes * BITS_PER_BYTE * NS_PER_SECOND / (found.forward.capacity.value or 1.0)
+    length = min(max(float(LENGTH_NS), trips), float(LONGEST_NS), packets_ns)
+    return max(round(length / NS_PER_MS), 1) * NS_PER_MS
+
+
+def usual_volume_bytes(found: Characterisation, flows: int) -> int:
+    """A flow's share of what the path carries in that time, to two digits."""
+    free = max((found.forward.capacity.value or 0.0) - crossing(found.forward), 0.0)
+    share = free * usual_length_ns(found) / NS_PER_SECOND / BITS_PER_BYTE / flows
+    return max(int(float(f"{share:.1e}")), 100_000)
+
+
+def scenario(found: Characterisation, derived: Derived, wanted: Wanted) -> str:
+    """The text of the scenario, whose sweep goes over the protocols."""
+    objective = OBJECTIVES[wanted.objective]
+    return to_yaml(
+        {
+            "name": f"advice-{wanted.objective}",
+            "title": f"Which protocol suits the path from {found.source} to {found.sink}: {objective.title}",
+            "about": f"The lab is derived from a characterisation; {objective.metric} decides.",
+            "parameters": {"congestion": wanted.protocols[0]},
+            "sweep": {"congestion": list(wanted.protocols)},
+            "seeds": wanted.seeds,
+            "lab": dict(derived.lab),
+            "steps": [_load(wanted), *_others(found, wanted)],
+            "metrics": [objective.metric, *objective.beside],
+        }
+    )
+
+
+def _load(wanted: Wanted) -> dict[str, Any]:
+    """Flows begin within half a second, at random."""
+    step: dict[str, Any] = {
+        "name": "flows",
+        "at": {"uniform": {"low": "0ms", "high": "500ms"}},
+        "from": _hosts("left", wanted.flows),
+        "to": _hosts("right", wanted.flows),
+        "congestion": "${congestion}",
+    }
+    if wanted.objective == "completion":
+        return step | {"bulk": str(Size(wanted.volume_bytes))}
+    return step | {"for": str(Duration(wanted.length_ns)), "bulk": None}
+
+
+def _others(found: Characterisation, wanted: Wanted) -> list[dict[str, Any]]:
+    """A step for each way that others use, as long as anybody sends."""
+    steps, number = [], wanted.flows + 1
+    ends = {"forward": ("left", "right"), "backward": ("right", "left")}
+    size = max(found.mtu_bytes - IP_UDP_BYTES, LEAST_PAYLOAD_BYTES)
+    for name, way in found.ways().items():
+        if rate := crossing(way):
+            mean = Duration(round(found.mtu_bytes * BITS_PER_BYTE * NS_PER_SECOND / rate))
+            udp = {"size": f"{size}B", "interval": {"exponential": {"mean": str(mean)}}}
+            a, b = (f"{side}{number}" for side in ends[name])
+            steps.append(
+                {"name": f"others-{name}", "role": "background", "from": a, "to": b, "for": _lasting(found, wanted)}
+                | {"udp": udp}
+            )
+    return steps
+
+
+def _lasting(found: Characterisation, wanted: Wanted) -> str:
+    """Of files, four times as long as they would take if nothing were lost: slow protocols have company, too."""
+    if wanted.objective != "completion":
+        return str(Duration(wanted.length_ns + NS_PER_SECOND))
+    free = max((found.forward.capacity.value or 0.0) - crossing(found.forward), 1.0)
+    each = wanted.volume_bytes * wanted.flows * BITS_PER_BYTE * NS_PER_SECOND / free
+    return str(Duration(round((4 * each + NS_PER_SECOND) / NS_PER_MS) * NS_PER_MS))
+
+
+def _hosts(side: str, count: int) -> str:
+    return f"{side}1" if count == 1 else f"{side}[1-{count}]"
+
+
+def protocols_of(text: str) -> Sequence[str]:
+    """The names in `reno,cubic,bbr`, each once."""
+    return list(dict.fromkeys(text.replace(",", " ").split()))

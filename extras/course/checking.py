@@ -1,0 +1,54 @@
+"""A check: answers against truths, a verdict for each question.
+
+In: a lab, a student's parameters, answers, whatever brings back runs. Out: verdicts in the order of the questions. The
+command, the notebook and the grader check by this one module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ewan.extras.course import markdown, truths, verdicts, words
+from ewan.extras.course.answers import Given
+from ewan.extras.course.fields import Question
+from ewan.extras.course.measures.base import NoValueError
+from ewan.extras.course.parameters import Drawing
+from ewan.extras.course.reading import Lab
+from ewan.extras.course.runs import Executor, See, Student
+from ewan.extras.course.verdicts import Truth, Verdict
+from ewan.labs.base.units import UnitError
+from ewan.labs.spec import DescriptionError
+
+
+def check(lab: Lab, drawing: Drawing, given: Mapping[str, Given], executor: Executor, see: See) -> list[Verdict]:
+    """The verdict on each answer. Nothing is run where no answer needs it.
+
+    DescriptionError where the lab itself is wrong, LabError where a run does not complete.
+    """
+    with Student(lab, drawing, executor, see) as student:
+        computed = any(_computed(each) and not given[name].empty for name, each in lab.questions.items())
+        found = truths.of(student) if computed else {}
+        return [one(student, each, found, given[each.name]) for each in lab.course.questions]
+
+
+def _computed(question: Question) -> bool:
+    return question.truth is not None
+
+
+def one(student: Student, question: Question, found: Mapping[str, Truth], given: Given) -> Verdict:
+    """The verdict on one answer; `found`: the truths of its lab for its student."""
+    own = words.of(student.lab.language)
+    if question.settings is None:
+        return verdicts.judge(question, found.get(question.name, Truth()), given, own)
+    if given.empty or given.wrong:
+        return verdicts.settle(question, given, None, own)
+    try:
+        chosen = verdicts.settings_of(question, given, student.drawing.numbers, own)
+        return verdicts.settle(question, given, truths.held(student, question, chosen), own)
+    except UnitError as error:
+        why = own.instead.format(how=markdown.how(question, own)) or str(error)
+        return verdicts.settle(question, given, None, own, why)
+    except NoValueError as error:
+        return verdicts.settle(question, given, None, own, str(error))
+    except DescriptionError as error:
+        return verdicts.settle(question, given, None, own, f"the scenario does not take that: {error}")

@@ -1,0 +1,205 @@
+"""The command `course`: teaching labs, from their list to a check of what a student found.
+
+In: a lab's name, a student's number, a folder. Out: a folder, or a table of verdicts. Exit status of a check: 0 when
+all is right, 1 when something is wrong or missing, 2 for what cannot be read.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from ewan.extras.course import answers, checking, executing, folder, history, reading, verdicts, words
+from ewan.extras.course.answers import Answers
+from ewan.extras.course.folder import Folder
+from ewan.extras.course.verdicts import Verdict
+from ewan.labs.base.reading import one_line
+from ewan.labs.base.sheet import Sheet, grid
+from ewan.labs.commands.errors import guarded
+from ewan.labs.commands.group import Commands
+from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.context import Context
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.virtual import check_path
+
+SUBCOMMANDS = ("list", "start", "check", "hand-in", "grade")
+
+language_option = click.option(
+    "--language", metavar="LL", default=reading.ENGLISH, show_default=True, help="of the text, where there is one"
+)
+
+
+def _subcommand(name: str) -> click.Command | None:
+    """The command of a name, imported now; None where there is none."""
+    match name:
+        case "list":
+            return list_command
+        case "start":
+            return start_command
+        case "check":
+            return check_command
+        case "hand-in":
+            from ewan.extras.course.handing_cli import hand_in_command
+
+            return hand_in_command
+        case "grade":
+            from ewan.extras.course.grading_cli import grade_command
+
+            return grade_command
+    return None
+
+
+@click.group("course", cls=Commands, names=lambda: SUBCOMMANDS, load=_subcommand)
+def course_command() -> None:
+    """Teaching labs that check themselves (docs/course.md).
+
+    \b
+    ewan course list
+    ewan course start bufferbloat --student 4711     a folder: text, scenarios, answers.yaml to fill
+    ewan course check bufferbloat                    what is right, what is not, a hint; never the answer
+    ewan course hand-in bufferbloat                  one file for the teacher
+    ewan course grade SUBMISSIONS/                   all that was handed in: grades.csv
+    """
+
+
+@click.command("list")
+@language_option
+@json_option
+@guarded
+@pass_context
+def list_command(context: Context, language: str, as_json: bool) -> None:
+    """Show which labs there are."""
+    labs = list(reading.every(language))
+    if as_json:
+        rows = [
+            {
+                "number": lab.number,
+                "name": lab.name,
+                "title": lab.course.title,
+                "about": lab.course.about,
+                "minutes": lab.course.minutes,
+                "languages": list(lab.languages),
+                "points": sum(each.points for each in lab.course.questions),
+            }
+            for lab in labs
+        ]
+        context.reporter.emit({"labs": rows})
+        return
+    cells = [
+        [
+            str(lab.number),
+            lab.name,
+            lab.course.title,
+            f"{lab.course.minutes} min",
+            " ".join(lab.languages),
+            lab.course.about,
+        ]
+        for lab in labs
+    ]
+    columns = ["", "lab", "title", "time", "languages", "about"]
+    context.reporter.console.print(grid("Teaching labs", columns, cells, most=len(cells)))
+    context.reporter.console.print("ewan course start NAME --student NUMBER makes a folder for one", soft_wrap=True)
+
+
+@click.command("start")
+@click.argument("name", metavar="LAB")
+@click.option("--student", required=True, metavar="NUMBER", help="whose it is: parameters are drawn from it")
+@language_option
+@click.option("--folder", "path", metavar="DIR", type=click.Path(path_type=Path), help="where, if not ./LAB")
+@json_option
+@guarded
+@pass_context
+def start_command(context: Context, name: str, student: str, language: str, path: Path | None, as_json: bool) -> None:
+    """Make a folder for a lab: its text, scenarios with this student's values, a notebook, answers.yaml to fill.
+
+    \b
+    ewan course start bufferbloat --student 4711
+    ewan course start bufferbloat --student 4711 --language de --folder puffer
+    """
+    lab = reading.find(name, language)
+    made = folder.start(lab, student, path or Path(lab.name))
+    try:
+        check_path(made)
+    except LabError as error:
+        context.reporter.warn(str(error))
+    if as_json:
+        loaded = folder.load(made)
+        data = {"folder": str(made), "lab": lab.name, "student": loaded.drawing.student}
+        context.reporter.emit({**data, "parameters": dict(loaded.drawing.texts)})
+        return
+    context.reporter.console.print(f"{made}: read {made / f'{lab.name}.md'}, or open {lab.name}.ipynb", soft_wrap=True)
+    context.reporter.console.print(f"ewan course check {made} says what is right", soft_wrap=True)
+
+
+@click.command("check")
+@click.argument("name", metavar="[FOLDER]", required=False)
+@json_option
+@guarded
+@pass_context
+def check_command(context: Context, name: str | None, as_json: bool) -> None:
+    """Check the answers in a folder: what is right, what is not, with a hint; never the answer.
+
+    FOLDER is one that ewan course start made; without it, the current directory. What the student has run is not run
+    again. Exit status: 0 all is right, 1 something is wrong or missing, 2 something cannot be read
+    or the check cannot be noted.
+    """
+    mine = folder.find(name)
+    given = answers.load(mine.answers, mine.lab.questions)
+    found, unnoted = checked(context, mine, given), None
+    try:
+        history.add(mine.path, verdicts.summary_of(found))
+    except LabError as error:  # the verdicts are shown all the same
+        unnoted = error
+    if as_json:
+        reached, of, left = verdicts.points_of(found)
+        rows = [_data(each) for each in found]
+        context.reporter.emit(
+            {"lab": mine.lab.name, "student": mine.drawing.student, "points": reached, "of": of, "teacher": left}
+            | {"older": mine.older, "questions": rows, "strange": list(given.strange)}
+        )
+    else:
+        show(context, mine, found)
+    if unnoted is not None:
+        raise unnoted
+    sys.exit(2 if given.strange else verdicts.status_of(found))
+
+
+def checked(context: Context, mine: Folder, given: Answers) -> list[Verdict]:
+    """The verdict on each answer in a folder."""
+    for line in given.strange:
+        context.reporter.warn(line)
+    if mine.older:
+        context.reporter.note(
+            f"{mine.path}: the lab has changed since this folder was made: checked against the lab as it is now"
+        )
+    from ewan.analysis.one_run import OneRun  # it takes a second to import
+
+    with executing.here(context, mine.path) as executor:
+        return checking.check(mine.lab, mine.drawing, given, executor, OneRun)
+
+
+def show(context: Context, mine: Folder, found: Sequence[Verdict]) -> None:
+    """The verdicts as a table, and the points."""
+    own = words.of(mine.lab.language)
+    rows = [
+        [each.question, escape(verdicts.short(each)), own.states[each.state], escape(one_line(each.say))]
+        for each in found
+    ]
+    context.reporter.console.print(Sheet(mine.lab.course.title, list(own.columns), rows))
+    context.reporter.console.print(f"\n{verdicts.points_in_words(found, own)}", soft_wrap=True)
+
+
+def _data(each: Verdict) -> dict[str, Any]:
+    return {
+        "name": each.question,
+        "state": each.state,
+        "points": each.points,
+        "of": each.most,
+        "answer": each.answer,
+        "hint": each.say,
+    }

@@ -1,0 +1,75 @@
+"""What a student hands in, made of the student's folder.
+
+In: the folder, with answers, results and checks. Out: a `Submission`, and in a line each what is not in it. Nothing is
+run, and nothing is judged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ewan.extras.course import answers, history, records, submission
+from ewan.extras.course.folder import Folder
+from ewan.extras.course.submission import NOTEBOOK, Submission
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.reading import read_bytes
+
+ENDING = ".zip"
+
+
+class HandingError(UserError):
+    """Why nothing can be handed in, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """`unanswered`: the names of questions; `notes`: what was not taken, a line each."""
+
+    submission: Submission
+    content: bytes
+    unanswered: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the file."""
+        return f"{self.submission.lab}-{self.submission.student}{ENDING}"
+
+    @property
+    def runs(self) -> int:
+        """How many are in it."""
+        return sum(len(each.runs) for each in self.submission.experiments)
+
+
+def made(folder: Folder, with_notebook: bool = False) -> Made:
+    """What is handed in of a folder; DescriptionError where answers.yaml cannot be read, HandingError where the rest
+    cannot."""
+    given = answers.load(folder.answers, folder.lab.questions)
+    experiments, notes = records.found(folder.path)
+    told = Submission(
+        format=submission.FORMAT,
+        lab=folder.lab.name,
+        student=folder.drawing.student,
+        language=folder.record.language,
+        content=folder.record.content,
+        answers=dict(answers.plain(given)),
+        experiments=tuple(experiments),
+        checks=history.read(folder.path),
+        journal=submission.Journal(checks=folder.record.checks, last=folder.record.last_check),
+    )
+    try:
+        content = submission.packed(told, _notebook(folder) if with_notebook else None)
+    except submission.SubmissionError as error:
+        raise HandingError(f"{folder.path}: {error}") from None
+    unanswered = tuple(name for name, each in given.items() if each.empty)
+    unread = [f"{each.place}{name}: {each.wrong}" for name, each in given.items() if each.wrong]
+    return Made(told, content, unanswered, (*given.strange, *unread, *notes))
+
+
+def _notebook(folder: Folder) -> bytes:
+    path = folder.path / f"{folder.lab.name}{Path(NOTEBOOK).suffix}"
+    try:
+        return read_bytes(path, submission.MOST_NOTEBOOK_BYTES)
+    except OSError as error:
+        raise HandingError(f"{path}: {error.strerror}: leave --notebook out") from None

@@ -1,0 +1,57 @@
+"""The command `course hand-in`: one file of what a student answered and ran.
+
+In: the student's folder. Out: LAB-STUDENT.zip in the current directory. Exit status 0, or 2 for what the student can
+put right.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ewan.extras.course import folder, handing, words
+from ewan.labs.base.units import about
+from ewan.labs.base.writing import trouble, write
+from ewan.labs.commands.errors import Refused, guarded
+from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.context import Context
+
+
+@click.command("hand-in")
+@click.argument("name", metavar="[FOLDER]", required=False)
+@click.option("--notebook", is_flag=True, help="with the notebook, for a teacher who reads it; it is not executed")
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), default=Path(), help="where the file goes")
+@json_option
+@guarded
+@pass_context
+def hand_in_command(context: Context, name: str | None, notebook: bool, out: Path, as_json: bool) -> None:
+    """Make the file that is handed in: answers, records of what was run, the checks made.
+
+    FOLDER is one that ewan course start made; without it, the current directory. Whoever makes the file again replaces
+    it.
+
+    \b
+    ewan course hand-in bufferbloat      writes bufferbloat-4711.zip
+    """
+    mine = folder.find(name)
+    made, own = handing.made(mine, notebook), words.of(mine.lab.language)
+    path = out / made.name
+    try:
+        write(path, made.content)
+    except OSError as error:
+        raise Refused(trouble(error, path, "write --out DIR where you may write")) from None
+    if as_json:
+        keys = {"file": str(path), "lab": made.submission.lab, "student": made.submission.student}
+        more = {"unanswered": list(made.unanswered), "experiments": len(made.submission.experiments)}
+        context.reporter.emit({**keys, **more, "runs": made.runs, "notes": list(made.notes)})
+        return
+    for line in made.notes:
+        context.reporter.note(f"{own.not_taken}: {line}")
+    if made.unanswered:
+        context.reporter.warn(f"{own.unanswered}: {', '.join(made.unanswered)}")
+    if not made.runs:
+        context.reporter.warn(own.no_run)
+    size = about(len(made.content), "size", 3)
+    line = own.handed_in.format(file=path, answers=len(made.submission.answers), runs=made.runs, size=size)
+    context.reporter.console.print(line, soft_wrap=True)

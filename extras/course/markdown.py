@@ -1,0 +1,119 @@
+"""A lab's text for one student as Markdown, and the cells of a notebook made of the same text. Pure.
+
+In: the rendered text. Out: its blocks: prose, commands (`sh`), figures (a line of docs/figures.md) and questions, in
+order; and the page that a student reads, in which a figure is the command that draws it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ewan.extras.course.fields import Question, Setting
+from ewan.extras.course.verdicts import LETTERS
+from ewan.extras.course.words import Words
+
+_FENCE = re.compile(r"^```(?P<kind>[a-z]*)[^\n]*\n(?P<body>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_ASKED = re.compile(r"^<!-- question (?P<name>[a-z0-9_]+) -->$", re.MULTILINE)
+
+BlockKind = Literal["prose", "sh", "figure", "question"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of a text. `text`: what is written; of a figure its line; of a question its name."""
+
+    kind: BlockKind
+    text: str
+
+
+def marker(question: Question) -> str:
+    """What stands for a question in a rendered text until the page or the notebook is made of it."""
+    return f"<!-- question {question.name} -->"
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The pieces of a rendered text, in order."""
+    place = 0
+    for found in _FENCE.finditer(text):
+        if found["kind"] not in ("sh", "figure"):
+            continue
+        yield from _prose(text[place : found.start()])
+        body = found["body"].strip("\n")
+        yield Block("sh", body) if found["kind"] == "sh" else Block("figure", " ".join(body.split()))
+        place = found.end()
+    yield from _prose(text[place:])
+
+
+def _prose(text: str) -> Iterator[Block]:
+    place = 0
+    for found in _ASKED.finditer(text):
+        if before := text[place : found.start()].strip("\n"):
+            yield Block("prose", before)
+        yield Block("question", found["name"])
+        place = found.end()
+    if rest := text[place:].strip("\n"):
+        yield Block("prose", rest)
+
+
+def asking(text: str, words: Words) -> Iterator[Block]:
+    """The pieces of a rendered text, and before the first question how precise answers are to be."""
+    said = False
+    for block in blocks(text):
+        if block.kind == "question" and not said:
+            said = True
+            yield Block("prose", words.precision)
+        yield block
+
+
+def commands(text: str) -> list[str]:
+    """The lines of a rendered text that are for a shell, in order."""
+    lines = (line for block in blocks(text) if block.kind == "sh" for line in block.text.splitlines())
+    return [line for line in lines if line.strip() and not line.startswith("#")]
+
+
+def page(text: str, questions: dict[str, Question], words: Words) -> str:
+    """What a student reads in a terminal or an editor."""
+    pieces: list[str] = []
+    for block in asking(text, words):
+        match block.kind:
+            case "prose":
+                pieces.append(block.text)
+            case "sh":
+                pieces.append(f"```sh\n{block.text}\n```")
+            case "figure":
+                pieces.append(f"```sh\newan report --figure '{block.text}'\n```")
+            case "question":
+                pieces.append(asked(questions[block.text], words))
+    return "\n\n".join(pieces) + "\n"
+
+
+def asked(question: Question, words: Words, in_notebook: bool = False) -> str:
+    """A question as the page asks it, or a notebook."""
+    told = (words.write_here if in_notebook else words.write_behind).format(
+        name=question.name, how=how(question, words)
+    )
+    points = f" ({question.points})" if question.points != 1 else ""
+    return "\n".join(
+        f"> {line}".rstrip()
+        for line in [f"**{words.question} `{question.name}`**{points}: {question.ask.strip()}", "", told]
+    )
+
+
+def how(question: Question, words: Words) -> str:
+    """How its answer is written."""
+    settings = ", ".join(f"{name}: {_range(each)}" for name, each in (question.settings or {}).items())
+    return words.kinds[question.answer].format(choices="; ".join(lettered(question)), settings=settings)
+
+
+def lettered(question: Question) -> list[str]:
+    """Its choices, each behind its letter."""
+    return [f"{letter}) {each}" for letter, each in zip(LETTERS, question.choices or (), strict=False)]
+
+
+def _range(setting: Setting) -> str:
+    if setting.one_of is not None:
+        return " | ".join(str(each) for each in setting.one_of)
+    return f"{setting.low} … {setting.high}" + (" | 0.5BDP" if setting.bdp is not None else "")

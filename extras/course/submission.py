@@ -1,0 +1,196 @@
+"""What a student hands in: one document with answers, records of the experiments that were run, and the checks made.
+
+In: the bytes of a file that was handed in, a zip or the document alone; or a `Submission`. Out: the other of the two;
+why it is none, in one line. It is data: what it says is compared, and nothing in it is executed, opened or looked up as
+a name. Each part of it has a limit, so that a hostile one costs no more than a large honest one. The same submission
+gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from typing import Annotated, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ewan.extras.course import archive
+from ewan.extras.course.archive import ArchiveError
+from ewan.labs.base.reading import one_line
+
+FORMAT: Literal["ewan-submission/1"] = "ewan-submission/1"
+DOCUMENT = "submission.json"
+NOTEBOOK = "notebook.ipynb"
+MOST_BYTES = 8 << 20
+"""Of the file that is handed in."""
+MOST_DOCUMENT_BYTES = 2 << 20
+MOST_NOTEBOOK_BYTES = 6 << 20
+MEMBERS = {DOCUMENT: MOST_DOCUMENT_BYTES, NOTEBOOK: MOST_NOTEBOOK_BYTES}
+MOST_EXPERIMENTS = 64
+MOST_RUNS = 256
+"""Of an experiment."""
+MOST_CHECKS = 1000
+MOST_SETTINGS = 16
+"""Of an experiment."""
+MOST_QUESTIONS = 100
+MOST_LETTERS = 20_000
+"""Of an answer in words: ten pages."""
+MOST_SHOWN = 80
+_TIME = (1980, 1, 1, 0, 0, 0)
+_MODE = 0o100644
+
+Name = Annotated[str, Field(pattern=r"\A[a-z0-9][a-z0-9_-]{0,63}\z")]
+"""Of a lab, a scenario, a question."""
+PARAMETER = "[A-Za-z_][A-Za-z0-9_-]{0,63}"
+Parameter = Annotated[str, Field(pattern=rf"\A{PARAMETER}\z")]
+"""Of a scenario."""
+Student = Annotated[str, Field(pattern=r"\A[A-Za-z0-9](?:[A-Za-z0-9._@-]{0,62}[A-Za-z0-9])?\z")]
+Digest = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
+"""SHA-256 in hexadecimal digits."""
+Line = Annotated[str, Field(max_length=200)]
+Words = Annotated[str, Field(max_length=MOST_LETTERS)]
+Answer = Words | Annotated[dict[Name, Words], Field(max_length=MOST_QUESTIONS)]
+"""As it was typed; of settings one for each."""
+
+
+class SubmissionError(ValueError):
+    """Why a file is no submission that this version reads, in words that follow its name."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Run(_Model):
+    """A run that was completed. Of what it executed, and of what it left, only checksums."""
+
+    name: Line
+    key: Digest
+    """The name of its results in the store (experiments/store/key.py)."""
+    inputs: Digest
+    """Of its plan, program and schedule (`records.inputs`): two runs of the same are the same run."""
+    tables: Digest
+    """Of the names and the bytes of its tables (`records.tables`)."""
+
+
+class Experiment(_Model):
+    """One that was run in the virtual clock."""
+
+    scenario: Name
+    started: Line
+    command: Line
+    text: Digest
+    """Of its scenario."""
+    changed: bool
+    """Parameters, a scale or seeds were given on the command line."""
+    settings: Annotated[dict[Parameter, Line], Field(max_length=MOST_SETTINGS)] = {}
+    """Those parameters, where nothing else was given."""
+    kernel: Digest
+    binary: Digest
+    runs: Annotated[tuple[Run, ...], Field(max_length=MOST_RUNS)]
+
+
+class Check(_Model):
+    """One call of `ewan course check`: when, in UTC, and the verdict on each question. They are a chain: `number`
+    counts from 1, `before` is the digest of the check before it, empty for the first."""
+
+    at: Line
+    verdicts: Annotated[dict[Name, Line], Field(max_length=MOST_QUESTIONS)]
+    number: Annotated[int, Field(ge=0)] = 0
+    before: Annotated[str, Field(pattern=r"\A(?:[0-9a-f]{64})?\z")] = ""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all of it."""
+        return hashlib.sha256(orjson.dumps(self.model_dump(), option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+class Journal(_Model):
+    """How many checks were made in the student's folder, and the digest of the last one; kept beside the checks."""
+
+    checks: Annotated[int, Field(ge=0)]
+    last: Annotated[str, Field(pattern=r"\A(?:[0-9a-f]{64})?\z")]
+
+
+class Submission(_Model):
+    """submission.json. `content`: SHA-256 of the lab as the student had it; `language`: of its text."""
+
+    format: Literal["ewan-submission/1"]
+    lab: Name
+    student: Student
+    language: Annotated[str, Field(pattern=r"\A[a-z]{2}\z")]
+    content: Digest
+    answers: Annotated[dict[Name, Answer], Field(max_length=MOST_QUESTIONS)]
+    experiments: Annotated[tuple[Experiment, ...], Field(max_length=MOST_EXPERIMENTS)]
+    checks: Annotated[tuple[Check, ...], Field(max_length=MOST_CHECKS)]
+    journal: Journal | None = None
+    """None: an older version made the submission."""
+
+    @property
+    def latest(self) -> str:
+        """When the student checked or ran something for the last time, in UTC; empty: never."""
+        return max([*(each.at for each in self.checks), *(each.started for each in self.experiments)], default="")
+
+
+def read(content: bytes) -> Submission:
+    """The submission that the bytes of a file hold; SubmissionError where they hold none."""
+    if len(content) > MOST_BYTES:
+        raise SubmissionError(f"is larger than {MOST_BYTES >> 20} MiB, the most that is read")
+    if content.lstrip()[:1] != b"{":
+        try:
+            found = archive.members(content, MEMBERS)
+        except ArchiveError as error:
+            raise SubmissionError(f"{error}: hand in the file that `ewan course hand-in` writes") from None
+        if DOCUMENT not in found:
+            raise SubmissionError(f"has no {DOCUMENT}: hand in the file that `ewan course hand-in` writes")
+        content = found[DOCUMENT]
+    return from_json(content)
+
+
+def from_json(content: bytes) -> Submission:
+    """The submission of a document's bytes; SubmissionError where they are none."""
+    if len(content) > MOST_DOCUMENT_BYTES:
+        raise SubmissionError(f"has a {DOCUMENT} of more than {MOST_DOCUMENT_BYTES >> 20} MiB")
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise SubmissionError(f"has a {DOCUMENT} that is not text in UTF-8") from None
+    try:
+        return Submission.model_validate_json(content)
+    except ValidationError as error:
+        raise SubmissionError(_refused(error)) from None
+
+
+def to_json(submission: Submission) -> bytes:
+    """The document's bytes."""
+    plain = submission.model_dump(mode="json")
+    return orjson.dumps(plain, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+
+
+def packed(submission: Submission, notebook: bytes | None = None) -> bytes:
+    """The file that is handed in; SubmissionError where it would be refused. `notebook`: for a teacher who reads it."""
+    contents = {DOCUMENT: to_json(submission)} | ({} if notebook is None else {NOTEBOOK: notebook})
+    for name, content in contents.items():
+        if len(content) > MEMBERS[name]:
+            raise SubmissionError(f"{name} would have more than {MEMBERS[name] >> 20} MiB, the most that is taken")
+    result = io.BytesIO()
+    with zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
+        for name, content in contents.items():
+            member = zipfile.ZipInfo(name, _TIME)
+            member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, _MODE << 16
+            file.writestr(member, content)
+    return result.getvalue()
+
+
+def _refused(error: ValidationError) -> str:
+    """The first thing that is wrong with a document, by the name of its key."""
+    wrong = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(str(part) for part in wrong["loc"] if part not in _UNIONS)
+    where = f"{one_line(place, MOST_SHOWN)}: " if place else ""
+    return f"has a {DOCUMENT} that is none: {where}{one_line(wrong['msg'], 2 * MOST_SHOWN)}"
+
+
+_UNIONS = ("str", "dict", "constrained-str")
+"""Pydantic's words for members of a union."""

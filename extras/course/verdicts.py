@@ -1,0 +1,327 @@
+"""What an answer is worth: right or not, and which mistake it looks like. Pure.
+
+In: a question, its truth, what a student gave. Out: a `Verdict`. Never in it: the truth, or on which side of it an
+amount lies. One rule of rounding holds for all labs: an amount that is the truth rounded to three digits or more is
+right, whatever the tolerance, and one that is the truth rounded to fewer is close. Where a known mistake of the lab
+gives an amount that can be told from the truth, and the answer is nearer to it, the answer is that mistake, also within
+the tolerance. Of a wrong answer a known mistake of the lab is said first, then those that anybody makes (bits for
+bytes, a prefix, one way for both, a sign, a reciprocal), then the lab's last hint.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction as Exact
+from typing import Literal
+
+from ewan.extras.course import expressions
+from ewan.extras.course.answers import Given
+from ewan.extras.course.fields import Question, Setting, Tolerance
+from ewan.extras.course.measures.base import Value
+from ewan.extras.course.words import Words
+from ewan.labs.base.reading import one_line
+from ewan.labs.base.units import BITS_PER_BYTE, KILO, MEGA, NS_PER_SECOND, UnitError, amounts
+from ewan.labs.base.units.amounts import QUOTES, Typed
+from ewan.labs.base.units.shown import written
+
+State = Literal["right", "close", "wrong", "missing", "unreadable", "teacher", "unknown"]
+"""`close`: rounded to too few digits; `teacher`: words that a person judges; `unknown`: the truth could not be
+computed."""
+
+DIGITS = 3
+"""So many are asked for: the texts say so."""
+NEAR = 0.05
+"""Share of the truth by which an answer that is close differs at most: what rounding to two digits may change."""
+APPARENT = 0.5 * 10 ** (1 - DIGITS)
+"""Share of the truth by which two amounts differ at least that can be told apart: what rounding may change."""
+
+HALF = Exact(1, 2)
+LETTERS = string.ascii_lowercase
+"""Of choices, in their order."""
+
+EXACT = 1e-9
+"""Of an amount: what arithmetic with numbers of 53 bits may differ in, beyond the tolerance."""
+WIDEST = 0.1
+"""A common mistake is recognised within the question's tolerance, but of no more than this share of its value."""
+
+APART = 8
+"""A common mistake that is near to the truth is recognised within this part of their distance."""
+LONGEST_PATH_S = 1.0
+"""A time above this is not that of a path, of which one might take one way for both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A known mistake of a question: who makes it gets this value."""
+
+    value: Value
+    say: str
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What is true of a question for one student. `value` None: of words and settings, or where it could not be
+    computed (`why`)."""
+
+    value: Value | None = None
+    known: tuple[Known, ...] = ()
+    last: str = ""
+    closed: float | None = None
+    """The same by a formula, where there is one."""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`points` of `most`; None: a person gives them. `say`: a hint, or why it cannot be read; one line."""
+
+    question: str
+    state: State
+    points: int | None
+    most: int
+    say: str = ""
+    answer: str = field(default="", compare=False)
+    """As it was written."""
+
+
+def judge(question: Question, truth: Truth, given: Given, words: Words) -> Verdict:
+    """The verdict on an amount, a choice or words; `settle` has those on settings."""
+    text = (given.text or "").strip()
+    wrong = f"{given.place}{question.name}: {given.wrong}" if given.wrong else ""
+    if question.answer == "words":
+        state: State = "missing" if given.empty else "unreadable" if wrong else "teacher"
+        return Verdict(question.name, state, None, question.points, wrong, text)
+    if wrong:
+        return _verdict(question, "unreadable", wrong, text)
+    if given.empty:
+        return _verdict(question, "missing")
+    if question.kind is None:
+        return _choice(question, truth, text, given, words)
+    try:
+        typed = amounts.typed(text, question.kind, words.comma)
+    except UnitError as error:
+        said = words.instead.format(how=words.kinds[question.answer]) or str(error)
+        return _verdict(question, "unreadable", f'{given.place}{question.name} "{text[:40]}": {said}', text)
+    if truth.value is None:
+        return _verdict(question, "unknown", truth.why, text)
+    found = _amount(question, truth, typed, text, words)
+    if found.state != "right" and words.comma and (both := amounts.either(text)) is not None:
+        whole = amounts.typed(both[1], question.kind, words.comma)
+        if _amount(question, truth, whole, text, words).state == "right":
+            said = words.either.format(*both)
+            return _verdict(question, "unreadable", f'{given.place}{question.name} "{text[:40]}": {said}', text)
+    return found
+
+
+def _amount(question: Question, truth: Truth, typed: Typed, text: str, words: Words) -> Verdict:
+    answer, right = float(typed.amount), float(truth.value or 0)
+    digits = DIGITS if question.exact else rounded(typed, right)
+    within = agrees(answer, right, question.margin)
+    if digits >= DIGITS and not question.exact:
+        return _verdict(question, "right", answer=text)
+    if within and _nearer(question, truth, answer) is None:
+        return _verdict(question, "right", answer=text)
+    if 0 < digits < DIGITS and (within or abs(answer - right) <= NEAR * abs(right)):
+        return _verdict(question, "close", words.digits, text)
+    return _verdict(question, "wrong", _hint(question, truth, answer, right, words), text)
+
+
+def rounded(typed: Typed, value: float) -> int:
+    """To how many digits a value must be rounded to give this amount; 0: it does not give it.
+
+    Zeros before the unit, as in 300 kB, may have been measured or not: the more digits count with which it fits.
+    """
+    exact = Exact(value) / typed.size
+    largest = max(abs(exact), abs(typed.number))
+    if not largest:
+        return 0
+    leading = math.floor(math.log10(largest))
+    for place in range(typed.finest, typed.coarsest + 1):
+        step = Exact(10) ** place
+        if abs(typed.number - exact) <= step * (HALF + Exact(EXACT)):
+            return max(0, leading - place + 1)
+    return 0
+
+
+def apart(known: Known, right: float) -> bool:
+    """Whether a known mistake gives an amount that people who write enough digits can tell from the truth."""
+    return not isinstance(known.value, str) and abs(float(known.value) - right) > APPARENT * abs(right)
+
+
+def _nearer(question: Question, truth: Truth, answer: float) -> Known | None:
+    """The known mistake to whose amount an answer is nearer than to the truth, and within its tolerance."""
+    right = float(truth.value or 0)
+    found = [
+        (abs(answer - float(each.value)), number, each)
+        for number, each in enumerate(truth.known)
+        if apart(each, right) and agrees(answer, float(each.value), question.margin)
+    ]
+    nearest = min(found, default=None)
+    return None if nearest is None or nearest[0] >= abs(answer - right) else nearest[2]
+
+
+_UNQUOTED = dict.fromkeys(map(ord, QUOTES))
+_LETTER = re.compile(r"\(?(?P<letter>[a-z])\s*(?:[).:,–—-]|$)\s*(?P<rest>.*)")
+
+
+def chosen(question: Question, text: str) -> str | None:
+    """Which choice is meant, by its letter (`b`, `b)`), by its words, or by both; None: no choice is so."""
+    choices = {_letters(each): each for each in question.choices or ()}
+    if (whole := choices.get(_letters(text))) is not None:
+        return whole
+    found = _LETTER.fullmatch(" ".join(text.translate(_UNQUOTED).split()).casefold())
+    if found is None:
+        return None
+    by_letter = dict(zip(LETTERS, question.choices or (), strict=False)).get(found["letter"])
+    rest = _letters(found["rest"])
+    return by_letter if by_letter is not None and rest in ("", _letters(by_letter)) else None
+
+
+def _letters(text: str) -> str:
+    """What counts of a choice's words: letters and digits."""
+    return " ".join(re.findall(r"[\w.]+", text.casefold())).rstrip(".")
+
+
+def _choice(question: Question, truth: Truth, text: str, given: Given, words: Words) -> Verdict:
+    choice = chosen(question, text)
+    if choice is None:
+        last = LETTERS[len(question.choices or ()) - 1]
+        said = words.letter.format(last=last)
+        return _verdict(question, "unreadable", f'{given.place}{question.name} "{text[:40]}": {said}', text)
+    if truth.value is None:
+        return _verdict(question, "unknown", truth.why, text)
+    if choice.casefold() == str(truth.value).casefold():
+        return _verdict(question, "right", answer=text)
+    mistake = next((known.say for known in truth.known if choice.casefold() == str(known.value).casefold()), "")
+    return _verdict(question, "wrong", mistake or truth.last or words.again, text)
+
+
+def settings_of(question: Question, given: Given, parameters: Mapping[str, Value], words: Words) -> dict[str, str]:
+    """What a student chose, as a scenario gets it; UnitError for the first that is missing or cannot be."""
+    found = {}
+    for name, setting in (question.settings or {}).items():
+        text = given.settings.get(name)
+        if text is None or not text.strip():
+            raise UnitError(f"{name} is missing: write it too")
+        try:
+            found[name] = checked(setting, text, parameters, words)
+        except UnitError as error:
+            raise UnitError(f'{name} "{text[:40]}": {error}') from None
+    return found
+
+
+def checked(setting: Setting, text: str, parameters: Mapping[str, Value], words: Words) -> str:
+    """A setting's value as a scenario gets it; UnitError for one that may not be chosen."""
+    bdp = None if setting.bdp is None else float(expressions.evaluate(setting.bdp, parameters, {}))
+    return setting.check(text, words.comma, bdp)
+
+
+def settle(question: Question, given: Given, held: Sequence[bool] | None, words: Words, why: str = "") -> Verdict:
+    """The verdict on settings. `held`: what held of a run with them, in order; None: it could not be run, and `why`."""
+    shown = ", ".join(f"{name}: {text}" for name, text in given.settings.items())
+    if given.empty:
+        return _verdict(question, "missing")
+    why = given.wrong or why
+    if given.wrong or held is None:
+        return _verdict(question, "unreadable", f"{given.place}{question.name}: {why}", shown)
+    failed = [each.otherwise for each, holds in zip(question.holds or (), held, strict=True) if not holds]
+    if not failed:
+        return _verdict(question, "right", answer=shown)
+    return _verdict(question, "wrong", failed[0], shown)
+
+
+def agrees(answer: float, value: float, tolerance: Tolerance) -> bool:
+    """Whether an answer is so near to a value, bounds included."""
+    return abs(answer - value) <= tolerance.around(value) + EXACT * abs(value)
+
+
+def _hint(question: Question, truth: Truth, answer: float, right: float, words: Words) -> str:
+    if (mistake := _nearer(question, truth, answer)) is not None:
+        return mistake.say
+    share = _share(question.margin, right)
+    for value, say in _common(question, right, words):
+        distance = abs(value - right) / abs(right)
+        if agrees(value, right, question.margin):  # whoever is wrong has made another mistake
+            continue
+        if math.isclose(answer, value, rel_tol=min(share, distance / APART), abs_tol=0.0):
+            return say
+    return truth.last or words.again
+
+
+def _share(margin: Tolerance, right: float) -> float:
+    """The tolerance as a share of the truth, within which a common mistake is recognised."""
+    return max(EXACT, min(WIDEST, margin.around(right) / abs(right))) if right else EXACT
+
+
+def _common(question: Question, right: float, words: Words) -> Iterator[tuple[float, str]]:
+    """What common mistakes make of the truth. Those that tell of a factor say nothing of its direction."""
+    if not right:
+        return
+    factors: list[tuple[float, str]] = []
+    if question.kind in ("size", "rate"):
+        factors += [(BITS_PER_BYTE, words.bits)]
+    if question.kind == "time" and abs(right) <= LONGEST_PATH_S:
+        factors += [(2, words.round_trip)]
+    if question.kind in ("time", "size", "rate"):
+        factors += [(KILO, words.prefix), (MEGA, words.prefix)]
+    if question.kind == "size":
+        factors += [(1024 / 1000, words.binary), ((1024 / 1000) ** 2, words.binary)]
+    for factor, say in factors:
+        yield right * factor, say
+        yield right / factor, say
+    yield -right, words.sign
+    if question.kind in ("number", "share"):
+        yield 1 / right, words.reciprocal
+
+
+def _verdict(question: Question, state: State, say: str = "", answer: str = "") -> Verdict:
+    points = question.points if state == "right" else 0
+    return Verdict(question.name, state, points, question.points, say, answer)
+
+
+def status_of(found: Sequence[Verdict]) -> int:
+    """The exit status of a check: 2 where an answer cannot be read, 1 where one is wrong or missing, else 0."""
+    states = {each.state for each in found}
+    return 2 if "unreadable" in states else 1 if states & {"close", "wrong", "missing", "unknown"} else 0
+
+
+def points_of(found: Sequence[Verdict]) -> tuple[int, int, int]:
+    """Points reached, of how many that are checked, and how many more a person can give for what was answered."""
+    checked = [each for each in found if each.points is not None]
+    return (
+        sum(each.points or 0 for each in checked),
+        sum(each.most for each in checked),
+        sum(each.most for each in found if each.state == "teacher"),
+    )
+
+
+def told(question: Question, truth: Truth) -> str:
+    """The truth in words, for the teacher alone."""
+    if truth.value is None:
+        return truth.why
+    if isinstance(truth.value, str):
+        return truth.value
+    if question.kind == "time":
+        return written(float(truth.value) * NS_PER_SECOND, "ns")
+    unit = {"rate": "bit/s", "size": "B", "share": "share"}.get(question.kind or "", "")
+    return written(float(truth.value), unit)
+
+
+def points_in_words(found: Sequence[Verdict], words: Words) -> str:
+    """`6 of 14 points; 2 more from the teacher`."""
+    reached, of, left = points_of(found)
+    return words.points.format(reached=reached, of=of) + (words.left.format(left=left) if left else "")
+
+
+def short(verdict: Verdict, most: int = 40) -> str:
+    """The answer as a table shows it: its beginning."""
+    return one_line(verdict.answer, most)
+
+
+def summary_of(found: Sequence[Verdict]) -> Mapping[str, str]:
+    """The state of each question, by its name."""
+    return {each.question: each.state for each in found}

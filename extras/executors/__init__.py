@@ -1,0 +1,23 @@
+"""Runs of the virtual clock on the cores of other machines, by Dask: Slurm, OAR, PBS, SSH, this machine, or a scheduler
+of Dask that is there.
+
+In: a file that says whose cores, and units of runs (`experiments/engine/unit.py`). Out: what became of each.
+`reading.py` reads the file, `starting.py` has the workers started, `remote.py` is what they do, `sharing.py` gives them
+work. Dask comes with `make setup-cluster`, and is imported when it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ewan.extra import Extra
+
+
+def _dask() -> Callable[..., Any]:
+    from ewan.extras.executors.elsewhere import executor
+
+    return executor
+
+
+EXTRA = Extra(executors={"dask": _dask})

@@ -1,0 +1,18 @@
+"""Whether a worker can execute runs at all, asked before it is given one: it may be of another installation.
+
+The function goes to the worker as code, not by its name, and says in words what is missing there.
+"""
+
+from __future__ import annotations
+
+
+def missing() -> str:
+    """Empty where the worker has this project; else what it lacks."""
+    import os
+    import sys
+
+    try:
+        import ewan.extras.executors.remote  # noqa: F401
+    except ImportError as error:
+        return f"{os.uname().nodename}: {sys.executable} does not have this project ({error})"
+    return ""

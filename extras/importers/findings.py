@@ -1,0 +1,100 @@
+"""What an importer finds that a description cannot say: refused with its line, or kept as a comment with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeVar
+
+from ewan.extras.importers.script import Command
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.reading import one_line
+from ewan.labs.base.units import UnitError
+from ewan.labs.base.wording import MOST_LETTERS
+
+Value = TypeVar("Value")
+LENIENT = "--lenient"
+MOST_NOTES = 200
+
+
+class ImportingError(UserError, ValueError):
+    """One line: `file:line: what was written: what is wrong, what to do`."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
+
+
+class Fate(Enum):
+    """What becomes of a command, if it is not refused."""
+
+    LAB = "the lab has what it does"
+    UNDONE = "a later line undoes it"
+    NAMED = "a comment of the description names it"
+    NOTHING = "it configures no network"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A comment of the description; `warns` if something of the script is not in the lab."""
+
+    line: int
+    text: str
+    warns: bool
+
+
+@dataclass(slots=True)
+class Findings:
+    """Of one script: the fate of each command by its number, and notes, which become comments of the description."""
+
+    file: str
+    lenient: bool
+    notes: list[Note] = field(default_factory=list)
+    fates: dict[int, set[Fate]] = field(default_factory=dict)
+
+    def error(self, line: int, what: str, message: str) -> ImportingError:
+        """What no import can do without; `what` was written there."""
+        return ImportingError(f'{self.file}:{line}: "{one_line(what, MOST_LETTERS)}": {message}')
+
+    def cannot(self, command: Command, what: str, why: str, otherwise: str = "leave it out") -> None:
+        """What changes the meaning and cannot be said: refused, or done `otherwise` where that is wanted."""
+        if not self.lenient:
+            message = f"{why}: {LENIENT} would {otherwise}, and say so in a comment"
+            raise self.error(command.line, what, message)
+        done = {"leave it out": "left out"}.get(otherwise, otherwise)
+        self.warn(command, f'"{one_line(what, MOST_LETTERS)}" {why}: {done}')
+
+    def note(self, command: Command, text: str) -> None:
+        """What the reader of the description should know, and nothing of it changes."""
+        self.notes.append(Note(command.line, one_line(text), warns=False))
+
+    def warn(self, command: Command, text: str) -> None:
+        """What the script does and the lab does not."""
+        self.settle(command, Fate.NAMED)
+        self.notes.append(Note(command.line, one_line(text), warns=True))
+
+    def settle(self, command: Command, fate: Fate) -> None:
+        """A command without any fate is named at the end as not imported."""
+        self.fates.setdefault(command.number, set()).add(fate)
+
+    def name_the_rest(self, commands: Iterable[Command]) -> None:
+        """Warns of each command that no reader has settled, so that none is forgotten."""
+        for command in commands:
+            if command.number not in self.fates:
+                self.warn(command, f"not imported: {command.text}{' > ' * bool(command.writes)}{command.writes}")
+
+    def shown(self) -> list[Note]:
+        """By line, each once; what is too much for comments is told by its lines only."""
+        notes = sorted(dict.fromkeys(self.notes), key=lambda note: note.line)
+        if len(notes) <= MOST_NOTES:
+            return notes
+        rest = notes[MOST_NOTES:]
+        lines = ", ".join(map(str, dict.fromkeys(note.line for note in rest)))
+        return [*notes[:MOST_NOTES], Note(rest[0].line, f"there are as many notes on lines {lines}", warns=True)]
+
+    def read(self, command: Command, what: str, parse: Callable[[str], Value], text: str) -> Value:
+        """A quantity; refused with its line and words where the tool would read something else."""
+        try:
+            return parse(text)
+        except UnitError as error:
+            raise self.error(command.line, f"{what} {text}", str(error)) from None

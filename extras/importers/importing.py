@@ -1,0 +1,184 @@
+"""Scripts of other emulators as lab descriptions: tc (netem, tbf, htb), Dummynet, NIST Net. Pure.
+
+Comes in: a script's text, which is data: nothing of it is run. Goes out: the text of a description, with the line of
+the script that each value comes from. What cannot be said is refused with its line;
+`lenient` leaves it out with a comment. The fate of each command is recorded: what no reader has settled is named in a
+warning, so that no line of a script is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+from ewan.extras.importers import dummynet, legs, nistnet, tc, writing
+from ewan.extras.importers.findings import Fate, Findings, ImportingError
+from ewan.extras.importers.legs import Leg
+from ewan.extras.importers.script import Command, ScriptError, commands
+from ewan.extras.importers.tc import netfilter, shown
+from ewan.extras.importers.tc.words import options_of, without_options
+from ewan.labs.base.reading import one_line
+from ewan.labs.base.units import Rate
+from ewan.labs.spec import DescriptionError, Spec, parse
+
+Format = Literal["tc", "dummynet", "nistnet"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+LINE_RATE = Rate.parse("1Gbit/s")
+_TITLES = {"tc": "tc", "dummynet": "Dummynet's pipes", "nistnet": "NIST Net's commands"}
+_READERS: dict[Format, tuple[Callable[[Sequence[Command], Rate, Findings], list[Leg]], tuple[str, str]]] = {
+    "tc": (tc.legs, tc.FRAMING),
+    "dummynet": (dummynet.legs, dummynet.FRAMING),
+    "nistnet": (nistnet.legs, nistnet.FRAMING),
+}
+_SILENT = frozenset((
+    "", "echo", "printf", "set", "true", "false", "exit", "return", "[", "[[", "test", ":", "cd", "shift", "which",
+    "modprobe", "kldload", "insmod", "id", "((", "let", "declare", "typeset", "unset", "getopts",
+))  # fmt: skip
+"""Commands that configure no network, unless they write to a file."""
+_PAUSES = ("sleep", "usleep", "wait", "read")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """`text` is the description, `spec` what it says, `warnings` what of the script is not in it, each in one line.
+
+    `fates` are those of the script's commands, which together have all its lines that are not blank and no comment.
+    """
+
+    text: str
+    spec: Spec
+    warnings: tuple[str, ...]
+    fates: tuple[tuple[Command, frozenset[Fate]], ...]
+
+
+def describe(
+    text: str, file: str, form: Format | None = None, *, lenient: bool = False, line_rate: Rate = LINE_RATE
+) -> tuple[str, Spec]:
+    """The description's text, and what it says; see `imported`."""
+    made = imported(text, file, form, lenient=lenient, line_rate=line_rate)
+    return made.text, made.spec
+
+
+def imported(
+    text: str, file: str, form: Format | None = None, *, lenient: bool = False, line_rate: Rate = LINE_RATE
+) -> Imported:
+    """A script as a description; ImportingError in one line.
+
+    `form`: what the script is of, found by its commands if None. `line_rate`: of a direction whose script has no rate.
+    """
+    findings = Findings(file, lenient)
+    try:
+        every = commands(text)
+    except ScriptError as error:
+        raise ImportingError(f"{file}:{error.line}: {error}") from None
+    of = {each: [command for command in every if _of(command) == each] for each in FORMATS}
+    form = form or _detected(of, file)
+    mine = [command for command in every if _of(command) == form or (form == "tc" and netfilter.is_rule(command))]
+    for command in every:
+        if command.name in (*_SILENT, *_PAUSES) and not command.writes:
+            findings.settle(command, Fate.NOTHING)
+    reader, framing = _READERS[form]
+    found = reader(_usable(mine, every, findings), line_rate, findings)
+    if not found:
+        raise ImportingError(
+            f"{file}: has no path of {_TITLES[form]} in it: write its commands, like {_EXAMPLES[form]}"
+        )
+    for leg in found:
+        leg.way.settings = legs.completed(leg.way, framing, line_rate).settings
+    layout = legs.layout(found, findings)
+    untold = legs.completed(legs.Way(), framing, line_rate)
+    findings.name_the_rest(every)
+    notes = findings.shown()
+    head = (
+        f"Imported from {one_line(Path(file).name)} ({_TITLES[form]}) by ewan import. Lines are lines of that file.",
+    )
+    made = writing.text(layout, head, [(note.line, note.text) for note in notes], untold)
+    try:
+        spec = parse(made, Path(_name(file)))
+    except DescriptionError as error:
+        raise ImportingError(f"{file}: a description cannot say this: {error}") from None
+    warnings = tuple(f"{file}:{note.line}: {note.text}" for note in notes if note.warns)
+    return Imported(made, spec, warnings, tuple((each, frozenset(findings.fates[each.number])) for each in every))
+
+
+_EXAMPLES = {
+    "tc": '"tc qdisc add dev eth0 root netem delay 50ms"',
+    "dummynet": '"ipfw pipe 1 config bw 10Mbit/s delay 50"',
+    "nistnet": '"cnistnet -a 10.0.0.1 10.0.0.2 --delay 50"',
+}
+
+
+def _name(file: str) -> str:
+    """A file's name that a lab can have."""
+    stem = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in Path(file).stem.lower())
+    stem = stem.strip("-")[:32].strip("-")
+    return f"{stem if stem[:1].isalpha() else f'lab-{stem}'.strip('-')}.lab.yaml"
+
+
+def _of(command: Command) -> Format | None:
+    if command.name == "tc" or (command.name in ("qdisc", "class", "filter") and "dev" in command.words):
+        return "tc"
+    if shown.is_shown(command):
+        return "tc"
+    if command.name in dummynet.TOOLS or dummynet.is_command([command.name, *command.words]):
+        return "dummynet"
+    return "nistnet" if command.name in nistnet.TOOLS else None
+
+
+def _detected(of: dict[Format, list[Command]], file: str) -> Format:
+    found = [form for form, commands in of.items() if commands]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise ImportingError(f"{file}: has no command of tc, ipfw or cnistnet: write a script of one of them")
+    tools = " and ".join(_TITLES[form] for form in found)
+    raise ImportingError(f"{file}: has {tools} in it: say which with --format {found[0]} or --format {found[1]}")
+
+
+def _usable(mine: list[Command], every: Sequence[Command], findings: Findings) -> list[Command]:
+    """Commands that surely run, in one state of the network."""
+    usable: list[Command] = []
+    pause = next((each for each in every if each.name in _PAUSES and not each.conditional), None)
+    end = next((each for each in every if each.name == "exit" and not each.conditional), None)
+    card = ""
+    for each in mine:
+        command = shown.of_card(each, card)
+        if _shows(command):
+            findings.settle(command, Fate.NOTHING)
+            card = shown.value(command.words, "dev") or ""
+        elif end is not None and command.number > end.number:
+            findings.warn(command, f"is behind the exit of line {end.line} and never runs: {command.text}")
+        elif command.unknown:
+            why = "has a word that only running the script would show: write the value"
+            raise findings.error(command.line, command.text, why)
+        elif command.conditional:
+            why = "is inside of if, case, a loop or a function, or behind a test, and nothing of the script runs"
+            raise findings.error(command.line, command.text, f"{why}: write only the commands")
+        elif usable and pause is not None and command.number > pause.number > usable[0].number:
+            why = f"comes after the pause of line {pause.line}: a description has one state, and this is an event"
+            if any(word.startswith("del") or word in ("flush", "-d", "-r") for word in command.words[:4]):
+                findings.warn(command, f"{command.text} {why}, so the lab is what was there before")
+            else:
+                findings.cannot(command, command.text, why)
+        else:
+            usable.append(_unprefixed(command))
+    return shown.as_commands(usable, findings)
+
+
+def _shows(command: Command) -> bool:
+    """True for a command that prints what is there, and changes nothing."""
+    if command.name != "tc":
+        return any(word in ("show", "list", "ls", "-s", "-V") for word in command.words[:3])
+    words = without_options(command.words)
+    if any(option == "-batch" for option, _ in options_of(command.words)):
+        return False
+    return len(words) < 2 or "show".startswith(words[1]) or words[1] in ("list", "lst", "ls")
+
+
+def _unprefixed(command: Command) -> Command:
+    """A line of a batch file, as if `tc` stood before it."""
+    if command.name not in ("qdisc", "class", "filter") or shown.is_shown(command):
+        return command
+    return replace(command, name="tc", words=(command.name, *command.words))

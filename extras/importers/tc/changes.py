@@ -1,0 +1,396 @@
+"""tc's commands as the tree that each card ends up with. See tc(8).
+
+Comes in: commands in their order. Goes out: a `Card` for each device. What Linux refuses is refused here
+(net/sched/sch_api.c, cls_api.c, sch_htb.c): such a line did nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from ewan.extras.importers.findings import Fate, Findings, ImportingError
+from ewan.extras.importers.script import Command
+from ewan.extras.importers.tc import netem
+from ewan.extras.importers.tc.tree import Card, Class, Filter, Qdisc
+from ewan.extras.importers.tc.words import (
+    EGRESS,
+    INGRESS,
+    INGRESS_KINDS,
+    Handle,
+    Words,
+    handle_of,
+    in_words,
+    options_of,
+    without_options,
+)
+
+_CARD = re.compile(r"[^\s/:*?\[\]{}<>'\"\u201c\u201d\u2018\u2019]{1,15}")
+"""Names that Linux gives to cards, without those that a shell or an editor made something else of."""
+_HOLDS_ONE = ("netem", "tbf", "red")
+"""Kinds with one place below them, which every minor number names."""
+_UNCHANGED = ("htb", "pfifo_fast", "noqueue", "mq", *INGRESS_KINDS)
+"""Kinds without an operation to change them."""
+_WHOLE = ("netem", "tbf", "red", "prio", "pfifo", "bfifo")
+"""Kinds whose `change` sets all options anew; netem keeps `_KEPT_BY_CHANGE`."""
+_FILTERED = ("htb", "prio", *INGRESS_KINDS)
+_KEPT_BY_CHANGE = ("corrupt", "rate", "slot", "distribution")
+"""Of netem: what `change` does not name stays (netem_change in net/sched/sch_netem.c)."""
+_AUTOMATIC, _LAST_AUTOMATIC = 0x8000, 0xC000
+"""A filter that says no priority is asked before those from the first number on, and after all below it."""
+
+
+def cards(commands: Iterable[Command], findings: Findings) -> dict[str, Card]:
+    """By the device's name, with its namespace before it if there is one."""
+    found: dict[str, Card] = {}
+    for command in commands:
+        words, options = without_options(command.words), dict(options_of(command.words))
+        if file := options.get("-batch"):
+            instead = "write them here" if file == "-" else f"import {file} itself"
+            raise findings.error(command.line, command.text, f"is a file of commands: {instead}")
+        if namespace := options.get("-netns"):
+            command = replace(command, namespace=namespace)
+        if len(words) < 2:
+            findings.settle(command, Fate.NOTHING)
+        else:
+            _take(words[0], words[1], words[2:], command, found, findings)
+    return found
+
+
+def _take(what: str, verb: str, words: list[str], command: Command, found: dict[str, Card], findings: Findings) -> None:
+    if "qdisc".startswith(what):
+        take: type[_Change] = _OfQdisc
+    elif "class".startswith(what):
+        take = _OfClass
+    elif "filter".startswith(what):
+        take = _OfFilter
+    else:
+        findings.cannot(command, command.text, f'tc\'s "{what}" has no word in a description')
+        return
+    if "dev" not in words or words.index("dev") + 1 == len(words):
+        raise findings.error(command.line, command.text, 'names no device: write "dev eth0"')
+    device = words[words.index("dev") + 1]
+    if not _CARD.fullmatch(device):
+        why = "is no name of a card: what the shell makes of a pattern is not known here: write a command for each card"
+        raise findings.error(command.line, device, why)
+    name = device if command.namespace is None else f"{command.namespace}/{device}"
+    verb = next((full for full in ("add", "change", "replace", "delete", "link") if full.startswith(verb)), verb)
+    if verb not in ("add", "change", "replace", "delete"):
+        raise findings.error(command.line, command.text, f'"{verb}" is no verb of tc that can be imported: write add')
+    read = in_words(words, take is _OfFilter, command, findings)
+    take(read, command, found.setdefault(name, Card(name)), findings).do(verb)
+
+
+class _Change(ABC):
+    """One command on one card."""
+
+    def __init__(self, words: Words, command: Command, card: Card, findings: Findings) -> None:
+        self.words, self.command, self.card, self.findings = words, command, card, findings
+
+    @abstractmethod
+    def do(self, verb: str) -> None:
+        """Does what the verb says: add, change, replace or delete."""
+
+    def refused(self, why: str) -> ImportingError:
+        """Linux did not do it, so no lab has it."""
+        return self.findings.error(self.command.line, self.command.text, why)
+
+    def handle(self, key: str, like: str) -> Handle | None:
+        text = self.words.head.get(key)
+        return None if text is None else handle_of(text, like, self.command, self.findings)
+
+    def ended(self) -> bool:
+        """Whether the card was emptied before; then there is nothing left to do."""
+        if self.card.ended is None:
+            return False
+        why = f"the card was emptied in line {self.card.ended.line}: a description has one state of a network"
+        self.findings.cannot(self.command, self.command.text, f"{why}, write later ones as events of a scenario")
+        return True
+
+    def undo(self, *commands: Command) -> None:
+        for each in commands:
+            self.findings.settle(each, Fate.UNDONE)
+
+    def remove(self, qdisc: Qdisc) -> None:
+        """With all below it."""
+        self.card.qdiscs.remove(qdisc)
+        self.undo(qdisc.command)
+        if qdisc.handle is None:
+            return
+        major = qdisc.handle.major
+        gone = [each for handle, each in self.card.classes.items() if handle.major == major]
+        self.card.classes = {handle: each for handle, each in self.card.classes.items() if handle.major != major}
+        self.undo(*(each.command for each in gone))
+        self.remove_filters(lambda each: each.parent.major == major)
+        for each in [each for each in self.card.qdiscs if each.parent is not None and each.parent.major == major]:
+            if each in self.card.qdiscs:
+                self.remove(each)
+
+    def remove_filters(self, chosen: Callable[[Filter], bool]) -> None:
+        self.undo(*(each.command for each in self.card.filters if chosen(each)))
+        self.card.filters = [each for each in self.card.filters if not chosen(each)]
+
+
+class _OfQdisc(_Change):
+    def do(self, verb: str) -> None:
+        rest = self.words.rest
+        kind, options = (rest[0], rest[1:]) if rest else ("", [])
+        handle = self.handle("handle", "1:")
+        handle = handle._replace(minor=0) if handle is not None and handle.major else None
+        if kind in INGRESS_KINDS or (verb == "delete" and handle == INGRESS):
+            self.entrance(verb, kind, options)
+            return
+        parent = self.handle("parent", "1:10")
+        if verb == "delete":
+            self.delete(parent, handle)
+            return
+        if self.ended():
+            return
+        if not kind:
+            raise self.refused('names no discipline: write one, like "netem"')
+        if parent is None and "root" not in self.words.head:
+            raise self.refused('says neither root nor parent: write "root"')
+        parent = self.place(parent) if parent is not None else None
+        here = next((each for each in self.card.qdiscs if each.parent == parent and each.handle != INGRESS), None)
+        self.put(verb, here, Qdisc(self.command, kind, handle, parent, options, self.words.stab))
+
+    def place(self, parent: Handle) -> Handle:
+        """Where a qdisc with this parent is: there is something to put it below."""
+        above = self.card.with_handle(parent.major)
+        if above is None:
+            raise self.refused(
+                f"there is no qdisc {parent.major:x}: on {self.card.name} at this line, so tc refuses it"
+            )
+        if above.kind in _HOLDS_ONE:
+            return Handle(parent.major, 1)
+        if above.kind == "htb":
+            if parent not in self.card.classes:
+                raise self.refused(f"there is no class {parent} at this line, so tc refuses it: write its class before")
+            if self.card.has_below(parent):
+                raise self.refused(f"class {parent} has classes below it, so tc refuses it: name one of them")
+            return parent
+        if above.kind == "prio":
+            if not 1 <= parent.minor <= self.bands(above):
+                raise self.refused(f"{above.kind} of line {above.command.line} has no band {parent}, so tc refuses it")
+            return parent
+        line = above.command.line
+        raise self.refused(f"is below {above.kind} of line {line}, whose packets wait in one queue: leave it out")
+
+    def bands(self, of: Qdisc) -> int:
+        text = dict(zip(of.options, of.options[1:], strict=False)).get("bands", "3")
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else 3
+
+    def put(self, verb: str, here: Qdisc | None, new: Qdisc) -> None:
+        """As tc_modify_qdisc does."""
+        other = self.card.with_handle(new.handle.major) if new.handle is not None else None
+        if verb == "add" and here is not None:
+            line = here.command.line
+            raise self.refused(f"line {line} put one there, so tc refuses this one: write replace, or leave it out")
+        if verb == "change" and here is None:
+            raise self.refused("there is nothing to change: write add")
+        if other is not None and other is not here:
+            raise self.refused(f"line {other.command.line} has that handle already: write another one")
+        if here is None:
+            self.card.qdiscs.append(new)
+        elif here.kind == new.kind and new.handle in (None, here.handle):
+            self.change(here, new)
+        elif verb == "change" or other is here:
+            raise self.refused(f"line {here.command.line} put {here.kind} there: write replace and another handle")
+        else:
+            self.remove(here)
+            self.card.qdiscs.append(new)
+
+    def change(self, here: Qdisc, new: Qdisc) -> None:
+        """In its place, with all below it."""
+        line = here.command.line
+        if here.kind in _UNCHANGED:
+            raise self.refused(f"{here.kind} of line {line} cannot be changed, so tc refuses it: leave one of them out")
+        if here.kind not in _WHOLE and here.options:
+            raise self.refused(f"keeps options of {here.kind} of line {line} that it does not name: write one line")
+        if new.stab:
+            raise self.refused(f"changes the size table of line {line} or not, by the kernel's version: write one line")
+        new.handle, new.stab = here.handle, here.stab
+        if here.kind == "netem":
+            netem.read(here.command, here.options, self.findings)  # what has no word stays too, so it is refused here
+            new.options = [*_kept(here.options, new.options), *new.options]
+        self.undo(here.command)
+        self.card.qdiscs[self.card.qdiscs.index(here)] = new
+
+    def entrance(self, verb: str, kind: str, options: list[str]) -> None:
+        here = self.card.entrance
+        if verb == "delete":
+            self.findings.settle(self.command, Fate.NOTHING if here is None else Fate.LAB)
+            if here is not None:
+                self.remove(here)
+        elif here is not None and verb == "add":
+            raise self.refused(f"line {here.command.line} put {here.kind} there, so tc refuses this one: leave it out")
+        elif here is not None:
+            raise self.refused(f"{here.kind} of line {here.command.line} cannot be changed: leave one of them out")
+        elif verb == "change":
+            raise self.refused("there is nothing to change: write add")
+        else:
+            self.card.qdiscs.append(Qdisc(self.command, kind, INGRESS, None, options, []))
+
+    def delete(self, parent: Handle | None, handle: Handle | None) -> None:
+        if parent is not None:
+            above = self.card.with_handle(parent.major)
+            parent = Handle(parent.major, 1) if above is not None and above.kind in _HOLDS_ONE else parent
+            here = self.card.below(parent)
+        elif "root" in self.words.head:
+            here = self.card.root
+        else:
+            here = self.card.with_handle(handle.major) if handle is not None else None
+        if here is None or (handle is not None and here.handle != handle) or self.card.ended is not None:
+            self.findings.settle(self.command, Fate.NOTHING)
+        elif here.parent is None:
+            self.card.ended = self.command
+        else:
+            self.findings.settle(self.command, Fate.LAB)
+            self.remove(here)
+
+
+def _kept(before: list[str], now: list[str]) -> Iterator[str]:
+    """Of a netem that is changed: the options with their values that stay."""
+    taking = False
+    for word in before:
+        if word in netem.OPTIONS:
+            taking = word in _KEPT_BY_CHANGE and word not in now
+        if taking and not (word == "distribution" and "delay" not in now and "latency" not in now):
+            yield word
+
+
+class _OfClass(_Change):
+    def do(self, verb: str) -> None:
+        if self.ended():
+            return
+        handle = self.handle("classid", "1:10")
+        if handle is None:
+            raise self.refused('names no class: write "classid 1:10"')
+        before = self.card.classes.get(handle)
+        if verb == "delete":
+            self.delete(handle, before)
+            return
+        kind = self.words.rest[0] if self.words.rest else "?"
+        if kind != "htb":
+            self.findings.cannot(self.command, self.command.text, f"classes of {kind} have no word in a description")
+            return
+        above = self.card.with_handle(handle.major)
+        if above is None or above.kind != "htb" or not handle.minor:
+            raise self.refused(f"there is no htb {handle.major:x}: on {self.card.name} at this line, so tc refuses it")
+        if before is not None and verb == "add":
+            raise self.refused(f"line {before.command.line} made this class, so tc refuses it: write replace")
+        if before is None and verb == "change":
+            raise self.refused("there is no such class to change: write add")
+        parent = before.parent if before is not None else self.parent(handle)
+        if before is not None:
+            self.undo(before.command)
+        self.card.classes[handle] = Class(self.command, handle, parent, self.words.rest[1:])
+
+    def parent(self, handle: Handle) -> Handle | None:
+        """The class above, or None for a root class."""
+        parent = self.handle("parent", "1:1")
+        if parent is None and "root" not in self.words.head:
+            raise self.refused('says no parent: write "parent 1:"')
+        if parent is None or not parent.minor:
+            return None
+        if parent.major != handle.major:
+            raise self.refused("its parent is of another qdisc, so tc refuses it: write the same number before the :")
+        if parent not in self.card.classes:
+            why = f"there is no class {parent} at this line, so Linux makes {handle} a class without a parent"
+            self.findings.note(self.command, why)
+            return None
+        if (here := self.card.below(parent)) is not None:
+            line = self.command.line
+            self.findings.warn(
+                here.command, f"class {parent} has classes from line {line} on: what was below it is gone"
+            )
+            self.remove(here)
+        return parent
+
+    def delete(self, handle: Handle, before: Class | None) -> None:
+        if before is None:
+            self.findings.settle(self.command, Fate.NOTHING)
+            return
+        if self.card.has_below(handle) or any(str(handle) in each.words for each in self.card.filters):
+            raise self.refused(f"class {handle} is in use, so tc refuses it: leave out what uses it")
+        self.findings.settle(self.command, Fate.LAB)
+        self.undo(before.command)
+        del self.card.classes[handle]
+        if (here := self.card.below(handle)) is not None:
+            self.remove(here)
+
+
+class _OfFilter(_Change):
+    def do(self, verb: str) -> None:
+        if self.ended():
+            return
+        head = self.words.head
+        if verb == "delete" and not self.card.qdiscs:
+            self.findings.settle(self.command, Fate.NOTHING)
+            return
+        parent = self.parent()
+        if verb == "delete":
+            self.delete(parent)
+            return
+        if verb != "add" and any(each.parent == parent for each in self.card.filters):
+            raise self.refused("changes a filter: write the filters as they are at the end")
+        above = self.card.with_handle(parent.major)
+        if above is None or (above.kind == "ingress" and parent == EGRESS):
+            raise self.refused(f"there is no qdisc for it on {self.card.name} at this line, so tc refuses it")
+        if above.kind == "clsact" and head.get("parent", "ffff:fff2") not in ("ffff:fff2", "ffff:fff3"):
+            raise self.refused('clsact has filters of two directions, so tc refuses it: write "ingress" or "egress"')
+        if above.kind not in _FILTERED:
+            self.findings.cannot(self.command, self.command.text, f"is of {above.kind}, which has no classes to choose")
+            return
+        if parent.minor and parent.major != INGRESS.major:
+            why = f"is asked only about packets that another filter sent to {parent}: write it for {parent.major:x}:"
+            self.findings.cannot(self.command, self.command.text, why)
+            return
+        if head.get("chain", "0") != "0":
+            self.findings.cannot(self.command, self.command.text, "is in a chain of its own, where no packet comes")
+            return
+        protocol = head.get("protocol", "all")
+        mine = [each for each in self.card.filters if each.parent == parent]
+        order = self.order(mine)
+        new = Filter(self.command, parent, order, protocol, head.get("handle", ""), tuple(self.words.rest))
+        for each in mine:
+            if each.order == order and (each.protocol, each.kind) != (protocol, new.kind):
+                message = f"line {each.command.line} has another kind or protocol at the same prio, so tc refuses it"
+                raise self.refused(message)
+            if each.order == order and new.kind == "matchall":
+                raise self.refused(f"line {each.command.line} is a matchall of the same prio, so tc refuses it")
+        self.card.filters.append(new)
+
+    def parent(self) -> Handle:
+        head = self.words.head
+        if "ingress" in head or "egress" in head:
+            if "parent" in head:
+                raise self.refused("says its parent twice: leave one out")
+            return INGRESS if "ingress" in head else EGRESS
+        parent = self.handle("parent", "1:")
+        if parent is not None:
+            return INGRESS if parent == (INGRESS.major, 0xFFF2) else parent
+        root = self.card.root
+        if root is None or root.handle is None:
+            raise self.refused('says no parent: write "parent 1:"')
+        return root.handle
+
+    def order(self, mine: list[Filter]) -> int:
+        """The priority: the lowest is asked first."""
+        text = next((self.words.head[key] for key in ("prio", "pref") if key in self.words.head), "0")
+        if not (text.isascii() and text.isdecimal() and len(text) < 6):
+            raise self.refused(f"prio {text} is no number of decimal digits: write one")
+        if int(text):
+            return int(text)
+        return min((each.order for each in mine if each.order >= _AUTOMATIC), default=_LAST_AUTOMATIC + 1) - 1
+
+    def delete(self, parent: Handle) -> None:
+        head = self.words.head
+        if self.words.rest or "handle" in head:
+            raise self.refused("takes away one filter of several: write the filters as they are at the end")
+        order = next((int(head[key]) for key in ("prio", "pref") if head.get(key, "").isdecimal()), None)
+        chosen = [each for each in self.card.filters if each.parent == parent and order in (None, each.order)]
+        self.findings.settle(self.command, Fate.LAB if chosen else Fate.NOTHING)
+        self.remove_filters(lambda each: each in chosen)

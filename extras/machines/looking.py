@@ -1,0 +1,96 @@
+"""What is there of a lab over several machines: which machines answer, which nodes and interfaces they have.
+
+In: connections, of which some may be absent, and the lab's record. Out: what `ewan ps` and verifications show.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from ewan.extras.machines.facts import sections
+from ewan.extras.machines.records import Record
+from ewan.extras.machines.talking import ASK_S, SHARES, all_of, done
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import Elsewhere, LabError
+
+if TYPE_CHECKING:
+    from ewan.extras.machines.ssh import Fleet, Remote
+
+FILES = r"""
+section() { printf '\n== %s\n' "$1"; }
+section uname; uname -rm
+section cpuinfo; cat /proc/cpuinfo
+section meminfo; cat /proc/meminfo
+section clocksource; cat /sys/devices/system/clocksource/clocksource0/current_clocksource
+section loadavg; cat /proc/loadavg
+section stat; cat /proc/stat
+section processes; cat /proc/[0-9]*/stat
+section lab; grep -l -a -F -e "$1" /proc/[0-9]*/cmdline
+true
+"""
+"""What a machine tells of itself, a part each; for `sh -c`. `processes`: a line of proc_pid_stat(5) each; `lab`: files
+of those whose command line has the script's argument, a share's directory, in it."""
+
+
+def machines(fleet: Fleet, record: Record) -> list[dict[str, Any]]:
+    """Of each machine its SSH target, its nodes, and what is wrong with it."""
+    told = []
+    for machine in record.machines:
+        absent = fleet.absent.get(machine.name)
+        error = str(absent) if absent is not None else "the connection was lost" if fleet[machine.name].dead else ""
+        nodes = [node for node, where in record.machine_of.items() if where == machine.name]
+        told.append({"machine": machine.name, "ssh": machine.ssh, "nodes": nodes, "error": error or None})
+    return told
+
+
+def nodes(fleet: Fleet, record: Record, plan: Plan) -> list[dict[str, Any]]:
+    """Which namespaces are there is asked of each machine; processes in them are not told."""
+
+    def ask(remote: Remote) -> frozenset[str]:
+        told = remote.run(["ls", "/run/netns"], longest_s=ASK_S)
+        return frozenset(told.stdout.decode(errors="replace").split())
+
+    results = fleet.each(ask, [machine.name for machine in record.machines])
+    there = {name: frozenset() if isinstance(told, LabError) else told for name, told in results.items()}
+    return [
+        {
+            "name": node.name,
+            "kind": node.kind,
+            "machine": record.machine_of[node.name],
+            "addresses": [address for interface in node.interfaces for address in interface.addresses],
+            "up": f"ewan-{plan.lab}-{node.name}" in there[record.machine_of[node.name]],
+            "pids": [],
+        }
+        for node in plan.nodes
+    ]
+
+
+def inspect(fleet: Fleet, record: Record, lab: str, what: str) -> list[dict[str, Any]]:
+    """What a command of the node binary that reads a plan tells of all machines' shares."""
+
+    def ask(remote: Remote) -> list[dict[str, Any]]:
+        words = ["sh", "-c", 'exec "$1" "$2" <"$3"', "sh", record.binary[remote.name], what]
+        told = remote.run([*words, str(SHARES / lab / "plan.json")], longest_s=ASK_S)
+        done(remote.name, told)
+        found: list[dict[str, Any]] = orjson.loads(told.stdout)
+        return found
+
+    every = all_of(fleet, ask, [machine.name for machine in record.machines])
+    return [each for told in every.values() for each in told]
+
+
+def elsewhere(fleet: Fleet, record: Record, plan: Plan) -> dict[str, Elsewhere]:
+    """All machines, asked side by side."""
+
+    def ask(remote: Remote) -> dict[str, str]:
+        told = remote.run(["sh", "-c", FILES, "sh", str(SHARES / plan.lab)], longest_s=ASK_S)
+        done(remote.name, told)
+        return sections(told.stdout.decode(errors="replace"))
+
+    files = all_of(fleet, ask, [machine.name for machine in record.machines])
+    spinners: dict[str, list[int]] = {name: [] for name in files}
+    for number in range(len(plan.spinners)):
+        spinners[record.machine_of_spinner(number)[0]].append(number)
+    return {name: Elsewhere(tuple(spinners[name]), record.host_cpus[name], told) for name, told in files.items()}

@@ -1,0 +1,55 @@
+"""What runs need of the machines that they are spread over, and what these lack. Asked before anything is made.
+
+In: programs of runs, where nodes are. Out: of each machine the programs that are to run there, each with why, and the
+congestion controls of flows; which of them it has not got.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ewan.extras.machines.talking import ASK_S, all_of, done
+from ewan.labs.plan import Plan
+from ewan.labs.runtime import machines, own
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.stretched import Lacks, Needs
+
+if TYPE_CHECKING:
+    from ewan.extras.machines.ssh import Fleet, Remote
+
+_LOOK = """
+PATH=$1
+shift
+cat /proc/sys/net/ipv4/tcp_available_congestion_control
+for program; do command -v -- "$program" >/dev/null 2>&1 || printf "%s\\n" "$program"; done
+"""
+
+
+def check_possible(plan: Plan) -> None:
+    """LabError for what is one machine's: its cards, devices at its ports, machines within it."""
+    for found, what in (
+        (plan.hardware, "a link that is a device"),
+        (plan.cards, "a network card of one machine"),
+        (machines.of(plan), "a host that is a machine of its own"),
+    ):
+        if found:
+            raise LabError(f"lab {plan.lab} has {what}, and stretches over several machines: leave one of the two out")
+    if own.needs_containers(plan):
+        raise LabError(
+            f"lab {plan.lab} needs containers, which `ewan compile --machines` writes files for, one a machine"
+        )
+
+
+def lacking(fleet: Fleet, needs: Needs, searched: str) -> dict[str, Lacks]:
+    """Of each machine; `searched`: where programs are looked for, as PATH has it."""
+
+    def ask(remote: Remote) -> Lacks:
+        wanted = list(needs.programs.get(remote.name, {}))
+        told = remote.run(["sh", "-c", _LOOK, "sh", searched, *wanted], longest_s=ASK_S)
+        done(remote.name, told)
+        first, *missing = told.stdout.decode(errors="replace").splitlines()
+        known = tuple(first.split())
+        absent = sorted(needs.congestion.get(remote.name, set()) - set(known))
+        return Lacks(tuple(missing), tuple(absent), known)
+
+    return all_of(fleet, ask, needs.machines)

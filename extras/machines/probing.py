@@ -1,0 +1,312 @@
+"""Probes through a lab over several machines: each end of a stream is opened by a process on its own machine.
+
+In: probes as generator/src/probe/request.rs has them, a way to start programs on the machines, how far the machines'
+clocks are apart. Out: the answer that one process gives which has all ends (`ewan.labs.runtime.probes`). A one-way
+delay between two machines is corrected by their clocks' offsets, which are asked for before and after the probe; its
+stream then has `clocks_ns`, the half-width of what is not known of them.
+
+The machines' processes (`ewan-node probe --joint`, generator/src/probe/joint.rs) go through each probe in step: all
+open their sockets and learn each other's ports; all begin at one instant; each says when it has sent everything; when
+all have, packets that are on the way are waited for. A probe that fails on one machine is dropped on the others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import orjson
+
+from ewan.extras.machines.results import Completed
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.runtime.base import LabError, Seen
+from ewan.labs.runtime.probes import ANSWER_FORMAT, begins
+
+FORMAT = "ewan-joint/1"
+COMMAND = ("probe", "--joint")
+"""What a machine's node binary is started with."""
+START_S = 60.0
+READY_S = 60.0
+"""Thousands of sockets take seconds."""
+LATE_S = 60.0
+"""So much later than it should at the latest a machine answers; what it saw may take long to bring here."""
+LEAD_NS = 20_000_000
+FRESH_NS = NS_PER_SECOND
+"""A comparison of the clocks that is not older than this is the one before a probe."""
+ONE_WAY = ("delay", "loss", "saturate")
+
+Result = TypeVar("Result")
+Tell = Callable[[str], None]
+Probe = Mapping[str, Any]
+Answer = dict[str, Any]
+
+
+class Process(Protocol):
+    """A program on a machine while it runs, as `ewan.extras.machines.ssh.Process` is; its methods raise LabError."""
+
+    def write(self, data: bytes) -> None:
+        """Gives it more on standard input."""
+
+    def readline(self, longest_s: float | None = None) -> bytes:
+        """The next line of its standard output; empty when there is none any more."""
+
+    def wait(self, longest_s: float | None = None) -> Completed:
+        """Waits for its end."""
+
+    def close(self) -> None:
+        """Ends it; nothing is waited for, but what waits for it ends."""
+
+
+class Offset(NamedTuple):
+    """How far a machine's CLOCK_REALTIME is ahead of the first machine's, and how far from the truth that may be."""
+
+    ns: int
+    uncertainty_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class JointProbes:
+    """`machine_of`: path of a network namespace → the machine where it is. `start`: a machine's node binary with these
+    arguments. `offsets`: compares the clocks now; a machine that it leaves out is the one with which it compares.
+    `cpus`: of each machine, where the probes' threads may run. `binary`: the node binary here, which merges.
+    """
+
+    start: Callable[[str, Sequence[str]], Process]
+    machine_of: Mapping[str, str]
+    offsets: Callable[[], Mapping[str, Offset]]
+    cpus: Mapping[str, Sequence[int]]
+    binary: Path
+
+    def run(self, probes: Sequence[Probe], tell: Tell, seen: Seen | None = None) -> Answer:
+        """The answer; LabError when a machine or its process is lost. `tell`, `seen`: as `send` has them."""
+        used = {machine for each in probes for machine in self.machines_of(each)}
+        names = [machine for machine in dict.fromkeys(self.machine_of.values()) if machine in used]
+        results: list[Answer] = []
+        with self._session(names) as session:
+            for number, each in enumerate(probes, 1):
+                begun = time.monotonic_ns()
+                try:
+                    heading = _Heading(number, len(probes), tell)
+                    shares = session.shares(each, self.machines_of(each), self._crosses(each), heading)
+                    result = self._merged(each, time.monotonic_ns() - begun, shares)
+                except _FailedError as error:
+                    elapsed = time.monotonic_ns() - begun
+                    result = {"name": each["name"], "elapsed_ns": elapsed, "kind": "failed", "error": str(error)}
+                results.append(result)
+                if seen is not None:
+                    seen(results)
+        return {"format": ANSWER_FORMAT, "results": results}
+
+    def machines_of(self, probe: Probe) -> list[str]:
+        """The machines that have ends of it."""
+        return list(dict.fromkeys(self._machine(end) for pair in _ends(probe) for end in pair))
+
+    def _machine(self, end: Mapping[str, str]) -> str:
+        try:
+            return self.machine_of[end["netns"]]
+        except KeyError:
+            raise LabError(f"{end['netns']}: no machine has this network namespace") from None
+
+    def _crosses(self, probe: Probe) -> bool:
+        """Whether delays are read off the clocks of two machines."""
+        return probe["kind"] in ONE_WAY and any(self._machine(a) != self._machine(b) for a, b in _ends(probe))
+
+    def _merged(self, probe: Probe, elapsed_ns: int, shares: Sequence[Mapping[str, Any]]) -> Answer:
+        asked = orjson.dumps({"probe": dict(probe), "elapsed_ns": elapsed_ns, "shares": list(shares)})
+        done = subprocess.run([self.binary, "probe", "--merge"], input=asked, capture_output=True, check=False)
+        if done.returncode != 0:
+            raise LabError(f"ewan-node probe --merge: {Completed(done.returncode, done.stdout, done.stderr).said}")
+        result: Answer = orjson.loads(done.stdout)
+        return result
+
+    @contextlib.contextmanager
+    def _session(self, names: Sequence[str]) -> Iterator[_Session]:
+        """A process on each of these machines."""
+        with contextlib.ExitStack() as stack:
+            processes: dict[str, Process] = {}
+
+            def start(name: str) -> None:
+                processes[name] = self.start(name, COMMAND)
+
+            def close() -> None:
+                for process in list(processes.values()):
+                    process.close()
+
+            # Twice: what the pool's threads wait for ends before it waits for them, and one may have started meanwhile.
+            stack.callback(close)
+            pool = stack.enter_context(ThreadPoolExecutor(max(len(names), 1), "ewan-probe"))
+            stack.callback(close)
+            _all(pool, start, names)
+            session = _Session(pool, processes, self.offsets)
+            here = {name: [path for path, machine in self.machine_of.items() if machine == name] for name in names}
+            session.open({name: {"netns": here[name], "cpus": list(self.cpus.get(name, ()))} for name in names})
+            yield session
+
+
+def _ends(probe: Probe) -> list[tuple[Mapping[str, str], Mapping[str, str]]]:
+    """The two ends of each of its streams, or of its connection."""
+    return [(each["from"], each["to"]) for each in probe.get("streams", [probe])]
+
+
+class _FailedError(Exception):
+    """A probe that could not run; the others can."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Heading:
+    number: int
+    of: int
+    tell: Tell
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Of the clocks: when, by the first machine's, and by our own clock without steps."""
+
+    at_ns: int
+    monotonic_ns: int
+    offsets: Mapping[str, Offset]
+
+    def of(self, machine: str) -> Offset:
+        return self.offsets.get(machine, Offset(0, 0))
+
+    def reading(self, machine: str) -> dict[str, int]:
+        """As generator/src/probe/results.rs has it."""
+        offset = self.of(machine)
+        return {"at_ns": self.at_ns, "offset_ns": offset.ns, "uncertainty_ns": offset.uncertainty_ns}
+
+
+@dataclass(slots=True)
+class _Session:
+    """The machines' processes, which wait for the next probe."""
+
+    pool: ThreadPoolExecutor
+    processes: Mapping[str, Process]
+    offsets: Callable[[], Mapping[str, Offset]]
+    trips_ns: dict[str, int] = field(default_factory=dict)
+    """Machine → the shortest time in which it answered anything: its round trip and a bit."""
+    shown: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Machine → its CLOCK_REALTIME, and our clock without steps when we were told."""
+    last: _Comparison | None = None
+
+    def open(self, ends: Mapping[str, Mapping[str, Any]]) -> None:
+        """Tells each process what is there."""
+        answers = self._ask({name: {"here": {"format": FORMAT, **each}} for name, each in ends.items()}, START_S)
+        for name, told in answers.items():
+            if (found := _expected(name, told, "here")["format"]) != FORMAT:
+                raise LabError(f"machine {name}: its ewan-node probes by {found}, and ours by {FORMAT}")
+
+    def shares(self, probe: Probe, machines: Sequence[str], crosses: bool, heading: _Heading) -> list[dict[str, Any]]:
+        """What each of these machines saw of a probe, with its clock where that matters; _FailedError, LabError."""
+        if not machines:
+            return []
+        before = self._fresh() if crosses else None
+        run = secrets.randbits(32)
+        ready = self._step({name: {"probe": {"probe": dict(probe), "run": run}} for name in machines}, READY_S, "ready")
+        longest_ns = max(each["longest_ns"] for each in ready.values())
+        heading.tell(begins(probe["name"], heading.number, heading.of, longest_ns))
+        ports = {side: _merged_ports([each["ports"][side] for each in ready.values()]) for side in ("from", "to")}
+        begin = time.monotonic_ns() + LEAD_NS + 3 * max(self.trips_ns.values())
+        orders = {name: {"begin": {"at_ns": self._shows(name, begin), "ports": ports}} for name in machines}
+        self._step(orders, longest_ns / NS_PER_SECOND + LATE_S, "sent")
+        drain_s = probe.get("drain_ns", 0) / NS_PER_SECOND
+        halves = self._step({name: {"end": {}} for name in machines}, drain_s + LATE_S, "half")
+        if before is None:
+            return [{"half": each["half"]} for each in halves.values()]
+        after = self._compare()
+        return [
+            {"half": each["half"], "clock": {"before": before.reading(name), "after": after.reading(name)}}
+            for name, each in halves.items()
+        ]
+
+    def _step(self, orders: Mapping[str, Mapping[str, Any]], longest_s: float, answer: str) -> dict[str, Answer]:
+        """One order to each; where one machine cannot do its part, the others drop theirs."""
+        answers = self._ask(orders, longest_s)
+        failed = {name: told["failed"]["error"] for name, told in answers.items() if "failed" in told}
+        if not failed:
+            return {name: _expected(name, told, answer) for name, told in answers.items()}
+        waiting = [name for name in answers if name not in failed]
+        if answer != "half":
+            for name, told in self._ask({name: {"drop": {}} for name in waiting}, LATE_S).items():
+                if "failed" not in told:
+                    _expected(name, told, "dropped")
+        name, error = next(iter(failed.items()))
+        raise _FailedError(f"machine {name}: {error}")
+
+    def _ask(self, orders: Mapping[str, Mapping[str, Any]], longest_s: float) -> dict[str, Answer]:
+        """Each machine's next line."""
+
+        def ask(name: str) -> Answer:
+            process, begun = self.processes[name], time.monotonic_ns()
+            process.write(orjson.dumps(orders[name]) + b"\n")
+            line = process.readline(longest_s)
+            now = time.monotonic_ns()
+            self.trips_ns[name] = min(now - begun, self.trips_ns.get(name, now))
+            if not line.endswith(b"\n"):
+                raise LabError(f"machine {name}: ewan-node probe ended: {process.wait(START_S).said}")
+            told = _read(name, line)
+            for each in told.values():
+                if "real_ns" in each:
+                    self.shown[name] = each["real_ns"], now
+            return told
+
+        return _all(self.pool, ask, list(orders))
+
+    def _shows(self, name: str, monotonic_ns: int) -> int:
+        """What a machine's CLOCK_REALTIME is when our own clock is that: less what its answer took to come here."""
+        real_ns, then = self.shown[name]
+        return real_ns + monotonic_ns - then
+
+    def _fresh(self) -> _Comparison:
+        if self.last is not None and time.monotonic_ns() - self.last.monotonic_ns <= FRESH_NS:
+            return self.last
+        return self._compare()
+
+    def _compare(self) -> _Comparison:
+        begun = time.monotonic_ns()
+        offsets = self.offsets()
+        middle = (begun + time.monotonic_ns()) // 2
+        name = next(iter(self.shown))
+        at_ns = self._shows(name, middle) - offsets.get(name, Offset(0, 0)).ns
+        self.last = _Comparison(at_ns, middle, offsets)
+        return self.last
+
+
+def _read(name: str, line: bytes) -> Answer:
+    try:
+        told = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        told = None
+    if isinstance(told, dict) and len(told) == 1 and all(isinstance(each, dict) for each in told.values()):
+        return told
+    words = line.decode(errors="replace").strip()[:60]
+    raise LabError(
+        f"machine {name}: {words!r} came where ewan-node probe answers: "
+        "does a file that the shell there reads print it (~/.bashrc)?"
+    )
+
+
+def _expected(name: str, told: Answer, what: str) -> Answer:
+    if what not in told:
+        raise LabError(f"machine {name}: ewan-node probe said {next(iter(told), 'nothing')} where {what} was expected")
+    found: Answer = told[what]
+    return found
+
+
+def _merged_ports(columns: Sequence[Sequence[int | None]]) -> list[int | None]:
+    """Each machine knows the ports of its own ends."""
+    return [next((port for port in each if port is not None), None) for each in zip(*columns, strict=True)]
+
+
+def _all(pool: ThreadPoolExecutor, function: Callable[[str], Result], names: Sequence[str]) -> dict[str, Result]:
+    """Calls it for all machines side by side; raises the first error when all have ended."""
+    futures = {name: pool.submit(function, name) for name in names}
+    wait(futures.values())
+    return {name: future.result() for name, future in futures.items()}

@@ -1,0 +1,189 @@
+"""What each machine does of a run's program: the parts keep the numbers of the whole. Pure.
+
+In: a program, where the lab's nodes are. Out: a part for each machine, or LabError for a flow that cannot be in two
+parts. A flow between two machines is two halves (generator/src/traffic/half.rs): each has the flow's number, and so
+draws what the whole flow draws; the sink's listens at a port that both are told. A step of which several machines have
+parts has ended when all of these have: each part has a number of its own, and who drives the machines tells of the
+whole step. A link that goes down loses its carrier on both of its machines; all else of links is where the emulator is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ewan.extras.machines.shares import Stretched
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.namespaces import NAMESPACES
+from ewan.labs.runtime.program import Event, Program
+
+HALVED = ("bulk", "udp", "arrivals", "requests")
+"""Kinds of flows whose ends may be on two machines."""
+PORTS = (*range(61000, 65536), *range(20000, 32768))
+"""Of sinks: outside what the kernel gives to those that ask for any port, and what servers usually have."""
+PART = 1 << 20
+"""Added to the number of a step for a machine's part of it."""
+SOURCE, SINK = "source", "sink"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one machine does. `halves`: flow → its end that is here, of flows between machines; `prepares`: numbers of
+    preparations, from 1."""
+
+    program: Program
+    commands: tuple[int, ...]
+    events: tuple[int, ...]
+    halves: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """`parts`: machine → its part, of all machines. `steps`: a step that several machines know of → the machines that
+    carry out parts of it, and those where something waits for it."""
+
+    parts: Mapping[str, Part]
+    steps: Mapping[int, tuple[tuple[str, ...], tuple[str, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A lab's nodes and links on its machines. `cpus`: of each machine, where its flows' threads run."""
+
+    plan: Plan
+    machine_of: Mapping[str, str]
+    stretched: Sequence[Stretched]
+    cpus: Mapping[str, Sequence[int]]
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """Those that have nodes."""
+        return tuple(self.cpus)
+
+    def of_end(self, end: Mapping[str, str]) -> str:
+        """The machine where an end of a flow is."""
+        return self.machine_of[end["netns"].removeprefix(f"{NAMESPACES}/ewan-{self.plan.lab}-")]
+
+    def check(self, program: Program) -> None:
+        """LabError for what cannot be over these machines."""
+        split(program, self, 0, {})
+
+    def of_event(self, event: Event) -> Iterator[str]:
+        """The machines that make a change: first the one that has the link's emulator."""
+        link = next(each for each in self.plan.links if each.name == event.link)
+        yield self.machine_of[link.node]
+        if event.down is not None:
+            for each in self.stretched:
+                if each.link == link.name:
+                    yield each.far_machine
+
+
+def split(program: Program, where: Where, run: int, ahead_ns: Mapping[str, int]) -> Split:
+    """All machines' parts.
+
+    `run`: marks this run's packets; `ahead_ns`: how far a machine's clock is ahead of the first one's, where it is.
+    """
+    if program.probe is not None:
+        raise LabError("probes of a program are of one machine")
+    flows = _flows(program, where, run, ahead_ns)
+    carried, waiting = _steps(program, where, flows)
+    shared = {
+        step: (tuple(machines), tuple(waiting.get(step, ())))
+        for step, machines in carried.items()
+        if waiting.get(step) and {*machines, *waiting[step]} != {next(iter(machines))}
+    }
+    parts = {machine: _part(program, where, machine, flows[machine], shared) for machine in where.machines}
+    return Split(parts, shared)
+
+
+Flows = dict[str, list[dict[str, Any]]]
+
+
+def _flows(program: Program, where: Where, run: int, ahead_ns: Mapping[str, int]) -> Flows:
+    """Each machine's flows, with their numbers; of those between machines a half on each."""
+    result: Flows = {machine: [] for machine in where.machines}
+    ports: dict[str, int] = {}
+    for number, flow in enumerate(program.traffic["flows"] if program.traffic else ()):
+        numbered = {**flow, "number": number}
+        kind = flow["work"]["kind"]
+        ends = flow["work"].get("ranks") or [flow["from"], flow["to"]]
+        machines = list(dict.fromkeys(where.of_end(end) for end in ends))
+        if len(machines) == 1:
+            result[machines[0]].append(numbered)
+            continue
+        if kind not in HALVED:
+            raise LabError(
+                f"{flow['name']}: its ends are on the machines {' and '.join(machines)}, and {kind} is not there "
+                'between machines yet: keep them together with "placement:" in the file of machines'
+            )
+        source, sink = machines
+        node = flow["to"]["netns"]
+        used = ports[node] = ports.get(node, -1) + 1
+        if used >= len(PORTS):
+            raise LabError(f"{flow['name']}: more than {len(PORTS)} flows come to its sink from other machines")
+        half = {"port": PORTS[used], "run": run, "clock_ns": ahead_ns.get(sink, 0) - ahead_ns.get(source, 0)}
+        result[source].append({**numbered, "half": {"side": SOURCE, **half}})
+        result[sink].append({**numbered, "half": {"side": SINK, **half}})
+    return result
+
+
+Machines = dict[int, dict[str, None]]
+"""Step → machines."""
+
+
+def _steps(program: Program, where: Where, flows: Flows) -> tuple[Machines, Machines]:
+    """Who carries out each step, and where something waits for it."""
+    carried: Machines = {}
+    waiting: Machines = {}
+    for machine, those in flows.items():
+        for flow in those:
+            if flow.get("step") is not None:
+                carried.setdefault(flow["step"], {})[machine] = None
+            for step in flow.get("after", ()):
+                waiting.setdefault(step, {})[machine] = None
+    for command in program.commands:
+        machine = where.machine_of[command.node]
+        if command.step is not None and not command.service:
+            carried.setdefault(command.step, {})[machine] = None
+        for step in command.after:
+            waiting.setdefault(step, {})[machine] = None
+    return carried, waiting
+
+
+def _part(
+    program: Program, where: Where, machine: str, flows: Sequence[dict[str, Any]], shared: Mapping[int, object]
+) -> Part:
+    own = [(number, each) for number, each in enumerate(program.commands) if where.machine_of[each.node] == machine]
+
+    def part_of(step: int | None) -> int | None:
+        return step if step is None or step not in shared else step + PART
+
+    commands = tuple(replace(each, number=number, step=part_of(each.step)) for number, each in own)
+    mine = [flow | ({"step": part_of(flow["step"])} if "step" in flow else {}) for flow in flows]
+    waited_by_commands = {step for each in commands for step in each.after}
+    waited_by_flows = {step for flow in mine for step in flow.get("after", ())}
+    events = [(number, event) for number, event in enumerate(program.events) if machine in set(where.of_event(event))]
+    traffic: dict[str, Any] | None = None
+    if mine and program.traffic is not None:
+        of_flows: set[int] = {flow["step"] for flow in mine if flow.get("step") is not None}
+        told = sorted(step for step in of_flows if step in waited_by_commands or step >= PART)
+        elsewhere = sorted(waited_by_flows - of_flows)
+        base = {key: value for key, value in program.traffic.items() if key not in ("told", "elsewhere")}
+        exchanged = {key: steps for key, steps in (("told", told), ("elsewhere", elsewhere)) if steps}
+        traffic = {**base, **exchanged, "cpus": list(where.cpus[machine]), "flows": mine}
+    result = replace(
+        program,
+        commands=commands,
+        prepare=tuple(each for each in program.prepare if where.machine_of[each.node] == machine),
+        traffic=traffic,
+        events=tuple(event for _, event in events),
+        elsewhere=tuple(sorted((waited_by_commands | waited_by_flows) & set(shared))),
+    )
+    return Part(
+        result,
+        tuple(number for number, _ in own),
+        tuple(number for number, _ in events),
+        {flow["number"]: flow["half"]["side"] for flow in mine if "half" in flow},
+    )

@@ -1,0 +1,115 @@
+"""The routes of a lab over several machines: each tells those of its nodes, and the node binary here judges them.
+
+In: connections, the lab's record, the whole plan. Out: which pairs are carried, now or when a protocol has settled.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from ewan.extras.machines.records import Record
+from ewan.extras.machines.talking import ASK_S, SHARES, WORK_S, all_of, done, json_of
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.plan import Link, Plan
+from ewan.labs.runtime.base import LabError
+
+if TYPE_CHECKING:
+    from ewan.extras.machines.ssh import Fleet, Remote
+
+BETWEEN_S = 0.2
+"""Two looks at the routes of all machines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Of one lab; `file` is the whole plan's, `binary` the node binary here."""
+
+    fleet: Fleet
+    record: Record
+    plan: Plan
+    file: Path
+    binary: Path
+
+    def settle(self, longest_s: float) -> dict[str, Any]:
+        """Until the routes carry every pair on the plan's path, as `ewan.labs.runtime.base.Converging` has it."""
+        begun = time.monotonic()
+        started: float | None = None
+        while True:
+            reach, ages_ns = self.look()
+            now = time.monotonic()
+            started = min(started or now, now - max(ages_ns, default=0) / NS_PER_SECOND)
+            settled = not reach["unreachable"] and not reach["astray"]
+            if settled or now - begun > longest_s:
+                return {
+                    "format": "ewan-routing/1",
+                    "protocol": self.plan.routing,
+                    "converged": settled,
+                    "after_ns": round((now - started) * NS_PER_SECOND),
+                    "waited_ns": round((now - begun) * NS_PER_SECOND),
+                    **reach,
+                }
+            time.sleep(BETWEEN_S)
+
+    def set_carrier(self, link: Link, up: bool, longest_s: float, changed: Callable[[], None]) -> dict[str, Any]:
+        """Both machines of a stretched link take the carrier of what is theirs, or give it back; routes follow.
+
+        `changed` is called between the two. As `ewan.labs.runtime.base.Breakable` has it.
+        """
+        directory = str(SHARES / self.plan.lab)
+        far = [each.far_machine for each in self.record.stretched if each.link == link.name]
+        begun = time.monotonic()
+
+        def change(remote: Remote) -> None:
+            words = ["carrier", "--state", directory, "--link", link.name, "--up" if up else "--down"]
+            command = [self.record.binary[remote.name], *words, "--longest-s", "0"]
+            done(remote.name, remote.run(command, longest_s=WORK_S))
+
+        all_of(self.fleet, change, [self.record.machine_of[link.node], *far])
+        changed()
+        while True:
+            reach, _ = self.look()
+            now = time.monotonic()
+            settled = not reach["unreachable"]
+            if settled or self.plan.routing == "static" or now - begun > longest_s:
+                recovered = round((now - begun) * NS_PER_SECOND) if settled else None
+                return {
+                    "recovered_ns": recovered,
+                    "unreachable": reach["unreachable"],
+                    "cut_off": reach["cut_off"],
+                }
+            time.sleep(BETWEEN_S)
+
+    def look(self) -> tuple[dict[str, Any], list[int]]:
+        """What the routes of all machines make of the pairs, and for how long routers run on each."""
+
+        told = self._told()
+        tables = _joined(told)
+        ages = [each["now_ns"] - each["started_ns"] for each in told.values() if each["started_ns"] is not None]
+        command = [str(self.binary), "reach", "--plan", str(self.file)]
+        answer = subprocess.run(command, input=orjson.dumps(tables), capture_output=True)
+        if answer.returncode != 0:
+            raise LabError(answer.stderr.decode(errors="replace").strip())
+        reach: dict[str, Any] = orjson.loads(answer.stdout)
+        return reach, ages
+
+    def tables(self) -> dict[str, Any]:
+        """The routes of all nodes, as `ewan.labs.runtime.base.Routed` has them."""
+        return _joined(self._told())
+
+    def _told(self) -> dict[str, dict[str, Any]]:
+        def ask(remote: Remote) -> dict[str, Any]:
+            command = [self.record.binary[remote.name], "routes", "--state", str(SHARES / self.plan.lab)]
+            return json_of(remote.name, remote.run(command, longest_s=ASK_S))
+
+        return all_of(self.fleet, ask, [machine.name for machine in self.record.machines])
+
+
+def _joined(told: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {node: table for each in told.values() for node, table in each["tables"].items()}

@@ -1,0 +1,106 @@
+"""What machines of the cluster are asked, and how their answers are read.
+
+In: connections (`ewan.extras.machines.ssh`). Out: what programs there printed, or LabError that names the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import orjson
+
+from ewan.labs.runtime.base import LabError
+
+if TYPE_CHECKING:
+    from ewan.extras.machines.ssh import Completed, Fleet, Process, Remote
+
+SHARES = PurePosixPath("/run/ewan-shares")
+ASK_S = 15.0
+"""For an answer that is there."""
+WORK_S = 300.0
+"""For what a machine has to do first."""
+
+Result = TypeVar("Result")
+
+
+def all_of(fleet: Fleet, function: Callable[[Remote], Result], names: Sequence[str]) -> dict[str, Result]:
+    """`function` for all machines side by side; the first one's error, if one fails."""
+    found: dict[str, Result] = {}
+    for name, told in fleet.each(function, names).items():
+        if isinstance(told, LabError):
+            raise told
+        found[name] = told
+    return found
+
+
+def done(machine: str, told: Completed) -> None:
+    """LabError, with its last words, for a program that failed."""
+    if told.returncode != 0:
+        raise LabError(f"machine {machine}: {told.said}")
+
+
+def json_of(machine: str, told: Completed) -> dict[str, Any]:
+    """The JSON object that a program printed."""
+    done(machine, told)
+    try:
+        found: dict[str, Any] = orjson.loads(told.stdout)
+    except orjson.JSONDecodeError:
+        raise LabError(f"machine {machine} gave no whole answer") from None
+    return found
+
+
+class Relays:
+    """The spinners of a lab's machines, asked through one program on each, which is started when it is needed."""
+
+    def __init__(self, fleet: Fleet, lab: str, binary: Mapping[str, str]) -> None:
+        self._fleet, self._lab, self._binary = fleet, lab, binary
+        self._running: dict[str, Process] = {}
+
+    def ask(self, machine: str, number: int, request: Mapping[str, Any]) -> dict[str, Any]:
+        """One request to a machine's own spinner `number`; the answer, whose `ok` is true. Raises LabError."""
+        answer = self._told(machine, {"spinner": number, "request": dict(request)})
+        if answer.get("silent"):
+            raise LabError(
+                f"lab {self._lab}: spinner {number} of machine {machine} does not answer ({answer['error']}), its "
+                f"links are dead: remove the lab with `ewan down {self._lab}` and bring it up again"
+            )
+        if not answer.get("ok"):
+            raise LabError(str(answer.get("error", f"spinner {number} of machine {machine} refused")))
+        return answer
+
+    def samples(self, machine: str, first_spinner: int) -> dict[str, str]:
+        """What a machine's links do, as Prometheus reads it: of each family its lines. `first_spinner`: the number in
+        the whole lab of the machine's spinner 0. Raises LabError."""
+        answer = self._told(machine, {"samples": {"machine": machine, "first_spinner": first_spinner}})
+        if not answer.get("ok"):
+            raise LabError(f"machine {machine}: {answer.get('error', 'it told no samples')}")
+        found: dict[str, str] = answer["samples"]
+        return found
+
+    def _told(self, machine: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            relay = self._running.get(machine)
+            if relay is None:
+                command = [self._binary[machine], "relay", "--state", str(SHARES / self._lab)]
+                relay = self._running[machine] = self._fleet[machine].start(command)
+            relay.write(orjson.dumps(asked) + b"\n")
+            answer: dict[str, Any] = orjson.loads(relay.readline(ASK_S))
+        except (LabError, orjson.JSONDecodeError) as error:
+            self._end(machine)
+            said = f"{error}" if isinstance(error, LabError) else f"machine {machine} gave no whole answer"
+            raise LabError(f"lab {self._lab}: {said}") from None
+        return answer
+
+    def close(self) -> None:
+        """Ends these programs."""
+        for machine in list(self._running):
+            self._end(machine)
+
+    def _end(self, machine: str) -> None:
+        relay = self._running.pop(machine, None)
+        if relay is not None:
+            with suppress(LabError):
+                relay.close()

@@ -1,0 +1,221 @@
+"""What a tunnel between two machines does to packets, measured before a lab is made over it. Pure.
+
+In: what `ewan-node stretch` told of the tunnel between two machines, a plan, where its nodes are. Out: what the links
+over a tunnel leave out of their delays; LabError for a link that cannot lie over it, warnings for what it may lack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ewan.extras.machines.shares import Stretched
+from ewan.labs.base.units import NS_PER_SECOND, Duration, Rate, about
+from ewan.labs.link import Change, Direction, TraceRows
+from ewan.labs.link.delay import least_ns
+from ewan.labs.plan import Link, Plan
+from ewan.labs.runtime.base import LabError
+
+CLOCKS_APART_NS = NS_PER_SECOND
+"""Machines whose clocks differ by more have clocks that nobody sets."""
+_ROWS_DELAY = 2
+"""Of a trace's row, the place of its delay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One direction of a tunnel. Delays are one-way, by the two clocks as they were compared."""
+
+    min_ns: int
+    p50_ns: int
+    p99_ns: int
+    mtu: int
+    rate_bps: int | None
+    """Payload of a short burst; None where too little of it came."""
+    sent: int
+    lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The tunnel between two machines: `there` from the first to the second, `back` from the second to the first.
+
+    `round_trip_ns`: median. `offset_ns`: the second's clock minus the first's, which is off by `offset_uncertainty_ns`
+    at most; so much may be counted to one way of the tunnel that is of the other.
+    """
+
+    first: str
+    second: str
+    there: Way
+    back: Way
+    round_trip_ns: int
+    offset_ns: int
+    offset_uncertainty_ns: int
+
+    def way(self, start: str) -> Way:
+        """The direction that begins at a machine."""
+        return self.there if start == self.first else self.back
+
+    def to_data(self) -> dict[str, Any]:
+        """For the lab's records."""
+        return asdict(self)
+
+
+def read(first: str, second: str, told: Mapping[str, Any]) -> Measured:
+    """What `ewan-node stretch measure` on the first machine told."""
+    offset = round(told["offset_ns"])
+
+    def way(side: str, sign: int) -> Way:
+        delay = told[f"{side}_ns"]
+        # The later clock's offset is in what was read of both.
+        least, half, most = (max(0, round(delay[key]) - sign * offset) for key in ("min", "p50", "p99"))
+        return Way(
+            least,
+            half,
+            most,
+            int(told[f"mtu_{side}"]),
+            told[f"rate_{side}_bps"],
+            int(told["sent"]),
+            int(told[f"lost_{side}"]),
+        )
+
+    return Measured(
+        first,
+        second,
+        way("there", 1),
+        way("back", -1),
+        round(told["round_trip_ns"]["p50"]),
+        offset,
+        round(told["offset_uncertainty_ns"]),
+    )
+
+
+def words(tunnel: Measured) -> str:
+    """What a tunnel is, in a line: for people."""
+    there, back = (
+        f"{about(way.p50_ns, 'time', 3)} ({about(way.p99_ns, 'time', 3)})" for way in (tunnel.there, tunnel.back)
+    )
+    clocks = about(tunnel.offset_uncertainty_ns, "time", 3)
+    return f"{there} there, {back} back, median (99 %); clocks known to {clocks}"
+
+
+def taken_ns(tunnels: Sequence[Measured]) -> dict[tuple[str, str], int]:
+    """(from, to) → how long the tunnel takes in the median, which links over it leave out."""
+    found = {}
+    for each in tunnels:
+        found[each.first, each.second] = each.there.p50_ns
+        found[each.second, each.first] = each.back.p50_ns
+    return found
+
+
+def check(plan: Plan, crossing: Sequence[Stretched], tunnels: Sequence[Measured]) -> list[str]:
+    """LabError for a link that cannot lie over its tunnel; warnings for what its packets will notice."""
+    of = {frozenset((each.first, each.second)): each for each in tunnels}
+    links = {link.name: link for link in plan.links}
+    warnings = [
+        f"the clocks of {each.first} and {each.second} are {about(abs(each.offset_ns), 'time', 3)} apart: set them "
+        "(chrony, ntpd)"
+        for each in tunnels
+        if abs(each.offset_ns) > CLOCKS_APART_NS
+    ]
+    over: dict[tuple[str, str], list[tuple[Link, Direction]]] = {}
+    for each in crossing:
+        tunnel, link = of[frozenset((each.near_machine, each.far_machine))], links[each.link]
+        for start, end, heading in _ways(each):
+            direction = link.forward if heading == "forward" else link.backward
+            named = _named(start, end)
+            _check_delay(link, heading, direction, tunnel.way(start), named)
+            _check_size(plan, link, tunnel.way(start), named)
+            over.setdefault((start, end), []).append((link, direction))
+    for (start, end), crossed in over.items():
+        warnings += _warnings(crossed, of[frozenset((start, end))].way(start), _named(start, end))
+    return warnings
+
+
+def check_change(
+    link: Link, heading: str, change: Change, crossing: Sequence[Stretched], tunnels: Sequence[Measured]
+) -> None:
+    """LabError for a change of a running link to a delay that its tunnel exceeds; `heading` as `ewan set` has it."""
+    each = next((each for each in crossing if each.link == link.name), None)
+    if each is None or change.delay is None:
+        return
+    tunnel = next(t for t in tunnels if {t.first, t.second} == {each.near_machine, each.far_machine})
+    for start, end, way in _ways(each):
+        if heading in (way, "both"):
+            then = change.applied(link.forward if way == "forward" else link.backward)
+            _check_delay(link, way, then, tunnel.way(start), _named(start, end))
+
+
+def _ways(each: Stretched) -> list[tuple[str, str, str]]:
+    """From which machine, to which, in which direction of the link."""
+    near, far = each.near_machine, each.far_machine
+    return [(near, far, each.towards_far), (far, near, _other(each.towards_far))]
+
+
+def _other(heading: str) -> str:
+    return "backward" if heading == "forward" else "forward"
+
+
+def _check_delay(link: Link, heading: str, direction: Direction, way: Way, tunnel: str) -> None:
+    least = shortest_ns(direction)
+    if least < way.p99_ns:
+        raise LabError(
+            f"link {link.name} delays {Duration(least)} {heading}, and {tunnel} alone takes up to "
+            f"{about(way.p99_ns, 'time', 3)} (99 of 100 packets): write a longer delay, or put {link.a.node} and "
+            f"{link.b.node} on one machine (placement)"
+        )
+
+
+def _check_size(plan: Plan, link: Link, way: Way, tunnel: str) -> None:
+    mtu = mtu_of(plan, link)
+    if way.mtu < mtu:
+        raise LabError(
+            f"link {link.name} carries packets of {mtu} bytes, and {tunnel} of {way.mtu} at most: "
+            f'write "mtu: {way.mtu}", or give the network between the machines a larger one'
+        )
+
+
+def _warnings(over: Sequence[tuple[Link, Direction]], way: Way, tunnel: str) -> list[str]:
+    """What packets of the links over one direction of a tunnel will notice of it."""
+    found = []
+    if way.lost:
+        found.append(f"{tunnel} lost {way.lost} of {way.sent} packets: so will {_several([link for link, _ in over])}")
+    rate = way.rate_bps
+    if rate is not None:
+        faster = [link for link, direction in over if direction.rate_bps > rate]
+        together = sum(direction.rate_bps for _, direction in over)
+        if faster:
+            most = max(direction.rate_bps for _, direction in over)
+            found.append(f"{tunnel} carried {about(rate, 'rate')}, and {_several(faster)} has {Rate(most)}")
+        elif together > rate:
+            links = _several([link for link, _ in over])
+            found.append(f"{tunnel} carried {about(rate, 'rate')}, and {links} together have {Rate(together)}")
+    return found
+
+
+def _several(links: Sequence[Link]) -> str:
+    more = len(links) - 1
+    return links[0].name if not more else f"each of {len(links)} links over it ({links[0].name} …)"
+
+
+def _named(start: str, end: str) -> str:
+    return f"the tunnel from {start} to {end}"
+
+
+def shortest_ns(direction: Direction) -> int:
+    """The shortest delay that a direction has, or has at times."""
+    if isinstance(direction.trace, TraceRows):
+        rows = [row[_ROWS_DELAY] for row in direction.trace.rows]
+        traced = [delay for delay in rows if delay is not None]
+        if traced:
+            return min(traced)
+    return least_ns(direction.delay)
+
+
+def mtu_of(plan: Plan, link: Link) -> int:
+    """The largest packet of a link, in bytes."""
+    port = next(
+        port for node in plan.nodes if node.name == link.node for port in node.interfaces if port.name == link.port_a
+    )
+    return port.mtu

@@ -1,0 +1,23 @@
+"""Experiments of NXE, the Network eXperiment Engine: its XML becomes a scenario, and a scenario its XML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ewan.extra import Export, Extra
+
+
+def _read() -> Callable[..., Any]:
+    from ewan.extras.nxe.read import load
+
+    return load
+
+
+def _write() -> Callable[..., str]:
+    from ewan.extras.nxe.write import experiment
+
+    return experiment
+
+
+EXTRA = Extra(scenario_readers={".xml": _read}, exports={"nxe": Export(".xml", "the experiment in NXE's XML", _write)})

@@ -1,0 +1,173 @@
+"""The elements of an experiment in NXE's XML: what each may hold, how often, in which unit. The schema, as data.
+
+In: the elements of a file. Out: DescriptionError at the first that has no place there, is missing, or stands twice.
+`POSTER` marks what stands in the example of the HSTTS poster (Guillier and Vicat-Blanc Primet); the rest says what the
+papers describe without showing its XML (repetitions, general configuration), and what a lab needs beyond them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ewan.extras.nxe.tree import Element
+from ewan.labs.base.wording import nearest
+from ewan.labs.spec import DescriptionError
+
+ROOT = "experiment"
+POSTER = "poster"
+OURS = "ours"
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """An element within another. `times`: 1, ? (at most once), + (at least once), * (any number).
+
+    `unit`: what a number alone is in. `empty`: it may say nothing.
+    """
+
+    times: Literal["1", "?", "+", "*"]
+    meaning: str
+    source: str = OURS
+    unit: str = ""
+    empty: bool = False
+
+
+_WAY = {
+    "capacity": Child("?", "rate; 1 Gbit/s if absent", POSTER, "Mbit/s"),
+    "delay": Child("?", "one way; the site's, or none, if absent", OURS, "ms"),
+    "buffer": Child("?", "what may wait: `255pkt`, `500kB`, `1BDP`; 1BDP of the longest RTT if absent"),
+    "loss": Child("?", "share of packets that are lost, like `0.1%`; none if absent"),
+}
+
+SCHEMA: dict[str, dict[str, Child]] = {
+    ROOT: {
+        "name": Child("?", "names results and the lab; the file's if absent"),
+        "title": Child("?", "one line, for people"),
+        "about": Child("?", "what it is for, in the report"),
+        "source": Child("?", "the paper that it is from"),
+        "parameter": Child("*", "a value with a name, used as `${name}`; several values are a sweep"),
+        "configuration": Child("?", "the general configuration"),
+        "topology": Child("1", "sites, aggregation points, links", POSTER),
+        "scenario": Child("1", "what nodes do, and when", POSTER),
+    },
+    "parameter": {
+        "name": Child("1", "small letters, digits and underscores"),
+        "value": Child("+", "a run for each"),
+    },
+    "configuration": {
+        "repetitions": Child("?", "how often each run is made, each with a seed of its own"),
+        "seed": Child("?", "of everything random"),
+        "protocol": Child("?", "congestion control where a step does not say its own; cubic if absent"),
+        "sndbuf": Child("?", "of sending sockets; what the kernel finds right if absent"),
+        "rcvbuf": Child("?", "of receiving sockets; what the kernel finds right if absent"),
+        "mtu": Child("?", "largest IP packet in bytes; 1500 if absent"),
+        "longest": Child("?", "what still runs then is ended", OURS, "s"),
+        "sample": Child("?", "from one look at a sender's TCP to the next; 100ms if absent", OURS, "s"),
+        "series": Child("?", "bins of what receivers get; 100ms if absent", OURS, "s"),
+        "watch": Child("?", "from one look at the links' counters to the next; 100ms if absent", OURS, "s"),
+    },
+    "topology": {
+        "site": Child("+", "hosts that hang on one router", POSTER),
+        "aggregator": Child("+", "a router between sites", POSTER),
+    },
+    "site": {
+        "sitename": Child("1", "its nodes are called after it: sagittaire1, sagittaire2 …", POSTER),
+        "number": Child("?", "how many nodes; one, called as the site, if absent", POSTER),
+        "delay": Child("?", "one way, from its nodes to the aggregator; none if absent", POSTER, "ms"),
+        "nodecapacity": Child("?", "rate of each node's card; 10 Gbit/s if absent", POSTER, "Mbit/s"),
+        "nodebuffer": Child("?", "what may wait at a card; 1000pkt if absent"),
+        "nodeloss": Child("?", "share of packets that are lost between a node and its router; none if absent"),
+        "aggreg": Child("1", "the aggregator that it hangs on", POSTER),
+        "frontal": Child("?", "reserves and deploys real nodes: a lab needs neither", POSTER),
+    },
+    "frontal": {
+        "frontalname": Child("?", "not used", POSTER, empty=True),
+        "resatool": Child("?", "not used", POSTER, empty=True),
+        "resaparam": Child("?", "not used", POSTER, empty=True),
+        "deploytool": Child("?", "not used", POSTER, empty=True),
+        "deployparam": Child("?", "not used", POSTER, empty=True),
+    },
+    "aggregator": {
+        "aggregid": Child("1", "its name", POSTER),
+        "link": Child("*", "a link to it; nodes of a site without one hang on the aggregator itself", POSTER),
+    },
+    "link": {
+        "from": Child("1", "a site or another aggregator", POSTER),
+        "name": Child("?", "the link's; FROM-AGGREGATOR if absent"),
+        **_WAY,
+        "backward": Child("?", "what differs in the direction from the aggregator"),
+    },
+    "backward": _WAY,
+    "scenario": {
+        "node": Child("+", "one node or several, and what they do", POSTER),
+    },
+    "node": {
+        "id": Child("1", "names, `sagittaire{1-10}`", POSTER),
+        "type": Child("1", "its role: server, client, or command", POSTER),
+        "target": Child("?", "to whom a client sends, in all its steps", POSTER),
+        "step": Child("+", "what it does", POSTER),
+    },
+    "step": {
+        "label": Child("1", "in tables and in names of flows", POSTER),
+        "date": Child("1", "when its first node starts, from the timer's start; a law draws it", POSTER, "s"),
+        "offset": Child("?", "from one node's start to the next's; a duration or a law; none if absent", POSTER, "s"),
+        "repeat": Child("?", "each node again"),
+        "role": Child("?", "load, reverse, background or cross: what metrics count it as; load if absent"),
+        "target": Child("?", "to whom it sends, in this step", POSTER),
+        "script": Child("1", "launch_server.sh, launch_client.sh, or a command's program", POSTER),
+        "scriptparam": Child("?", "the script's options", POSTER, empty=True),
+    },
+    "repeat": {
+        "times": Child("1", "how often in all"),
+        "every": Child("1", "from one start to the next; a duration or a law", OURS, "s"),
+    },
+}
+
+
+def check(root: Element, file: str) -> None:
+    """DescriptionError unless a tree is of this schema."""
+    if root.name != ROOT:
+        around = f": write <{ROOT}> around it" if root.name in SCHEMA else f": write <{ROOT}>"
+        raise error(file, root, f"is no experiment{around}")
+    _check(root, file)
+
+
+def error(file: str, element: Element, message: str) -> DescriptionError:
+    """The error at an element: `file:line:column: <date> "5x": …`."""
+    shown = f' "{element.text}"' if element.text else ""
+    return DescriptionError(f"{file}:{element.line}:{element.column}: <{element.name}>{shown}: {message}")
+
+
+def _check(element: Element, file: str) -> None:
+    """An element of SCHEMA, and all within it."""
+    known = SCHEMA[element.name]
+    if element.text:
+        raise error(file, element, f"holds elements, not text: write <{next(iter(known))}> and so on")
+    seen: set[str] = set()
+    for child in element.children:
+        rule = known.get(child.name)
+        if rule is None:
+            raise error(file, child, f"is unknown in <{element.name}>, {nearest(child.name, known)}")
+        if child.name in seen and rule.times in "1?":
+            raise error(file, child, f"stands twice in <{element.name}>: write it once")
+        seen.add(child.name)
+        if child.name in SCHEMA:
+            _check(child, file)
+        elif child.children:
+            raise error(file, child, f"holds text, not elements: leave <{child.children[0].name}> out")
+        elif not child.text and not rule.empty:
+            raise error(file, child, "is empty: write its value, or leave it out")
+    for name, rule in known.items():
+        if rule.times in "1+" and name not in seen:
+            raise error(file, element, f"has no <{name}>: write one")
+
+
+def table() -> str:
+    """The schema as Markdown: a row an element, for docs/nxe.md."""
+    lines = ["| element | within | times | meaning | number alone in | from |", "|---|---|---|---|---|---|"]
+    for parent, children in SCHEMA.items():
+        for name, rule in children.items():
+            cells = [f"`{name}`", f"`{parent}`", rule.times, rule.meaning, rule.unit, rule.source]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)

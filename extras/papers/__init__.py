@@ -1,0 +1,22 @@
+"""The experiments of papers as targets: what each paper found, what is run to find it again, and the verdict."""
+
+from __future__ import annotations
+
+import click
+
+from ewan.extra import Extra
+
+
+def _paper() -> click.Command:
+    from ewan.extras.papers.cli import paper_command
+
+    return paper_command
+
+
+def _figures() -> click.Command:
+    from ewan.extras.papers.paper_figures import figures_command
+
+    return figures_command
+
+
+EXTRA = Extra(commands={"paper": _paper, "figures": _figures})

@@ -1,0 +1,234 @@
+"""The command `paper`: experiments of papers, run again in the virtual clock, each with a verdict.
+
+In: names of targets, a scale. Out: experiments' directories; on standard output a table of what the papers say beside
+what was measured; the same in results/papers/, as a page with pictures and as JSON. A call that was interrupted goes
+on when it is made again. Exit status 0 when all was measured, whatever the verdicts are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ewan.experiments.engine import cli as running
+from ewan.experiments.engine import ending, engine, preparation, several
+from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.engine.parts import Parts, Summary, Wall
+from ewan.extras.papers import experiments, ledger, targets, verdicts
+from ewan.extras.papers.experiments import Wanted
+from ewan.extras.papers.ledger import Done, Ledger
+from ewan.extras.papers.targets import SCALES, Scale, Target
+from ewan.extras.papers.verdicts import Outcome
+from ewan.labs import rundir
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.sheet import Sheet, grid
+from ewan.labs.base.units import NS_PER_SECOND, about
+from ewan.labs.commands.errors import Incomplete, Refused, guarded
+from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.context import Context
+from ewan.labs.record import summary as summaries
+
+ALL = "all"
+
+
+@click.command("paper")
+@click.argument("names", nargs=-1, metavar="[NAME…|all]")
+@click.option("--scale", type=click.Choice(SCALES), default="quick", show_default=True, help="full: as in the paper")
+@click.option("--again", is_flag=True, help="begin anew, where a call was interrupted")
+@click.option("--plan", is_flag=True, help="say what would be run and what that needs, and run nothing")
+@json_option
+@guarded
+@pass_context
+def paper_command(
+    context: Context, names: tuple[str, ...], scale: Scale, again: bool, plan: bool, as_json: bool
+) -> None:
+    """Show again what papers found, in the virtual clock, and say whether it agrees. Without a name: which there are.
+
+    \b
+    ewan paper nxe-table-4
+    ewan paper all                     every target at the quick scale
+    ewan paper nxe-figure-4 --scale full
+    """
+    if not names:
+        listed(context, targets.every(), as_json)
+        return
+    chosen = targets.every() if ALL in names else [targets.find(name) for name in dict.fromkeys(names)]
+    asked = {target.name: experiments.wanted(target, scale) for target in chosen}
+    context = dataclasses.replace(context, runtime="virtual")
+    parts = Parts.default()
+    if plan:
+        wall = parts.wall(context)
+        for target in chosen:
+            click.echo("\n".join(planned(target, asked[target.name], wall)))
+        return
+    word = ALL if ALL in names else "+".join(target.name for target in chosen)
+    book = ledger.opened(word, scale, running.circumstances()["commit"], again)
+    if book.experiments:
+        context.reporter.tell(f"going on with {book.path}: --again begins anew")
+    runner = Runner(context, parts, _meters(), book)
+    outcomes = []
+    for number, target in enumerate(chosen, 1):
+        context.reporter.tell(f"{number} of {len(chosen)}: {target.name}")
+        found = {name: runner.found(target, each) for name, each in asked[target.name].items()}
+        outcomes.append(verdicts.judge(target, found))
+    told = [described(*each, asked, book) for each in zip(chosen, outcomes, strict=True)]
+    book.end(told)
+    from ewan.analysis import papers as pages  # it takes a second to import
+
+    page = pages.write(book.path)
+    if as_json:
+        context.reporter.emit({"ledger": str(book.path), "page": str(page), "outcomes": told})
+    else:
+        shown(context, outcomes, book, page)
+    sys.exit(0 if all(each.status == "complete" for each in book.experiments.values()) else 1)
+
+
+def _meters() -> Mapping[str, Meter]:
+    """Measurements that no scenario says, by the names that targets of papers call them."""
+    from ewan.calibration import bursts
+
+    return {"bursts": bursts.points}
+
+
+Meter = Callable[[Context], Summary]
+"""A measurement, which gives points as the summary of an experiment does."""
+
+
+@dataclasses.dataclass(slots=True)
+class Runner:
+    """Runs experiments, each once, and keeps the book; `meters` measure what no scenario says."""
+
+    context: Context
+    parts: Parts
+    meters: Mapping[str, Meter]
+    book: Ledger
+
+    def found(self, target: Target, wanted: Wanted) -> Mapping[str, Any] | None:
+        """The summary of an experiment, run now if it was not before; None where it could not be run."""
+        done = self.book.experiments.get(wanted.key)
+        if done is None or done.status == "running":
+            begun = time.monotonic_ns()
+            try:
+                done = self._run(target, wanted, done)
+            except (Refused, UserError) as error:
+                if isinstance(error, Refused) and not isinstance(error, Incomplete):
+                    self.context.reporter.tell("the same command goes on with what is missing")
+                    raise
+                self.context.reporter.tell(f"{target.name}, {wanted.name}: {error}")
+                last = self.book.experiments.get(wanted.key)
+                done = Done(None if last is None else last.directory, "incomplete", error=str(error))
+            done.seconds = round((time.monotonic_ns() - begun) / NS_PER_SECOND, 3)
+            self.book.experiments[wanted.key] = done
+            self.book.save()
+        if done.directory is None:
+            return done.summary
+        path = Path(done.directory) / "summary.json"
+        return summaries.read(path.parent) if path.exists() else None
+
+    def _run(self, target: Target, wanted: Wanted, before: Done | None) -> Done:
+        if wanted.scenario is None:
+            return self._measured(wanted)
+        if (
+            before is not None
+            and before.directory is not None
+            and (Path(before.directory) / "experiment.json").exists()
+        ):
+            directory = Path(before.directory)
+            if Experiment.load(directory).document.status != "complete":
+                status = ending.status_of(
+                    self.context, directory, lambda: engine.resume(directory, parts=self.parts, context=self.context)
+                )
+                return Done(str(directory), "incomplete" if status else "complete")
+            return Done(str(directory), "complete")
+        scenario, labels = wanted.scenario, running.labels_of(None, (target.name,), None)
+        runs = scenario.runs(wanted.settings, wanted.scale, wanted.seeds)
+        facts = running.facts_of(scenario, None, wanted.scale, dict(wanted.settings), wanted.seeds, "virtual", labels)
+        directory = rundir.make(scenario.name)
+        self.book.experiments[wanted.key] = Done(str(directory))
+        self.book.save()
+
+        def work() -> int:
+            prepared = preparation.prepare(preparation.in_time(runs, True), facts, virtual=True, directory=directory)
+            lasting = about(prepared.expected_ns, "time", 3)
+            self.context.reporter.tell(
+                f"{wanted.name}: {engine.counted(len(runs), 'run')}, {lasting} of simulated time"
+            )
+            return engine.run(prepared, parts=self.parts, context=self.context)
+
+        status = ending.status_of(self.context, directory, work)
+        return Done(str(directory), "incomplete" if status else "complete")
+
+    def _measured(self, wanted: Wanted) -> Done:
+        meter = self.meters.get(wanted.measured or "")
+        if meter is None:
+            raise Refused(f'measured "{wanted.measured}": write one of {", ".join(self.meters)}')
+        return Done(None, "complete", summary=meter(self.context))
+
+
+def listed(context: Context, every: Sequence[Target], as_json: bool) -> None:
+    """All targets, a line each."""
+    if as_json:
+        keys = [{"name": each.name, "paper": each.description.paper, "title": each.description.title} for each in every]
+        context.reporter.emit({"targets": keys})
+        return
+    rows = [[each.name, each.description.paper, each.description.title] for each in every]
+    context.reporter.console.print(grid("What papers found", ["target", "paper", "what"], rows, most=len(rows)))
+    context.reporter.console.print("ewan paper NAME runs one, ewan paper all all of them", soft_wrap=True)
+
+
+def planned(target: Target, wanted: Mapping[str, Wanted], wall: Wall) -> list[str]:
+    """What would be run for a target, and what that needs, a line each."""
+    lines = [f"{target.name}: {target.description.title} ({target.description.paper})"]
+    for name, each in wanted.items():
+        if each.scenario is None:
+            lines.append(f"  {name}: {each.measured}")
+            continue
+        words = " ".join(f"{key}={value}" for key, value in each.settings.items())
+        scale = f" --scale {each.scale}" if each.scale else ""
+        lines.append(f"  {name}: {' '.join(f'{each.scenario.name}{scale} {words}'.split())}: {needed(each, wall)}")
+    return lines
+
+
+def needed(wanted: Wanted, wall: Wall) -> str:
+    """The runs of a scenario, their time in both clocks, and the memory that the largest of them may take."""
+    assert wanted.scenario is not None
+    runs = wanted.scenario.runs(wanted.settings, wanted.scale, wanted.seeds)
+    return several.needed(runs, wall)
+
+
+def described(
+    target: Target, outcome: Outcome, asked: Mapping[str, Mapping[str, Wanted]], book: Ledger
+) -> dict[str, Any]:
+    """An outcome with what a page of it tells beside: the target's words, its picture, where each experiment is."""
+    places = {name: book.experiments.get(each.key) for name, each in asked[target.name].items()}
+    return {
+        **outcome.to_data(),
+        "about": target.description.about,
+        "scaled": target.description.scaled,
+        "picture": experiments.plain(target.raw.get("picture")),
+        "experiments": {name: None if done is None else done.directory for name, done in places.items()},
+    }
+
+
+def shown(context: Context, outcomes: Sequence[Outcome], book: Ledger, page: Path) -> None:
+    """The table: a line for each number and each shape."""
+    rows = [
+        [each.name if at == 0 else "", row.what, row.paper, row.here, row.verdict, row.why]
+        for each in outcomes
+        for at, row in enumerate(each.rows)
+    ]
+    columns = ["target", "what", "paper", "here", "verdict", "why"]
+    context.reporter.console.print(Sheet(f"Papers, at the {book.scale} scale", columns, rows))
+    context.reporter.console.print(
+        f"\n{len(outcomes)} target{'s' * (len(outcomes) != 1)}: {verdicts.counted(outcomes)}"
+    )
+    context.reporter.console.print(f"{page}", soft_wrap=True)
+    for each in book.experiments.values():
+        if each.error:
+            context.reporter.console.print(f"not measured: {each.error}", soft_wrap=True, markup=False)

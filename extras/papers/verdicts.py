@@ -1,0 +1,198 @@
+"""Whether what was measured agrees with what a paper says. Pure.
+
+In: a target, and the summary of each of its experiments. Out: a row for each number and each shape, with a verdict, and
+the verdict of the target. A number agrees where ours is within the target's tolerance, or the paper's is within our
+interval. Where the paper's is within an interval that is too wide to tell, it is neither said to agree nor to differ. A
+difference is explained when the experiment that the target names for it
+shows it: there the number agrees, or at least half of the difference is gone; there the shape holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from ewan.extras.papers import shapes
+from ewan.extras.papers.shapes import within
+from ewan.extras.papers.targets import Curve, Number, Target, share
+from ewan.labs.base.units.shown import NONE, with_interval, written
+from ewan.labs.record.independent import independent
+
+Word = Literal[
+    "agrees",
+    "differs, because",
+    "differs",
+    "too uncertain",
+    "shape holds",
+    "shape differs, because",
+    "shape differs",
+    "–",
+]
+Summaries = Mapping[str, Mapping[str, Any] | None]
+"""By experiment: points and `beside` as in summary.json; None where nothing was measured."""
+ENOUGH = 0.5
+"""The part of a difference that is gone in the experiment that explains it."""
+TELLING = 2
+"""An interval of at most so many tolerances each way tells something; a wider one would agree with too much."""
+_PUBLISHED = ("metric", "source", "when", "than", "paper")
+"""The keys of a row of `beside` that are the published value's."""
+_WORST: Sequence[Word] = (
+    "–",
+    "differs",
+    "shape differs",
+    "too uncertain",
+    "differs, because",
+    "shape differs, because",
+    "agrees",
+    "shape holds",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A number or a shape: what the paper says, what was found, the verdict and why, in words for people; `values`
+    has the same as data."""
+
+    what: str
+    paper: str
+    here: str
+    verdict: Word
+    why: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of a target. `verdict` is the worst of its rows."""
+
+    name: str
+    title: str
+    paper: str
+    rows: tuple[Row, ...]
+    verdict: Word
+
+    def to_data(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+
+def judge(target: Target, found: Summaries) -> Outcome:
+    """The rows of a target: numbers first, then shapes."""
+    description = target.description
+    rows = [row for number in description.numbers for row in _number(target, number, found)]
+    rows += [_shape(target, curve, found) for curve in description.shapes]
+    there = {row.verdict for row in rows}
+    worst: Word = next((word for word in _WORST if word in there), "–")
+    return Outcome(target.name, description.title, description.paper, tuple(rows), worst)
+
+
+def _number(target: Target, number: Number, found: Summaries) -> list[Row]:
+    summary = found.get(number.of or target.first)
+    chosen = _chosen(number, summary)
+    rows = [_of_beside(number, each, _point(each, chosen), found) for each in chosen]
+    what = f"{number.metric}{_at(number.when)}"
+    return rows or [Row(what, NONE, "not measured", "–", "", {"metric": number.metric})]
+
+
+def _chosen(number: Number, summary: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    """The published values that are meant, with what was measured."""
+    return [
+        each
+        for each in (summary or {}).get("beside", ())
+        if each["metric"] == number.metric
+        and each["here"] is not None
+        and each["source"].startswith(number.source or "")
+        and all(str(each["parameters"].get(name)) == str(value) for name, value in number.when.items())
+    ]
+
+
+def _point(each: Mapping[str, Any], chosen: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The parameters that tell a value's point from those of other rows: what the published value is for, and what
+    else varies among the points that it is held against."""
+    same = [row["parameters"] for row in chosen if all(row[key] == each[key] for key in _PUBLISHED)]
+    return {**each["when"], **{name: each["parameters"].get(name) for name in independent(same, each["when"])}}
+
+
+def _of_beside(number: Number, each: Mapping[str, Any], point: Mapping[str, Any], found: Summaries) -> Row:
+    verdict, why = _agreement(number, each), number.why
+    if verdict == "too uncertain":
+        why = f"its interval takes in the paper's number, and much else: more seeds; {number.why}"
+    elif verdict == "differs" and number.because is not None and number.shown_by is not None:
+        shown = _same(each, found.get(number.shown_by))
+        why, explained = _explained(number, each, shown)
+        verdict = "differs, because" if explained else "differs"
+    elif verdict == "differs":
+        why = f"beyond {number.within}: {number.why}"
+    than = f", more than at{_at(each['than'])}" if each.get("than") else ""
+    return Row(
+        f"{each['metric']}{_at(point)}{than}",
+        written(each["paper"], each["unit"]),
+        with_interval(each["here"], each["low"], each["high"], each["unit"]),
+        verdict,
+        why,
+        {key: each[key] for key in ("metric", "parameters", "paper", "here", "low", "high", "unit", "source")},
+    )
+
+
+def _agreement(number: Number, each: Mapping[str, Any]) -> Word:
+    low, high, paper, here = each["low"], each["high"], each["paper"], each["here"]
+    tolerance = share(number.within) * (1.0 if each["unit"] == "share" else abs(paper))
+    if low is not None and high is not None and low <= paper <= high:
+        return "agrees" if within((high - low) / 2, TELLING * tolerance) else "too uncertain"
+    return "agrees" if within(here - paper, tolerance) else "differs"
+
+
+def _same(each: Mapping[str, Any], summary: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The same published value beside what another experiment measured, at the same point where it has several."""
+    rows = [
+        row
+        for row in (summary or {}).get("beside", ())
+        if row["here"] is not None and all(row[key] == each[key] for key in _PUBLISHED)
+    ]
+    own = each["parameters"]
+    return max(
+        rows, key=lambda row: sum(own.get(name) == value for name, value in row["parameters"].items()), default=None
+    )
+
+
+def _explained(number: Number, each: Mapping[str, Any], shown: Mapping[str, Any] | None) -> tuple[str, bool]:
+    """Why, with what the experiment shows, and whether it does."""
+    if shown is None:
+        return f"{number.because} ({number.shown_by}: not measured)", False
+    left = abs(shown["here"] - shown["paper"])
+    explained = _agreement(number, shown) == "agrees" or left <= ENOUGH * abs(each["here"] - each["paper"])
+    value = with_interval(shown["here"], shown["low"], shown["high"], shown["unit"])
+    return f"{number.because} ({number.shown_by}: {value}{'' if explained else ', which does not show it'})", explained
+
+
+def _shape(target: Target, curve: Curve, found: Summaries) -> Row:
+    seen = _seen(curve, found.get(curve.of or target.first))
+    why, verdict = "", _word(seen.holds)
+    if seen.holds is False and curve.shown_by is not None:
+        other = _seen(curve, found.get(curve.shown_by))
+        shows = "" if other.holds else ", which does not show it"
+        why = f"{curve.because} ({curve.shown_by}: {other.found}{shows})"
+        verdict = "shape differs, because" if other.holds else "shape differs"
+    values = {"line": curve.line.line, "holds": seen.holds, "found": seen.found}
+    return Row(curve.line.line, curve.paper, seen.found, verdict, why, values)
+
+
+def _seen(curve: Curve, summary: Mapping[str, Any] | None) -> shapes.Seen:
+    return shapes.Seen(None, "not measured") if summary is None else shapes.check(curve.line, summary["points"])
+
+
+def _word(holds: bool | None) -> Word:
+    return "–" if holds is None else "shape holds" if holds else "shape differs"
+
+
+def _at(parameters: Mapping[str, Any]) -> str:
+    words = " ".join(f"{name}={value}" for name, value in parameters.items())
+    return f" {words}" if words else ""
+
+
+def counted(outcomes: Sequence[Outcome]) -> str:
+    """`5 agree, 3 differ, because …`: how many targets have which verdict."""
+    words = [each.verdict for each in outcomes]
+    names = {"–": "not measured"}
+    return ", ".join(f"{words.count(word)} {names.get(word, word)}" for word in reversed(_WORST) if word in words)

@@ -1,0 +1,162 @@
+"""What can be asked, each thing once: its path and its function, of which routes and OpenAPI are made.
+
+A body is JSON of a pydantic model; unknown keys are refused. An answer is JSON. What a person can put right is status
+400, 404 or 409 with `{"error": "one line"}`, and what the system refuses, as a full disk does, is status 503.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Annotated, Any, Protocol, get_type_hints
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from ewan.extras.studio.server import threads
+from ewan.extras.studio.server.files import RefusedError
+from ewan.extras.studio.server.jobs import UnknownJobError
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.reading import one_line, shortened
+
+OPENAPI_VERSION = "3.1.0"
+
+
+LONGEST_WORD = 1000
+"""Characters of a name, a filter or a setting, which may become a word of a process."""
+Word = Annotated[str, Field(max_length=LONGEST_WORD, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
+class Body(BaseModel):
+    """What a request brings."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One thing that can be asked.
+
+    `function` gets the path's words by name, and `body` where the request has one; it may block.
+    """
+
+    method: str
+    path: str
+    summary: str
+    function: Callable[..., Any]
+
+    @property
+    def hints(self) -> Mapping[str, Any]:
+        """Types of what comes in, and of `return`."""
+        return get_type_hints(self.function)
+
+    @property
+    def body(self) -> type[Body] | None:
+        """Of the request."""
+        return self.hints.get("body")
+
+    def route(self) -> Route:
+        """For Starlette."""
+        body = self.body
+
+        async def answer(request: Request) -> Response:
+            given: dict[str, Any] = dict(request.path_params)
+            part = (self.method, self.path, given.get("lab"))  # a lab may be slow, and the others are not
+            if body is not None:
+                try:
+                    given["body"] = body.model_validate_json(await request.body())
+                except ValidationError as error:
+                    return refused(HTTPStatus.BAD_REQUEST, wrong(error))
+            try:
+                found = await threads.run(part, functools.partial(self.function, **given))
+            except UnknownJobError as error:
+                return refused(HTTPStatus.NOT_FOUND, f"there is no job {error}")
+            except RefusedError as error:
+                return refused(HTTPStatus.CONFLICT if error.conflict else HTTPStatus.BAD_REQUEST, str(error))
+            except UserError as error:
+                return refused(HTTPStatus.BAD_REQUEST, str(error))
+            return json(found)
+
+        return Route(self.path, answer, methods=[self.method])
+
+
+class Area(Protocol):
+    """A part of what can be asked."""
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """What is asked and answered in JSON."""
+        ...
+
+    def routes(self) -> tuple[BaseRoute, ...]:
+        """What is not: files, streams, WebSockets."""
+        ...
+
+
+def json(value: Any, status: int = HTTPStatus.OK) -> Response:
+    """An answer."""
+    return Response(orjson.dumps(value), status, media_type="application/json")
+
+
+def wrong(error: ValidationError) -> str:
+    """What is wrong with a body, and where."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    said = "write it without control characters" if first["type"] == "string_pattern_mismatch" else first["msg"]
+    return f"{where + ': ' if where else ''}{said}"
+
+
+def refused(status: int, why: str) -> Response:
+    """What the person can put right, in one line."""
+    return json({"error": shortened(one_line(why))}, status)
+
+
+def openapi(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+    """The interface as OpenAPI describes it."""
+    paths: dict[str, dict[str, Any]] = {}
+    schemas: dict[str, Any] = {}
+
+    def schema(kind: Any) -> dict[str, Any]:
+        made = TypeAdapter(kind).json_schema(ref_template="#/components/schemas/{model}")
+        schemas.update(made.pop("$defs", {}))
+        return made
+
+    for each in endpoints:
+        told: dict[str, Any] = {
+            "summary": each.summary,
+            "responses": {
+                "200": {
+                    "description": "done",
+                    "content": {"application/json": {"schema": schema(each.hints["return"])}},
+                },
+                "400": {"description": "refused, in one line", "content": {"application/json": {"schema": ERROR}}},
+            },
+        }
+        if each.body is not None:
+            told["requestBody"] = {
+                "required": True,
+                "content": {"application/json": {"schema": schema(each.body)}},
+            }
+        names = [part[1:-1] for part in each.path.split("/") if part.startswith("{")]
+        if names:
+            told["parameters"] = [
+                {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
+            ]
+        paths.setdefault(each.path, {})[each.method.lower()] = told
+    return {
+        "openapi": OPENAPI_VERSION,
+        "info": {"title": "ewan studio", "version": "1"},
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}],
+    }
+
+
+ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}

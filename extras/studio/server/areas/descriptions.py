@@ -1,0 +1,111 @@
+"""Descriptions and scenarios: what a text is, which files there are, read and write them.
+
+In: texts and names. Out: drawings, refusals with their line, files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from starlette.routing import BaseRoute
+
+from ewan.extras.studio.server import drawing, files, live
+from ewan.extras.studio.server.api import Body, Endpoint, Word
+from ewan.extras.studio.server.guard import Access
+from ewan.labs import spec
+from ewan.labs.plan import Plan
+from ewan.labs.spec.fields import Topology
+
+
+class Describe(Body):
+    """A text; `name` is the file that it is of, or will be."""
+
+    name: Word = "untitled.lab.yaml"
+    text: str
+    virtual: bool = False
+
+
+class Between(Describe):
+    """A text, and two hosts of it."""
+
+    source: Word
+    sink: Word
+
+
+class Write(Body):
+    """A file's new text; `made_of`: the tag of the text that was changed."""
+
+    text: str
+    made_of: Word | None = None
+
+
+class Descriptions:
+    """What is written, and what it means."""
+
+    def __init__(self, here: Path, access: Access, lab: str | None) -> None:
+        self._files, self._access, self._lab = files.Files(here), access, lab
+
+    def about(self) -> dict[str, Any]:
+        """What the page begins with."""
+        return {"view": self._access.view, "lab": self._lab, "templates": templates()}
+
+    def schema(self) -> dict[str, Any]:
+        """The description format as JSON Schema, for completion."""
+        return spec.json_schema()
+
+    def describe(self, body: Describe) -> dict[str, Any]:
+        """What a text is: its drawing, or the line that is wrong."""
+        found = self._described(body)
+        if isinstance(found, drawing.Refusal):
+            return {"refusal": found, "drawing": None}
+        return {"refusal": None, "drawing": found[0]}
+
+    def paths(self, body: Between) -> live.Paths:
+        """The links between two hosts by the plan, each way."""
+        found = self._described(body)
+        if isinstance(found, drawing.Refusal):
+            raise files.RefusedError(found.message)
+        return live.planned(found[1], body.source, body.sink)
+
+    def _described(self, body: Describe) -> tuple[drawing.Drawing, Plan] | drawing.Refusal:
+        path = self._files.path(body.name)
+        # A viewer's own text would tell which files of this machine there are.
+        alone = self._access.view and not self._files.stands(body.name, body.text)
+        return drawing.described(body.text, path, drawing.facts(body.virtual), alone=alone)
+
+    def listed(self) -> list[files.Named]:
+        """Descriptions and scenarios."""
+        return self._files.every()
+
+    def read(self, where: files.Where, name: str) -> files.Text:
+        """One of them."""
+        if where not in ("here", "library"):
+            raise files.RefusedError(f'"{where}": write here or library')
+        return self._files.read(name, where)
+
+    def write(self, name: str, body: Write) -> files.Text:
+        """Writes one of the directory."""
+        return self._files.write(name, body.text, body.made_of)
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """All that can be asked."""
+        return (
+            Endpoint("GET", "/api/studio", "what the page begins with", self.about),
+            Endpoint("GET", "/api/schema", "the description format as JSON Schema", self.schema),
+            Endpoint("POST", "/api/describe", "what a text is: its drawing, or the line that is wrong", self.describe),
+            Endpoint("POST", "/api/paths", "the links between two hosts by the plan", self.paths),
+            Endpoint("GET", "/api/files", "descriptions and scenarios", self.listed),
+            Endpoint("GET", "/api/files/{where}/{name}", "one of them", self.read),
+            Endpoint("PUT", "/api/files/here/{name}", "write one", self.write),
+        )
+
+    def routes(self) -> tuple[BaseRoute, ...]:
+        """None but the endpoints."""
+        return ()
+
+
+def templates() -> Mapping[str, list[str]]:
+    """Each topology with its plain settings."""
+    return {word: Topology.parameters(word) for word in Topology.words()}

@@ -1,0 +1,147 @@
+"""Experiments: which there are, what each found, its certificates, figures of it, two side by side, its files.
+
+In: names, words of a figure. Out: rows as `ewan runs` has them, and what `ewan tag`, `certificate`, `plot`, `compare`,
+`export` and `report` tell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from ewan.analysis.listing import Row
+from ewan.extras.studio.server import api, files, results, threads
+from ewan.extras.studio.server.api import Body, Endpoint, Word
+from ewan.extras.studio.server.guard import Access
+from ewan.extras.studio.server.reader import Reader
+from ewan.labs.context import Context
+from ewan.labs.record.labels import LONGEST_NOTE
+from ewan.labs.record.metrics import METRICS
+from ewan.labs.record.series import SAMPLES, SERIES
+
+CERTIFICATE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,80}")
+StyleName = Literal["page", "paper-1col", "paper-2col", "slide"]
+Kind = Literal["svg", "pdf", "png"]
+
+
+class Labels(Body):
+    """Changes of what a person calls an experiment, as `ewan tag` takes them: `+TAG`, `-TAG`; none: it stays."""
+
+    tags: Annotated[list[Annotated[str, Field(max_length=100)]], Field(max_length=64)] = Field(default_factory=list)
+    name: Annotated[str, Field(max_length=1000)] | None = None
+    note: Annotated[str, Field(max_length=4 * LONGEST_NOTE)] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """What an experiment is called."""
+
+    name: str
+    tags: list[str]
+    note: str
+
+
+class Figure(Body):
+    """A figure of an experiment, in the line that `ewan plot` takes (docs/figures.md)."""
+
+    experiment: Word
+    figure: Annotated[Word, Field(min_length=1)]
+    style: StyleName = "page"
+    kind: Kind = "svg"
+    beside: Word | None = None
+    """Another experiment, whose runs are drawn on the same axes."""
+
+
+class Experiments:
+    """What came out."""
+
+    def __init__(self, context: Context, here: Path, access: Access) -> None:
+        self._results = results.Experiments(here, context.environment)
+        self._reader, self._access = Reader(here, context.environment), access
+
+    def experiments(self) -> list[Row]:
+        """Experiments, the newest first."""
+        return self._results.every()
+
+    def experiment(self, name: str) -> dict[str, Any]:
+        """One experiment: what was asked, its runs, its labs' certificates in a line each, tables of its results."""
+        return self._reader.ask("about", self._results.words(name))
+
+    def certificate(self, name: str, certificate: str) -> dict[str, Any]:
+        """What a lab of an experiment was measured to do."""
+        if not CERTIFICATE.fullmatch(certificate):
+            raise files.RefusedError(f"{name}: has no such certificate")
+        return self._reader.ask("certificate", self._results.words(name), certificate)
+
+    def label(self, name: str, body: Labels) -> Labelled:
+        """Changes tags, name and note."""
+        called, tags, note = self._results.relabel(name, tuple(body.tags), body.name, body.note)
+        return Labelled(name=called, tags=tags, note=note)
+
+    def words(self) -> dict[str, Any]:
+        """What figures can be made of: metrics, series over time, samples that have a distribution."""
+        of_metrics = [
+            {"name": each.name, "unit": each.unit, "meaning": each.meaning, "group": each.group}
+            for each in METRICS.values()
+        ]
+        others = {
+            kind: [{"name": each.name, "unit": each.unit, "meaning": each.meaning, "of": each.whose} for each in known]
+            for kind, known in (("series", SERIES.values()), ("samples", SAMPLES.values()))
+        }
+        return {"metrics": of_metrics, **others}
+
+    def figure(self, body: Figure) -> dict[str, Any]:
+        """Draws a figure, with its data as CSV; changes nothing."""
+        first = self._results.words(body.experiment)
+        other = None if body.beside is None else self._results.words(body.beside)
+        return self._reader.ask("figure", first, body.figure, body.style, body.kind, other)
+
+    def compared(self, first: str, second: str) -> dict[str, Any]:
+        """What differs between two experiments."""
+        return self._reader.ask("compared", self._results.words(first), self._results.words(second))
+
+    async def report(self, request: Request) -> Response:
+        """A file of an experiment's report."""
+        words = request.path_params
+        return await _file(self._results.file, words["name"], words["path"])
+
+    async def export(self, request: Request) -> Response:
+        """What `ewan export` writes."""
+        words = request.path_params
+        return await _file(self._results.export, words["name"], words["kind"], self._access.view)
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """All that can be asked."""
+        one = "/api/experiments/{name}"
+        return (
+            Endpoint("GET", "/api/experiments", "experiments, the newest first", self.experiments),
+            Endpoint("GET", one, "one experiment", self.experiment),
+            Endpoint("POST", f"{one}/labels", "change tags, name and note", self.label),
+            Endpoint("GET", f"{one}/certificates/{{certificate}}", "what a lab was measured to do", self.certificate),
+            Endpoint("GET", "/api/compare/{first}/{second}", "what differs between two experiments", self.compared),
+            Endpoint("GET", "/api/figure", "what figures can be made of", self.words),
+            Endpoint("POST", "/api/figure", "draw a figure; changes nothing", self.figure),
+        )
+
+    def routes(self) -> tuple[BaseRoute, ...]:
+        """Files."""
+        return (
+            Route("/results/{name}/export/{kind}", self.export),
+            Route("/results/{name}/{path:path}", self.report),
+        )
+
+
+async def _file(find: Callable[..., Response], *words: Any) -> Response:
+    try:
+        return await threads.run(find, find, *words)
+    except files.RefusedError as error:
+        return api.refused(HTTPStatus.NOT_FOUND, str(error))

@@ -1,0 +1,54 @@
+"""Verdicts: whether a text runs live on this host, and what it takes of the virtual clock.
+
+In: texts. Out: what `ewan envelope FILE` says of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from starlette.routing import BaseRoute
+
+from ewan.experiments import feasibility
+from ewan.extras.studio.server import files
+from ewan.extras.studio.server.api import Body, Endpoint, Word
+from ewan.generator import scenario as scenarios
+from ewan.labs.context import Context
+from ewan.labs.rundir import RESULTS
+
+
+class Judge(Body):
+    """A description or a scenario, by the end of its name."""
+
+    name: Word
+    where: files.Where = "here"
+    text: str
+    scale: Word | None = None
+
+
+class Verdicts:
+    """What can be known before anything is made. It takes a second where there are many points, so one is worked on at
+    a time: the page asks when nobody has typed for a while."""
+
+    def __init__(self, context: Context, here: Path) -> None:
+        self._files, self._results = files.Files(here), here / RESULTS
+        self._known = feasibility.Verdicts(context)
+        self._one = threading.Lock()
+
+    def judge(self, body: Judge) -> feasibility.Verdict:
+        """Both clocks."""
+        path = self._files.path(body.name, body.where)
+        with self._one:
+            if body.name.endswith(".lab.yaml"):
+                return self._known.of_lab(body.text, path)
+            place = self._results if self._results.is_dir() else self._results.parent
+            return self._known.of_scenario(scenarios.parse(body.text, path), place, body.scale)
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """All that can be asked."""
+        return (Endpoint("POST", "/api/verdict", "whether a text runs live here, and its virtual cost", self.judge),)
+
+    def routes(self) -> tuple[BaseRoute, ...]:
+        """None but the endpoints."""
+        return ()

@@ -1,0 +1,232 @@
+"""Labs that are up: which there are, what their links do at each moment, changes of them.
+
+In: names of labs and links, settings in the words of `ewan set`. Out: what the page shows of them. All of it blocks for
+some milliseconds and is called in threads.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from ewan.extras.studio.server.drawing import Line, lines
+from ewan.labs import change, doing, following
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.units import NS_PER_MS, mean_rate_bps
+from ewan.labs.context import Context
+from ewan.labs.plan import Plan
+from ewan.labs.runtime.base import LabError
+
+FRAME_MS = 50
+"""Between two frames: 20 a second."""
+DROPS = ("lost", "queue_full", "aqm", "store_full")
+ANSWERS_S = 1.0
+"""A lab whose look takes longer does not answer."""
+SILENT = "silent"
+HEADINGS: tuple[change.Heading, ...] = get_args(change.Heading)
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """A lab that is up. One whose `state` is `silent` does not answer now; its links are the last that were known."""
+
+    lab: str
+    runtime: str
+    state: str
+    links: tuple[Line, ...]
+    down: tuple[str, ...] = ()
+    """Links that were taken down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A direction of a link over the last frame."""
+
+    link: str
+    direction: Literal["forward", "backward"]
+    rate_bps: int
+    queue_bytes: int
+    dropped_packets: int
+    marked_packets: int
+    lateness_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Between two hosts, each way."""
+
+    there: following.Way
+    back: following.Way
+
+
+def check_hosts(plan: Plan, *names: str) -> None:
+    """LabError for what is no host of a lab."""
+    hosts = {node.name for node in plan.nodes if node.kind == "host"}
+    for name in names:
+        if name not in hosts:
+            raise LabError(f"{plan.lab} has no host {name}")
+
+
+def planned(plan: Plan, source: str, sink: str) -> Paths:
+    """What packets cross between two hosts by the plan; LabError."""
+    check_hosts(plan, source, sink)
+    return Paths(following.planned(plan, source, sink), following.planned(plan, sink, source))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is found in a lab, and when the look began, of time.monotonic."""
+
+    begun: float
+    found: Future[Up]
+
+
+class Looks:
+    """Looks at labs, each in a thread of its own. Who asks for a lab while somebody looks at it shares that look, so a
+    lab that does not answer takes one thread, however often it is asked for."""
+
+    def __init__(self, look: Callable[[str], Up]) -> None:
+        self._look, self._lock = look, threading.Lock()
+        self._begun: dict[str, Look] = {}
+
+    def begin(self, name: str) -> Look:
+        """The look at a lab that goes on, or a new one."""
+        with self._lock:
+            self._begun = {lab: each for lab, each in self._begun.items() if not each.found.done()}
+            look = self._begun.get(name)
+            if look is None:
+                look = self._begun[name] = Look(time.monotonic(), Future())
+                threading.Thread(target=self._run, args=(name, look.found), daemon=True).start()
+            return look
+
+    def _run(self, name: str, found: Future[Up]) -> None:
+        try:
+            found.set_result(self._look(name))
+        except Exception as error:
+            found.set_exception(error)
+
+
+class Live:
+    """The live labs of this machine."""
+
+    def __init__(self, context: Context) -> None:
+        self._labs = context.live()
+        self._looks = Looks(self.one)
+        self._known: dict[str, Up] = {}
+        self._lines: dict[str, tuple[Plan, list[Any], tuple[Line, ...]]] = {}
+
+    def every(self) -> list[Up]:
+        """Labs that are up, whole or in part."""
+        looks = {name: self._looks.begin(name) for name in self._labs.names()}
+        self._known = {name: known for name, known in self._known.items() if name in looks}
+        return [found for name, look in looks.items() if (found := self._seen(name, look)) is not None]
+
+    def _seen(self, name: str, look: Look) -> Up | None:
+        """What a look found in time; of a lab that did not answer by then, what is known of it; None of one that is
+        gone."""
+        try:
+            found = self._known[name] = look.found.result(max(look.begun + ANSWERS_S - time.monotonic(), 0))
+        except (TimeoutError, UserError):
+            if name not in self._labs.names():
+                return None
+            known = self._known.get(name) or Up(name, str(self._labs.runtime_of(name)), SILENT, ())
+            return replace(known, state=SILENT)
+        return found
+
+    def one(self, name: str) -> Up:
+        """One lab, its links as they are after the changes that were made to them; LabError where it is not up."""
+        known = self._labs.status(name)
+        links = self._links(self.plan(name)) if known["state"] == "complete" else ()
+        down = tuple(known.get("links_down", ()))
+        return Up(name, str(self._labs.runtime_of(name)), known["state"], links, down)
+
+    def _links(self, plan: Plan) -> tuple[Line, ...]:
+        past = [
+            each
+            for number in range(len(plan.spinners))
+            for each in self._labs.control(plan.lab, number, {"command": "changes"})["changes"]
+        ]
+        known = self._lines.get(plan.lab)
+        if known is None or known[0] is not plan or known[1] != past:
+            known = self._lines[plan.lab] = (plan, past, lines(change.plan_as_it_is(plan, past)))
+        return known[2]
+
+    def plan(self, name: str) -> Plan:
+        """The plan of a lab that is up; LabError."""
+        return self._labs.load(name).plan
+
+    def set(self, name: str, link: str, words: Mapping[str, str], direction: change.Heading | Literal["both"]) -> Any:
+        """Changes a link; LabError and DescriptionError, in one line."""
+        return doing.set_link(self._labs, name, link, words, direction)
+
+    def carrier(self, name: str, link: str, up: bool) -> dict[str, Any]:
+        """Fails a link, or mends it, and waits for the routes; LabError."""
+        plan = self.plan(name)
+        told = doing.set_carrier(self._labs, name, link, up)
+        return {**told, "words": change.carrier_words(plan, link, up, told)}
+
+    def routes(self, name: str, node: str) -> list[following.Route]:
+        """A node's routing table; LabError."""
+        told = self._labs.routes(name)
+        if node not in told:
+            raise LabError(f"{node} of lab {name} has no routing table")
+        return following.routes(told[node])
+
+    def paths(self, name: str, source: str, sink: str) -> Paths:
+        """What packets cross between two hosts now; LabError."""
+        plan = self.plan(name)
+        check_hosts(plan, source, sink)
+        told = self._labs.routes(name)
+        there, back = ((source, sink), (sink, source))
+        return Paths(following.followed(plan, told, *there), following.followed(plan, told, *back))
+
+    def done(self, name: str) -> list[doing.Done]:
+        """What was done in a lab, by its time; LabError."""
+        return doing.done(self._labs, name)
+
+    def frames(self, name: str) -> Frames:
+        """What follows the links of a lab; LabError."""
+        return Frames(self._labs, self.plan(name))
+
+
+class Frames:
+    """The links of one lab over time: each call has what happened since the one before it."""
+
+    def __init__(self, labs: Any, plan: Plan) -> None:
+        self._labs, self._plan = labs, plan
+        self._until_ms: dict[int, int] = {}
+        self._queue_bytes: dict[tuple[str, str], int] = {}
+
+    def next(self) -> list[Moment]:
+        """Each direction of each link that has a spinner; LabError when the lab is down."""
+        found: list[Moment] = []
+        for number, spinner in enumerate(self._plan.spinners):
+            request: dict[str, Any] = {"command": "activity"}
+            if number in self._until_ms:
+                request["since_ms"] = self._until_ms[number]
+            told = self._labs.control(self._plan.lab, number, request)
+            self._until_ms[number] = told["end_ms"]
+            passed_ms = max(1, told["end_ms"] - told["first_ms"])
+            for link in spinner.links:
+                sums = told["links"].get(link, {})
+                found += [self._moment(link, heading, sums.get(heading), passed_ms) for heading in HEADINGS]
+        return found
+
+    def _moment(self, link: str, heading: change.Heading, sums: Mapping[str, int] | None, passed_ms: int) -> Moment:
+        """`sums`: none of a direction that did nothing: its queue is what it was."""
+        if sums is None:
+            return Moment(link, heading, 0, self._queue_bytes.get((link, heading), 0), 0, 0, 0)
+        self._queue_bytes[link, heading] = sums["queue_bytes"]
+        return Moment(
+            link,
+            heading,
+            mean_rate_bps(sums["out_bytes"], passed_ms * NS_PER_MS),
+            sums["queue_max_bytes"],
+            sum(sums[cause] for cause in DROPS),
+            sums["ce_packets"],
+            sums["lateness_max_ns"],
+        )

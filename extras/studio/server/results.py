@@ -1,0 +1,173 @@
+"""Experiments of the directory where Studio was started: which there are, what they are called, their files.
+
+In: names. Out: a row of each, as `ewan runs` has them; files of reports; what `ewan export` writes. A report is a page
+of its own, which may not run scripts here or ask this server for anything; only this server's page may frame it.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import subprocess
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse, HTMLResponse, Response
+
+from ewan.analysis import listing
+from ewan.experiments.engine.labelling import relabel
+from ewan.extras.studio.server.files import RefusedError
+from ewan.labs.base.product import ROOT
+from ewan.labs.context import COMMAND
+from ewan.labs.record.experiment import DOCUMENT
+from ewan.labs.record.journal import JOURNAL
+from ewan.labs.rundir import RESULTS
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
+SHOWN = re.compile(r"report\.html|figures/[A-Za-z0-9][A-Za-z0-9._-]{0,200}\.(svg|csv|pdf|png)")
+"""Of an experiment's files, those that a report names."""
+REPORT = "report.html"
+LINKED = {"svg": "image/svg+xml", "csv": "text/csv"}
+LINK = re.compile(r'href="(?P<path>figures/[^"/]+\.(?P<kind>svg|csv))"')
+MOST = 500
+POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "style-src 'unsafe-inline'",
+        "img-src 'self' data:",
+        "font-src data:",
+        "frame-ancestors 'self'",
+        "sandbox allow-downloads",
+    ]
+)
+EXPORTS = {"csv": "", "latex": "", "parquet": "", "flent": "", "reference": ".csv", "nxe": ".xml", "ns2": ".tcl",
+           "ns3": ".cc"}  # fmt: skip
+"""Options of `ewan export`; the ending of the file that one writes, of others there are several."""
+LONGEST_EXPORT_S = 120
+STATE = (DOCUMENT, JOURNAL, "summary.json")
+"""Files that a row is made of."""
+
+
+class Experiments:
+    """Those below one directory, in which this process works."""
+
+    def __init__(self, here: Path, environment: Mapping[str, str]) -> None:
+        self._place, self._environment = here / RESULTS, environment
+        self._rows: dict[str, tuple[object, listing.Row]] = {}
+
+    def every(self) -> list[listing.Row]:
+        """The newest first; those that cannot be read say so. One that has not changed is not read again."""
+        names = [path.name for path in self._place.glob("*") if NAME.fullmatch(path.name) and not path.is_symlink()]
+        there = sorted((name for name in names if (self._place / name / DOCUMENT).is_file()), reverse=True)[:MOST]
+        known, rows = self._rows, {}  # several threads may ask at once
+        for name in there:
+            state = tuple(_state(self._place / name / file) for file in STATE)
+            row = known.get(name)
+            rows[name] = row if row is not None and row[0] == state else (state, listing.describe(self._place / name))
+        self._rows = rows
+        return [rows[name][1] for name in there]
+
+    def place(self, name: str) -> Path:
+        """The directory of an experiment, as `ewan` is told it; RefusedError for what is none."""
+        path = self._place / name
+        if not NAME.fullmatch(name) or path.resolve() != self._place.resolve() / name:
+            raise RefusedError(f"{name}: there is no such experiment")
+        if not (path / DOCUMENT).is_file():
+            raise RefusedError(f"{name}: there is no such experiment in {RESULTS}/")
+        return path
+
+    def words(self, name: str) -> str:
+        """The same as a word of a command of this directory."""
+        self.place(name)
+        return str(RESULTS / name)
+
+    def relabel(
+        self, name: str, changes: tuple[str, ...], called: str | None, note: str | None
+    ) -> tuple[str, list[str], str]:
+        """Name, tags and note afterwards, as `ewan tag` changes them; UserError for words that cannot be taken."""
+        document = relabel(self.place(name), changes, called, note)
+        return document.name, document.tags, document.note
+
+    def file(self, name: str, path: str) -> Response:
+        """A file of a report; RefusedError for what is none, or is not there."""
+        file, headers = self._shown(name, path), {"content-security-policy": POLICY}
+        if path != REPORT:
+            return FileResponse(file, headers=headers)
+        return HTMLResponse(self._with_files(name, file.read_text("utf-8", "replace")), headers=headers)
+
+    def _with_files(self, name: str, report: str) -> str:
+        """A report that carries the files it links to: from a page that may ask for nothing, links lead nowhere."""
+
+        def carried(link: re.Match[str]) -> str:
+            try:
+                content = self._shown(name, link["path"]).read_bytes()
+            except (RefusedError, OSError):
+                return link[0]
+            return f'href="data:{LINKED[link["kind"]]};base64,{base64.b64encode(content).decode()}"'
+
+        return LINK.sub(carried, report)
+
+    def _shown(self, name: str, path: str) -> Path:
+        place = self._place / name
+        if not NAME.fullmatch(name) or not SHOWN.fullmatch(path):
+            raise RefusedError(f"{name}: there is no such report")
+        file = place / path
+        if not file.is_file() or file.resolve() != self._place.resolve() / name / path:
+            raise RefusedError(f"{name}: has no {path}: ewan report {name} makes it")
+        return file
+
+    def export(self, name: str, kind: str, view: bool) -> Response:
+        """What `ewan export --KIND` writes: a file, or several in one of ZIP. RefusedError where there is nothing."""
+        place = self.place(name)
+        if kind not in EXPORTS:
+            raise RefusedError(f"{kind}: write one of {', '.join(EXPORTS)}")
+        if view and not (place / "summary.json").exists():
+            raise RefusedError(f"{name}: has no report yet, and this studio was started with --view")
+        kept = TemporaryDirectory(prefix="ewan-export-")
+        try:
+            file = self._exported(name, kind, Path(kept.name))
+        except BaseException:
+            kept.cleanup()
+            raise
+        return FileResponse(file, filename=file.name, background=BackgroundTask(kept.cleanup))
+
+    def _exported(self, name: str, kind: str, into: Path) -> Path:
+        ending = EXPORTS[kind]
+        target = into / f"{name}{'-reference' * (kind == 'reference')}{ending}" if ending else into / kind
+        command = [*COMMAND, "export", str(RESULTS / name), f"--{kind}", str(target)]
+        environment = dict(self._environment) | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self._place.parent,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=LONGEST_EXPORT_S,
+            )
+        except subprocess.TimeoutExpired:
+            line = f"ewan export {RESULTS / name} --{kind} {kind}"
+            raise RefusedError(f"it took more than {LONGEST_EXPORT_S} s: {line} has no limit") from None
+        written = sorted(path for path in into.rglob("*") if path.is_file())
+        if done.returncode or not written:
+            said = done.stderr.strip().splitlines() or ["there is nothing of that kind in this experiment"]
+            raise RefusedError(said[-1].removeprefix("ewan: "))
+        if len(written) == 1 and ending:
+            return written[0]
+        whole = into / f"{name}-{kind}.zip"
+        with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in written:
+                archive.write(path, path.relative_to(into))
+        return whole
+
+
+def _state(path: Path) -> object:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

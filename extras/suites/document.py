@@ -1,0 +1,81 @@
+"""An application's case as the text of a scenario, which a person can read, change and run alone. Pure.
+
+In: an application and what its scenario is made for. Out: YAML with the keys of docs/scenario.md.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from ewan.extras.suites import background
+from ewan.extras.suites.application import Application, Case, Step
+from ewan.extras.suites.pieces import LONGEST_DAY_NS, whole_seconds
+from ewan.generator.scenario.writing import to_yaml
+from ewan.labs.base.units import NS_PER_SECOND, Rate
+
+NETWORK = ("utilisation", "mean queueing delay", "queue loss", "link loss", "total loss", "retransmissions")
+"""Metrics that every application's table has after its own."""
+WIDTH = 110  # of the lines of `about`
+
+
+def text(application: Application, case: Case) -> str:
+    """The scenario of an application; its runs are its points × congestion controls × seeds."""
+    return to_yaml(data(application, case))
+
+
+def data(application: Application, case: Case) -> dict[str, Any]:
+    """The scenario's keys."""
+    traffic = application.traffic(case)
+    longest_ns = min(20 * traffic.busy_ns + 60 * NS_PER_SECOND, LONGEST_DAY_NS)
+    several = len(case.generators) > 1
+    compared = {"congestion": list(case.congestion), **({"generator": list(case.generators)} if several else {})}
+    streams = {"streams": case.parameters.streams} if case.several_streams else {}
+    about = [*lines(application, case), f"Parameters: {case.parameters.text()}."]
+    about += [f"{note}." for note in case.parameters.notes]
+    return {
+        "name": application.scenario,
+        "title": f"HSTTS {application.word}, {application.title}",
+        "about": filled(about),
+        "source": application.source,
+        "lab": case.ends.lab,
+        "parameters": {
+            "congestion": case.reference,
+            **({"generator": case.generators[0]} if several else {}),
+            **traffic.own,
+        },
+        "sweep": [{**point, **compared} for point in traffic.points] or compared,
+        "seeds": case.seeds,
+        "normalise": {"by": "congestion", "to": case.reference},
+        "defaults": {"congestion": "${congestion}", **streams},
+        "longest": whole_seconds(longest_ns),
+        "steps": [*(_sent_by(case.generator, step) for step in traffic.steps), *_background(case, traffic.busy_ns)],
+        "metrics": [*application.metrics, *NETWORK],
+        **({"beside": list(case.beside)} if case.beside else {}),
+    }
+
+
+def _sent_by(generator: str | None, step: Step) -> Step:
+    """A step of the load by another generator; what the load is beside stays ours."""
+    return step if generator is None or "role" in step else {**step, "generator": generator}
+
+
+def lines(application: Application, case: Case) -> list[str]:
+    """What the application, its background and its lab are, a paragraph each."""
+    about = [] if case.ends.background is None else [background.about(case.parameters.background)]
+    return [application.about.format_map(case.sizes), *about, *case.ends.notes]
+
+
+def filled(paragraphs: Sequence[str]) -> str:
+    """Paragraphs as the lines of `about`."""
+    return "\n".join(textwrap.fill(each, WIDTH) for each in paragraphs) + "\n"
+
+
+def _background(case: Case, busy_ns: int) -> list[Step]:
+    """Both ways for half as long again as the load takes where nothing is lost."""
+    if case.ends.background is None:
+        return []
+    parameters, length = case.parameters, whole_seconds(busy_ns * 3 // 2)
+    each = Rate(parameters.rate.bps // case.ends.background_pairs)
+    return [*background.steps(parameters.background, each, case.ends.background, length)]

@@ -1,0 +1,62 @@
+"""What became of a plan's transfers in a run, beside what was promised.
+
+In: a plan, and the directory of a run of its scenario, whose steps are called as the requests. Out: when each transfer
+started and ended, and how late that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from ewan.extras.transfers.plan import Transfer, TransferPlan, in_time
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.record import tables
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A transfer as it was promised and as it went; `end_s` is None where not all of its volume came."""
+
+    transfer: Transfer
+    start_s: float | None
+    end_s: float | None
+
+    @property
+    def late_s(self) -> float | None:
+        """How much later than promised it ended."""
+        return None if self.end_s is None else self.end_s - self.transfer.end_s
+
+    @property
+    def took_s(self) -> float | None:
+        """From its start to its last byte."""
+        return None if self.end_s is None or self.start_s is None else self.end_s - self.start_s
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether all came in its time window."""
+        return self.end_s is not None and in_time(self.end_s, self.transfer.request.deadline_s)
+
+
+def compared(plan: TransferPlan, run: Path) -> list[Seen]:
+    """Each accepted transfer, in the order of the requests. ValueError for tables that are damaged."""
+    flows = tables.read(run, "flows")
+    whole = pl.col("completion_ns").is_not_null().all()
+    end = (pl.col("scheduled_ns") + pl.col("completion_ns")).max()
+    rows = flows.group_by("step").agg(pl.col("started_ns").min(), pl.when(whole).then(end).alias("end_ns"))
+    times: Mapping[str, tuple[int | None, int | None]] = {name: (start, last) for name, start, last in rows.iter_rows()}
+    return [_seen(each, *times.get(each.request.name, (None, None))) for each in plan.accepted]
+
+
+def _seen(transfer: Transfer, start_ns: int | None, end_ns: int | None) -> Seen:
+    start_s, end_s = (None if ns is None else ns / NS_PER_SECOND for ns in (start_ns, end_ns))
+    return Seen(transfer, start_s, end_s)
+
+
+def longest_s(seen: list[Seen]) -> float | None:
+    """f1 as it came out: the longest transfer; None where one did not end."""
+    took = [each.took_s for each in seen]
+    return max((s for s in took if s is not None), default=None) if None not in took else None

@@ -1,1 +1,0 @@
-"""Exchange with other programs: a run of a scenario as input of network simulators (ns-2, ns-3). Pure but for files."""

@@ -1,0 +1,14 @@
+"""Where the product's own files are: its folders stand side by side in one tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+"""The tree in which `labs/`, `ewan/`, `images/` and the others stand."""
+BUILT = ROOT / "target"
+"""The folder of programs that were built or unpacked."""
+RELEASE = BUILT / "release"
+"""The folder of programs of this project's own Rust, C and C++."""
+LIBRARY = ROOT / "labs" / "library"
+"""The folder of ready labs, scenarios and targets of papers."""

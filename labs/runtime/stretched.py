@@ -1,0 +1,137 @@
+"""What the product asks of the extra that makes live labs over several machines, and what runs need of these.
+
+In: programs of runs, where nodes are. Out: of each machine the programs that are to run there, each with why, and the
+congestion controls of flows; which of them it has not got.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ewan.labs.runtime.base import Live
+from ewan.labs.runtime.services import OURSELVES
+
+if TYPE_CHECKING:
+    from ewan.labs.compile.facts import HostFacts
+    from ewan.labs.plan import Plan
+    from ewan.labs.runtime.program import Program
+
+MANIFEST = "ewan-cluster/1"
+"""The format of such a lab's manifest, which has its machines and what each has of it."""
+
+
+class Placement(Protocol):
+    """Where the nodes of a lab are."""
+
+    @property
+    def machine_of(self) -> Mapping[str, str]:
+        """The machine of each node."""
+        ...
+
+    def of_end(self, end: Mapping[str, str]) -> str:
+        """The machine where an end of a flow is."""
+        ...
+
+    def check(self, program: Program) -> None:
+        """LabError for what cannot be over these machines."""
+        ...
+
+
+@dataclass(slots=True)
+class Needs:
+    """Machine → program → why; machine → congestion controls."""
+
+    programs: dict[str, dict[str, str]] = field(default_factory=dict)
+    congestion: dict[str, set[str]] = field(default_factory=dict)
+
+    def add(self, program: Program, where: Placement) -> None:
+        """One run's. LabError for what cannot be over these machines."""
+        where.check(program)
+        steps = [(each.node, each.argv[0]) for each in program.prepare]
+        steps += [(each.node, each.argv[0]) for each in program.commands]
+        for node, word in steps:
+            if word != OURSELVES:
+                of_machine = self.programs.setdefault(where.machine_of[node], {})
+                of_machine.setdefault(word, f"node {node} is to run")
+        for flow in program.traffic["flows"] if program.traffic else ():
+            name = flow.get("socket", {}).get("congestion")
+            for end in flow["work"].get("ranks") or [flow["from"], flow["to"]] if name else ():
+                self.congestion.setdefault(where.of_end(end), set()).add(name)
+
+    @property
+    def machines(self) -> list[str]:
+        """Those that must have anything."""
+        return list(dict.fromkeys((*self.programs, *self.congestion)))
+
+
+@dataclass(frozen=True, slots=True)
+class Lacks:
+    """What a machine has not got: programs, congestion controls; and those of the latter that it has."""
+
+    programs: tuple[str, ...]
+    congestion: tuple[str, ...]
+    known: tuple[str, ...]
+
+
+def first(found: Mapping[str, Lacks], names: Iterable[str]) -> tuple[str, Lacks] | None:
+    """The first of these machines that lacks anything."""
+    return next(((name, found[name]) for name in names if found[name].programs or found[name].congestion), None)
+
+
+class Prepared(Protocol):
+    """A lab that could be made."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know of it."""
+        ...
+
+    @property
+    def machine_of(self) -> Mapping[str, str]:
+        """The machine of each node."""
+        ...
+
+    @property
+    def whole(self) -> Plan:
+        """The plan of the lab, with the spinners of all machines."""
+        ...
+
+    @property
+    def plans(self) -> Mapping[str, Plan]:
+        """The share of each machine."""
+        ...
+
+
+class Samples(Protocol):
+    """The samples that the links of a lab have given."""
+
+    def now(self) -> Mapping[str, Any]:
+        """All samples until now."""
+        ...
+
+
+class Stretching(Live, Protocol):
+    """A runtime whose labs stretch over several machines."""
+
+    def host_facts(self) -> HostFacts:
+        """What the compiler must know of the machines together."""
+        ...
+
+    def where(self, plan: Plan) -> Placement:
+        """Where the nodes of a lab would be that is not made yet."""
+        ...
+
+    def lacking(self, wanted: Needs, searched: str) -> Mapping[str, Lacks]:
+        """What the machines have not got of what runs need there; `searched` is a PATH."""
+        ...
+
+    def prepare(self, plan: Plan) -> Prepared:
+        """What would be made; nothing stays on the machines but the node binary."""
+        ...
+
+    def samples(self, name: str) -> AbstractContextManager[Samples]:
+        """What the links do, asked of their machines."""
+        ...

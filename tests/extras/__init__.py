@@ -1,0 +1,1 @@
+"""Tests of extras with labs, kernels, browsers or machines; those of their parts alone stand beside them."""

@@ -1,0 +1,47 @@
+"""A translated lab asks the same questions in the same order, and has the same commands and figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from ewan.extras.course import markdown, parameters, reading, rendering
+from ewan.extras.course.fields import Question
+
+TRANSLATED = [
+    (name, language)
+    for name, folder in reading.known().items()
+    for language in reading.read(folder).languages
+    if language != reading.ENGLISH
+]
+
+
+def parts(name: str, language: str) -> tuple[list[str], list[tuple[str, str]], int]:
+    """Questions, commands and figures of what a student reads, in their order, and how many sections it has."""
+    lab = reading.find(name, language)
+    asked: list[str] = []
+
+    def write(question: Question) -> str:
+        asked.append(question.name)
+        return ""
+
+    text = rendering.text(lab, parameters.drawn(lab.name, "4711", lab.course.parameters), write)
+    blocks = [(str(block.kind), block.text) for block in markdown.blocks(text) if block.kind in ("sh", "figure")]
+    return asked, blocks, text.count("\n## ")
+
+
+def test_there_is_a_translation() -> None:
+    assert ("bufferbloat", "de") in TRANSLATED
+
+
+@pytest.mark.parametrize(("name", "language"), TRANSLATED)
+def test_a_translation_has_all_that_the_lab_has(name: str, language: str) -> None:
+    assert parts(name, language) == parts(name, reading.ENGLISH)
+
+
+@pytest.mark.parametrize(("name", "language"), TRANSLATED)
+def test_a_translation_says_all_of_it_in_its_own_words(name: str, language: str) -> None:
+    own, other = reading.find(name, language), reading.find(name)
+    for mine, theirs in zip(own.course.questions, other.course.questions, strict=True):
+        assert mine.ask != theirs.ask
+        assert all(here.say != there.say for here, there in zip(mine.hints, theirs.hints, strict=True)), mine.name
+    assert own.content == other.content, "answers would be judged otherwise"
