@@ -14,8 +14,8 @@ from ewan.calibration.reference import FORMAT, Reading, Readings
 from ewan.labs.base.units import NS_PER_MS, mean_rate_bps
 from ewan.labs.hardware.abilities import Abilities, ranges, read_abilities
 from ewan.labs.hardware.settings import Settings, read_settings
+from ewan.labs.link.delay import nominal_ns
 from ewan.labs.record import COVERAGE_FACTOR, Certificate, Row, Verdict
-from ewan.labs.stages.delay import nominal_ns
 
 HEADINGS = ("forward", "backward")
 QUANTITIES = {"delay": ("ns", "delay.delay_ns"), "rate": ("bit/s", "rate_bps"), "loss": ("ppb", "loss.ppb")}

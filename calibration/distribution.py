@@ -1,6 +1,6 @@
 """What a link's delay line and loss model do to packets on average: pure, from the plan's own types.
 
-In: `delay` and `loss` of a direction (labs/stages). Out: mean, deviation, bounds and the distribution
+In: `delay` and `loss` of a direction (labs/link). Out: mean, deviation, bounds and the distribution
 function of a delay; probability and correlation of losses.
 """
 
@@ -14,15 +14,22 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import assert_never
 
-from ewan.labs import stages
 from ewan.labs.base.units import BITS_PER_BYTE, PPB
-from ewan.labs.stages import (
+from ewan.labs.link import (
     NO_HARQ,
+    BernoulliLoss,
+    BitErrorLoss,
     ConstantDelay,
     Delay,
     DelayTable,
+    EveryNthLoss,
     GaussMarkovDelay,
+    GilbertElliottLoss,
     Harq,
+    Loss,
+    LossPattern,
+    Markov4Loss,
+    NoLoss,
     NormalDelay,
     ParetoDelay,
     UniformDelay,
@@ -168,41 +175,41 @@ class LossStatistics:
     slack_packets: int = 0
 
 
-def loss(model: stages.Loss, counted_bytes: int) -> LossStatistics:
+def loss(model: Loss, counted_bytes: int) -> LossStatistics:
     """What a loss model does on average to packets that count so many bytes on the link."""
     match model:
-        case stages.NoLoss():
+        case NoLoss():
             return LossStatistics(0.0)
-        case stages.BernoulliLoss(loss_ppb):
+        case BernoulliLoss(loss_ppb):
             return LossStatistics(loss_ppb / PPB)
-        case stages.BitErrorLoss(bit_ppb):
+        case BitErrorLoss(bit_ppb):
             return LossStatistics(1 - (1 - bit_ppb / PPB) ** (BITS_PER_BYTE * counted_bytes))
-        case stages.EveryNthLoss(n):
+        case EveryNthLoss(n):
             return LossStatistics(1 / n, 0.0, 1)
-        case stages.LossPattern(pattern):
+        case LossPattern(pattern):
             return LossStatistics(pattern.count("1") / len(pattern), 0.0, pattern.count("1"))
-        case stages.GilbertElliottLoss() | stages.Markov4Loss():
+        case GilbertElliottLoss() | Markov4Loss():
             return _markov(*_chain(model))
         case _:
             assert_never(model)
 
 
 Matrix = list[list[float]]
-RandomLoss = stages.NoLoss | stages.BernoulliLoss | stages.GilbertElliottLoss | stages.Markov4Loss
+RandomLoss = NoLoss | BernoulliLoss | GilbertElliottLoss | Markov4Loss
 """Losses that netem has too."""
 
 
 def _chain(model: RandomLoss) -> tuple[Matrix, list[float]]:
     """The Markov chain that drives a loss, a step a packet, and the probability of a loss in each of its states."""
     match model:
-        case stages.NoLoss():
+        case NoLoss():
             return [[1.0]], [0.0]
-        case stages.BernoulliLoss(loss_ppb):
+        case BernoulliLoss(loss_ppb):
             return [[1.0]], [loss_ppb / PPB]
-        case stages.GilbertElliottLoss():
+        case GilbertElliottLoss():
             bad, good = model.to_bad_ppb / PPB, model.to_good_ppb / PPB
             return [[1 - bad, bad], [good, 1 - good]], [model.loss_good_ppb / PPB, model.loss_bad_ppb / PPB]
-        case stages.Markov4Loss():
+        case Markov4Loss():
             chain = (model.p13_ppb, model.p31_ppb, model.p32_ppb, model.p23_ppb, model.p14_ppb)
             p13, p31, p32, p23, p14 = (ppb / PPB for ppb in chain)
             matrix = [

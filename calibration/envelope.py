@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, about
-from ewan.labs.stages import Framing
+from ewan.labs.link import Framing
 
 WIRE = Framing(38, 84)
 """The default of a description: headers, checksum, preamble and gap of Ethernet (docs/description.md)."""

@@ -30,10 +30,10 @@ from ewan.calibration.lans import SharedPort, Switched, Way, card_framing
 from ewan.calibration.probing import PROBE_BYTES
 from ewan.labs.base.units import PPB
 from ewan.labs.forwarding import Forwarding
+from ewan.labs.link import DelayTable, Direction, DropTail, Psp
+from ewan.labs.link.delay import nominal_ns
+from ewan.labs.link.egress import card_of, paced
 from ewan.labs.plan import End, Hop, Interface, Link, Pair, Plan
-from ewan.labs.stages import DelayTable, Direction, DropTail, Psp
-from ewan.labs.stages.delay import nominal_ns
-from ewan.labs.stages.egress import card_of, paced
 
 DIRECTIONS: tuple[Literal["forward", "backward"], ...] = ("forward", "backward")
 FEW_PACKETS = 16

@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 from ewan.calibration import lans
 from ewan.calibration.distribution import DelayLine, Fate, LossStatistics, loss, netem_fate, own_fate
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, PPB, Duration
-from ewan.labs.stages import NO_AGGREGATE, BitErrorLoss, Direction, DropTail, EveryNthLoss, Framing, LossPattern, Red
-from ewan.labs.stages.queue import discipline_words
-from ewan.labs.stages.trace import Said, TraceOpportunities, TraceRows, said
+from ewan.labs.link import NO_AGGREGATE, BitErrorLoss, Direction, DropTail, EveryNthLoss, Framing, LossPattern, Red
+from ewan.labs.link.trace import Said, TraceOpportunities, TraceRows, said
 
 CARD_SHARE = 0.95
 """Of a card's rate that a probe asks for, so that it is not the card's own queue that fills."""
@@ -274,7 +273,7 @@ class LinkExpectation:
     def active_queue(self) -> str | None:
         """The name of a discipline that drops before the limit, if there is one."""
         discipline = self.direction.queue.discipline
-        return None if isinstance(discipline, DropTail) else discipline_words(discipline)
+        return None if isinstance(discipline, DropTail) else discipline.words
 
     def through(self, packet_bytes: int) -> float:
         """How many packets arrive for each one of this size that is sent: losses and copies, without the queue's."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ewan.calibration.expectation import BYTE_NS, LinkExpectation, framed_bytes, own_ns
 from ewan.calibration.spinner import OFFLOADED
 from ewan.labs.base.units.shown import written
-from ewan.labs.stages import Framing
+from ewan.labs.link import Framing
 
 NO_LOSS = "no packet was lost on purpose: the loss is not in force"
 PUNCTUAL = (

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ewan.labs.forwarding import Forwarding
+from ewan.labs.link import Direction, DropTail, Framing, Psp, Queue, Tbf, plain_direction
+from ewan.labs.link.egress import paced
 from ewan.labs.plan import End, Hop, Interface, Link, Plan, VlanInterface, Wire
-from ewan.labs.stages import Direction, DropTail, Framing, Psp, Queue, Tbf, plain_direction
-from ewan.labs.stages.egress import paced
 
 ETHERNET_HEADER_BYTES = 14
 TAG_BYTES = 4

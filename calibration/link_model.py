@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import orjson
 
 from ewan.labs.base.product import ROOT
-from ewan.labs.stages import Direction
+from ewan.labs.link import Direction
 
 PROGRAM = ["--profile", "checked", "--locked", "--quiet", "-p", "ewan-emulator", "--bin", "link-bench"]
 """As the tests of Rust build it."""

@@ -9,8 +9,8 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from ewan.labs.base.units import Duration, Rate
+from ewan.labs.link import Direction
 from ewan.labs.plan import Link, Plan
-from ewan.labs.stages import Direction
 
 MOST_SHOWN = 3
 

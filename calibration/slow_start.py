@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ewan.calibration.expectation import BYTE_NS, PairExpectation, framed_bytes
-from ewan.labs.stages import Direction
+from ewan.labs.link import Direction
 
 SEGMENT_BYTES = 1500
 INITIAL_SEGMENTS = 10

@@ -26,6 +26,7 @@ from ewan.generator import scenario as scenarios
 from ewan.generator.scenario import Runs, Scenario
 from ewan.labs import spec
 from ewan.labs.base.errors import UserError
+from ewan.labs.base.source import Places, read_yaml
 from ewan.labs.base.units import NS_PER_SECOND, about
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.context import Context
@@ -35,7 +36,6 @@ from ewan.labs.runtime import kernel
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.memory import free_memory_bytes
 from ewan.labs.runtime.spinners import check_cpus
-from ewan.labs.spec.source import Places, read_yaml
 
 LOOKED_NS = NS_PER_SECOND
 """So long are points of a sweep looked at: others are like those."""

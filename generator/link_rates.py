@@ -16,9 +16,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
+from ewan.labs.link.direction import Direction
+from ewan.labs.link.trace import Trace, TraceOpportunities, TraceRows, said
 from ewan.labs.plan import Link
-from ewan.labs.stages.direction import Direction
-from ewan.labs.stages.trace import Trace, TraceOpportunities, TraceRows, said
 from ewan.labs.traces import OPPORTUNITY_BYTES
 
 Times = NDArray[np.int64]

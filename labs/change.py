@@ -11,54 +11,25 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from ewan.labs.base.source import DescriptionError, Path, Place, Places
 from ewan.labs.base.units import NS_PER_DAY, Duration, Rate, Size, UnitError, about
-from ewan.labs.compile.settings import settings
-from ewan.labs.compile.stages import acks
-from ewan.labs.compile.stages.context import LinkContext
-from ewan.labs.compile.stages.direction import compile_direction, described, obstacle
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.abilities import refusal
+from ewan.labs.link import Change, Direction, DropTail, Queue, Red, TraceOpportunities, acks
+from ewan.labs.link.change import LIVE
+from ewan.labs.link.context import LinkContext
+from ewan.labs.link.delay import nominal_ns
+from ewan.labs.link.direction import compile_direction, described, obstacle
+from ewan.labs.link.keys import DirectionKeys
+from ewan.labs.link.settings import settings
+from ewan.labs.link.trace import said
 from ewan.labs.plan import Link, Plan
-from ewan.labs.spec import fields, from_template
-from ewan.labs.spec.source import DescriptionError, Path, Place, Places
-from ewan.labs.stages import Change, Direction, DropTail, Queue, Red, TraceOpportunities
-from ewan.labs.stages.delay import nominal_ns
-from ewan.labs.stages.trace import said
+from ewan.labs.spec import from_template
 
 # A link's store has a slot for each 256 bytes that its plan asks for, so it holds this much more in full packets.
 ROOM = 5
 
 PROTOCOLS = {"static": "static routing", "ospf": "OSPF", "isis": "IS-IS", "bgp": "BGP"}
-
-# Word → the keys of a `Change` that it decides.
-WORDS = {
-    "rate": ("rate_bps",),
-    "delay": ("delay",),
-    "jitter": ("delay",),
-    "distribution": ("delay",),
-    "correlation": ("delay",),
-    "reorder": ("reorder",),
-    "displace": ("displace_ppb", "displace_packets", "displace_within_ns"),
-    "loss": ("loss",),
-    "corrupt": ("corrupt_ppb",),
-    "duplicate": ("duplicate_ppb",),
-    "ecn": ("ecn_bleach",),
-    "blackhole": ("blackhole_bytes",),
-    "police": ("police_bps", "police_bytes"),
-    "burst": ("burst_bytes",),
-    "peak": ("peak_bps",),
-    "aggregate": ("aggregate",),
-    "duplex": ("half_duplex",),
-    "slot": ("slot_ns",),
-    "harq": ("harq",),
-    "acks": ("ack_filter",),
-    "buffer": ("queue",),
-    "queue": ("queue",),
-}
-
-
-_TRACED = {"rate": ("rate_bps",), "delay": ("delay",), "loss": ("loss",), "buffer": ("queue",)}
-"""What a trace says → the keys of a `Change` that would say the same."""
 
 Heading = Literal["forward", "backward"]
 _PATH: Path = ("wan",)
@@ -68,7 +39,7 @@ _PATH: Path = ("wan",)
 class Wanted:
     """Link settings that a running link is to have; `words` are those that name them, as errors show them."""
 
-    keys: fields.Direction
+    keys: DirectionKeys
     words: Mapping[str, Any]
 
     @property
@@ -80,9 +51,9 @@ class Wanted:
 
 def wanted(words: Mapping[str, str]) -> Wanted:
     """What words of the command line ask for; DescriptionError for what a description would be refused for."""
-    unknown = [word for word in words if word not in WORDS]
+    unknown = [word for word in words if word not in LIVE]
     if unknown:
-        raise DescriptionError(f"{unknown[0]}={words[unknown[0]]}: a link has {', '.join(WORDS)}")
+        raise DescriptionError(f"{unknown[0]}={words[unknown[0]]}: a link has {', '.join(LIVE)}")
     if not words:
         raise DescriptionError("nothing to change: write for example rate=500Mbit/s")
     return Wanted(from_template("dumbbell", words).description.wan, words)
@@ -125,7 +96,7 @@ def compile_change(plan: Plan, link: Link, heading: Heading, asked: Wanted) -> C
                 f"{key}={asked.words.get(key, '')}: {why}, or emulator: user in the description of {link.name}"
             )
         _check_kernel_queue(link, asked.words, then.queue, now.queue)
-    return Change(**{key: getattr(then, key) for word in asked.words for key in WORDS[word]})
+    return Change(**{key: getattr(then, key) for word in asked.words for key in LIVE[word].plan})
 
 
 def _check_device(plan: Plan, link: Link, then: Direction, asked: Wanted) -> None:
@@ -140,7 +111,7 @@ def _check_device(plan: Plan, link: Link, then: Direction, asked: Wanted) -> Non
         raise DescriptionError(f"{key}={asked.words.get(key, '')}: {link.name} is a {found.model}: {why}")
 
 
-def _kept(now: Direction, asked: fields.Direction) -> fields.Direction:
+def _kept(now: Direction, asked: DirectionKeys) -> DirectionKeys:
     """The settings of the direction as it is that a change starts from.
 
     `jitter=0ms` asks for a constant delay: how the jitter was spread until then is not kept.
@@ -159,7 +130,7 @@ def _check_trace(link: Link, now: Direction, asked: Wanted) -> None:
             f"{told[0]}={asked.words[told[0]]}: the trace of {link.name} says when packets leave: leave it out"
         )
     for column in said(now.trace):
-        told = [word for word in asked.words if set(WORDS[word]) & set(_TRACED[column])]
+        told = [word for word in asked.words if set(LIVE[word].plan) & set(LIVE[column].plan)]
         if told:
             raise DescriptionError(
                 f"{told[0]}={asked.words[told[0]]}: the trace of {link.name} says its {column}: "

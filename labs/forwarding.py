@@ -11,9 +11,9 @@ import ipaddress
 from collections.abc import Iterator
 from functools import cached_property
 
+from ewan.labs.link.delay import nominal_ns
+from ewan.labs.link.egress import paced
 from ewan.labs.plan import End, Hop, Interface, Link, NetworkPath, Pair, Plan, VlanInterface
-from ewan.labs.stages.delay import nominal_ns
-from ewan.labs.stages.egress import paced
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Table = dict[tuple[int, int], tuple[Address | None, str]]

@@ -1,6 +1,6 @@
 """The plan: what machines execute.
 
-Everything is decided: names, addresses, routes, stages of every link (`labs/stages`), CPU placement, seeds. Integers,
+Everything is decided: names, addresses, routes, stages of every link (`labs/link`), CPU placement, seeds. Integers,
 the unit in the key; probabilities in parts per billion. `labs/node/src/plan.rs` and `emulator/model/src/config.rs` read
 the same keys; unknown ones are refused on both sides. Two compilations of one description are byte-identical.
 """
@@ -17,8 +17,8 @@ import orjson
 
 from ewan.labs.base.garbage import uncollected
 from ewan.labs.base.typed import read_typed
+from ewan.labs.link import Direction, Egress
 from ewan.labs.own import Own
-from ewan.labs.stages import Direction, Egress
 
 FORMAT = "ewan-plan/3"
 _FAMILY = "ewan-plan/"

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ewan.labs.base.source import Path
 from ewan.labs.spec.fields import Graph, Topology
-from ewan.labs.spec.source import Path
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.base.units import NS_PER_MS, about, mean_rate_bps
+from ewan.labs.link import Direction
 from ewan.labs.plan import Link, Plan
 from ewan.labs.runtime.base import Controllable, LabError
-from ewan.labs.stages import Direction
 
 WINDOW_MS = 500
 ENDED = ("ended by a fault", "no answer")

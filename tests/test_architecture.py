@@ -32,7 +32,7 @@ def of(package: str, *names: str) -> tuple[str, ...]:
 
 LAYERS = (
     Layer("base", ("ewan.extra", *of("labs", "base"))),
-    Layer("link", of("labs", "stages", "traces")),
+    Layer("link", of("labs", "link", "traces")),
     Layer(
         "lab",
         of("labs", "spec", "compile", "plan", "change", "topologies", "forwarding", "following", "cards", "own")

@@ -25,12 +25,12 @@ from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.change import Heading, compile_change, wanted
 from ewan.labs.compile import compile
 from ewan.labs.context import Context
+from ewan.labs.link import ConstantDelay, Framing
 from ewan.labs.plan import Plan, to_json
 from ewan.labs.record import Certificate, Policy, Row
 from ewan.labs.runtime.base import LabError, Live
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.spec import from_template
-from ewan.labs.stages import ConstantDelay, Framing
 
 pytestmark = pytest.mark.live
 

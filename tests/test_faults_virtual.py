@@ -18,13 +18,13 @@ import pytest
 from ewan.calibration import BatchLab, hints, verify_lab
 from ewan.labs import host
 from ewan.labs.compile import compile
+from ewan.labs.link import BernoulliLoss, ConstantDelay, Direction, Framing, NoLoss
 from ewan.labs.plan import Link, Plan
 from ewan.labs.record import Certificate, Row, to_json
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import Run, VirtualRuntime
 from ewan.labs.spec import from_template, parse
-from ewan.labs.stages import BernoulliLoss, ConstantDelay, Direction, Framing, NoLoss
 
 pytestmark = pytest.mark.virtual
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from ewan.calibration import trains
-from ewan.labs.spec import fields
+from ewan.labs.link.keys import DirectionKeys
+from ewan.labs.link.loss import LossKeys
+from ewan.labs.link.queue import QueueKeys
 
 PAGE = (Path(__file__).parents[1] / "docs/links.md").read_text()
 ELSEWHERE = {"framing", "delay"}
@@ -16,7 +18,7 @@ ELSEWHERE = {"framing", "delay"}
 
 
 def test_every_setting_of_a_link_is_on_the_page() -> None:
-    words = [*fields.Direction.model_fields, *fields.Loss.words(), *fields.Queue.words()]
+    words = [*DirectionKeys.model_fields, *LossKeys.words(), *QueueKeys.words()]
     missing = [word for word in words if not re.search(rf"\b{word}\b", PAGE) and word not in ELSEWHERE | {"bernoulli"}]
     assert not missing, f"write what {', '.join(missing)} does to packets into docs/links.md"
 

@@ -23,14 +23,14 @@ from ewan.calibration.probing import MS, Probing, packet_stream
 from ewan.calibration.spinner import Classes
 from ewan.calibration.tolerances import Tolerances
 from ewan.labs import change, host
+from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import BITS_PER_BYTE, Rate
 from ewan.labs.compile import compile
+from ewan.labs.link import Framing
 from ewan.labs.plan import Link, Plan
 from ewan.labs.record import COVERAGE_FACTOR
 from ewan.labs.runtime.base import Controllable, Keeping, LabError, Measuring
 from ewan.labs.spec import from_template
-from ewan.labs.spec.source import DescriptionError
-from ewan.labs.stages import Framing
 
 MTU_BYTES = 1500
 BUFFER = "2MB"

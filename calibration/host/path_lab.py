@@ -17,9 +17,9 @@ from ewan.generator.traffic_request import end
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
+from ewan.labs.link.egress import Bare
 from ewan.labs.plan import End, Interface, Node, Plan
 from ewan.labs.spec import parse
-from ewan.labs.stages.egress import Bare
 
 SIZES = (64, 512, 1500, 9000)
 """Of IP packets, in bytes."""

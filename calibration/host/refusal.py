@@ -14,8 +14,8 @@ from ewan.calibration import envelope
 from ewan.calibration.envelope import Demand, Frontier
 from ewan.calibration.host import links, measurement
 from ewan.labs.context import Context
+from ewan.labs.link import Framing
 from ewan.labs.plan import Plan
-from ewan.labs.stages import Framing
 
 MTU_BYTES = 1500
 MOST_LINKS = 64

@@ -9,8 +9,8 @@ from ewan.calibration.expect import expectations
 from ewan.calibration.expectation import Expectations
 from ewan.calibration.probe import LiveProbes
 from ewan.calibration.probing import Probing, plan_probes
+from ewan.labs.link import Bare, Direction, DropTail, Framing, Queue, plain_direction
 from ewan.labs.plan import Containers, End, Hop, Interface, Link, NetworkPath, Node, Pair, Plan, Spinner, Wire
-from ewan.labs.stages import Bare, Direction, DropTail, Framing, Queue, plain_direction
 
 WIRE = Framing(overhead_bytes=38, minimum_bytes=84)
 DROP_TAIL = DropTail()

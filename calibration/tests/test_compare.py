@@ -13,16 +13,8 @@ from ewan.calibration import spinner
 from ewan.calibration.compare import compare
 from ewan.calibration.spinner import LinkFacts
 from ewan.calibration.tests.plans import DROP_TAIL, answer, delays, plan, prepared
+from ewan.labs.link import BernoulliLoss, Codel, EveryNthLoss, GaussMarkovDelay, GilbertElliottLoss, Queue, UniformDelay
 from ewan.labs.record import Row
-from ewan.labs.stages import (
-    BernoulliLoss,
-    Codel,
-    EveryNthLoss,
-    GaussMarkovDelay,
-    GilbertElliottLoss,
-    Queue,
-    UniformDelay,
-)
 
 GOOD = LinkFacts(release_p50_ns=300, release_p99_ns=5_000, release_max_ns=40_000)
 

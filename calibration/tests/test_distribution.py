@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ewan.calibration.distribution import delay_line, loss, netem_fate, ordered
-from ewan.labs.stages import (
+from ewan.labs.link import (
     BernoulliLoss,
     BitErrorLoss,
     ConstantDelay,
@@ -75,7 +75,7 @@ def test_the_mean_of_correlated_delays_wanders_as_expected() -> None:
 
 SPREAD: dict[str, type[UniformDelay | NormalDelay]] = {"uniform": UniformDelay, "normal": NormalDelay}
 
-# As the description of `reorder` says it (labs/spec/fields/link.py): by how many times the jitter the mean grows.
+# As the description of `reorder` says it (labs/link/keys.py): by how many times the jitter the mean grows.
 IN_ORDER = {
     "uniform": {1.0: 0.04, 0.3: 0.28, 0.1: 0.52, 0.01: 0.83},
     "normal": {1.0: 0.23, 0.3: 0.72, 0.1: 1.21, 0.01: 2.13},

@@ -13,10 +13,10 @@ from ewan.calibration.expect import expectations
 from ewan.calibration.expectation import Expectations
 from ewan.calibration.probing import SECOND, Probing, plan_probes
 from ewan.calibration.tests.plans import DROP_TAIL, delays, direction, plan
+from ewan.labs.link import BernoulliLoss, ConstantDelay, Psp, Queue, Red
+from ewan.labs.link.trace import TraceOpportunities, TraceRows
 from ewan.labs.plan import Plan
 from ewan.labs.record import Row
-from ewan.labs.stages import BernoulliLoss, ConstantDelay, Psp, Queue, Red
-from ewan.labs.stages.trace import TraceOpportunities, TraceRows
 
 CARD = Psp(rate_bps=0, overhead_bytes=24, minimum_bytes=84, limit_bytes=10**7, limit_packets=None, dither_ns=0, seed=1)
 

@@ -16,10 +16,10 @@ from ewan.calibration.probe import LiveProbes
 from ewan.calibration.probing import MS, SECOND, Method, Probing, plan_probes
 from ewan.calibration.tests.plans import DROP_TAIL, plan
 from ewan.labs.compile import HostFacts, compile
+from ewan.labs.link import Aggregate, BernoulliLoss, BitErrorLoss, Framing, NormalDelay, Psp, Queue
+from ewan.labs.link.trace import TraceRows
 from ewan.labs.plan import Link, Plan
 from ewan.labs.spec import parse
-from ewan.labs.stages import Aggregate, BernoulliLoss, BitErrorLoss, Framing, NormalDelay, Psp, Queue
-from ewan.labs.stages.trace import TraceRows
 
 
 def test_a_link_of_one_gigabit_and_50_ms() -> None:

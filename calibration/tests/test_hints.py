@@ -13,8 +13,8 @@ from ewan.calibration.machine import MachineLoad, Process, Snapshot
 from ewan.calibration.same_plan import differences
 from ewan.calibration.spinner import LinkFacts
 from ewan.calibration.tests.plans import answer, delays, direction, plan, prepared
+from ewan.labs.link import BernoulliLoss, ConstantDelay, Framing
 from ewan.labs.record import Row
-from ewan.labs.stages import BernoulliLoss, ConstantDelay, Framing
 
 ON_TIME = LinkFacts(release_p50_ns=300, release_p99_ns=5_000, release_max_ns=40_000)
 DISTURBED = dataclasses.replace(ON_TIME, gaps=9, gaps_ns=90_000_000, longest_gap_ns=20_000_000)

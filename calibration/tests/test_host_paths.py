@@ -18,9 +18,9 @@ from ewan.calibration.host.path_lab import PORT, PORT_BPS, ROUTERS, SIZES, TIMES
 from ewan.calibration.host.paths import Paths
 from ewan.labs.compile import HostFacts
 from ewan.labs.context import Context
+from ewan.labs.link.egress import Bare, Tbf
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.tests.lab import own_state, traces
-from ewan.labs.stages.egress import Bare, Tbf
 
 LAB = f"paths{os.getpid()}"
 BUFFERS = Buffers(212_992, 212_992, (4096, 131_072, 6_291_456), (4096, 16_384, 4_194_304), 1000, 10**9)

@@ -17,11 +17,11 @@ from ewan.calibration.probe import LiveProbes
 from ewan.calibration.probing import Method, Probing, plan_probes
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.host import virtual_facts
+from ewan.labs.link import Framing
+from ewan.labs.link.delay import nominal_ns
 from ewan.labs.plan import Plan
 from ewan.labs.record import Row
 from ewan.labs.spec import parse
-from ewan.labs.stages import Framing
-from ewan.labs.stages.delay import nominal_ns
 
 LIVE, VIRTUAL = HostFacts((0, 1), ()), virtual_facts()
 KERNEL = HostFacts((0, 1), (), datapath="system")

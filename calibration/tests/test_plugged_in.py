@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from ewan.calibration import plugged_in
+from ewan.labs.link import Bare
 from ewan.labs.plan import Card, End
 from ewan.labs.runtime.tests.bench import bench
 from ewan.labs.runtime.tests.lab import interface, small
-from ewan.labs.stages import Bare
 
 pytestmark = pytest.mark.untimed
 

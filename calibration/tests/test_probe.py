@@ -12,8 +12,8 @@ from ewan.calibration.expect import expectations
 from ewan.calibration.probe import LiveProbes
 from ewan.calibration.probing import MS, SECOND, Probing, plan_probes
 from ewan.calibration.tests.plans import DROP_TAIL, direction, plan
+from ewan.labs.link import BernoulliLoss, ConstantDelay, Queue, UniformDelay
 from ewan.labs.plan import Plan
-from ewan.labs.stages import BernoulliLoss, ConstantDelay, Queue, UniformDelay
 
 
 def planned(lab: Plan) -> Probing:

@@ -29,6 +29,7 @@ from ewan.labs.base import interrupt
 from ewan.labs.base.documents import DocumentError
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.typed import read_typed
+from ewan.labs.base.values import LONGEST_NAME, NAME
 from ewan.labs.base.writing import anew, trouble
 from ewan.labs.plan import Plan
 from ewan.labs.record import experiment as records
@@ -40,7 +41,6 @@ from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import held
 from ewan.labs.runtime.occupied import occupied
 from ewan.labs.runtime.program import Program
-from ewan.labs.spec.values import LONGEST_NAME, NAME
 
 AGAIN = "`ewan rerun` of its archive runs it once more"
 

@@ -17,6 +17,7 @@ from ewan.experiments.engine.stopping import point_of
 from ewan.generator import congestion, external
 from ewan.generator.scenario import captures
 from ewan.labs.base.units import about
+from ewan.labs.link.trace import beyond
 from ewan.labs.plan import Spinner
 from ewan.labs.runtime import cpu, memory, stretched, wall
 from ewan.labs.runtime.base import LabError
@@ -26,7 +27,6 @@ from ewan.labs.runtime.services import OURSELVES
 from ewan.labs.runtime.spinners import check_cpus
 from ewan.labs.runtime.stretched import Stretching
 from ewan.labs.runtime.virtual import check_path, check_shared_memory
-from ewan.labs.stages.trace import beyond
 
 # What programs find as their PATH in both clocks (labs/node/src/batch).
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -18,6 +18,7 @@ from ewan.experiments.engine.parts import Facts
 from ewan.experiments.tests.engines import CONTEXT, jobs, parts
 from ewan.experiments.tests.origins import origin
 from ewan.generator import readers
+from ewan.labs.link import Change
 from ewan.labs.record import disturbances, tables
 from ewan.labs.record.experiment import INPUTS
 from ewan.labs.runtime import occupied as occupied_module
@@ -25,7 +26,6 @@ from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.occupied import occupied, root_of
 from ewan.labs.runtime.program import Command, DisturbanceWatch, Event, Preparation, Program
 from ewan.labs.runtime.virtual import VirtualRuntime
-from ewan.labs.stages import Change
 
 
 def test_a_program_is_read_back_as_it_was_written() -> None:

@@ -12,9 +12,9 @@ from ewan.experiments.engine import reservation
 from ewan.experiments.tests.engines import TEXT, jobs
 from ewan.generator import congestion
 from ewan.labs.base.units import Duration
+from ewan.labs.link import TraceRows
 from ewan.labs.runtime import memory
 from ewan.labs.runtime.base import LabError
-from ewan.labs.stages import TraceRows
 
 
 def test_the_virtual_kernel_has_the_congestion_controls_of_the_papers() -> None:

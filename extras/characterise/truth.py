@@ -16,9 +16,9 @@ from ewan.extras.characterise.plan import Load
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import PPB
 from ewan.labs.forwarding import Forwarding
+from ewan.labs.link import Direction, DropTail
 from ewan.labs.plan import NetworkPath, Pair, Plan, digest
 from ewan.labs.record.characterisation import Characterisation, Estimate, Way
-from ewan.labs.stages import Direction, DropTail
 
 
 def path_of(plan: Plan, source: str, sink: str) -> Pair:

@@ -17,9 +17,9 @@ from pydantic import Field, PlainValidator, PrivateAttr, model_validator
 
 from ewan.extras.course.choices import LETTERS, differ
 from ewan.generator.scenario.fields import Text
+from ewan.labs.base.model import Model
 from ewan.labs.base.units import UnitError, amounts, worded
 from ewan.labs.base.units.amounts import Amount, Kind
-from ewan.labs.spec.fields import Model
 
 AnswerKind = Literal["time", "rate", "size", "packets", "count", "ratio", "share", "choice", "words", "settings"]
 QUANTITIES: dict[str, Kind] = {

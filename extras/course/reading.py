@@ -18,11 +18,11 @@ from pydantic import ValidationError
 from ewan.extras.course import expressions
 from ewan.extras.course.choices import differ
 from ewan.extras.course.fields import Course, Drawn, Overlay, Question
+from ewan.labs.base.model import Model
 from ewan.labs.base.reading import read_bytes, read_text
+from ewan.labs.base.source import Path, Places, read_yaml
 from ewan.labs.base.wording import nearest
 from ewan.labs.spec import DescriptionError, names, text_of, translate
-from ewan.labs.spec.fields import Model
-from ewan.labs.spec.source import Path, Places, read_yaml
 
 LABS = File(__file__).resolve().parent / "labs"
 COURSE, TEXT, TEACHER = "course.yaml", "text.md", "teacher.md"

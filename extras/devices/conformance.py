@@ -18,7 +18,7 @@ from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.hardware.abilities import Abilities, Range, ranges
 from ewan.labs.hardware.driver import ANSWERS_S, ENDS_S, PROTOCOL, Described, Driver, DriverError, Reading
 from ewan.labs.hardware.settings import Settings
-from ewan.labs.stages import (
+from ewan.labs.link import (
     BernoulliLoss,
     BitErrorLoss,
     Codel,

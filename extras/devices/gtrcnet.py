@@ -21,7 +21,7 @@ from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import HEADINGS
 from ewan.labs.hardware.settings import Settings
-from ewan.labs.stages import BernoulliLoss, ConstantDelay, Loss, NoLoss
+from ewan.labs.link import BernoulliLoss, ConstantDelay, Loss, NoLoss
 
 TABLE = Path(__file__).resolve().with_suffix(".toml")
 NAME = "gtrcnet"

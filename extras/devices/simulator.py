@@ -30,10 +30,7 @@ from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import bytes_in
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.abilities import Abilities
-from ewan.labs.plan import Containers, End, Interface, Link, Node, Plan, Spinner
-from ewan.labs.runtime import boxes, spinners
-from ewan.labs.runtime.boxes import LINK, ip
-from ewan.labs.stages import (
+from ewan.labs.link import (
     Bare,
     BernoulliLoss,
     Change,
@@ -44,6 +41,9 @@ from ewan.labs.stages import (
     Queue,
     plain_direction,
 )
+from ewan.labs.plan import Containers, End, Interface, Link, Node, Plan, Spinner
+from ewan.labs.runtime import boxes, spinners
+from ewan.labs.runtime.boxes import LINK, ip
 
 DRIVER = "gtrcnet"
 QUEUE_BYTES = 16 << 20

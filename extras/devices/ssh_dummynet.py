@@ -21,7 +21,7 @@ from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.abilities import Abilities, Range
 from ewan.labs.hardware.driver import HEADINGS
 from ewan.labs.hardware.settings import Settings
-from ewan.labs.stages import BernoulliLoss, ConstantDelay, DropTail, Loss, NoLoss, Queue
+from ewan.labs.link import BernoulliLoss, ConstantDelay, DropTail, Loss, NoLoss, Queue
 
 NAME = "ssh-dummynet"
 MODEL = "freebsd"

@@ -24,7 +24,7 @@ from ewan.labs.base.units import BITS_PER_BYTE, MEGA, NS_PER_SECOND, PPB
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import HEADINGS
 from ewan.labs.hardware.settings import Settings
-from ewan.labs.stages import (
+from ewan.labs.link import (
     BernoulliLoss,
     ConstantDelay,
     Delay,
@@ -37,7 +37,7 @@ from ewan.labs.stages import (
     Queue,
     UniformDelay,
 )
-from ewan.labs.stages.delay import nominal_ns
+from ewan.labs.link.delay import nominal_ns
 
 NAME = "ssh-netem"
 MODEL = "linux"

@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
-from ewan.labs.spec.fields.model import Model
-from ewan.labs.spec.values import Count, SizeText
+from ewan.labs.base.model import Model
+from ewan.labs.base.values import Count, SizeText
 
 MOST_JOBS = 10_000
 MOST_CORES = 1024

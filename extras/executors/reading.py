@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from ewan.extras.executors.fields import WorkersDescription
 from ewan.extras.executors.file import BATCH, Workers
 from ewan.labs import spec as specs
-from ewan.labs.spec.source import Places, read_yaml
+from ewan.labs.base.source import Places, read_yaml
 
 PAGE = "docs/clusters.md"
 LEAST = "engine: local"

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 
+from ewan.labs.base.model import Model
+from ewan.labs.base.values import Name
 from ewan.labs.spec.fields.card import CardName
-from ewan.labs.spec.fields.model import Model
-from ewan.labs.spec.values import Name
 
 MOST_MACHINES = 64
 

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from ewan.extras.machines.fields import ClusterDescription
 from ewan.extras.machines.file import Cluster, Machine
 from ewan.labs import spec as specs
+from ewan.labs.base.source import read_yaml
 from ewan.labs.base.wording import nearest
-from ewan.labs.spec.source import read_yaml
 
 PAGE = "docs/cluster.md"
 LEAST = "machines: {one: {ssh: root@node-1, interface: eth1}}"

@@ -31,6 +31,7 @@ from ewan.labs import trust
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.compile.facts import HostFacts
 from ewan.labs.context import Context
+from ewan.labs.link import Change
 from ewan.labs.plan import Plan
 from ewan.labs.render.files import hosts as hosts_file
 from ewan.labs.runtime import own
@@ -41,7 +42,6 @@ from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.state import DEFAULT_ROOT
 from ewan.labs.runtime.stretched import Lacks, Needs
-from ewan.labs.stages import Change
 
 if TYPE_CHECKING:
     from ewan.extras.machines.ssh import Fleet

@@ -12,10 +12,10 @@ from typing import Any
 
 from ewan.extras.machines.shares import Stretched
 from ewan.labs.base.units import NS_PER_SECOND, Duration, Rate, about
+from ewan.labs.link import Change, Direction, TraceRows
+from ewan.labs.link.delay import least_ns
 from ewan.labs.plan import Link, Plan
 from ewan.labs.runtime.base import LabError
-from ewan.labs.stages import Change, Direction, TraceRows
-from ewan.labs.stages.delay import least_ns
 
 CLOCKS_APART_NS = NS_PER_SECOND
 """Machines whose clocks differ by more have clocks that nobody sets."""

@@ -13,8 +13,8 @@ from typing import Any
 from ewan.extras.nxe import vocabulary
 from ewan.extras.nxe.places import Written
 from ewan.extras.nxe.tree import Element
+from ewan.labs.base.source import Path
 from ewan.labs.base.wording import nearest
-from ewan.labs.spec.source import Path
 
 _LINKS: Path = ("lab", "topology", "graph", "links")
 MOST_NODES = 20_000

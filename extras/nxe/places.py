@@ -14,8 +14,8 @@ from ewan.extras.nxe import vocabulary
 from ewan.extras.nxe.tree import Element
 from ewan.generator.scenario import Scenario, parameters, writing
 from ewan.generator.scenario import scenario as scenarios
+from ewan.labs.base.source import Path, Place, Places
 from ewan.labs.spec import DescriptionError
-from ewan.labs.spec.source import Path, Place, Places
 
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")

@@ -18,9 +18,9 @@ from ewan.extras.nxe.places import Written
 from ewan.extras.nxe.tree import Element
 from ewan.generator.scenario import Scenario
 from ewan.labs.base.reading import read_text
+from ewan.labs.base.source import Path, scalar
 from ewan.labs.spec import DescriptionError
 from ewan.labs.spec.patterns import PatternError, expand
-from ewan.labs.spec.source import Path, scalar
 
 ENDING = ".xml"
 

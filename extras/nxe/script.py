@@ -13,8 +13,8 @@ from ewan.generator.scenario.fields import Socket, Step
 from ewan.generator.scenario.flows import FOREIGN
 from ewan.generator.scenario.kinds import Kind
 from ewan.generator.scenario.laws import Law
+from ewan.labs.base.source import scalar
 from ewan.labs.base.wording import nearest
-from ewan.labs.spec.source import scalar
 
 SERVER, CLIENT = "launch_server.sh", "launch_client.sh"
 IPERF_S = "10s"

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.parsers import expat
 
+from ewan.labs.base.source import DEEPEST, MOST_VALUES
 from ewan.labs.spec import DescriptionError
-from ewan.labs.spec.source import DEEPEST, MOST_VALUES
 
 
 @dataclass(slots=True)

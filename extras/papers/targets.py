@@ -18,13 +18,13 @@ from ewan.extras.papers import shapes
 from ewan.extras.papers.shapes import Shape
 from ewan.generator.scenario.fields import Beside, Parameter, Seeds, Text
 from ewan.generator.scenario.published import FigureText, Metric
+from ewan.labs.base.model import Model
 from ewan.labs.base.product import LIBRARY
+from ewan.labs.base.source import Places, read_yaml
 from ewan.labs.base.units import PPB, Fraction
 from ewan.labs.base.wording import nearest
 from ewan.labs.record import quantities
 from ewan.labs.spec import DescriptionError, names, text_of, translate
-from ewan.labs.spec.fields import Model
-from ewan.labs.spec.source import Places, read_yaml
 
 ENDING = ".paper.yaml"
 FOLDER = LIBRARY / "papers"

@@ -10,13 +10,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
+from ewan.labs.link import BernoulliLoss, ConstantDelay, Direction, DropTail, NoLoss, Psp, Tbf
+from ewan.labs.link import delay as delays
+from ewan.labs.link import loss as losses
+from ewan.labs.link.direction import impairment_words
 from ewan.labs.plan import End, Interface, Link, Plan, Wire
 from ewan.labs.spec import DescriptionError
-from ewan.labs.stages import BernoulliLoss, ConstantDelay, Direction, DropTail, NoLoss, Psp, Tbf
-from ewan.labs.stages import delay as delays
-from ewan.labs.stages import loss as losses
-from ewan.labs.stages.direction import impairment_words
-from ewan.labs.stages.queue import discipline_words
 
 ETHERNET_HEADER = 14  # a card's queueing discipline counts it beside the IP packet
 
@@ -132,7 +131,7 @@ def _way(direction: Direction, where: str) -> Way:
     if words := impairment_words(direction):
         raise DescriptionError(f"{where}: {words[0]} cannot be said: leave it out")
     if not isinstance(direction.queue.discipline, DropTail):
-        name = discipline_words(direction.queue.discipline)
+        name = direction.queue.discipline.words
         raise DescriptionError(f'{where}: queue {name} cannot be said: write "queue: drop-tail"')
     if not isinstance(direction.delay, ConstantDelay):
         raise DescriptionError(f"{where}: delay {delays.words(direction.delay)} cannot be said: write a constant one")

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction as Exact
 
 from ewan.extras.suites import background
+from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import Buffer, Duration, Fraction, Rate, UnitError
-from ewan.labs.spec.source import DescriptionError
 
 MIX = ("1ms", "20ms", "200ms")
 """The poster's RTTs; "Mix" gives them to the pairs in turn."""

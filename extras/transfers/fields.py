@@ -13,9 +13,9 @@ from pydantic import Field, model_validator
 
 from ewan.generator.scenario.fields import CongestionText, LabText, Text
 from ewan.generator.scenario.laws import TimeText, VolumeText
+from ewan.labs.base.model import Model
 from ewan.labs.base.units import Duration
-from ewan.labs.spec.fields import Model
-from ewan.labs.spec.values import Name, RateText
+from ewan.labs.base.values import Name, RateText
 
 MOST_REQUESTS = 100
 """The search for the best plan takes seconds with so many."""

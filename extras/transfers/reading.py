@@ -19,13 +19,13 @@ from ewan.generator.scenario.demand import IPV4_TCP_BYTES
 from ewan.generator.scenario.network import Network
 from ewan.generator.scenario.runs import lab_of
 from ewan.labs import spec as specs
+from ewan.labs.base.source import Places, read_yaml
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
 from ewan.labs.base.wording import nearest
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.plan import Plan
-from ewan.labs.spec.source import Places, read_yaml
 
 PAGE = "docs/transfers.md"
 LEAST = "lab: dumbbell"

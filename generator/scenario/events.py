@@ -10,14 +10,15 @@ from typing import Any
 
 from ewan.generator.scenario import fields
 from ewan.generator.scenario.runs import ScenarioRun
+from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import Duration
 from ewan.labs.base.wording import nearest
-from ewan.labs.change import WORDS, Heading, Wanted, after, check_headings, compile_change
+from ewan.labs.change import Heading, Wanted, after, check_headings, compile_change
+from ewan.labs.link import Change
+from ewan.labs.link.change import LIVE
+from ewan.labs.link.keys import DirectionKeys
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.program import Event
-from ewan.labs.spec.fields import Direction
-from ewan.labs.spec.source import DescriptionError
-from ewan.labs.stages import Change
 
 
 def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tuple[Event, ...]:
@@ -55,13 +56,13 @@ def _asked(event: fields.Event, run: ScenarioRun, index: int) -> Wanted:
     path = ("events", index)
     said = {key: value for key, value in run.raw["events"][index].items() if key not in ("at", "link", "direction")}
     for key in said:
-        if key not in WORDS:
-            message = f"does not change while a lab runs: write one of {', '.join(WORDS)}"
+        if key not in LIVE:
+            message = f"does not change while a lab runs: write one of {', '.join(LIVE)}"
             raise run.places.error((*path, key), message)
     named = {key: _word(value) for key, value in said.items() if value is not None}
     if not named:
         raise run.places.error(path, 'changes nothing: write for example "rate: 500Mbit/s"')
-    keys = Direction.model_construct(**{key: getattr(event, key) for key in named})
+    keys = DirectionKeys.model_construct(**{key: getattr(event, key) for key in named})
     return Wanted(keys, named)
 
 

@@ -26,10 +26,12 @@ from ewan.generator.scenario.kinds import (
 from ewan.generator.scenario.laws import DAY_NS, TimeLaw, TimeText, VolumeText
 from ewan.generator.scenario.published import FigureText, Metric, PublishedText
 from ewan.generator.scenario.repeating import Stop
+from ewan.labs.base.model import Model
 from ewan.labs.base.units import Duration, Size, UnitError
+from ewan.labs.base.values import Count, Name
+from ewan.labs.link.keys import DirectionKeys
 from ewan.labs.record.quantities import Role
-from ewan.labs.spec.fields import Direction, Model, Pacing
-from ewan.labs.spec.values import Count, Name
+from ewan.labs.spec.fields import Pacing
 
 MOST_FLOWS = 16_384  # of a run; generator/src/traffic/request.rs
 MOST_EXCHANGES = 10_000_000  # of a run: each is a row of its tables
@@ -210,7 +212,7 @@ OnlyTrue = Annotated[bool, WithJsonSchema({"const": True, "examples": ["true"]})
 """`false` has no meaning: the compiler refuses it, and says what to write."""
 
 
-class Event(Direction):
+class Event(DirectionKeys):
     """A change of a link while the run goes on; the words are those of a link's settings.
 
     As it is written; `ewan.labs.runtime.program.Event` is what it becomes for each direction, in integers.

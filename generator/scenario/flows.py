@@ -13,9 +13,9 @@ from typing import Any, assert_never
 from ewan.generator.scenario.fields import LEAST_UDP, MOST_UDP, NO_TCP, Socket, Step
 from ewan.generator.scenario.kinds import Kind
 from ewan.generator.scenario.laws import Either, amount, document, least, mean, number_or
+from ewan.labs.base.source import DescriptionError, Path
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, Size
 from ewan.labs.spec.fields import Pacing
-from ewan.labs.spec.source import DescriptionError, Path
 
 DEFAULT_CONGESTION = "cubic"
 

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, model_validator
 
 from ewan.generator.scenario.laws import SizeLaw, TimeLaw, VolumeText, constant
+from ewan.labs.base.model import Model
 from ewan.labs.base.units import Duration
-from ewan.labs.spec.fields import Model
-from ewan.labs.spec.values import Count, RateText
+from ewan.labs.base.values import Count, RateText
 
 
 def at_once() -> TimeLaw:

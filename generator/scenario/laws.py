@@ -14,8 +14,8 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, assert_n
 
 from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
+from ewan.labs.base.model import Model, OneOf
 from ewan.labs.base.units import NS_PER_SECOND, Duration, Size, UnitError, parse_volume
-from ewan.labs.spec.fields import Model, OneOf
 
 DAY_NS = 86_400 * NS_PER_SECOND
 

@@ -9,8 +9,10 @@ import textwrap
 
 from ewan.generator import external
 from ewan.generator.scenario import fields, kinds, laws, repeating
+from ewan.labs.base.model import Model
+from ewan.labs.link.keys import DirectionKeys
 from ewan.labs.record.metrics import METRICS
-from ewan.labs.spec.fields import Direction, Model, Pacing
+from ewan.labs.spec.fields import Pacing
 from ewan.labs.spec.manual import section
 
 _INTRODUCTION = """# Scenarios
@@ -106,7 +108,7 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
     ("`requests`", kinds.Requests, "", None),
     ("`udp`", kinds.Udp, "Each packet is due at an exact time, the sum of all intervals before it.", None),
     ("`messages`", kinds.Messages, "", None),
-    ("`events`", fields.Event, "And the settings of a link, as `ewan set` takes them (not `framing`).", Direction),
+    ("`events`", fields.Event, "And the settings of a link, as `ewan set` takes them (not `framing`).", DirectionKeys),
     (
         "`capture`",
         fields.Capture,

@@ -11,11 +11,16 @@ from dataclasses import dataclass
 from ewan.generator.scenario.windows import Bottleneck
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
 from ewan.labs.forwarding import Forwarding
+from ewan.labs.link import Direction
+from ewan.labs.link.disciplines.codel import Codel
+from ewan.labs.link.disciplines.drop_tail import DropTail
+from ewan.labs.link.disciplines.dualpi2 import DualPi2
+from ewan.labs.link.disciplines.fq_codel import FqCodel
+from ewan.labs.link.disciplines.pie import Pie
+from ewan.labs.link.egress import Psp, paced
+from ewan.labs.link.loss import BernoulliLoss, EveryNthLoss
+from ewan.labs.link.queue import queue_limits
 from ewan.labs.plan import Hop, Plan
-from ewan.labs.stages import Direction
-from ewan.labs.stages.egress import Psp, paced
-from ewan.labs.stages.loss import BernoulliLoss, EveryNthLoss
-from ewan.labs.stages.queue import Codel, DropTail, DualPi2, FqCodel, Pie, queue_limits
 
 ETHERNET_HEADER = 14
 

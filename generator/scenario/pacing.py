@@ -21,10 +21,10 @@ from ewan.labs.compile.pacing import (
     with_classes,
 )
 from ewan.labs.forwarding import Forwarding
+from ewan.labs.link import Egress, Filter, FqPacer, GapPacer, NoPacer, PacedClass, Pacer, PspPacer, Sources, TbfPacer
+from ewan.labs.link.egress import UNPACED
 from ewan.labs.plan import End, Interface, Plan, VlanInterface
 from ewan.labs.spec import fields
-from ewan.labs.stages import Egress, Filter, FqPacer, GapPacer, NoPacer, PacedClass, Pacer, PspPacer, Sources, TbfPacer
-from ewan.labs.stages.egress import UNPACED
 
 To = tuple[str, Literal["tcp", "udp"], int | None]
 """A sink's address and port; None: nobody knows the port."""

@@ -14,9 +14,9 @@ from typing import Any
 
 from ewan.generator.scenario.fields import parameter
 from ewan.labs.base import shell
+from ewan.labs.base.source import DescriptionError, Path, Place, Places, read_yaml, scalar, spell
 from ewan.labs.base.wording import nearest
 from ewan.labs.spec.patterns import split
-from ewan.labs.spec.source import DescriptionError, Path, Place, Places, read_yaml, scalar, spell
 
 # `${name}` while YAML is read: as it is written, it would end a plain word within braces.
 _BEGIN, _END = "\ue000", "\ue001"

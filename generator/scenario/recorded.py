@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ewan.generator.scenario.writing import to_yaml
+from ewan.labs.base.source import read_yaml
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND, Duration
 from ewan.labs.doing import Done
 from ewan.labs.plan import Plan
 from ewan.labs.spec import DescriptionError
-from ewan.labs.spec.source import read_yaml
 
 BEFORE_NS = NS_PER_SECOND
 """From T0 to the first change: whatever is sent has begun."""

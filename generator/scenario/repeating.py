@@ -10,9 +10,9 @@ from typing import Annotated
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from ewan.generator.scenario.published import Metric
+from ewan.labs.base.model import Model
 from ewan.labs.base.units import Fraction, UnitError
-from ewan.labs.spec.fields import Model
-from ewan.labs.spec.values import Count
+from ewan.labs.base.values import Count
 
 
 def _confidence(value: object) -> Fraction:

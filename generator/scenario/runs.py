@@ -18,11 +18,11 @@ from pydantic import ValidationError
 from ewan.generator.scenario import fields, parameters
 from ewan.generator.scenario.parameters import Point
 from ewan.labs import spec as specs
+from ewan.labs.base.source import Places
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.plan import Plan
 from ewan.labs.spec import Spec, names, translate
-from ewan.labs.spec.source import Places
 
 if TYPE_CHECKING:
     from ewan.generator.scenario.scenario import Scenario

@@ -15,14 +15,14 @@ from ewan.generator.scenario import fields, parameters, repeating
 from ewan.generator.scenario.parameters import MOST_RUNS, Point
 from ewan.generator.scenario.runs import Runs, document_of
 from ewan.labs import spec as specs
+from ewan.labs.base.source import Path, Places
 from ewan.labs.base.units import PPB, parse_published
+from ewan.labs.base.values import Count
 from ewan.labs.base.wording import nearest
 from ewan.labs.record import figures, quantities
 from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.quantities import Selection
 from ewan.labs.spec import DescriptionError, names
-from ewan.labs.spec.source import Path, Places
-from ewan.labs.spec.values import Count
 
 _SEED = Count(0, 2**63 - 1)
 _SEEDS = Count(1, MOST_RUNS)

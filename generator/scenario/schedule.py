@@ -27,6 +27,7 @@ from ewan.generator.scenario.participants import Member, participants
 from ewan.generator.scenario.runs import ScenarioRun
 from ewan.generator.scenario.transit import longest_transit_ns
 from ewan.labs.base.shell import argv
+from ewan.labs.base.source import Path
 from ewan.labs.base.units import NS_PER_DAY, NS_PER_SECOND, Duration
 from ewan.labs.compile.pacing import PacingError
 from ewan.labs.forwarding import Forwarding
@@ -36,7 +37,6 @@ from ewan.labs.record.bounds import RELEASE_P99_NS
 from ewan.labs.record.demand import Demand
 from ewan.labs.runtime.program import Command, DisturbanceWatch, Event, Program
 from ewan.labs.spec.patterns import PatternError, members
-from ewan.labs.spec.source import Path
 
 FORMAT = "ewan-schedule/2"
 WATCHED = DisturbanceWatch(disturbances.EVERY_NS, RELEASE_P99_NS)

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, time_for
+from ewan.labs.link import Direction
+from ewan.labs.link.delay import longest_ns
+from ewan.labs.link.queue import Queue, queue_limits
+from ewan.labs.link.trace import NoTrace, TraceRows
 from ewan.labs.plan import Hop, Link
 from ewan.labs.runtime.program import Event
-from ewan.labs.stages import Direction
-from ewan.labs.stages.delay import longest_ns
-from ewan.labs.stages.queue import Queue, queue_limits
-from ewan.labs.stages.trace import NoTrace, TraceRows
 
 _FRAMING_BYTES = 64
 """More than any link adds to an IP packet."""

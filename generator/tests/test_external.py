@@ -25,11 +25,11 @@ from ewan.generator.scenario import Schedule
 from ewan.generator.scenario.fields import GENERATOR, Step
 from ewan.generator.scenario.flows import FOREIGN
 from ewan.generator.scenario.kinds import KINDS
+from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.record.tables import TABLES
-from ewan.labs.spec.source import DescriptionError
 
 TOOLS = Path(__file__).resolve().parent / "tools"
 FACTS = HostFacts((0, 1), (), "virtual")

@@ -10,8 +10,8 @@ import pytest
 from ewan.calibration.tests.plans import plan
 from ewan.generator.link_rates import with_mean_rates
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
+from ewan.labs.link.trace import TraceOpportunities, TraceRows
 from ewan.labs.record import tables
-from ewan.labs.stages.trace import TraceOpportunities, TraceRows
 
 ROWS = ((0, 8_000_000, None, None, None), (3 * NS_PER_MS, 80_000_000, None, None, None))
 

@@ -17,10 +17,10 @@ from ewan.generator.external import openmpi
 from ewan.generator.external.transfer import Output
 from ewan.generator.rows import Rows
 from ewan.generator.scenario import Schedule
+from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
-from ewan.labs.spec.source import DescriptionError
 
 CAPTURED = Path(__file__).resolve().parent / "tools/openmpi"
 BEGUN_NS = 7_018_000_000

@@ -11,9 +11,9 @@ from ewan.generator.tests.scenarios import flows, only, parse, planned
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
+from ewan.labs.link import FqPacer, GapPacer, PspPacer, Sources, TbfPacer
+from ewan.labs.link.egress import UNPACED
 from ewan.labs.plan import Interface, from_json, to_json
-from ewan.labs.stages import FqPacer, GapPacer, PspPacer, Sources, TbfPacer
-from ewan.labs.stages.egress import UNPACED
 
 LAB = """lab:
   {topology: {dumbbell: {pairs: 3}}, rtt: 20ms, wan: {rate: 100Mbit/s}, hosts: {left3: {pacing: psp 4Mbit/s}}}

@@ -8,8 +8,8 @@ import pytest
 
 from ewan.experiments.engine import stored
 from ewan.generator.tests.scenarios import HEAD, flows, only, parse, planned
+from ewan.labs.link import Change, ConstantDelay
 from ewan.labs.record.bounds import RELEASE_P99_NS
-from ewan.labs.stages import Change, ConstantDelay
 
 
 def test_members_start_one_after_the_other_in_rounds_with_streams_that_share_the_volume() -> None:

@@ -17,11 +17,11 @@ from ewan.generator.external import udt
 from ewan.generator.external.transfer import Output
 from ewan.generator.rows import Rows
 from ewan.generator.scenario import Schedule
+from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.runtime.base import LabError
-from ewan.labs.spec.source import DescriptionError
 
 TOOLS = Path(__file__).resolve().parent / "tools"
 PAYLOAD = 1500 - 20 - 8 - 16

@@ -14,9 +14,24 @@ from ewan.labs.commands.live import which
 from ewan.labs.commands.options import json_option, lab_option, live_option, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
+from ewan.labs.link.change import LIVE
+
+_KEYS = list(LIVE)
+HELP = f"""Change a link while it runs; queued packets are kept. Or take it down, and bring it up again.
+
+KEY is {", ".join(_KEYS[:-1])} or {_KEYS[-1]}; at=+10s says when. For down and up this command waits until then. A link
+that is down has no carrier at either end: with a routing protocol, other ways are found, and how long that took is
+told.
+
+\b
+ewan set core rate=500Mbit/s at=+10s
+ewan set core delay=80ms loss=0.1% --direction forward
+ewan set ring1 down
+ewan set ring1 up at=+10s
+"""
 
 
-@click.command("set")
+@click.command("set", help=HELP)
 @live_option
 @lab_option
 @click.option("--direction", type=click.Choice(["forward", "backward", "both"]), default="both", show_default=True)
@@ -33,19 +48,7 @@ def set_command(
     link: str,
     words: tuple[str, ...],
 ) -> None:
-    """Change a link while it runs; queued packets are kept. Or take it down, and bring it up again.
-
-    KEY is rate, delay, jitter, distribution, correlation, reorder, displace, loss, corrupt, duplicate, ecn, blackhole,
-    police, burst, peak, aggregate, duplex, slot, harq, acks, buffer or queue; at=+10s says when. For down and up this
-    command waits until then. A link that is down
-    has no carrier at either end: with a routing protocol, other ways are found, and how long that took is told.
-
-    \b
-    ewan set core rate=500Mbit/s at=+10s
-    ewan set core delay=80ms loss=0.1% --direction forward
-    ewan set ring1 down
-    ewan set ring1 up at=+10s
-    """
+    """`ewan set`, whose help goes by the table of settings."""
     as_root(context)
     labs = context.live()
     name = which(labs, lab)

@@ -7,11 +7,11 @@ from types import MappingProxyType
 
 from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.base.units import about
+from ewan.labs.link import Change
+from ewan.labs.link.change import words as change_words
 from ewan.labs.plan import Plan
 from ewan.labs.render import table
 from ewan.labs.runtime.base import Controllable, LabError
-from ewan.labs.stages import Change
-from ewan.labs.stages.change import words as change_words
 
 CHANGES = ["link", "direction", "change", "at", "late by"]
 """Columns of `changes`."""

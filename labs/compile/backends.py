@@ -10,9 +10,9 @@ from typing import Literal
 
 from ewan.labs.compile.facts import HostFacts
 from ewan.labs.compile.settings import LinkSettings
-from ewan.labs.compile.stages.direction import obstacle
+from ewan.labs.link import Direction
+from ewan.labs.link.direction import obstacle
 from ewan.labs.spec import Spec
-from ewan.labs.stages import Direction
 
 Backend = Literal["user", "ewan", "kernel", "tbf", "hardware"]
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ewan.labs.base.source import Path
 from ewan.labs.base.wording import nearest
 from ewan.labs.compile.hosts import by_name
 from ewan.labs.plan import Card, End, Wire
 from ewan.labs.spec import Spec
-from ewan.labs.spec.source import Path
 
 _LIVE = "a lab of the virtual clock has no cards: RUNTIME=netns"
 

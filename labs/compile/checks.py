@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from ewan.labs.base.values import LONGEST_NAME, NAME
 from ewan.labs.base.wording import nearest
 from ewan.labs.compile.addresses import LARGEST_LAB
 from ewan.labs.compile.settings import LinkSettings
 from ewan.labs.spec import Spec, unwritable
-from ewan.labs.spec.values import LONGEST_NAME, NAME
 from ewan.labs.topologies import Layout
 
 LEAST_IPV6_MTU = 1280  # RFC 8200, section 5

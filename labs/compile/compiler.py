@@ -21,9 +21,9 @@ from ewan.labs.compile.placement import place
 from ewan.labs.compile.routes import Daemons, Routes, daemons, routes
 from ewan.labs.compile.settings import access_rate
 from ewan.labs.compile.wiring import Wired, WiredNode, wire
+from ewan.labs.link.egress import paced
 from ewan.labs.plan import Containers, Node, Plan
 from ewan.labs.spec import Spec
-from ewan.labs.stages.egress import paced
 
 
 def compile(spec: Spec, host: HostFacts) -> Plan:

@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 
 from ewan.labs.compile.lan import Lan
 from ewan.labs.compile.outline import Outline
-from ewan.labs.compile.settings import Settings
-from ewan.labs.compile.stages.framing import packet_time
+from ewan.labs.link.framing import packet_time
+from ewan.labs.link.settings import Settings
 from ewan.labs.plan import Hop, NetworkPath, Pair
 
 _SHARED = {"wan": 0, "access": 2}

@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ewan.labs.base.units import Duration, Rate, Size, bytes_in
-from ewan.labs.compile.settings import Settings
-from ewan.labs.compile.stages.context import UINT32
-from ewan.labs.compile.stages.framing import ETHERNET_HEADER, framed, framing_of
-from ewan.labs.compile.stages.queue import ACCESS_BUFFER, buffer_limits
+from ewan.labs.link import Bare, Egress, Fifo, Framing, Psp, Tbf
+from ewan.labs.link.buffer import buffer_limits
+from ewan.labs.link.context import UINT32
+from ewan.labs.link.framing import ETHERNET_HEADER, framed, framing_of
+from ewan.labs.link.queue import ACCESS_BUFFER
+from ewan.labs.link.settings import Settings
 from ewan.labs.spec import Spec
-from ewan.labs.stages import Bare, Egress, Fifo, Framing, Psp, Tbf
 
 Clock = Literal["live", "virtual"]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
+from ewan.labs.base.source import Path
 from ewan.labs.spec import Spec, fields
 from ewan.labs.spec.patterns import PatternError, members
-from ewan.labs.spec.source import Path
 
 Written = TypeVar("Written")
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ewan.labs.compile.settings import LinkSettings, Settings, settings
-from ewan.labs.spec import Spec, fields
-from ewan.labs.spec.source import Path
-from ewan.labs.spec.values import LONGEST_NAME
+from ewan.labs.base.source import Path
+from ewan.labs.base.values import LONGEST_NAME
+from ewan.labs.compile.settings import LinkSettings
+from ewan.labs.link.keys import DirectionKeys
+from ewan.labs.link.settings import Settings, settings
+from ewan.labs.spec import Spec
 from ewan.labs.topologies import Layout
 
 PREFIX = "sw-"
@@ -91,7 +93,7 @@ def _port(spec: Spec, hosts: Sequence[LinkSettings]) -> Settings:
     assert access.switch is not None
     own = access.switch.choice
     fastest = max(way.rate for link in hosts for way in (link.forward, link.backward))
-    card = fields.Direction.model_construct(framing=access.framing, buffer=access.buffer)
-    port = fields.Direction.model_construct(**{key: getattr(own, key) for key in own.model_fields_set})
+    card = DirectionKeys.model_construct(framing=access.framing, buffer=access.buffer)
+    port = DirectionKeys.model_construct(**{key: getattr(own, key) for key in own.model_fields_set})
     path: Path = ("access", "switch", "ovs")
     return settings(path, fastest, [(("access",), card), (path, port)])

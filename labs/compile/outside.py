@@ -13,9 +13,9 @@ from ewan.labs.compile.settings import LinkSettings
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.abilities import Abilities, refusal
 from ewan.labs.hardware.settings import settings_of
+from ewan.labs.link import Direction
 from ewan.labs.plan import Card, End, Hardware
 from ewan.labs.spec import Spec
-from ewan.labs.stages import Direction
 
 
 def device(

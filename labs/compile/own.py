@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ewan.labs.base.source import Path
 from ewan.labs.compile.hosts import by_name
 from ewan.labs.own import Bind, Own, Port
 from ewan.labs.plan import Node
 from ewan.labs.spec import Spec, fields
-from ewan.labs.spec.source import Path
 
 CONTAINERS_ALONE = ("image", "entrypoint", "cmd", "binds", "ports")
 """Keys that mean something where a node is a container; the runtimes of namespaces refuse them too."""

@@ -12,14 +12,11 @@ import ipaddress
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from ewan.labs.base.source import Path
 from ewan.labs.base.units import NS_PER_MS, Rate, Size, bytes_in
 from ewan.labs.compile.hosts import names
 from ewan.labs.compile.hosts import written as host_settings
-from ewan.labs.compile.stages.framing import ETHERNET_HEADER, FRAMING, framed
-from ewan.labs.plan import End, Interface, Node, VlanInterface
-from ewan.labs.spec import Spec, fields
-from ewan.labs.spec.source import Path
-from ewan.labs.stages import (
+from ewan.labs.link import (
     Card,
     Egress,
     Fifo,
@@ -36,7 +33,10 @@ from ewan.labs.stages import (
     Tbf,
     TbfPacer,
 )
-from ewan.labs.stages.egress import UNPACED, card_of
+from ewan.labs.link.egress import UNPACED, card_of
+from ewan.labs.link.framing import ETHERNET_HEADER, FRAMING, framed
+from ewan.labs.plan import End, Interface, Node, VlanInterface
+from ewan.labs.spec import Spec, fields
 
 MOST_PRIO = 16
 """Bands of the queueing discipline prio."""

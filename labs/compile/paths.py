@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import networkx as nx
 
+from ewan.labs.base.source import DescriptionError, Path
 from ewan.labs.base.units import Duration
 from ewan.labs.compile import costs
 from ewan.labs.compile.routing import LARGEST_COST
 from ewan.labs.compile.settings import LinkSettings
 from ewan.labs.compile.vlans import Switching
 from ewan.labs.spec import Spec
-from ewan.labs.spec.source import DescriptionError, Path
 from ewan.labs.spec.unwritable import TWO_LINKS
 from ewan.labs.topologies import Edge, Layout
 

@@ -1,95 +1,21 @@
-"""A link's settings put together from all the places where a description may say them.
+"""The settings of all links, put together from all the places where a description may say them.
 
-Comes in: a spec and the edges of its topology. Goes out: for each direction what holds, and where it was written, so
-that a refusal can point there. The nearer to the link wins: wan or access, its direction, the link itself, the link's
-direction.
+Comes in: a spec and the edges of its topology. Goes out: for each direction what holds, and where it was written. The
+nearer to the link wins: wan or access, its direction, the link itself, the link's direction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ewan.labs import traces
-from ewan.labs.base.units import Duration, Rate
+from ewan.labs.base.source import Path
+from ewan.labs.base.units import Rate
+from ewan.labs.link.settings import Layer, Settings, settings
 from ewan.labs.spec import Spec, fields
-from ewan.labs.spec.source import Path
-from ewan.labs.spec.values import DelayTable
 from ewan.labs.topologies import Edge
 
-TRACED: Mapping[traces.Column, tuple[str, ...]] = {
-    "rate": ("rate", "burst", "peak"),
-    "delay": ("delay", "jitter", "distribution", "correlation"),
-    "loss": ("loss",),
-    "buffer": ("buffer",),
-}
-"""What a trace may say, and the keys of a description that say the same."""
 WAN_RATE, ACCESS_RATE = Rate.parse("1Gbit/s"), Rate.parse("10Gbit/s")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Settings:
-    """One direction: what somebody wrote, and where; `base` is where the rest would be written."""
-
-    base: Path
-    rate: Rate
-    """As written, the mean of a trace, or the default."""
-    written: fields.Direction
-    paths: Mapping[str, Path]
-
-    def path(self, key: str) -> Path:
-        """Where `key` is written, or would be."""
-        return self.paths.get(key, (*self.base, key))
-
-    def traced(self, column: traces.Column) -> traces.Trace | None:
-        """The trace that says a column; None where none does."""
-        trace = None if self.written.trace is None else self.written.trace.trace
-        return trace if trace is not None and column in trace.columns else None
-
-    @property
-    def delay_ns(self) -> int | None:
-        """One-way base delay if it was written; the mean of a table or of a trace."""
-        delay, traced = self.written.delay, self.traced("delay")
-        if traced is not None:
-            return traces.mean(traced, "delay")
-        if isinstance(delay, DelayTable):
-            return delay.mean_ns
-        return delay.ns if isinstance(delay, Duration) else None
-
-    @property
-    def impaired(self) -> bool:
-        """Whether it needs an emulator: a network card has a rate and a drop-tail queue, and no more."""
-        return any(not _has_card(key, getattr(self.written, key)) for key in self.paths)
-
-    @property
-    def why_impaired(self) -> Path | None:
-        """Where the first key stands that needs an emulator, in alphabetical order."""
-        keys = (key for key in sorted(self.paths) if not _has_card(key, getattr(self.written, key)))
-        return next((self.paths[key] for key in keys), None)
-
-
-def _has_card(key: str, value: object) -> bool:
-    """Whether a network card does it too. Any key that is not named here needs an emulator."""
-    match key, value:
-        case (("rate" | "buffer" | "framing"), _):
-            return True
-        case "delay", Duration(ns):
-            return ns == 0
-        case "queue", fields.Queue():
-            return isinstance(value.model, fields.DropTail)
-        case (("ecn" | "acks"), "keep") | ("duplex", "full") | (("blackhole" | "burst" | "peak" | "slot"), "none"):
-            return True
-        case "police", fields.Police():
-            return value.rate is None
-        case "aggregate", fields.Aggregate():
-            return value.packets is None
-        case "harq", fields.Harq():
-            return value.errors is None or not value.errors.ppb
-        case "displace", fields.Displace():
-            return value.share is None
-        case "reorder", bool():
-            return not value
-    return False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,35 +40,6 @@ class LinkSettings:
     def impaired(self) -> bool:
         """Whether it needs an emulator: a network card has a rate and a drop-tail queue, and no more."""
         return self.forward.impaired or self.backward.impaired
-
-
-Layer = tuple[Path, fields.Direction]
-"""A group of keys and where it is written."""
-
-
-def settings(base: Path, default_rate: Rate, layers: Sequence[Layer]) -> Settings:
-    """The settings of one direction, from all that is written about it, the most general first: the last one wins."""
-    values: dict[str, object] = {}
-    paths: dict[str, Path] = {}
-    for path, layer in layers:
-        if layer.trace is not None:
-            for key in _said(layer.trace):
-                values.pop(key, None)
-                paths.pop(key, None)
-        for key in layer.model_fields_set & fields.Direction.model_fields.keys():
-            value = getattr(layer, key)
-            if value is not None:
-                values[key] = value
-                paths[key] = (*path, key)
-    written = fields.Direction.model_construct(**values)  # type: ignore[arg-type]
-    way = Settings(base, written.rate or default_rate, written, paths)
-    traced = way.traced("rate")
-    return way if traced is None else replace(way, rate=Rate(traces.mean(traced, "rate")))
-
-
-def _said(trace: fields.Trace) -> Iterable[str]:
-    """Keys in whose place a trace comes that is written nearer to the link than they are."""
-    return (key for column in trace.trace.columns for key in TRACED[column])
 
 
 def resolve(spec: Spec, edges: Sequence[Edge]) -> list[LinkSettings]:

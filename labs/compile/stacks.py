@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ewan.labs.base.source import Path
 from ewan.labs.base.units import Size
 from ewan.labs.compile.hosts import written
 from ewan.labs.plan import Node, Stack
 from ewan.labs.spec import Spec, fields
-from ewan.labs.spec.source import Path
 
 _SWITCHES = {"window_scaling": "tcp_window_scaling", "sack": "tcp_sack", "timestamps": "tcp_timestamps"}
 _GROWING = "tcp_moderate_rcvbuf"

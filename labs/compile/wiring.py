@@ -15,12 +15,12 @@ from ewan.labs.compile.egress import BARE, Egresses, Tag, with_tag
 from ewan.labs.compile.lan import Lan
 from ewan.labs.compile.numbering import Numbering
 from ewan.labs.compile.outline import Outline
-from ewan.labs.compile.settings import Settings
-from ewan.labs.compile.stages.context import LinkContext
-from ewan.labs.compile.stages.direction import Directions
 from ewan.labs.compile.vlans import Segment
+from ewan.labs.link import Direction, Egress
+from ewan.labs.link.context import LinkContext
+from ewan.labs.link.direction import Directions
+from ewan.labs.link.settings import Settings
 from ewan.labs.plan import Card, End, Hardware, Interface, Link, Neighbour, Service, VlanInterface, Vlans, Wire
-from ewan.labs.stages import Direction, Egress
 from ewan.labs.topologies import Edge
 
 
@@ -102,7 +102,7 @@ class _Wiring:
         self.cards: list[Card] = []
         self.hardware: list[Hardware] = []
         self.reach: dict[tuple[str, int], Reach] = {}
-        self._directions = Directions(outline.spec)
+        self._directions = Directions(outline.spec.description.seed)
         self._first_port = int(own.managed(outline.spec))
         self._lengths = numbering.of_families("/30", "/64")
         self._macs = 0

@@ -7,25 +7,30 @@ device cannot have, with what it can; what the device makes of a value between t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import orjson
 
-from ewan.labs.base.typed import read_typed
+from ewan.labs.base.typed import kinds, read_typed
 from ewan.labs.base.units import Duration, Fraction, Rate, Size
 from ewan.labs.hardware.settings import Settings, settings_of
-from ewan.labs.stages import Delay, Direction, Framing, Loss, Queue
-from ewan.labs.stages.delay import nominal_ns
-from ewan.labs.stages.direction import framing_words, plain_direction
+from ewan.labs.link import Delay, Direction, Framing, Loss, Queue
+from ewan.labs.link.delay import nominal_ns
+from ewan.labs.link.direction import TABLE, is_plain
+from ewan.labs.link.framing import framing_words
+from ewan.labs.link.queue import AnyDiscipline
 
 FORMAT = "ewan-driver/1"
 """Of the file beside a driver that says what its models can."""
 ENDING = ".driver.json"
 
-DelayKind = Literal["constant", "uniform", "normal", "gauss_markov", "pareto", "table"]
-LossKind = Literal["none", "bernoulli", "bit_errors", "gilbert_elliott", "markov4", "every_nth", "pattern"]
-DisciplineKind = Literal["drop_tail", "red", "codel", "pie", "step", "fq_codel", "drr", "sfq", "dualpi2", "classes"]
+if TYPE_CHECKING:
+    DelayKind = str
+    LossKind = str
+    DisciplineKind = str
+else:
+    DelayKind, LossKind, DisciplineKind = (Literal[kinds(each)] for each in (Delay, Loss, AnyDiscipline))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """Kinds of `ewan.labs.stages.delay`; `jitter_ns` is None where all kinds are constant."""
+    """Kinds of `ewan.labs.link.delay`; `jitter_ns` is None where all kinds are constant."""
 
     kinds: tuple[DelayKind, ...]
     delay_ns: Range
@@ -62,7 +67,7 @@ class Delays:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Kinds of `ewan.labs.stages.loss`; `ppb` holds for every probability of theirs, None where there are none."""
+    """Kinds of `ewan.labs.link.loss`; `ppb` holds for every probability of theirs, None where there are none."""
 
     kinds: tuple[LossKind, ...]
     ppb: Range | None
@@ -70,7 +75,7 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """Disciplines of `ewan.labs.stages.queue` and how the limit is counted; the device needs one of the two ranges."""
+    """`KINDS` of `ewan.labs.link.disciplines`, and how the limit is counted; the device needs one of the two ranges."""
 
     disciplines: tuple[DisciplineKind, ...]
     limit_bytes: Range | None
@@ -192,21 +197,10 @@ def refusal(direction: Direction, abilities: Abilities, own_buffer: bool = False
     return beyond(settings_of(direction, queue=True), abilities, own_buffer)
 
 
-SET_OTHERWISE = {"framing", "seed", "store_packets", "store_bytes"}
-"""Fields of a direction that are no setting of a device: its framing is compared, the others are of the datapath."""
-WRITTEN_AS = {"half_duplex": "duplex", "ack_filter": "acks"}
-"""The keys of a description that are not the first word of the plan's field."""
-
-
 def _of_model_alone(direction: Direction) -> Refusal | None:
-    """The first setting that drivers know no word for: a field that differs from a plain link's, not of Settings."""
-    plain = plain_direction(direction.framing, direction.rate_bps, direction.queue, delay_ns=0)
-    asked = {field.name for field in fields(Settings)} | SET_OTHERWISE
-    for field in fields(direction):
-        if field.name not in asked and getattr(direction, field.name) != getattr(plain, field.name):
-            key = WRITTEN_AS.get(field.name, field.name.split("_")[0])
-            return key, "no external emulator is asked for it"
-    return None
+    """The first setting that drivers know no word for and that a plain link does not have."""
+    asked = (key for key, row in TABLE.items() if not row.device and not is_plain(row, direction))
+    return next(((key, "no external emulator is asked for it") for key in asked), None)
 
 
 def beyond(settings: Settings, abilities: Abilities, own_buffer: bool = False) -> Refusal | None:

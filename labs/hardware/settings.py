@@ -1,20 +1,17 @@
 """What a device is set to in one direction, as drivers get it by `set` and give it by `read`. Pure.
 
 In: one direction of a link, or a driver's JSON. Out: `Settings`, their JSON, and what differs between two in words.
-The stages are those of the plan (labs/stages).
+The stages are those of the plan (labs/link).
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from ewan.labs.base.typed import read_typed
-from ewan.labs.base.units import Fraction, Rate
-from ewan.labs.stages import Delay, Direction, Loss, Queue
-from ewan.labs.stages import delay as delays
-from ewan.labs.stages import loss as losses
-from ewan.labs.stages.queue import discipline_words, limit_words
+from ewan.labs.link import Delay, Direction, Loss, Queue
+from ewan.labs.link.change import LIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +31,13 @@ class Settings:
         return asdict(self)
 
 
+NAMES = tuple(each.name for each in fields(Settings))
+
+
 def settings_of(direction: Direction, *, queue: bool) -> Settings:
     """What a driver is asked for; without a queue where the device has none to set."""
-    return Settings(
-        rate_bps=direction.rate_bps,
-        delay=direction.delay,
-        reorder=direction.reorder,
-        loss=direction.loss,
-        corrupt_ppb=direction.corrupt_ppb,
-        duplicate_ppb=direction.duplicate_ppb,
-        queue=direction.queue if queue else None,
-    )
+    asked = Settings(**{name: getattr(direction, name) for name in NAMES})
+    return asked if queue else replace(asked, queue=None)
 
 
 def read_settings(data: Any, where: str) -> Settings:
@@ -55,17 +48,12 @@ def read_settings(data: Any, where: str) -> Settings:
 
 def words(settings: Settings) -> dict[str, str]:
     """Each setting as a description writes it."""
+    asked = {key: row for key, row in LIVE.items() if row.device and row.words is not None}
     said = {
-        "rate": str(Rate(settings.rate_bps)),
-        "delay": delays.words(settings.delay) + (" reorder" if settings.reorder else ""),
-        "loss": losses.words(settings.loss) or "0%",
-        "corrupt": str(Fraction(settings.corrupt_ppb)),
-        "duplicate": str(Fraction(settings.duplicate_ppb)),
+        key: row.said(settings) for key, row in asked.items() if settings.queue is not None or "queue" not in row.plan
     }
-    if settings.queue is not None:
-        said["buffer"] = limit_words(settings.queue)
-        said["queue"] = discipline_words(settings.queue.discipline)
-    return said
+    del said["reorder"]
+    return said | {"delay": said["delay"] + (" reorder" if settings.reorder else "")}
 
 
 def differences(wanted: Settings, found: Settings) -> dict[str, tuple[str, str]]:

@@ -17,10 +17,10 @@ from typing import Any, assert_never
 import yaml
 
 from ewan.labs.base.units import Duration, Rate
+from ewan.labs.link import Bare, Fifo, Psp, Sources, Tbf
 from ewan.labs.own import Own, Port
 from ewan.labs.plan import Interface, Node, Plan, digest
 from ewan.labs.render import dashboards
-from ewan.labs.stages import Bare, Fifo, Psp, Sources, Tbf
 
 PREFIX = "ewan"
 ENTRY = "/usr/local/bin/ewan-node"

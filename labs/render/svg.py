@@ -14,16 +14,13 @@ from html import escape
 from types import MappingProxyType
 
 from ewan.labs.base.units import Rate
+from ewan.labs.link import Direction
+from ewan.labs.link.direction import column_words, impairment_words
+from ewan.labs.link.egress import limit_words, paced
 from ewan.labs.plan import Link, Plan, Wire
 from ewan.labs.render import vlan_words
 from ewan.labs.render.labels import LETTER, LINE, Box, Labels
 from ewan.labs.render.places import Point, places
-from ewan.labs.stages import Direction
-from ewan.labs.stages import delay as delays
-from ewan.labs.stages import loss as losses
-from ewan.labs.stages import queue as queues
-from ewan.labs.stages.direction import impairment_words
-from ewan.labs.stages.egress import limit_words, paced
 
 MARGIN = 30.0
 GROWTH = 1.12
@@ -155,11 +152,11 @@ def _words(edge: Edge, cards: dict[str, str], usual: str, marks: dict[str, int],
 
 def _stages(way: Direction) -> list[str]:
     """`1Gbit/s 50ms`, `12.5MB drop-tail`, `loss 0.1%`, and what else is done to packets."""
-    loss, others = losses.words(way.loss), ", ".join(impairment_words(way))
+    said, others = column_words(way), ", ".join(impairment_words(way))
     lines = [
-        f"{Rate(way.rate_bps)} {delays.words(way.delay)}",
-        f"{queues.limit_words(way.queue)} {queues.discipline_words(way.queue.discipline)}".strip(),
-        f"loss {loss}" if loss else "",
+        f"{said['rate']} {said['delay']}",
+        f"{said['buffer']} {said['queue']}".strip(),
+        f"loss {said['loss']}" if said["loss"] else "",
         others,
     ]
     return [line if len(line) <= LONGEST else f"{line[:LONGEST].rpartition(' ')[0]} …" for line in lines if line]

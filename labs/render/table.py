@@ -10,16 +10,14 @@ from types import MappingProxyType
 from typing import Any
 
 from ewan.labs.base.units import Duration, Rate, about
+from ewan.labs.link import Direction, Psp
+from ewan.labs.link.direction import column_words, impairment_words
+from ewan.labs.link.egress import card_of, limit_words, paced
 from ewan.labs.plan import Interface, Node, Pair, Plan, VlanInterface
 from ewan.labs.render import vlan_words
-from ewan.labs.stages import Direction, Psp
-from ewan.labs.stages import delay as delays
-from ewan.labs.stages import loss as losses
-from ewan.labs.stages import queue as queues
-from ewan.labs.stages.direction import framing_words, impairment_words
-from ewan.labs.stages.egress import card_of, limit_words, paced
 
 Sheet = tuple[str, list[str], list[list[str]]]
+COLUMNS = ("rate", "delay", "buffer", "queue", "loss")
 _BELOW_NETEM = {"kernel": "netem + psp", "tbf": "netem + tbf"}
 
 
@@ -30,7 +28,7 @@ def sheets(plan: Plan, machine_of: Mapping[str, str] = MappingProxyType({})) -> 
         of_nodes = [[name, machine_of[name], *rest] for name, *rest in of_nodes]
     return [
         (f"Nodes of {plan.lab}", ["node", *(["machine"] if machine_of else []), "kind", "addresses"], of_nodes),
-        ("Links", ["link", "from → to", "rate", "delay", "buffer", "queue", "loss", "other"], links(plan)),
+        ("Links", ["link", "from → to", *COLUMNS, "other"], links(plan)),
         ("Pairs", ["from", "to", "base RTT", "bottleneck", "over"], pairs(plan)),
     ]
 
@@ -102,19 +100,12 @@ def bottleneck(pair: Pair) -> str:
 
 def stages(way: Direction, backend: str) -> list[str]:
     """Rate, delay, buffer, queue, loss, other of one direction."""
-    buffer, discipline = queues.limit_words(way.queue), queues.discipline_words(way.queue.discipline)
-    return [
-        str(Rate(way.rate_bps)),
-        delays.words(way.delay),
-        buffer,
-        discipline,
-        losses.words(way.loss),
-        _other(way, backend),
-    ]
+    said = column_words(way)
+    return [*(said[key] for key in COLUMNS), _other(way, backend)]
 
 
 def _other(way: Direction, backend: str) -> str:
-    words = [framing_words(way.framing), *impairment_words(way)]
+    words = [column_words(way)["framing"], *impairment_words(way)]
     words += ["a device"] if backend == "hardware" else []
     words += [_BELOW_NETEM[backend]] if backend in _BELOW_NETEM else []
     return ", ".join(words)

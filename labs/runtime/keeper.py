@@ -34,8 +34,8 @@ from ewan.labs.hardware.counts import Came, Counts
 from ewan.labs.hardware.driver import Described, Driver, DriverError, Reading, caller
 from ewan.labs.hardware.readout import Readout
 from ewan.labs.hardware.settings import settings_of
+from ewan.labs.link import Change, Direction
 from ewan.labs.plan import Hardware, Link
-from ewan.labs.stages import Change, Direction
 
 READS_S = 1.0
 RETRIES_S = 1.0

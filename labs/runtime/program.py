@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import orjson
 
-from ewan.labs.stages import Change
+from ewan.labs.link import Change
 
 FORMAT = "ewan-program/1"
 

@@ -6,9 +6,12 @@ In: a plan. Out: nothing, or LabError with the package that has what is missing.
 from __future__ import annotations
 
 import shutil
+from typing import TYPE_CHECKING
 
-from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
+
+if TYPE_CHECKING:
+    from ewan.labs.plan import Plan
 
 # Where labs/node/src/services.rs looks for them.
 SEARCH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/frr:/usr/libexec/frr"

@@ -1,5 +1,6 @@
 """What a person writes: the lab description, from a file or the command line, typed and with no default applied."""
 
+from ewan.labs.base.source import DescriptionError
 from ewan.labs.spec.description import (
     Spec,
     from_data,
@@ -12,7 +13,6 @@ from ewan.labs.spec.description import (
     text_of,
     translate,
 )
-from ewan.labs.spec.source import DescriptionError
 
 __all__ = [
     "DescriptionError",

@@ -15,12 +15,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ewan.labs.base.model import Model
 from ewan.labs.base.reading import read_text
+from ewan.labs.base.source import DescriptionError, Path, Places, read_yaml
+from ewan.labs.base.source import Place as _Place
 from ewan.labs.base.wording import nearest
+from ewan.labs.link.keys import DirectionKeys
 from ewan.labs.spec import unwritable
-from ewan.labs.spec.fields import Description, Direction, Model, Topology, card
-from ewan.labs.spec.source import DescriptionError, Path, Places, read_yaml
-from ewan.labs.spec.source import Place as _Place
+from ewan.labs.spec.fields import Description, Topology, card
 
 MOST_TABLE, MOST_TABLES = 16 << 20, 64 << 20
 """Bytes of a file of delays or losses, and of all that a description names."""
@@ -28,7 +30,7 @@ MOST_TABLE, MOST_TABLES = 16 << 20, 64 << 20
 # Words of the command line → where they are in a description; topology settings come from the topology itself.
 _ON_COMMAND_LINE: dict[str, Path] = {
     **{key: (key,) for key in ("name", "rtt", "mtu", "ip", "seed", "emulator", "dither", "routing")},
-    **{key: ("wan", key) for key in Direction.model_fields if key != "trace"},
+    **{key: ("wan", key) for key in DirectionKeys.model_fields if key != "trace"},
     "access": ("access", "rate"),
     "switch": ("access", "switch"),
 }

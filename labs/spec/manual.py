@@ -5,11 +5,20 @@ Comes in: nothing. Goes out: Markdown with every key, its type, its meaning with
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from ewan.labs.base.model import Model
 from ewan.labs.base.units import MEGA
+from ewan.labs.link.bucket import PoliceKeys
+from ewan.labs.link.disciplines import KINDS, Kind
+from ewan.labs.link.displace import DisplaceKeys
+from ewan.labs.link.loss import GilbertElliottKeys, LossKeys, MarkovKeys
+from ewan.labs.link.queue import QueueKeys
+from ewan.labs.link.radio import AggregateKeys, HarqKeys
+from ewan.labs.link.trace import TraceKeys
 from ewan.labs.spec import fields
 
 _INTRODUCTION = """# The lab description
@@ -66,7 +75,16 @@ PIE. They differ from our own model (`user`) in these points:
 - Times of queue disciplines are whole microseconds, and PIE's update interval is rounded to the kernel's ticks.
 """
 
-_SECTIONS: list[tuple[str, type[fields.Model], str]] = [
+
+def _of_kind(word: str, kind: Kind) -> Iterator[tuple[str, type[Model], str]]:
+    """The sections of a queue discipline; none for one that has no keys."""
+    if kind.keys.model_fields:
+        yield f"`queue: {{{word}: …}}`", kind.keys, " ".join((kind.keys.__doc__ or "").split())
+    if kind.part is not None:
+        yield f"A class of `{word}`", kind.part, ""
+
+
+_SECTIONS: list[tuple[str, type[Model], str]] = [
     ("The description", fields.Description, ""),
     (
         "Settings of links: `wan`, `access`, `links.NAME`",
@@ -82,48 +100,28 @@ _SECTIONS: list[tuple[str, type[fields.Model], str]] = [
         "which carries some hundred Mbit/s, adds 0.1 to 0.3 ms, and loses with a packet that finds the port full up to "
         "31 that came with it. Verification measures the port as a link, from as many hosts as it takes to fill it.",
     ),
-    ("`loss`", fields.Loss, "A fraction alone is `bernoulli`. Else exactly one of:"),
-    ("`loss: {gilbert-elliott: …}`", fields.GilbertElliott, ""),
-    ("`loss: {markov: …}`", fields.Markov, "The four states of netem's `loss state` (Salsano et al. 2009)."),
-    ("`police`", fields.Police, "`none`, or both of these."),
-    ("`aggregate`", fields.Aggregate, "`none`, or these."),
-    ("`harq`", fields.Harq, "`none`, or these. Repetitions take nothing from the rate."),
+    ("`loss`", LossKeys, "A fraction alone is `bernoulli`. Else exactly one of:"),
+    ("`loss: {gilbert-elliott: …}`", GilbertElliottKeys, ""),
+    ("`loss: {markov: …}`", MarkovKeys, "The four states of netem's `loss state` (Salsano et al. 2009)."),
+    ("`police`", PoliceKeys, "`none`, or both of these."),
+    ("`aggregate`", AggregateKeys, "`none`, or these."),
+    ("`harq`", HarqKeys, "`none`, or these. Repetitions take nothing from the rate."),
     (
         "`displace`",
-        fields.Displace,
+        DisplaceKeys,
         "`none`, or `share` and `packets`. In the sense of RFC 5236 a packet is displaced by `packets`. With "
         "`reorder`, later ones are those that come later into the delay line.",
     ),
     (
         "`queue`",
-        fields.Queue,
+        QueueKeys,
         "A word, `codel 5ms` (a discipline and its target, so that a sweep can go over them: of codel, pie, fq-codel "
         "and dualpi2), or exactly one of these with its settings.",
     ),
-    ("`queue: {red: …}`", fields.Red, "Floyd and Jacobson 1993, gentle."),
-    ("`queue: {codel: …}`", fields.Codel, "RFC 8289."),
-    ("`queue: {pie: …}`", fields.Pie, "RFC 8033."),
-    ("`queue: {step: …}`", fields.Step, "Marks by the length of the queue (DCTCP, RFC 8257)."),
-    (
-        "`queue: {fq-codel: …}`",
-        fields.FqCodel,
-        "RFC 8290. A full queue makes room by dropping from the head of the flow with the most bytes.",
-    ),
-    ("`queue: {drr: …}`", fields.Drr, "Deficit round robin (Shreedhar and Varghese 1996). A full queue as above."),
-    ("`queue: {sfq: …}`", fields.Sfq, "Stochastic fairness queueing (McKenney 1990). A full queue as above."),
-    (
-        "`queue: {dualpi2: …}`",
-        fields.DualPi2,
-        "RFC 9332: packets with ECT(1) or CE wait in the L4S queue, all others in the classic one. It marks where "
-        "a packet allows it.",
-    ),
-    ("`queue: {priority: …}`", fields.Priority, "Up to 8 classes."),
-    ("A class of `priority`", fields.TrafficClass, ""),
-    ("`queue: {weighted: …}`", fields.Weighted, "Up to 8 classes."),
-    ("A class of `weighted`", fields.WeightedClass, ""),
+    *(each for word, kind in KINDS.items() for each in _of_kind(word, kind)),
     (
         "`trace`",
-        fields.Trace,
+        TraceKeys,
         "What the trace says is not written beside it: `rate`, `delay` with `jitter`, `distribution` and "
         "`correlation`, `loss`, `buffer`. "
         "Traces of mahimahi count IP packets (`framing: ip`) if nothing else is written. See [traces.md](traces.md).",
@@ -156,7 +154,7 @@ _SECTIONS: list[tuple[str, type[fields.Model], str]] = [
     ("`kinds`", fields.Kinds, ""),
     ("`topology`", fields.Topology, "A word, or exactly one of these with its settings."),
 ]
-_TOPOLOGIES: list[type[fields.Model]] = [
+_TOPOLOGIES: list[type[Model]] = [
     fields.Dumbbell,
     fields.ParkingLot,
     fields.Star,
@@ -184,7 +182,7 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def section(title: str, model: type[fields.Model], words: str, but: type[fields.Model] | None = None) -> str:
+def section(title: str, model: type[Model], words: str, but: type[Model] | None = None) -> str:
     """One table: the keys of a model, but for those of `but`."""
     schema = model.model_json_schema(by_alias=True)
     skipped = set(but.model_fields) if but is not None else set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ewan.labs.spec.source import Path
+from ewan.labs.base.source import Path
 
 PAGE = "docs/limits.md"
 MTU = f"another MTU in mid-path cannot be written ({PAGE})"

@@ -9,9 +9,7 @@ import pytest
 
 from ewan.labs.change import Heading, after, as_it_is, check_headings, compile_change, delay_until, wanted
 from ewan.labs.compile import HostFacts, compile
-from ewan.labs.plan import Plan
-from ewan.labs.spec import DescriptionError, from_template
-from ewan.labs.stages import (
+from ewan.labs.link import (
     BitErrorLoss,
     Change,
     Codel,
@@ -23,7 +21,9 @@ from ewan.labs.stages import (
     Queue,
     Red,
 )
-from ewan.labs.stages.change import words as change_words
+from ewan.labs.link.change import words as change_words
+from ewan.labs.plan import Plan
+from ewan.labs.spec import DescriptionError, from_template
 
 HOST = HostFacts(cpus=(0, 1), networks=())
 
@@ -40,7 +40,7 @@ def change(text: str, **words: str) -> Change:
 
 def queue_after(text: str, **words: str) -> Queue:
     found = change(text, **words).queue
-    assert found is not None
+    assert isinstance(found, Queue)
     return found
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ewan.labs.compile import HostFacts, compile
+from ewan.labs.link import Bare, ConstantDelay, Fifo, Tbf
+from ewan.labs.link.egress import paced
 from ewan.labs.plan import Plan, from_json, to_json
 from ewan.labs.spec import DescriptionError, from_template, load, parse
-from ewan.labs.stages import Bare, ConstantDelay, Fifo, Tbf
-from ewan.labs.stages.egress import paced
 from ewan.labs.tests.walk import Network
 
 HOST = HostFacts(cpus=(0, 1), networks=("10.64.0.0/15", "172.17.0.0/16", "fd65:7761:6e00::/48"))

@@ -10,10 +10,10 @@ import pytest
 
 from ewan.labs.base import reading
 from ewan.labs.base.units import Rate, UnitError
+from ewan.labs.base.values import Count
 from ewan.labs.compile import HostFacts, compile
-from ewan.labs.compile.stages import direction
+from ewan.labs.link import direction
 from ewan.labs.spec import DescriptionError, Spec, load
-from ewan.labs.spec.values import Count
 
 pytestmark = pytest.mark.slow
 

@@ -8,10 +8,10 @@ from typing import Literal
 import pytest
 
 from ewan.labs.compile import HostFacts, compile
+from ewan.labs.link import Filter, FqPacer, GapPacer, NoPacer, Psp, PspPacer, Sources, TbfPacer
+from ewan.labs.link.egress import UNPACED, card_of
 from ewan.labs.plan import Interface
 from ewan.labs.spec import DescriptionError, parse
-from ewan.labs.stages import Filter, FqPacer, GapPacer, NoPacer, Psp, PspPacer, Sources, TbfPacer
-from ewan.labs.stages.egress import UNPACED, card_of
 
 
 def interfaces(hosts: str, clock: Literal["live", "virtual"] = "virtual", more: str = "") -> dict[str, Interface]:

@@ -11,13 +11,13 @@ import jinja2
 import networkx as nx
 import pytest
 
+from ewan.labs.base.source import DescriptionError
 from ewan.labs.change import carrier_words
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.compile import routing as frr
 from ewan.labs.compile.costs import nearest, of_links, towards
 from ewan.labs.plan import Node, Plan
 from ewan.labs.spec import from_template
-from ewan.labs.spec.source import DescriptionError
 
 HOST = HostFacts(cpus=(0, 1), networks=())
 GOLDEN = Path(__file__).resolve().parents[2] / "tests/golden/frr"

@@ -9,9 +9,9 @@ import pytest
 
 from ewan.labs.base.units import Duration, Fraction, Rate
 from ewan.labs.compile import HostFacts, compile
+from ewan.labs.link import DelayTable, LossPattern
 from ewan.labs.spec import DescriptionError, from_template, json_schema, load, markdown, override
 from ewan.labs.spec.fields import Topology
-from ewan.labs.stages import DelayTable, LossPattern
 
 HOST = HostFacts(cpus=(0, 1), networks=())
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 from ewan.labs.base.units import Duration
+from ewan.labs.link.disciplines.codel import CodelKeys
+from ewan.labs.link.disciplines.dualpi2 import DualPi2Keys
+from ewan.labs.link.disciplines.fq_codel import FqCodelKeys
+from ewan.labs.link.disciplines.pie import PieKeys
 from ewan.labs.spec import DescriptionError, parse
-from ewan.labs.spec.fields.queue import Codel, DualPi2, FqCodel, Pie
 
-TARGETED = (Codel, DualPi2, FqCodel, Pie)
+TARGETED = (CodelKeys, DualPi2Keys, FqCodelKeys, PieKeys)
 FILE = Path("q.lab.yaml")
 LAB = 'topology: dumbbell\nwan: {{queue: "{}"}}\n'
 

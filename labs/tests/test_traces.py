@@ -16,10 +16,10 @@ from ewan.labs.change import compile_change, wanted
 from ewan.labs.commands.trace import trace_command
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.context import Context
+from ewan.labs.link import BernoulliLoss, ConstantDelay, Framing, NoTrace, TraceOpportunities, TraceRows
+from ewan.labs.link.trace import beyond
 from ewan.labs.plan import Plan
 from ewan.labs.spec import DescriptionError, load
-from ewan.labs.stages import BernoulliLoss, ConstantDelay, Framing, NoTrace, TraceOpportunities, TraceRows
-from ewan.labs.stages.trace import beyond
 from ewan.labs.traces import Opportunities, Row, Rows, TraceError, generated, reading, writing
 
 MS, SECOND = 10**6, 10**9

@@ -10,9 +10,9 @@ import pytest
 
 from ewan.labs import host
 from ewan.labs.compile import HostFacts, compile
+from ewan.labs.link import Psp
 from ewan.labs.plan import Interface, Plan, to_json
 from ewan.labs.spec import DescriptionError, from_template, parse
-from ewan.labs.stages import Psp
 from ewan.labs.tests.walk import Network
 
 LIVE = HostFacts(cpus=(0, 1), networks=())

@@ -11,10 +11,10 @@ import pytest
 from ewan.labs.compile import HostFacts
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.host import virtual_facts
+from ewan.labs.link.egress import paced
 from ewan.labs.plan import Hop, Interface, Node, Plan, VlanInterface, Vlans
 from ewan.labs.render import svg, table
 from ewan.labs.render.places import places
-from ewan.labs.stages.egress import paced
 from ewan.labs.tests.texts import HOST, described, refusal
 from ewan.labs.tests.walk import Network
 

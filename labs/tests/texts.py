@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from ewan.labs.base.source import DescriptionError
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.plan import Plan
 from ewan.labs.spec import parse
-from ewan.labs.spec.source import DescriptionError
 
 HOST = HostFacts((0, 1), ())
 """A live machine of two CPUs, all of whose addresses are free."""

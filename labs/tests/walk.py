@@ -8,8 +8,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from ewan.labs.link.delay import nominal_ns
 from ewan.labs.plan import Hop, Interface, Link, Node, Plan, VlanInterface
-from ewan.labs.stages.delay import nominal_ns
 
 
 @dataclass(frozen=True)

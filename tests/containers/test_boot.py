@@ -21,10 +21,10 @@ import pytest
 
 from ewan.labs import host, images
 from ewan.labs.compile import compile
+from ewan.labs.link import Bare
 from ewan.labs.plan import End, Interface, Neighbour, Node, Plan, Service, Spinner, Stack, Wire, to_json
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.spec import from_template
-from ewan.labs.stages import Bare
 from tests.container_engine.fixtures import EngineOfTests
 
 pytestmark = pytest.mark.untimed

@@ -22,6 +22,11 @@ PATTERNS: list[tuple[str, str, str]] = [
     (r"^warning: links of live labs spin on CPU .*\n", "", "another lab was up on this machine"),
     (r"^# archive: (\S+) [0-9a-f]{64}$", r"# archive: \1 SHA256", "an archive has durations in it"),
     (r", (?:with changes|which had changes) beyond it", "", "a checkout may have changes that are not committed"),
+    (
+        r"^(ewan: [^ ]+: ).*(, or emulator: user)$",
+        r"\1REFUSAL\2",
+        "which of several keys that netem lacks is refused first",
+    ),
     (r"(spdxdocs/ewan-\w+-)[0-9a-f]{64}", r"\1SHA256", "names an experiment that has durations in it"),
     (r"^((?:Published |.*doi:.*)?)[0-9a-f]{64}  ", r"\1SHA256  ", "of files that are compared themselves"),
 ]

@@ -22,7 +22,7 @@ from ewan.labs.base.product import ROOT
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import Driver
 from ewan.labs.hardware.settings import Settings
-from ewan.labs.stages import BernoulliLoss, ConstantDelay, DropTail, NoLoss, Queue
+from ewan.labs.link import BernoulliLoss, ConstantDelay, DropTail, NoLoss, Queue
 from tests.conftest import Ewan
 from tests.vm.box import box
 

@@ -24,12 +24,12 @@ from ewan.extras.devices.conformance import checks
 from ewan.extras.devices.gtrcnet import TABLE
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import Driver
+from ewan.labs.link import Change, ConstantDelay
 from ewan.labs.record import tables
 from ewan.labs.runtime import devices, spinners
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Command, Event, Program
 from ewan.labs.runtime.tests.lab import BINARY
-from ewan.labs.stages import Change, ConstantDelay
 from tests.conftest import ROOT, Ewan
 
 pytestmark = pytest.mark.untimed

@@ -22,6 +22,7 @@ from unittest.mock import patch
 
 from ewan.generator.traffic_request import addresses_of
 from ewan.labs import host
+from ewan.labs.base.source import DescriptionError
 from ewan.labs.change import Heading, compile_change, wanted
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
@@ -29,7 +30,6 @@ from ewan.labs.runtime.program import Command, Event, Program
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import from_template
-from ewan.labs.spec.source import DescriptionError
 from tests.conftest import ROOT
 
 TIER = "virtual"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,15 +15,14 @@ from ewan.labs.base.product import ROOT
 from ewan.labs.change import compile_change, wanted
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.hardware import catalogue, driver
-from ewan.labs.hardware.abilities import SET_OTHERWISE, Range, refusal, rounded
+from ewan.labs.hardware.abilities import Range, rounded
 from ewan.labs.hardware.account import Account
 from ewan.labs.hardware.driver import Driver, DriverError, Reading, caller
-from ewan.labs.hardware.settings import Settings, settings_of
+from ewan.labs.hardware.settings import settings_of
+from ewan.labs.link import ConstantDelay
 from ewan.labs.plan import Plan
 from ewan.labs.render import files
 from ewan.labs.spec import DescriptionError, parse
-from ewan.labs.spec.fields.link import Direction as WrittenDirection
-from ewan.labs.stages import ConstantDelay, Direction
 
 pytestmark = pytest.mark.slow
 
@@ -278,19 +276,3 @@ def test_the_plan_is_the_one_that_the_node_binary_reads() -> None:
     """tests/golden/hardware.plan.json, which labs/node/src/plan.rs reads too."""
     golden = ROOT / "tests/golden/hardware.plan.json"
     assert plans.to_json(compiled()) == golden.read_bytes()
-
-
-@pytest.mark.parametrize(
-    "field",
-    [f.name for f in fields(Direction) if f.name not in SET_OTHERWISE | {g.name for g in fields(Settings)}],
-)
-def test_a_setting_that_no_driver_knows_is_refused_by_its_key(field: str) -> None:
-    plan = compiled()
-    (link,) = plan.links
-    abilities = catalogue.models("gtrcnet")["gtrcnet-1"].abilities
-    assert refusal(link.forward, abilities, own_buffer=True) is None
-    value = getattr(link.forward, field)
-    other: Any = (not value) if isinstance(value, bool) else value + 1 if isinstance(value, int) else object()
-    found = refusal(replace(link.forward, **{field: other}), abilities, own_buffer=True)
-    assert found is not None and found[1] == "no external emulator is asked for it"
-    assert found[0] in WrittenDirection.model_fields

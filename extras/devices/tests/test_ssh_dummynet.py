@@ -19,7 +19,7 @@ from ewan.extras.devices.tests import freebsd_box
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import Driver, DriverError
 from ewan.labs.hardware.settings import Settings
-from ewan.labs.stages import BernoulliLoss, ConstantDelay, DropTail, NoLoss, Queue
+from ewan.labs.link import BernoulliLoss, ConstantDelay, DropTail, NoLoss, Queue
 
 pytestmark = pytest.mark.slow
 

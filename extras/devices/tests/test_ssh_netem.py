@@ -10,7 +10,7 @@ from ewan.extras.devices.remote import Remote
 from ewan.extras.devices.serve import RefusedError
 from ewan.extras.devices.ssh_netem import commands, parsed
 from ewan.labs.hardware.settings import Settings
-from ewan.labs.stages import BernoulliLoss, DropTail, GilbertElliottLoss, NormalDelay, Queue, UniformDelay
+from ewan.labs.link import BernoulliLoss, DropTail, GilbertElliottLoss, NormalDelay, Queue, UniformDelay
 
 PRINTED = """[{"kind":"netem","handle":"1:","root":true,"refcnt":2,"options":{"limit":100000,"delay":{"delay":0.05,\
 "jitter":8e-06,"correlation":0},"loss-random":{"loss":0.01,"correlation":0},"rate":{"rate":125000000000,\

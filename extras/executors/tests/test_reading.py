@@ -8,7 +8,7 @@ import pytest
 
 from ewan.extras.executors import reading
 from ewan.extras.executors.file import Workers
-from ewan.labs.spec.source import DescriptionError
+from ewan.labs.base.source import DescriptionError
 
 SLURM = 'engine: slurm\nmemory: 8GB\nwalltime: "01:30:00"\n'
 

@@ -17,8 +17,8 @@ from ewan.extras.importers.scan import UNKNOWN
 from ewan.extras.importers.script import commands
 from ewan.labs.base.units import Duration, Fraction, Rate, Size, UnitError, tools
 from ewan.labs.compile import HostFacts, compile
+from ewan.labs.link import DelayTable, Direction, DropTail, Red
 from ewan.labs.plan import Plan
-from ewan.labs.stages import DelayTable, Direction, DropTail, Red
 
 HOST = HostFacts(cpus=(0, 1), networks=())
 

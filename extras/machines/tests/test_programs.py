@@ -19,9 +19,9 @@ from ewan.extras.machines.shares import stretched
 from ewan.labs import spec
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import HostFacts, compile
+from ewan.labs.link import Change
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Command, Event, Program
-from ewan.labs.stages import Change
 
 SECOND = NS_PER_SECOND
 

@@ -9,8 +9,8 @@ import pytest
 from ewan.extras.machines import facts
 from ewan.extras.machines.file import Machine
 from ewan.extras.machines.reading import load, parse
+from ewan.labs.base.source import DescriptionError
 from ewan.labs.runtime.base import LabError
-from ewan.labs.spec.source import DescriptionError
 
 TEXT = """\
 ssh_config: config

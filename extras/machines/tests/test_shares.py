@@ -15,11 +15,11 @@ from ewan.extras.machines.placement import Placement, PlacementError, place
 from ewan.extras.machines.shares import Host, machine_of_spinner, split, stretched
 from ewan.labs import spec
 from ewan.labs.compile import HostFacts, compile
+from ewan.labs.link import Change, ConstantDelay, UniformDelay
+from ewan.labs.link.delay import least_ns
 from ewan.labs.plan import Plan, from_json, to_json
 from ewan.labs.render import files
 from ewan.labs.runtime.base import LabError
-from ewan.labs.stages import Change, ConstantDelay, UniformDelay
-from ewan.labs.stages.delay import least_ns
 
 MACHINES = ("one", "two", "three")
 CPUS = dict.fromkeys(MACHINES, 2)

@@ -13,17 +13,15 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ewan.labs import host, spec
-from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, Rate
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
+from ewan.labs.link import Direction
+from ewan.labs.link import delay as delays
+from ewan.labs.link.direction import column_words, impairment_words
 from ewan.labs.plan import Plan, digest
 from ewan.labs.render.places import places
 from ewan.labs.render.svg import Edge, bottlenecks, edges_of
-from ewan.labs.stages import Direction
-from ewan.labs.stages import delay as delays
-from ewan.labs.stages import loss as losses
-from ewan.labs.stages import queue as queues
-from ewan.labs.stages.direction import impairment_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +156,12 @@ def _line(edge: Edge, bottleneck_of: int) -> Line:
 
 def _way(way: Direction) -> Way:
     """Stages in the order in which a packet meets them."""
-    lost = losses.words(way.loss)
-    limit, discipline = queues.limit_words(way.queue), queues.discipline_words(way.queue.discipline)
+    said = column_words(way)
     words = (
-        *([f"loss {lost}"] if lost else []),
+        *([f"loss {said['loss']}"] if said["loss"] else []),
         *impairment_words(way),
-        f"queue {limit} {discipline}".strip(),
-        f"rate {Rate(way.rate_bps)}",
-        f"delay {delays.words(way.delay)}",
+        f"queue {said['buffer']} {said['queue']}".strip(),
+        f"rate {said['rate']}",
+        f"delay {said['delay']}",
     )
     return Way(way.rate_bps, delays.nominal_ns(way.delay), way.queue.limit_bytes, words)

@@ -25,10 +25,10 @@ from ewan.labs import host
 from ewan.labs.base.product import ROOT
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.context import Context
+from ewan.labs.link import BernoulliLoss
 from ewan.labs.plan import Plan
 from ewan.labs.record.metrics import METRICS
 from ewan.labs.spec import DescriptionError
-from ewan.labs.stages import BernoulliLoss
 
 QUICK = Defaults("1G", "20ms", cg="1.0")
 PAGE = ROOT / "docs/hstts.md"

@@ -243,7 +243,7 @@ pub enum Egress {
         dither_ns: u64,
         seed: u64,
     },
-    /// A host's card, and before it the classes of what is paced (labs/stages/egress.py).
+    /// A host's card, and before it the classes of what is paced (labs/link/egress.py).
     Sources {
         /// Any of the kinds above.
         card: Box<Egress>,

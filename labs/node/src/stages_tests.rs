@@ -1,4 +1,4 @@
-//! The stages of links have the same kinds and keys here as in Python (labs/stages): `tests/golden/stages.json`, which
+//! The stages of links have the same kinds and keys here as in Python (labs/link): `tests/golden/stages.json`, which
 //! `python -m ewan.labs.tests.test_stages` writes, lists Python's; what serde expects is ours.
 
 use std::collections::{BTreeMap, BTreeSet};

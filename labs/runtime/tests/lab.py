@@ -14,12 +14,12 @@ from typing import Any
 import polars as pl
 import psutil
 
+from ewan.labs.link import Egress, Fifo, Tbf
 from ewan.labs.plan import Containers, End, Interface, Neighbour, Node, Plan, Route, Spinner, Wire
 from ewan.labs.record.tables import TABLES
 from ewan.labs.runtime.binary import BUILT
 from ewan.labs.runtime.progress import reading
 from ewan.labs.runtime.state import LOCK
-from ewan.labs.stages import Egress, Fifo, Tbf
 
 BINARY = Path(os.environ.get("EWAN_NODE") or BUILT).resolve()
 FORWARDING = {"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1", "net/ipv4/tcp_no_metrics_save": "1"}

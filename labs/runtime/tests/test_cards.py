@@ -20,10 +20,10 @@ from typing import Any
 import orjson
 import pytest
 
+from ewan.labs.link import GapPacer, NoPacer, PacedClass, Sources, Tbf
 from ewan.labs.plan import Card, End, Plan, from_json, to_json
 from ewan.labs.runtime.tests.bench import Bench, bench
 from ewan.labs.runtime.tests.lab import BINARY, own_state, small, traces
-from ewan.labs.stages import GapPacer, NoPacer, PacedClass, Sources, Tbf
 
 pytestmark = pytest.mark.untimed
 

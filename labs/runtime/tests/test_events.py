@@ -22,6 +22,7 @@ from ewan.labs import host
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.change import Heading, compile_change, wanted
 from ewan.labs.compile import compile
+from ewan.labs.link import Change, EveryNthLoss
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.netns import NetnsRuntime
@@ -29,7 +30,6 @@ from ewan.labs.runtime.program import Command, Event, Program
 from ewan.labs.runtime.tests.lab import BINARY, StopAfter, own_state, table
 from ewan.labs.runtime.virtual import Run, VirtualRuntime
 from ewan.labs.spec import from_template
-from ewan.labs.stages import Change, EveryNthLoss
 
 pytestmark = pytest.mark.virtual
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
-from ewan.labs.spec.fields.model import Model
-from ewan.labs.spec.values import Name
+from ewan.labs.base.model import Model
+from ewan.labs.base.values import Name
 
 # As labs/node/src/layout.rs has it; the kernel takes 15 letters at most.
 _CARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")

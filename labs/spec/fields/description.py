@@ -6,13 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
+from ewan.labs.base.model import Model
+from ewan.labs.base.values import Count, Name
 from ewan.labs.spec.fields.card import External, named
 from ewan.labs.spec.fields.host import Host
 from ewan.labs.spec.fields.link import AccessLink, Link, SingleLink
-from ewan.labs.spec.fields.model import Model
 from ewan.labs.spec.fields.node import Kinds, Node
 from ewan.labs.spec.fields.topology import Topology
-from ewan.labs.spec.values import Count, DitherText, Ip, Mtu, Name, RttText, Seed
+from ewan.labs.spec.values import DitherText, Ip, Mtu, RttText, Seed
 
 Cpus = tuple[Annotated[int, Count(0, 4095)], ...]
 Pixel = Annotated[int, Count(-100_000, 100_000)]

@@ -10,10 +10,10 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, PlainValidator, PrivateAttr, ValidationInfo, WithJsonSchema
 
+from ewan.labs.base.model import Model
 from ewan.labs.base.wording import nearest
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.abilities import Model as DeviceModel
-from ewan.labs.spec.fields.model import Model
 
 MOST_LETTERS = 255
 _CARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")

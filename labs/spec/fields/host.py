@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
+from ewan.labs.base.model import Model
 from ewan.labs.base.wording import nearest
-from ewan.labs.spec.fields.model import Model
 from ewan.labs.spec.fields.pacing import HostPacing
 from ewan.labs.spec.fields.stack import Stack
 

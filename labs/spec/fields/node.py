@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from ewan.labs.base.model import Model
 from ewan.labs.spec.fields.card import NodeCards
-from ewan.labs.spec.fields.model import Model
 from ewan.labs.spec.node_values import BindText, Command, Environment, ImageName, PortText
 from ewan.labs.spec.values import NamedFile
 

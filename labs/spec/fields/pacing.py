@@ -6,8 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
-from ewan.labs.spec.fields.model import Model
-from ewan.labs.spec.values import DepthText, RateText
+from ewan.labs.base.model import Model
+from ewan.labs.base.values import RateText
+from ewan.labs.link.bucket import DepthText
 
 KINDS = ("psp", "tbf", "fq")
 _EXAMPLE = 'write "psp 400Mbit/s", "{psp: 400Mbit/s}", "{tbf: 490Mbit/s, burst: 100kB}", "{fq: 400Mbit/s}" or "none"'

@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
+from ewan.labs.base.model import Model
 from ewan.labs.base.wording import nearest
-from ewan.labs.spec.fields.model import Model
 from ewan.labs.spec.values import SocketBufferText, WindowText
 
 Switch = Literal["on", "off"]

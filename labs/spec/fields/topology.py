@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from ewan.labs.base.model import Model, OneOf
+from ewan.labs.base.values import Count, Name
 from ewan.labs.spec.fields.link import GraphLink
-from ewan.labs.spec.fields.model import Model, OneOf
-from ewan.labs.spec.values import Count, Name
 
 Hosts = Annotated[tuple[Name, ...], Field(min_length=2)]
 

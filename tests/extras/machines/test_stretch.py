@@ -22,10 +22,10 @@ from ewan.generator.traffic_request import addresses_of
 from ewan.labs import host
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import compile
+from ewan.labs.link import ConstantDelay
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.tests.lab import BINARY, own_state
 from ewan.labs.spec import parse
-from ewan.labs.stages import ConstantDelay
 
 pytestmark = pytest.mark.live
 

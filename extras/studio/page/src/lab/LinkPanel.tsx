@@ -1,8 +1,9 @@
 // A link: what a packet meets each way, its settings in the description, and while the lab is up changes of it and its course.
 
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { api, type Done, type DrawnLink, type Heading } from "../api";
 import { type Path, valueAt, withValue } from "../common/edit";
+import { type Setting, settingsOf } from "../common/editor/words";
 import { Field } from "../common/Field";
 import { useStudio } from "../common/studio";
 import { time } from "../common/units";
@@ -12,7 +13,8 @@ import { indexOfLink } from "./graph";
 import { Packets } from "./Packets";
 import { Plot } from "./Plot";
 
-const SETTINGS = ["rate", "delay", "buffer", "loss", "queue", "jitter"] as const;
+const FIRST = ["rate", "delay", "buffer", "loss", "queue", "jitter"]; // the others are below
+const FIRST_LIVE = ["rate", "loss", "buffer"]; // the delay has a slider
 const LONGEST_MS = 500;
 const PLOTS = [
   { title: "Mbit/s", column: "rate", colour: "#0072b2" },
@@ -43,7 +45,7 @@ function placeOf(text: string, link: string, setting: string): Path {
 
 export function LinkPanel(props: Props) {
   const { link, document, lab } = props;
-  const { view } = useStudio();
+  const { view, schema } = useStudio();
   if (link.role === "plain") return <p>{link.name} is a wire: it delays nothing and loses nothing.</p>;
   return (
     <section aria-label={`Link ${link.name}`}>
@@ -53,19 +55,21 @@ export function LinkPanel(props: Props) {
       {lab === null ? (
         <fieldset disabled={view}>
           <legend>In the description</legend>
-          {SETTINGS.map((setting) => {
-            const place = placeOf(document.text, link.name, setting);
-            const shared = valueAt(document.text, ["wan", setting]);
-            return (
-              <Field
-                key={setting}
-                label={setting}
-                value={String(valueAt(document.text, place) ?? "")}
-                placeholder={shared === undefined ? "default" : `wan: ${String(shared)}`}
-                onSet={(value) => document.change(withValue(document.text, place, value))}
-              />
-            );
-          })}
+          <Settings settings={settingsOf(schema)} first={FIRST}>
+            {({ name }) => {
+              const place = placeOf(document.text, link.name, name);
+              const shared = valueAt(document.text, ["wan", name]);
+              return (
+                <Field
+                  key={name}
+                  label={name}
+                  value={String(valueAt(document.text, place) ?? "")}
+                  placeholder={shared === undefined ? "default" : `wan: ${String(shared)}`}
+                  onSet={(value) => document.change(withValue(document.text, place, value))}
+                />
+              );
+            }}
+          </Settings>
           {props.onRemove && (
             <button type="button" onClick={props.onRemove} data-testid="remove">
               Remove {link.name}
@@ -76,6 +80,26 @@ export function LinkPanel(props: Props) {
         <Running {...props} lab={lab} />
       )}
     </section>
+  );
+}
+
+interface SettingsProps {
+  settings: Setting[];
+  first: string[];
+  children: (setting: Setting) => ReactNode;
+}
+
+/** A field for each setting: the usual ones, and the others where they are asked for. */
+function Settings({ settings, first, children }: SettingsProps) {
+  const usual = first.flatMap((name) => settings.filter((each) => each.name === name));
+  return (
+    <>
+      {usual.map(children)}
+      <details>
+        <summary>other settings</summary>
+        {settings.filter((each) => !usual.includes(each)).map(children)}
+      </details>
+    </>
   );
 }
 
@@ -96,7 +120,7 @@ function Train({ link, heading }: { link: DrawnLink; heading: Heading }) {
 }
 
 function Running({ link, lab, down, done, course }: Props & { lab: string }) {
-  const { view, now, fail, say } = useStudio();
+  const { view, schema, now, fail, say } = useStudio();
   const [wait, setWait] = useState("");
   const later = wait.trim() !== "";
   const at = `+${/^[\d.]+$/.test(wait.trim()) ? `${wait.trim()}s` : wait.trim()}`;
@@ -179,15 +203,17 @@ function Running({ link, lab, down, done, course }: Props & { lab: string }) {
           onKeyUp={() => delay !== null && set({ delay: `${delay}ms` })}
         />
       </label>
-      {(["rate", "loss", "buffer"] as const).map((setting) => (
-        <Field
-          key={setting}
-          label={setting}
-          value=""
-          placeholder="as it is"
-          onSet={(value) => set({ [setting]: value })}
-        />
-      ))}
+      <Settings settings={settingsOf(schema).filter((each) => each.live)} first={FIRST_LIVE}>
+        {({ name }) => (
+          <Field
+            key={name}
+            label={name}
+            value=""
+            placeholder="as it is"
+            onSet={(value) => set({ [name]: value })}
+          />
+        )}
+      </Settings>
       <button type="button" disabled={busy} onClick={() => carrier(down)} data-testid="carrier">
         {busy ? "waiting for the routes …" : down ? "Mend the link" : "Fail the link"}
       </button>

@@ -2,20 +2,12 @@
 
 import { useState } from "react";
 import { withAppended, without, withValue } from "../common/edit";
+import { settingsOf } from "../common/editor/words";
 import { Field } from "../common/Field";
 import { useStudio } from "../common/studio";
 import type { ScenarioDocument } from "./document";
 import type { Placed } from "./times";
 
-const CHANGES = ["delay", "rate", "loss", "buffer", "jitter", "queue", "down", "up"] as const;
-const EXAMPLES: Record<string, string> = {
-  delay: "40ms",
-  rate: "5Mbit/s",
-  loss: "1%",
-  buffer: "1BDP",
-  jitter: "2ms",
-  queue: "codel",
-};
 const WORDS: Record<string, string> = { down: "fail", up: "mend" };
 
 interface Props {
@@ -26,13 +18,15 @@ interface Props {
 }
 
 export function Events({ document, events, links, looked }: Props) {
-  const { view } = useStudio();
+  const { view, schema } = useStudio();
+  const settings = settingsOf(schema).filter((each) => each.live);
   const [link, setLink] = useState("");
   const [at, setAt] = useState("5s");
   const [what, setWhat] = useState<string>("delay");
   const [value, setValue] = useState("");
   const [direction, setDirection] = useState("both");
   const carrier = what === "down" || what === "up";
+  const example = settings.find((each) => each.name === what)?.example;
   const named = links.includes(link) ? link : (links[0] ?? "");
   const add = () =>
     document.change(
@@ -40,7 +34,7 @@ export function Events({ document, events, links, looked }: Props) {
         at,
         link: named,
         ...(direction === "both" || carrier ? {} : { direction }),
-        [what]: carrier ? true : value || EXAMPLES[what],
+        [what]: carrier ? true : value || example,
       }),
     );
   return (
@@ -111,7 +105,7 @@ export function Events({ document, events, links, looked }: Props) {
           onChange={(event) => setWhat(event.target.value)}
           data-testid="event-what"
         >
-          {CHANGES.map((each) => (
+          {[...settings.map((each) => each.name), ...Object.keys(WORDS)].map((each) => (
             <option key={each} value={each}>
               {WORDS[each] ?? each}
             </option>
@@ -122,7 +116,7 @@ export function Events({ document, events, links, looked }: Props) {
             <input
               aria-label="value"
               value={value}
-              placeholder={EXAMPLES[what]}
+              placeholder={example}
               onChange={(event) => setValue(event.target.value)}
               size={9}
               data-testid="event-value"

@@ -14,6 +14,25 @@ export interface Schema {
   enum?: unknown[];
   const?: unknown;
   description?: string;
+  examples?: unknown[];
+  live?: boolean; // false: a setting that does not change while a lab is up
+}
+
+/** A setting of a link, as a form offers it. */
+export interface Setting {
+  name: string;
+  example: string;
+  live: boolean; // it changes while a lab is up
+}
+
+/** The settings of a link that are written as one word. */
+export function settingsOf(schema: Schema | null): Setting[] {
+  if (!schema) return [];
+  return Object.entries(schema.$defs?.DirectionKeys?.properties ?? {}).flatMap(([name, each]) => {
+    const shown = resolved(each, schema).flatMap((part) => [...(part.examples ?? []), ...(part.enum ?? [])]);
+    const example = String(shown[0] ?? "true");
+    return example.startsWith("{") ? [] : [{ name, example, live: each.live !== false }];
+  });
 }
 
 /** The keys above the line at `at`, by their indentation. */

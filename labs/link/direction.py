@@ -1,0 +1,189 @@
+"""One direction of an emulated link, put together from its stages."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
+
+from ewan.labs.base.units import Duration, Rate, Size
+from ewan.labs.link import acks, bucket, displace, radio
+from ewan.labs.link import delay as delays
+from ewan.labs.link import loss as losses
+from ewan.labs.link import queue as queues
+from ewan.labs.link import trace as traces
+from ewan.labs.link.context import LinkContext, Obstacle
+from ewan.labs.link.delay import ConstantDelay, Delay, DelayTable
+from ewan.labs.link.framing import Framing, check_rate, framing_of
+from ewan.labs.link.keys import ROWS, DirectionKeys
+from ewan.labs.link.loss import NO_LOSS, Loss, LossPattern
+from ewan.labs.link.queue import Queue
+from ewan.labs.link.radio import NO_AGGREGATE, NO_HARQ, Aggregate, Harq
+from ewan.labs.link.row import Row
+from ewan.labs.link.settings import Settings
+from ewan.labs.link.store import compile_store
+from ewan.labs.link.trace import NO_TRACE, Trace, length
+
+MOST_TABLED = 1 << 23  # in all tables and traces of a plan, which says them for each direction of each link
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Direction:
+    """Impair → queue → rate → delay line (emulator/model/src/config.rs); probabilities in parts per billion.
+
+    What has a value here is that of a plain link, which only queues, sends and delays.
+    """
+
+    framing: Framing
+    rate_bps: int
+    loss: Loss = NO_LOSS
+    corrupt_ppb: int = 0
+    duplicate_ppb: int = 0
+    ecn_bleach: bool = False
+    blackhole_bytes: int = 0
+    police_bps: int = 0
+    police_bytes: int = 0
+    burst_bytes: int = 0
+    peak_bps: int = 0
+    aggregate: Aggregate = NO_AGGREGATE
+    half_duplex: bool = False
+    slot_ns: int = 0
+    harq: Harq = NO_HARQ
+    ack_filter: bool = False
+    queue: Queue
+    delay: Delay
+    reorder: bool = False
+    displace_ppb: int = 0
+    displace_packets: int = 0
+    displace_within_ns: int = 0
+    trace: Trace = NO_TRACE
+    seed: int = 0
+    store_packets: int = 0
+    store_bytes: int = 0
+
+
+def plain_direction(framing: Framing, rate_bps: int, queue: Queue, delay_ns: int) -> Direction:
+    """A plain link, whose datapath holds no packet."""
+    return Direction(framing=framing, rate_bps=rate_bps, queue=queue, delay=ConstantDelay(delay_ns))
+
+
+_PLAIN = {each.name: each.default for each in fields(Direction)}
+_VALUES = attrgetter(*_PLAIN)
+TABLE: Mapping[str, Row] = dict(sorted(ROWS.items(), key=lambda item: list(_PLAIN).index(item[1].plan[0])))
+"""The rows of all keys in the order of the plan's fields."""
+
+
+def is_plain(row: Row, direction: Direction) -> bool:
+    """Whether a plain link has the same."""
+    return row.values(direction) == tuple(_PLAIN[name] for name in row.plan)
+
+
+def column_words(direction: Direction) -> dict[str, str]:
+    """By key what tables have columns for; empty where nothing is asked for."""
+    said = ((key, row) for key, row in TABLE.items() if row.column and row.words is not None)
+    return {key: "" if is_plain(row, direction) else row.said(direction) for key, row in said}
+
+
+def impairment_words(direction: Direction) -> list[str]:
+    """The impairments that have no column of their own in tables, as `corrupt 0.1%`."""
+    asked = ((key, row) for key, row in TABLE.items() if not row.column and not is_plain(row, direction))
+    return [row.table(*row.values(direction)) if row.table else f"{key} {row.said(direction)}" for key, row in asked]
+
+
+class Directions:
+    """Compiles the directions of one lab; equal ones share everything but their seed."""
+
+    def __init__(self, lab_seed: int) -> None:
+        self._seed = str(lab_seed)
+        self._known: dict[tuple[Settings, str, int, int], Direction] = {}
+        self._tabled = 0
+
+    def direction(self, way: Settings, at: LinkContext, heading: str) -> Direction:
+        """`heading` is forward or backward; it and the link's name give the seed, whatever the order of links."""
+        key = (way, at.role, at.delay_ns, at.mtu)
+        same = self._known.get(key)
+        if same is None:
+            same = self._known[key] = compile_direction(way, at)
+        self._count_tables(way, at, same)
+        text = f"{self._seed}/{at.link}/{heading}".encode()
+        seed = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
+        # `replace` takes several times as long, for each of a lab's directions.
+        return Direction(**dict(zip(_PLAIN, _VALUES(same), strict=True)) | {"seed": seed})
+
+    def _count_tables(self, way: Settings, at: LinkContext, direction: Direction) -> None:
+        delays_tabled = len(direction.delay.delays_ns) if isinstance(direction.delay, DelayTable) else 0
+        losses_tabled = len(direction.loss.pattern) if isinstance(direction.loss, LossPattern) else 0
+        rows = length(direction.trace)
+        self._tabled += delays_tabled + losses_tabled + rows
+        if self._tabled > MOST_TABLED:
+            message = f"{at.link} and the links before it have {self._tabled} delays and losses from tables"
+            message += " and rows of traces" if rows else ""
+            message = f"{message}: write shorter tables, for at most {MOST_TABLED} on all links"
+            raise at.error(way, "trace" if rows else "delay" if delays_tabled else "loss", message, None)
+
+
+def compile_direction(way: Settings, at: LinkContext) -> Direction:
+    """All stages, with seed 0; DescriptionError for what cannot be: a buffer below one packet, say."""
+    check_rate(way, at)
+    trace = traces.compile_trace(way, at)
+    queue = queues.compile_queue(way, at)
+    delay, longest_ns = delays.compile_delay(way, at)
+    burst_bytes, peak_bps = bucket.compile_burst(way, at)
+    police_bps, police_bytes = bucket.compile_police(way, at)
+    displace_ppb, displace_packets, displace_within_ns = displace.compile_displace(way, at)
+    longest_ns += displace_within_ns + radio.longest_ns(way)
+    highest = replace(way, rate=Rate(traces.highest_bps(way, longest_ns)))
+    packets, size = compile_store(highest, at, queue, longest_ns, burst_bytes)
+    written = way.written
+    return Direction(
+        framing=framing_of(way),
+        rate_bps=way.rate.bps,
+        loss=losses.compile_loss(way, at),
+        corrupt_ppb=written.corrupt.ppb if written.corrupt is not None else 0,
+        duplicate_ppb=written.duplicate.ppb if written.duplicate is not None else 0,
+        ecn_bleach=written.ecn == "bleach",
+        blackhole_bytes=written.blackhole.bytes if isinstance(written.blackhole, Size) else 0,
+        police_bps=police_bps,
+        police_bytes=police_bytes,
+        burst_bytes=burst_bytes,
+        peak_bps=peak_bps,
+        aggregate=radio.compile_aggregate(way, at, trace),
+        half_duplex=radio.compile_duplex(way, at, trace, burst_bytes),
+        slot_ns=written.slot.ns if isinstance(written.slot, Duration) else 0,
+        harq=radio.compile_harq(way),
+        ack_filter=acks.compile_acks(way, at, queue),
+        queue=queue,
+        delay=delay,
+        reorder=bool(written.reorder),
+        displace_ppb=displace_ppb,
+        displace_packets=displace_packets,
+        displace_within_ns=displace_within_ns,
+        trace=trace,
+        seed=0,
+        store_packets=packets,
+        store_bytes=size,
+    )
+
+
+def described(direction: Direction) -> DirectionKeys:
+    """What a description would say of a direction, where a change of another key depends on it.
+
+    That is: the rate, its burst and the buffer, which bound each other, the delay, whose keys make up one stage, what
+    displaced packets need of the store, and the medium, which knows no bursts. A change replaces all else as a whole.
+    """
+    keys = {"rate": Rate(direction.rate_bps)} | queues.described(direction.queue)
+    keys |= bucket.described(direction) | displace.described(direction)
+    keys |= {"duplex": "half"} if direction.half_duplex else {}
+    return DirectionKeys.model_construct(**keys, **delays.described(direction.delay, direction.reorder))
+
+
+def obstacle(direction: Direction, way: Settings) -> Obstacle | None:
+    """The first setting that netem and the kernel's queues cannot express; None if they express all."""
+    for key, row in TABLE.items():
+        if callable(row.netem):
+            if found := row.netem(direction, way):
+                return found
+        elif row.netem is not None and not is_plain(row, direction):
+            return key, f'{row.netem}: write "{key}: {row.nothing}"' if row.nothing else row.netem
+    return None

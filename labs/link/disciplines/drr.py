@@ -1,0 +1,29 @@
+"""Deficit round robin of flows (Shreedhar and Varghese 1996)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ewan.labs.link.disciplines.kind import Asked, Discipline, FlowsKeys, Kind, quantum_of
+
+
+class DrrKeys(FlowsKeys):
+    """Deficit round robin (Shreedhar and Varghese 1996). A full queue as above."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drr(Discipline):
+    """Shreedhar and Varghese 1996."""
+
+    flows: int
+    kind: Literal["drr"] = field(default="drr", init=False)
+    quantum_bytes: int
+
+
+def compile_drr(keys: DrrKeys, asked: Asked) -> Drr:
+    """With a quantum."""
+    return Drr(flows=keys.flows, quantum_bytes=quantum_of(keys, asked))
+
+
+KINDS = {"drr": Kind(6, "deficit round robin of flows (Shreedhar and Varghese 1996)", DrrKeys, Drr, compile_drr)}

@@ -1,0 +1,74 @@
+"""What is known of one key of a link's direction, said once: `Annotated[type, Row(…)]` in labs/link/keys.py.
+
+Refusals, tables, `ewan set`, scenarios' events and devices go by it. What the key means to people, its type, default
+and example are in the field of pydantic that the row is of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import GetJsonSchemaHandler
+from pydantic_core import CoreSchema
+
+from ewan.labs.base.model import GroupOrNone
+from ewan.labs.link.context import Obstacle
+from ewan.labs.traces import Column
+
+if TYPE_CHECKING:
+    from ewan.labs.link.direction import Direction
+    from ewan.labs.link.settings import Settings
+
+
+def _never(value: Any) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Row:
+    """One key of a direction.
+
+    `plan`: the fields of the plan's `Direction` that it decides, alone or with other keys.
+    `words`: the values of these fields for people; None: another key with the same fields says them.
+    `nothing`: how a description asks for nothing of it, where that is a word.
+    `card`: whether a network card does what is written too; what is nothing it does.
+    `netem`: why netem and the kernel's queues have nothing of it, what they lack in a direction, or None for nothing.
+    `device`: whether external emulators are asked for it; their abilities say how much of it each has.
+    `live`: whether it changes while a lab runs.
+    `line`: whether it is of the delay line, which a change tells right behind the rate.
+    `column`: tables have a place of its own for it; else it is among the impairments, as `table` writes it, or as
+    its key and its words.
+    `trace`: the column of a trace that says the same.
+    """
+
+    plan: tuple[str, ...]
+    words: Callable[..., str] | None = None
+    nothing: str = ""
+    card: Callable[[Any], bool] = _never
+    netem: str | Callable[[Direction, Settings], Obstacle | None] | None = None
+    device: bool = False
+    live: bool = True
+    line: bool = False
+    column: bool = False
+    table: Callable[..., str] | None = None
+    trace: Column | None = None
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Studio's forms offer what changes while a lab runs."""
+        return handler(schema) | ({} if self.live else {"live": False})
+
+    def on_card(self, written: Any) -> bool:
+        """Whether a network card does what is written, so that nobody needs an emulator for it."""
+        empty = isinstance(written, GroupOrNone) and written.asks_nothing
+        return empty or (self.nothing != "" and written == self.nothing) or self.card(written)
+
+    def values(self, holder: object) -> tuple[Any, ...]:
+        """The values of its fields in a direction, or in what has the same fields."""
+        return tuple(getattr(holder, name) for name in self.plan)
+
+    def said(self, holder: object) -> str:
+        """These values for people."""
+        assert self.words is not None
+        return self.words(*self.values(holder))

@@ -1,0 +1,234 @@
+"""Each key of a link is in the description, the plan, `ewan set`, tables, refusals and devices as its row says.
+
+`KEYS` has for each key what asks for it, and what the same link says without it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ewan.labs.base.units import Rate
+from ewan.labs.change import compile_change, wanted
+from ewan.labs.commands.set import HELP
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.hardware.abilities import Abilities, Delays, Losses, Queues, Range, refusal
+from ewan.labs.hardware.settings import NAMES, settings_of
+from ewan.labs.hardware.settings import words as device_words
+from ewan.labs.link import Change, Direction, Framing, plain_direction
+from ewan.labs.link.change import LIVE, words
+from ewan.labs.link.direction import TABLE, is_plain, obstacle
+from ewan.labs.link.keys import ROWS, DirectionKeys
+from ewan.labs.link.settings import settings
+from ewan.labs.plan import Plan
+from ewan.labs.render.table import stages
+from ewan.labs.spec import DescriptionError, json_schema, markdown, parse
+
+SPREAD = {"delay": "50ms", "jitter": "1ms", "distribution": "normal"}
+TRACE = str(Path(__file__).resolve().parents[2] / "tests/golden/stages.trace.csv")
+KEYS: dict[str, tuple[Any, Mapping[str, Any]]] = {
+    "rate": ("100Mbit/s", {}),
+    "buffer": ("5GB", {}),
+    "queue": ("fq-codel", {}),
+    "framing": ("ethernet", {"buffer": "100pkt"}),
+    "loss": ({"every": 100}, {}),
+    "corrupt": ("1%", {}),
+    "duplicate": ("1%", {}),
+    "delay": ("60ms", {}),
+    "jitter": ("1ms", {}),
+    "distribution": ("uniform", SPREAD),
+    "correlation": ("90%", SPREAD),
+    "reorder": (True, SPREAD),
+    "displace": ({"share": "1%", "packets": 3}, {}),
+    "ecn": ("bleach", {}),
+    "blackhole": ("1400B", {}),
+    "police": ({"rate": "10Mbit/s", "burst": "32kB"}, {}),
+    "burst": ("32kB", {}),
+    "peak": ("100Gbit/s", {"burst": "32kB"}),
+    "aggregate": ({"packets": 64, "gap": "100us"}, {}),
+    "duplex": ("half", {}),
+    "slot": ("1ms", {}),
+    "harq": ({"errors": "10%", "round": "8ms"}, {}),
+    "acks": ("filter", {}),
+    "trace": ({"file": TRACE}, {}),
+}
+OF_A_CARD = {"rate": "1Gbit/s", "buffer": "100pkt", "framing": "ethernet", "delay": "0ms", "queue": "drop-tail"}
+"""What a network card does too; it does nothing of the other keys."""
+OF_NETEM = {"rate", "framing", "corrupt", "duplicate", "delay"}
+"""What netem does too, as `KEYS` asks for it."""
+every_key = pytest.mark.parametrize("key", list(DirectionKeys.model_fields))
+
+
+def lab(**groups: Any) -> Plan:
+    text = json.dumps({"topology": "dumbbell", "wan": {"delay": "50ms"}, "seed": 1, **groups})
+    return compile(parse(text, Path("x.lab.yaml")), HostFacts((0, 1), ()))
+
+
+def asking(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """These keys, with a delay unless a trace says it."""
+    return {**({} if "trace" in keys else {"delay": "50ms"}), **keys}
+
+
+def both(key: str) -> tuple[Direction, Direction]:
+    """A direction without the key, and with it."""
+    value, beside = KEYS[key]
+    return tuple(lab(wan=wan).links[0].forward for wan in (asking(beside), asking({**beside, key: value})))  # type: ignore[return-value]
+
+
+def fields_of(key: str) -> set[str]:
+    return set(ROWS[key].plan)
+
+
+@every_key
+def test_a_key_has_a_row(key: str) -> None:
+    assert key in ROWS, f"write Annotated[…, Row(…)] for {key} in labs/link/keys.py"
+    assert key in KEYS, f"say in this test what asks for {key}"
+    assert fields_of(key) <= {each.name for each in dataclasses.fields(Direction)}
+
+
+def test_every_field_of_the_plan_has_a_key() -> None:
+    of_the_datapath = {"seed", "store_packets", "store_bytes"}
+    decided = {name for row in ROWS.values() for name in row.plan}
+    assert decided == {each.name for each in dataclasses.fields(Direction)} - of_the_datapath
+
+
+@every_key
+def test_a_key_decides_its_fields_of_the_plan(key: str) -> None:
+    without, having = both(key)
+    differ = {
+        each.name for each in dataclasses.fields(Direction) if getattr(without, each.name) != getattr(having, each.name)
+    }
+    assert differ & fields_of(key), "the key decides nothing"
+    follow = {"queue"} if key in ("rate", "delay", "trace") else set()  # a buffer in BDP
+    traced = {"rate_bps", "delay", "loss", "queue"} if key == "trace" else set()
+    assert differ <= fields_of(key) | follow | traced | {"store_packets", "store_bytes"}
+
+
+@every_key
+def test_tables_say_a_key(key: str) -> None:
+    without, having = both(key)
+    assert stages(without, "user") != stages(having, "user")
+
+
+@every_key
+def test_an_access_link_with_a_key_is_emulated_where_no_card_has_it(key: str) -> None:
+    value, beside = KEYS[key]
+
+    def emulated(access: Mapping[str, Any]) -> bool:
+        return "access-left1" in [link.name for link in lab(links={"access-left1": access}).links]
+
+    assert key not in OF_A_CARD or not emulated({key: OF_A_CARD[key]})
+    assert key in ("rate", "buffer", "framing") or emulated(asking({**beside, key: value}))
+
+
+@pytest.mark.parametrize("key", [key for key, row in ROWS.items() if row.nothing])
+def test_a_key_that_asks_for_nothing_is_that_of_a_plain_link(key: str) -> None:
+    found = lab(links={"access-left1": {key: ROWS[key].nothing}, "core": {key: ROWS[key].nothing}}).links
+    assert [link.name for link in found] == ["core"] and is_plain(ROWS[key], found[0].forward)
+
+
+def test_harq_without_errors_asks_for_nothing() -> None:
+    assert len(lab(links={"access-left1": {"harq": {"errors": "0%", "round": "8ms"}}}).links) == 1
+
+
+@every_key
+def test_a_running_link_takes_what_a_description_says(key: str) -> None:
+    value, beside = KEYS[key]
+    text = {key: value if isinstance(value, str) else json.dumps(value)}
+    if key not in LIVE:
+        assert key in ("framing", "trace")
+        with pytest.raises(DescriptionError, match="a link has rate, delay"):
+            wanted(text)
+        return
+    made = lab(wan=asking({"buffer": "3GB" if key == "buffer" else "100MB", **beside}))
+    change = compile_change(made, made.links[0], "forward", wanted(text))
+    assert set(change.to_data()) == fields_of(key)
+    after = change.applied(made.links[0].forward)
+    assert ROWS[key].values(after) != ROWS[key].values(made.links[0].forward)
+    saying = {other for other, row in LIVE.items() if row.words is not None and fields_of(other) & fields_of(key)}
+    assert {word.split("=")[0] for word in words(change).split() if "=" in word} == saying
+
+
+@every_key
+def test_help_page_and_schema_have_a_key(key: str) -> None:
+    keys = HELP[HELP.index("KEY is") : HELP.index(";", HELP.index("KEY is"))]
+    assert (re.search(rf"\b{key}\b", keys) is not None) == (key in LIVE)
+    assert f"| `{key}` |" in markdown()
+    of_schema = json_schema()["$defs"]["DirectionKeys"]["properties"][key]  # Studio's forms go by it
+    assert of_schema.get("live", True) == (key in LIVE)
+
+
+def test_a_change_has_the_fields_of_the_keys_that_change() -> None:
+    named = {each.name for each in dataclasses.fields(Change)} - {"restart_trace"}
+    assert named == {name for row in LIVE.values() for name in row.plan}
+    assert words(Change(restart_trace=True)) == "trace=restarted"
+
+
+@pytest.mark.parametrize("key", [key for key, row in LIVE.items() if row.words is not None])
+def test_a_change_back_to_a_plain_link_has_words(key: str) -> None:
+    plain = lab().links[0].forward
+    said = words(Change(**{name: getattr(plain, name) for name in ROWS[key].plan}))
+    assert f"{key}=" in said and not said.endswith("=")
+
+
+@every_key
+def test_netem_is_asked_for_no_key_that_it_lacks(key: str) -> None:
+    _, having = both(key)
+    found = obstacle(having, settings((), Rate.parse("1Gbit/s"), []))
+    if key in OF_NETEM:
+        assert found is None
+    else:
+        saying = {"reorder": "delay", "peak": "burst"}.get(key, key)
+        assert found is not None and fields_of(found[0]) == fields_of(saying)
+        assert "write " in found[1] or key == "trace"
+
+
+LEAST = Abilities(
+    framing=Framing(38, 84),
+    rate_bps=Range(10**9, 10**9, 1),
+    delay=Delays(("constant",), Range(50_000_000, 50_000_000, 1), None),
+    loss=Losses(("none",), None),
+    corrupt_ppb=None,
+    duplicate_ppb=None,
+    reorder=False,
+    queue=Queues(("drop_tail",), Range(12_500_000, 12_500_000, 1), None),
+    apart=True,
+    series=None,
+    counters=False,
+)
+"""A device that has a dumbbell's link as it is, and nothing else."""
+
+
+@every_key
+def test_a_device_is_refused_each_key_that_it_lacks(key: str) -> None:
+    """A device would ignore what nobody compares."""
+    row, (_, having) = ROWS[key], both(key)
+    only = replace(lab().links[0].forward, **{name: getattr(having, name) for name in row.plan})
+    assert refusal(lab().links[0].forward, LEAST) is None
+    found = refusal(only, LEAST)
+    assert found is not None and fields_of(found[0]) == fields_of(key)
+    assert (found[1] == "no external emulator is asked for it") != row.device
+
+
+def test_drivers_are_asked_for_the_fields_of_their_keys() -> None:
+    asked = {name for row in ROWS.values() if row.device for name in row.plan}
+    assert asked == {*NAMES, "framing"}
+
+
+@pytest.mark.parametrize("key", [key for key, row in LIVE.items() if row.device])
+def test_what_a_device_has_instead_of_a_key_is_said(key: str) -> None:
+    without, having = (device_words(settings_of(each, queue=True)) for each in both(key))
+    assert without != having
+
+
+def test_the_table_is_in_the_order_of_the_plan() -> None:
+    assert TABLE.keys() == ROWS.keys()
+    assert list(LIVE)[:7] == ["rate", "delay", "jitter", "distribution", "correlation", "reorder", "displace"]
+    assert not refusal(plain_direction(Framing(38, 84), 10**9, lab().links[0].forward.queue, 50_000_000), LEAST)
