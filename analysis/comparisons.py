@@ -18,11 +18,10 @@ from ewan.analysis.differences import Difference
 from ewan.analysis.points import BySeed, Others, Point, meant, names, of_seed
 from ewan.labs.record import quantities
 from ewan.labs.record.metrics import METRICS, USUAL
+from ewan.labs.record.wishes import Comparison
 
 
-def of(
-    entries: Sequence[Mapping[str, Any]], by_seed: BySeed, named: Sequence[str], confidence: float
-) -> list[dict[str, Any]]:
+def of(entries: Sequence[Comparison], by_seed: BySeed, named: Sequence[str], confidence: float) -> list[dict[str, Any]]:
     """A row for each entry, point and quantity that both points have. `named`: the scenario's own metrics, for entries
     without any."""
     others = Others(by_seed)
@@ -30,8 +29,8 @@ def of(
         row
         for entry in entries
         for point in by_seed
-        if str(dict(point).get(entry["by"], entry["to"])) != str(entry["to"])
-        for row in _rows(entry, point, by_seed, others, entry["metrics"] or usual(named), confidence)
+        if str(dict(point).get(entry.by, entry.to)) != str(entry.to)
+        for row in _rows(entry, point, by_seed, others, entry.metrics or usual(named), confidence)
     ]
     corrected(rows)
     for row in rows:
@@ -46,7 +45,7 @@ def usual(named: Iterable[str]) -> list[str]:
 
 
 def _rows(
-    entry: Mapping[str, Any],
+    entry: Comparison,
     point: Point,
     by_seed: BySeed,
     others: Others,
@@ -54,7 +53,7 @@ def _rows(
     confidence: float,
 ) -> list[dict[str, Any]]:
     parameters = dict(point)
-    reference = others.of(parameters, {entry["by"]: entry["to"]})
+    reference = others.of(parameters, {entry.by: entry.to})
     if reference is None:
         return []
     own, rows = by_seed[point], []
@@ -63,18 +62,18 @@ def _rows(
         seeds = sorted(values.keys() & solo.keys())
         first, second = [values[seed] for seed in seeds], [solo[seed] for seed in seeds]
         metric = quantities.parse(name).metric
-        harmed = harm(first, second, metric.better) if entry["harm"] else None
-        if not seeds or (entry["harm"] and harmed is None):
+        harmed = harm(first, second, metric.better) if entry.harm else None
+        if not seeds or (entry.harm and harmed is None):
             continue
         found = differences.paired(*((first, second) if harmed is None else (harmed, [0.0] * len(harmed))), confidence)
         rows.append(
             {
-                "by": entry["by"],
-                "to": entry["to"],
-                "value": parameters[entry["by"]],
+                "by": entry.by,
+                "to": entry.to,
+                "value": parameters[entry.by],
                 "parameters": parameters,
                 "metric": name,
-                "harm": bool(entry["harm"]),
+                "harm": entry.harm,
                 "here": fmean(first),
                 "reference": fmean(second),
                 "unit": metric.unit,

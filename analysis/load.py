@@ -24,19 +24,20 @@ from ewan.labs.record import (
     CERTIFICATES_FOLDER,
     Certificate,
     disturbances,
+    events,
     from_json,
     journal,
     own_tables,
-    paths,
     tables,
 )
+from ewan.labs.record import schedule as schedules
 from ewan.labs.record.disturbances import Disturbance
+from ewan.labs.record.events import MadeEvent
 from ewan.labs.record.experiment import DOCUMENT, Document, State, damage, intact
 from ewan.labs.record.own_tables import OwnTable
-from ewan.labs.record.paths import CrossedPath
+from ewan.labs.record.schedule import CrossedPath
 
 SCHEDULE = "schedule.json"
-EVENTS = "events.json"
 PLAN = "plan.json"
 _PATH = "path of a file"
 PARAMETER = "parameter_"
@@ -167,9 +168,9 @@ class RunResults:
     @cached_property
     def paths(self) -> tuple[CrossedPath, ...]:
         """The links that payload crosses, as scheduled; LoadError where the schedule is none."""
-        data = self.document(SCHEDULE).get("paths", [])
+        data = self.document(SCHEDULE)
         try:
-            return paths.from_data(data)
+            return schedules.from_data(data).paths if data else ()
         except ValueError as error:
             raise LoadError(f"{self.directory / SCHEDULE}: {error}") from None
 
@@ -184,13 +185,16 @@ class RunResults:
 
     def changes_ns(self) -> list[int]:
         """When links were changed, in ns since T0; LoadError where the file of events is none."""
-        data = self.document(EVENTS).get("events", [])
+        return [event.applied_ns for event in self.events if event.applied_ns is not None]
+
+    @cached_property
+    def events(self) -> tuple[MadeEvent, ...]:
+        """Changes of links; LoadError where the file of events is none."""
+        data = self.document(events.FILE)
         try:
-            events = read_typed(tuple[dict[str, Any], ...], data, "events")
-            times = [read_typed(int | None, event.get("applied_ns"), "events.applied_ns") for event in events]
+            return events.from_data(data) if data else ()
         except ValueError as error:
-            raise LoadError(f"{self.directory / EVENTS}: {error}") from None
-        return [time for time in times if time is not None]
+            raise LoadError(f"{self.directory / events.FILE}: {error}") from None
 
     def disturbances(self) -> tuple[list[Disturbance], int] | None:
         """What disturbed its links, and until when after T0 (ns) it was watched; None: it was not, as in the virtual

@@ -22,7 +22,8 @@ from ewan.analysis.figures import series
 from ewan.analysis.rundata import RunData
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.wording import nearest
-from ewan.labs.record import paths, quantities, tables
+from ewan.labs.record import quantities, tables
+from ewan.labs.record import schedule as schedules
 from ewan.labs.record.quantities import Selection
 from ewan.labs.record.series import SERIES
 
@@ -79,9 +80,8 @@ class OneRun:
 
     @cached_property
     def _data(self) -> RunData:
-        document = json.loads(self._schedule)
         return RunData(
             self.table,
-            paths.from_data(document.get("paths", [])),
+            schedules.unnamed_from_json(self._schedule).paths,
             lambda: load.addresses_of(json.loads(self._plan).get("nodes", [])),
         )

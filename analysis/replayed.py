@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from ewan.analysis import arrivals
 from ewan.analysis.arrivals import FLOW
 from ewan.analysis.figures.happenings import words_of
-from ewan.analysis.load import EVENTS, PLAN, LoadError, RunResults
+from ewan.analysis.load import PLAN, LoadError, RunResults
 from ewan.analysis.network import BYTE_NS, ends_of_payload
 from ewan.analysis.queries import groups
 from ewan.labs.base.units import NS_PER_MS
+from ewan.labs.record.events import MadeEvent
 
 MOST_VALUES = 60_000
 """Of each column, in one answer, over all links or flows."""
@@ -176,24 +177,22 @@ class Replay:
     def events(self) -> tuple[Event, ...]:
         """Changes of links that were made, in their order; one of both directions is one."""
         asked: dict[tuple[Any, ...], tuple[Event, list[str]]] = {}
-        for each in self.made:
-            down = each.get("down")
-            kind: Kind = "set" if down is None else "fail" if down else "mend"
-            event = Event(each["applied_ns"], kind, str(each.get("link", "")), words_of(each))
+        for applied_ns, each in self.made:
+            kind: Kind = "set" if each.down is None else "fail" if each.down else "mend"
+            event = Event(applied_ns, kind, each.link, words_of(each))
             # In the live clock the second direction follows some microseconds after the first.
-            key = each.get("at_ns"), event.kind, event.link, event.words
-            asked.setdefault(key, (event, []))[1].append(str(each.get("direction")))
+            key = each.at_ns, event.kind, event.link, event.words
+            asked.setdefault(key, (event, []))[1].append(each.direction)
         return tuple(
             replace(event, words=f"{event.words}, {ways[0]}") if event.kind == "set" and len(ways) == 1 else event
             for event, ways in asked.values()
         )
 
     @cached_property
-    def made(self) -> list[dict[str, Any]]:
-        """The changes as they were recorded, in the order in which they were made."""
-        self.run.changes_ns()  # says what is wrong with them
-        made = [each for each in self.run.document(EVENTS).get("events", []) if each.get("applied_ns") is not None]
-        return sorted(made, key=lambda each: int(each["applied_ns"]))
+    def made(self) -> list[tuple[int, MadeEvent]]:
+        """The changes with when they were made, in that order."""
+        made = [(each.applied_ns, each) for each in self.run.events if each.applied_ns is not None]
+        return sorted(made, key=lambda each: each[0])
 
     @cached_property
     def flows(self) -> tuple[Flow, ...]:

@@ -23,8 +23,8 @@ from ewan.analysis.payload import Binned, Came, Key, Together
 from ewan.analysis.queries import collected
 from ewan.analysis.slowdowns import Transfer
 from ewan.analysis.wire import Wire
-from ewan.labs.record.paths import CrossedPath
 from ewan.labs.record.quantities import Kind, Quantity, Selection
+from ewan.labs.record.schedule import CrossedPath
 
 _COLUMNS: Mapping[Kind, str] = {"step": "step", "role": "role", "source": "source", "flow": "name"}
 """Of the flows' table, by what flows are selected by."""

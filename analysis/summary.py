@@ -20,12 +20,14 @@ from ewan.analysis.measured import Measured
 from ewan.analysis.points import BySeed, Others, Seeds, names, of_seed
 from ewan.labs.base import documents, writing
 from ewan.labs.base.documents import DocumentError
+from ewan.labs.base.typed import plain
 from ewan.labs.base.units import UnitError, parse_published
 from ewan.labs.record import figures, quantities
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.metrics import METRICS
 from ewan.labs.record.quantities import Quantity
+from ewan.labs.record.wishes import PublishedValue, Reference
 
 ASKED = "figures/asked.json"
 """The lines of figures that people asked for beside those of the scenario."""
@@ -88,7 +90,7 @@ def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> dic
     normalise = experiment.document.normalise
     by_seed = {point: {run.seed: values[run.number] for run in of_point} for point, of_point in chosen.items()}
     others = Others(by_seed)
-    if isinstance(normalise, Mapping) and {"by", "to"} <= normalise.keys():
+    if normalise is not None:
         for each in points:
             each["normalised"] = ratios(each["parameters"], normalise, by_seed, others, confidence)
     compared = comparisons.of(experiment.document.compare, by_seed, experiment.document.metrics, confidence)
@@ -99,7 +101,7 @@ def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> dic
         "format": summaries.FORMAT,
         "status": experiment.status,
         "confidence": confidence,
-        "normalise": normalise,
+        "normalise": plain(normalise),
         "runs": runs,
         "points": points,
         **({} if total is None else {"disturbed": total}),
@@ -117,8 +119,8 @@ def usable(runs: Sequence[load.RunResults]) -> list[load.RunResults]:
 def wanted(experiment: load.ExperimentResults) -> list[Quantity]:
     """What the scenario asks for beside the metrics of the load."""
     document = experiment.document
-    compared = (name for entry in document.compare for name in entry["metrics"])
-    named = [*document.metrics, *(str(entry["metric"]) for entry in document.beside), *compared]
+    compared = (name for entry in document.compare for name in entry.metrics)
+    named = [*document.metrics, *(entry.metric for entry in document.beside), *compared]
     named += [str(quantity) for figure in wishes(experiment) for quantity in figure.quantities]
     return [
         quantities.parse(name) for name in dict.fromkeys(named) if quantities.metric_of(name) and name not in METRICS
@@ -129,9 +131,9 @@ def wishes(experiment: load.ExperimentResults) -> list[FigureSpec]:
     """The figures that the scenario asks for, and those that people asked for later (`keep_asked`); without those of
     another version, whose words are not known."""
     found = []
-    for data in experiment.document.figures:
+    for asked in experiment.document.figures:
         with contextlib.suppress(ValueError):
-            found.append(figures.from_data(data))
+            found.append(figures.parse(asked.figure, asked.name))
     for line in _asked(experiment.directory):
         with contextlib.suppress(ValueError):
             found.append(figures.parse(line))
@@ -231,11 +233,11 @@ def unit(name: str) -> str:
 
 
 def ratios(
-    parameters: Mapping[str, Any], normalise: Mapping[str, Any], by_seed: BySeed, others: Others, confidence: float
+    parameters: Mapping[str, Any], normalise: Reference, by_seed: BySeed, others: Others, confidence: float
 ) -> dict[str, dict[str, Any]]:
     """A point's metrics by those of the point that differs in the parameter `by` alone, where it is `to`."""
-    reference = others.of(parameters, {normalise["by"]: normalise["to"]})
-    if normalise["by"] not in parameters or reference is None:
+    reference = others.of(parameters, {normalise.by: normalise.to})
+    if normalise.by not in parameters or reference is None:
         return {}
     own, found = by_seed[tuple(parameters.items())], {}
     for name in names(own):
@@ -250,7 +252,7 @@ def _paired(own: Seeds, reference: Seeds, name: str, confidence: float) -> stati
 
 
 def beside(
-    wanted: Sequence[Mapping[str, Any]],
+    wanted: Sequence[PublishedValue],
     points: Sequence[Mapping[str, Any]],
     by_seed: BySeed,
     others: Others,
@@ -263,26 +265,26 @@ def beside(
     """
     found = []
     for entry in wanted:
-        paper, given = number(entry["value"], entry.get("unit") or "")
-        chosen = [point for point in points if _at(point["parameters"], entry.get("when") or {})]
+        paper = entry.value
+        chosen = [point for point in points if _at(point["parameters"], entry.when)]
         for point in chosen or [{"parameters": {}, "metrics": {}, "normalised": {}}]:
             measured = _measured(entry, point, by_seed, others, confidence)
-            here, than = measured.get("mean"), entry.get("than")
+            here, than = measured.get("mean"), entry.than
             apart = None if here is None else here - paper if than else here / paper - 1 if paper else None
             found.append(
                 {
-                    "source": entry.get("source", ""),
-                    "when": entry.get("when") or {},
+                    "source": entry.source,
+                    "when": entry.when,
                     "than": than,
-                    "normalised": bool(entry.get("normalised")),
-                    "note": entry.get("note", ""),
+                    "normalised": entry.normalised,
+                    "note": entry.note,
                     "parameters": point["parameters"],
-                    "metric": entry["metric"],
+                    "metric": entry.metric,
                     "paper": paper,
                     "here": here,
                     "low": measured.get("low"),
                     "high": measured.get("high"),
-                    "unit": measured.get("unit") or given or unit(entry["metric"]),
+                    "unit": measured.get("unit") or entry.unit or unit(entry.metric),
                     "difference": apart,
                 }
             )
@@ -294,12 +296,12 @@ def _at(parameters: Mapping[str, Any], when: Mapping[str, Any]) -> bool:
 
 
 def _measured(
-    entry: Mapping[str, Any], point: Mapping[str, Any], by_seed: BySeed, others: Others, confidence: float
+    entry: PublishedValue, point: Mapping[str, Any], by_seed: BySeed, others: Others, confidence: float
 ) -> Mapping[str, Any]:
     """What stands beside a paper's number: mean, bounds, unit; empty where it was not measured."""
-    name, than = entry["metric"], entry.get("than")
+    name, than = entry.metric, entry.than
     if not than:
-        value: Mapping[str, Any] = point["normalised" if entry.get("normalised") else "metrics"].get(name, {})
+        value: Mapping[str, Any] = point["normalised" if entry.normalised else "metrics"].get(name, {})
         return {**value, "mean": value["ratio"], "unit": "ratio"} if "ratio" in value else value
     reference = others.of(point["parameters"], than)
     own = by_seed.get(tuple(point["parameters"].items()))

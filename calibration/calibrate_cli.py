@@ -171,7 +171,7 @@ def calibrate_path(context: Context, ends: tuple[str, str], as_json: bool) -> No
     for name in labs.names():
         plan = labs.load(name).plan
         for node, address in traffic_request.addresses_of(plan).items():
-            nodes[node] = traffic_request.end(name, node, address)["netns"], address
+            nodes[node] = traffic_request.end(name, node, address).netns, address
             lab_of[node] = name
     a, b = (path.end_of(text, nodes) for text in ends)
     stretched = next((lab_of[each] for each in ends if each in lab_of and labs.elsewhere(lab_of[each])), None)

@@ -36,6 +36,7 @@ from ewan.generator.traffic_request import end
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan
 from ewan.labs.record import host_drops
+from ewan.labs.record.traffic import BulkWork, FlowRequest, SocketOptions
 from ewan.labs.runtime.program import Program
 
 TOLERANCES = Tolerances(
@@ -113,14 +114,14 @@ class Budget:
 
 def program(plan: Plan, probing: Probing) -> Program:
     """The probes, and after them the transfers."""
-    flows = [flow for probe in probing.probes for flow in probe.get("flows", ())]
+    flows: list[FlowRequest] = [flow for probe in probing.probes for flow in probe.get("flows", ())]
     probes = [probe for probe in probing.probes if "flows" not in probe]
     request = {"clock": "virtual", "cpus": list(plan.host_cpus), "probes": probes}
-    longest = max((flow["stop_ns"] for flow in flows), default=0) + 1
+    longest = max((flow.stop_ns or 0 for flow in flows), default=0) + 1
     traffic = None
     if flows:
-        bins_ns = max(min(flow["sample_ns"] for flow in flows), longest // MOST_BINS)
-        traffic = {**traffic_request.request(plan, flows, "virtual", longest), "series_ns": bins_ns}
+        bins_ns = max(min(flow.sample_ns or 0 for flow in flows), longest // MOST_BINS)
+        traffic = traffic_request.request(plan, flows, "virtual", longest, series_ns=bins_ns)
     watched = host_drops.NAMES
     return Program(request, longest_ns=longest, expected_ns=probing.duration_ns, traffic=traffic, drops=watched)
 
@@ -141,9 +142,11 @@ def answer(probing: Probing, run: Path) -> dict[str, Any]:
 def _transferred(
     probe: dict[str, Any], flow: dict[str, Any], arrived: dict[int, list[tuple[int, int]]]
 ) -> dict[str, Any]:
+    asked: FlowRequest
     (asked,) = probe["flows"]
-    flow = {**flow, "arrived": arrived.get(flow["flow"], []), "busy_ns": BUSY_SAMPLES * asked["sample_ns"]}
-    elapsed_ns = asked["stop_ns"] - asked["start_ns"]
+    assert asked.sample_ns is not None and asked.stop_ns is not None
+    flow = {**flow, "arrived": arrived.get(flow["flow"], []), "busy_ns": BUSY_SAMPLES * asked.sample_ns}
+    elapsed_ns = asked.stop_ns - asked.start_ns
     return {"kind": probe["kind"], "name": probe["name"], "elapsed_ns": elapsed_ns, "flows": [flow]}
 
 
@@ -282,17 +285,17 @@ class VirtualProbes:
                 duration, packets = duration + again, packets + more
             left -= packets
             part = max(2 * pair.round_trip_ns(SEGMENT_BYTES), 200 * segment_ns(pair), _steadied_ns(pair))
-            flow = {
-                "name": pair.key,
-                "from": end(lab, pair.ends.source, pair.ends.source_address),
-                "to": end(lab, pair.ends.sink, pair.ends.sink_address),
+            flow = FlowRequest(
+                name=pair.key,
+                from_=end(lab, pair.ends.source, pair.ends.source_address),
+                to=end(lab, pair.ends.sink, pair.ends.sink_address),
                 # Its slow start fills the pipe, whatever a sample of the RTT says.
-                "socket": {"congestion": "reno"},
-                "sample_ns": max(round(part / BUSY_SAMPLES), MS // 10),
-                "start_ns": start,
-                "stop_ns": start + round(duration),
-                "work": {"kind": "bulk"},
-            }
+                socket=SocketOptions("reno"),
+                sample_ns=max(round(part / BUSY_SAMPLES), MS // 10),
+                start_ns=start,
+                stop_ns=start + round(duration),
+                work=BulkWork(),
+            )
             probing.probes.append({"kind": "bulk", "name": f"tcp {pair.key}", "flows": [flow]})
             # What one leaves in the queues is gone when the next begins.
             start += 2 * round(duration)

@@ -193,8 +193,8 @@ class LiveProbes:
             tcp = {
                 "kind": "tcp",
                 "name": f"tcp {pair.key}",
-                "from": end(lab, pair.ends.source, pair.ends.source_address),
-                "to": end(lab, pair.ends.sink, pair.ends.sink_address),
+                "from": end(lab, pair.ends.source, pair.ends.source_address).data,
+                "to": end(lab, pair.ends.sink, pair.ends.sink_address).data,
                 # Every kernel has Reno, and its slow start fills the pipe whatever a sample of the RTT says; CUBIC's
                 # (HyStart) ends at the first late packet and then needs many seconds.
                 "congestion": "reno",

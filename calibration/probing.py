@@ -52,7 +52,7 @@ class Probing:
         total = 0
         for probe in self.probes:
             sending = max((s["interval_ns"] * s["packets"] for s in probe.get("streams", ())), default=0)
-            flows = max((flow["stop_ns"] - flow["start_ns"] for flow in probe.get("flows", ())), default=0)
+            flows = max((flow.stop_ns - flow.start_ns for flow in probe.get("flows", ())), default=0)
             total += sending + flows + probe.get("drain_ns", 0) + probe.get("duration_ns", 0) + 10 * MS
         return total
 
@@ -197,8 +197,8 @@ def packet_stream(
     """One stream of a request to `ewan-node probe`: IP packets of equal size at equal intervals, rounded to 1 ns."""
     return {
         "name": key,
-        "from": end(lab, ends.source, ends.source_address),
-        "to": end(lab, ends.sink, ends.sink_address),
+        "from": end(lab, ends.source, ends.source_address).data,
+        "to": end(lab, ends.sink, ends.sink_address).data,
         "packet_bytes": packet_bytes,
         "interval_ns": max(round(interval_ns), 1),
         "packets": packets,

@@ -31,7 +31,7 @@ from ewan.labs.base.units import NS_PER_SECOND, about
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
-from ewan.labs.record import paths
+from ewan.labs.record.schedule import CrossedLink, CrossedPath
 from ewan.labs.runtime import kernel
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.memory import free_memory_bytes
@@ -202,13 +202,12 @@ def _of_pairs(plan: Plan) -> link_loads.Loads:
     rates = {(link.name, "forward"): link.forward.rate_bps for link in plan.links}
     rates |= {(link.name, "backward"): link.backward.rate_bps for link in plan.links}
     crossed = (
-        paths.CrossedPath(
+        CrossedPath(
             pair.source,
             pair.sink,
             "load",
             tuple(
-                paths.CrossedLink(hop.link, hop.direction, rates.get((hop.link, hop.direction)))
-                for hop in pair.forward.hops
+                CrossedLink(hop.link, hop.direction, rates.get((hop.link, hop.direction))) for hop in pair.forward.hops
             ),
         )
         for pair in plan.pairs
@@ -217,7 +216,7 @@ def _of_pairs(plan: Plan) -> link_loads.Loads:
 
 
 def _of_schedule(job: Job) -> link_loads.Loads:
-    return link_loads.loads(paths.from_data(job.schedule.get("paths", [])), (link.name for link in job.plan.links))
+    return link_loads.loads(job.schedule.paths, (link.name for link in job.plan.links))
 
 
 def _predicted(found: HostCalibration, plan: Plan, loads: link_loads.Loads) -> Live | None:

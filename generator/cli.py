@@ -90,7 +90,9 @@ def transfer_command(
 
     def program(control: str) -> Program:
         ends = [plan.pairs[number % len(plan.pairs)] for number in range(flows)]
-        wanted = [traffic_request.Flow(end.source, end.sink, control, bytes=size, duration_ns=lasting) for end in ends]
+        wanted = [
+            traffic_request.Transfer(end.source, end.sink, control, bytes=size, duration_ns=lasting) for end in ends
+        ]
         in_clock: Literal["live", "virtual"] = "virtual" if virtual else "live"
         longest_ns = LONGEST_NS if virtual else LONGEST_LIVE_NS
         request = traffic_request.transfers(plan, wanted, in_clock, sample_ns=sample_ns, longest_ns=longest_ns)

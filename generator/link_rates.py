@@ -8,8 +8,8 @@ between.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -19,23 +19,22 @@ from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
 from ewan.labs.link.direction import Direction
 from ewan.labs.link.trace import Trace, TraceOpportunities, TraceRows, said
 from ewan.labs.plan import Link
+from ewan.labs.record.events import MadeEvent
 from ewan.labs.traces import OPPORTUNITY_BYTES
 
 Times = NDArray[np.int64]
 Amounts = NDArray[np.float64]
 
 
-def with_mean_rates(
-    table: pl.DataFrame, links: Sequence[Link], events: Iterable[Mapping[str, Any]] = ()
-) -> pl.DataFrame:
+def with_mean_rates(table: pl.DataFrame, links: Sequence[Link], events: Iterable[MadeEvent] = ()) -> pl.DataFrame:
     """`table`: of "links" (labs/record/columns.py), its times counted from T0, at which all traces begin. `events`: as
     events.json has them, in the order in which they were made."""
     if table.is_empty():
         return table
-    made: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    made: dict[tuple[str, str], list[MadeEvent]] = {}
     for event in events:
-        if event["applied_ns"] is not None:
-            made.setdefault((event["link"], event["direction"]), []).append(event)
+        if event.applied_ns is not None:
+            made.setdefault((event.link, event.direction), []).append(event)
     moved = {
         (link.name, name): parts
         for link in links
@@ -59,16 +58,16 @@ class _Part(NamedTuple):
     traced: bool
 
 
-def _parts(direction: Direction, events: Iterable[Mapping[str, Any]]) -> list[_Part]:
+def _parts(direction: Direction, events: Iterable[MadeEvent]) -> list[_Part]:
     """One after the other; none where the rate stays as it is."""
     trace = _carried(direction.trace) if "rate" in said(direction.trace) else None
     found = [_Part(0, _constant(direction.rate_bps) if trace is None else trace, trace is not None)]
     for event in events:
-        change = event["change"]
-        if change.get("restart_trace") and trace is not None:
-            found.append(_Part(event["applied_ns"], trace, True))
-        elif change.get("rate_bps") is not None:
-            found.append(_Part(event["applied_ns"], _constant(change["rate_bps"]), False))
+        begin_ns, rate_bps = event.applied_ns or 0, event.change.rate_bps
+        if event.change.restart_trace and trace is not None:
+            found.append(_Part(begin_ns, trace, True))
+        elif rate_bps is not None:
+            found.append(_Part(begin_ns, _constant(rate_bps), False))
     return found if len(found) > 1 or trace is not None else []
 
 

@@ -26,9 +26,12 @@ from ewan.generator.rows import Row, frame_of
 from ewan.labs.base import documents
 from ewan.labs.base.documents import DocumentError
 from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.link import Change, Direction
 from ewan.labs.plan import Link
-from ewan.labs.record import disturbances, own_tables, tables
+from ewan.labs.record import disturbances, events, own_tables, tables
 from ewan.labs.record.disturbances import Disturbance
+from ewan.labs.record.events import MadeEvent
+from ewan.labs.record.schedule import Flow, Schedule
 
 # CSV below the run's directory → its table, and what its rows are ordered by: the same rows give the same bytes.
 SOURCES = {
@@ -77,54 +80,34 @@ class _Traffic(TypedDict):
     flows: list[_OfFlow]
 
 
-class _Event(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow", strict=True)  # type: ignore[misc]
-
-    link: str
-    direction: str
-    applied_ns: int | None
-    change: dict[str, Any]
-
-
-class _Events(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow", strict=True)  # type: ignore[misc]
-
-    events: list[_Event]
-
-
-def collect(
-    directory: Path, schedule: Mapping[str, Any], request: Mapping[str, Any] | None, links: Sequence[Link] = ()
-) -> str | None:
-    """Writes the tables; gives the first error of a flow, None: there is none. `request`: the run's traffic request;
-    `links`: those of its plan.
+def collect(directory: Path, schedule: Schedule, links: Sequence[Link] = ()) -> str | None:
+    """Writes the tables; gives the first error of a flow, None: there is none. `links`: those of the run's plan.
 
     A table whose source is not there is left as it is: cleaning takes the sources away. ValueError for records that
     are not whole, or not what their writers write.
     """
     try:
-        return _collect(directory, schedule, request, links)
+        return _collect(directory, schedule, links)
     except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"{directory}: a record is damaged ({type(error).__name__} {error})") from None
 
 
-def _collect(
-    directory: Path, schedule: Mapping[str, Any], request: Mapping[str, Any] | None, links: Sequence[Link]
-) -> str | None:
+def _collect(directory: Path, schedule: Schedule, links: Sequence[Link]) -> str | None:
     result: dict[str, pl.DataFrame] = {}
-    numbers = {flow["request"]: flow["number"] for flow in schedule["flows"] if flow.get("request") is not None}
+    numbers = {flow.request: flow.number for flow in schedule.flows if flow.request is not None}
     for name, (table, _) in SOURCES.items():
         path = directory / name
         if path.exists():
             frame = csv(path, tables.TABLES[table])
             result[table] = renumbered(frame, numbers) if "flow" in frame.columns else frame
-    events = _events(directory / "events.json")
+    made = events.read(directory) or ()
     if "links" in result:
-        result["links"] = with_mean_rates(result["links"], links, events)
+        result["links"] = with_mean_rates(result["links"], links, made)
     records = traffic_records(directory / "traffic/traffic.json")
-    result["flows"] = frame_of(flow_rows(schedule["flows"], records, request), "flows")
-    if external.programs(dict(schedule)):
-        copied, overtaken = _treatment(links, events)
-        for table, frame in external.rows(dict(schedule), directory, copied, overtaken).items():
+    result["flows"] = frame_of(flow_rows(schedule.flows, records), "flows")
+    if external.programs(schedule):
+        copied, overtaken = _treatment(links, made)
+        for table, frame in external.rows(schedule, directory, copied, overtaken).items():
             result[table] = pl.concat([result[table], frame]) if table in result else frame
     measured = readers.results(schedule, directory)
     for table, frame in (result | measured.tables).items():
@@ -158,23 +141,11 @@ def _latest(directory: Path, table: str) -> pl.DataFrame:
     return csv(source, tables.TABLES[table]) if source.exists() else tables.read(directory, table)
 
 
-def _events(path: Path) -> list[_Event]:
-    """The events of a run as they were made; none where it had none, or did not come to that."""
-    try:
-        return documents.read(_Events, path)["events"]
-    except FileNotFoundError:
-        return []
-
-
-def _treatment(links: Iterable[Link], events: Iterable[_Event]) -> tuple[bool, bool]:
+def _treatment(links: Iterable[Link], made: Iterable[MadeEvent]) -> tuple[bool, bool]:
     """Whether any link may copy packets, and let one overtake another."""
-    ways = [
-        {name: getattr(way, name) for name in ("duplicate_ppb", "reorder", "displace_ppb")}
-        for link in links
-        for way in (link.forward, link.backward)
-    ] + [event["change"] for event in events]
-    overtaken = any(way.get("reorder") or way.get("displace_ppb") for way in ways)
-    return any(way.get("duplicate_ppb") for way in ways), overtaken
+    ways = [way for link in links for way in (link.forward, link.backward)]
+    states: list[Direction | Change] = [*ways, *(event.change for event in made)]
+    return any(each.duplicate_ppb for each in states), any(each.reorder or each.displace_ppb for each in states)
 
 
 def traffic_records(path: Path) -> list[Row]:
@@ -185,48 +156,38 @@ def traffic_records(path: Path) -> list[Row]:
         return []
 
 
-def flow_rows(
-    flows: Iterable[Mapping[str, Any]], records: Iterable[Mapping[str, Any]], request: Mapping[str, Any] | None
-) -> list[Row]:
+def flow_rows(flows: Iterable[Flow], records: Iterable[Mapping[str, Any]]) -> list[Row]:
     """Rows of FLOWS for the flows of our own generator, in the order of the schedule."""
     by_flow: dict[int, list[Mapping[str, Any]]] = {}
     for record in records:
         by_flow.setdefault(record["flow"], []).append(record)
     rows = []
     for flow in flows:
-        if (index := flow.get("request")) is None:
+        if (index := flow.request) is None:
             continue
-        work = request["flows"][index]["work"] if request else {}
         for record in by_flow.get(index, [{"part": 0, "error": _unstarted(flow)}]):
-            rows.append(flow_row(flow, record, work))
+            rows.append(flow_row(flow, record))
     return rows
 
 
-def _unstarted(flow: Mapping[str, Any]) -> str:
-    if after := flow.get("after"):
-        return f"did not start: {', '.join(after)} had not ended"
+def _unstarted(flow: Flow) -> str:
+    if flow.after:
+        return f"did not start: {', '.join(flow.after)} had not ended"
     return "it left no record"
 
 
-def flow_row(flow: Mapping[str, Any], record: Mapping[str, Any], work: Mapping[str, Any]) -> Row:
+def flow_row(flow: Flow, record: Mapping[str, Any]) -> Row:
     """The row of one direction, or of one rank, of a flow."""
     part = record["part"]
-    source, sink = flow["source"], flow["sink"]
-    if members := flow.get("members"):
-        source, sink = members[part], None
-    elif work.get("bidirectional") and part == _BACKWARD:
-        source, sink = sink, source
-    own = {
-        "flow": flow["number"],
-        "name": flow["name"],
-        "step": flow["step"],
-        "role": flow["role"],
-        "transfer": flow["transfer"],
-        "generator": flow["generator"],
-        "source": source,
-        "sink": sink,
-    }
-    fallback = {key: flow.get(key) for key in ("kind", "congestion", "scheduled_ns", "volume_bytes")}
+    source: str = flow.source
+    sink: str | None = flow.sink
+    if flow.members:
+        source, sink = flow.members[part], None
+    elif flow.bidirectional and part == _BACKWARD:
+        source, sink = flow.sink, flow.source
+    own = {key: getattr(flow, key) for key in ("name", "step", "role", "transfer", "generator")}
+    own |= {"flow": flow.number, "source": source, "sink": sink}
+    fallback = {key: getattr(flow, key) for key in ("kind", "congestion", "scheduled_ns", "volume_bytes")}
     return {**fallback, **record, **own, "error": error_of(record)}
 
 

@@ -8,27 +8,26 @@ from __future__ import annotations
 
 import csv
 import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan
+from ewan.labs.record.schedule import Clock
+from ewan.labs.record.traffic import BulkWork, Endpoint, FlowRequest, SocketOptions, TrafficRequest
 from ewan.labs.runtime.program import Command
 
-Clock = Literal["live", "virtual"]
-
-FORMAT = "ewan-traffic/1"
 RESULT_FORMAT = "ewan-traffic-result/1"
 LONGEST_NS = 600 * NS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
-    """One transfer: `bytes` in all or `duration_ns` long, whichever ends first; one of the two is given."""
+class Transfer:
+    """One bulk transfer: `bytes` in all or `duration_ns` long, whichever ends first; one of the two is given."""
 
     source: str
     sink: str
@@ -40,59 +39,62 @@ class Flow:
 
 def transfers(
     plan: Plan,
-    flows: Sequence[Flow],
+    wanted: Sequence[Transfer],
     clock: Clock,
     *,
     sample_ns: int = 0,
     series_ns: int = 0,
     longest_ns: int = LONGEST_NS,
-) -> dict[str, Any]:
+) -> TrafficRequest:
     """Bulk TCP transfers side by side. `sample_ns`: between two looks at TCP_INFO; `series_ns`: width of the bins of
     goodput; 0: none.
 
     What still runs after `longest_ns` is ended. The flow number n (from 0) is called "n source to sink".
     """
     addresses = addresses_of(plan)
-    wanted = [
-        {
-            "name": f"{number} {flow.source} to {flow.sink}",
-            "from": end(plan.lab, flow.source, addresses[flow.source]),
-            "to": end(plan.lab, flow.sink, addresses[flow.sink]),
-            "start_ns": flow.start_ns,
-            "stop_ns": None if flow.duration_ns is None else flow.start_ns + flow.duration_ns,
-            "socket": {"congestion": flow.congestion},
-            "work": {"kind": "bulk", "bytes": flow.bytes},
-        }
-        for number, flow in enumerate(flows)
+    flows = [
+        FlowRequest(
+            name=f"{number} {each.source} to {each.sink}",
+            from_=end(plan.lab, each.source, addresses[each.source]),
+            to=end(plan.lab, each.sink, addresses[each.sink]),
+            start_ns=each.start_ns,
+            stop_ns=None if each.duration_ns is None else each.start_ns + each.duration_ns,
+            socket=SocketOptions(each.congestion),
+            work=BulkWork(each.bytes),
+        )
+        for number, each in enumerate(wanted)
     ]
-    whole = request(plan, wanted, clock, longest_ns)
-    return {**whole, "sample_ns": sample_ns, "series_ns": series_ns}
+    return request(plan, flows, clock, longest_ns, sample_ns=sample_ns, series_ns=series_ns)
 
 
-def request(plan: Plan, flows: Sequence[Mapping[str, Any]], clock: Clock, longest_ns: int) -> dict[str, Any]:
-    """Flows of any kind, as the generator takes them, around which no series are asked for."""
-    return {
-        "format": FORMAT,
-        "clock": clock,
-        "cpus": list(plan.host_cpus),
-        "seed": plan.seed,
-        "longest_ns": longest_ns,
-        "flows": list(flows),
-    }
+def request(
+    plan: Plan,
+    flows: Sequence[FlowRequest],
+    clock: Clock,
+    longest_ns: int,
+    *,
+    sample_ns: int = 0,
+    series_ns: int = 0,
+    commands: Sequence[Command] = (),
+) -> TrafficRequest:
+    """Flows of any kind; `commands`: those beside them, which may wait for flows, and flows for them."""
+    of_flows, of_commands = {flow.step for flow in flows}, {each.step for each in commands if not each.service}
+    return TrafficRequest(
+        clock=clock,
+        cpus=tuple(plan.host_cpus),
+        seed=plan.seed,
+        longest_ns=longest_ns,
+        sample_ns=sample_ns,
+        series_ns=series_ns,
+        flows=tuple(flows),
+        told=tuple(sorted({step for each in commands for step in each.after if step in of_flows})),
+        elsewhere=tuple(sorted({step for flow in flows for step in flow.waits_for if step in of_commands})),
+    )
 
 
-def between(flows: Sequence[Mapping[str, Any]], commands: Sequence[Command]) -> dict[str, list[int]]:
-    """Steps of flows that commands wait for, and the other way round; nothing where none are."""
-    of_flows, of_commands = ({flow.get("step") for flow in flows}, {each.step for each in commands if not each.service})
-    told = {step for each in commands for step in each.after if step in of_flows}
-    elsewhere = {step for flow in flows for step in flow.get("after", ()) if step in of_commands}
-    pairs = (("told", told), ("elsewhere", elsewhere))
-    return {key: sorted(steps) for key, steps in pairs if steps}
-
-
-def end(lab: str, node: str, address: str) -> dict[str, str]:
+def end(lab: str, node: str, address: str) -> Endpoint:
     """Where a flow or a stream of packets begins or ends."""
-    return {"netns": f"/run/netns/ewan-{lab}-{node}", "address": address}
+    return Endpoint(f"/run/netns/ewan-{lab}-{node}", address)
 
 
 def addresses_of(plan: Plan) -> dict[str, str]:

@@ -15,6 +15,7 @@ from typing import Any
 from ewan.generator import traffic_request
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan
+from ewan.labs.record.traffic import ConstantLaw, FlowRequest, SocketOptions, TrafficRequest, UdpWork
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
@@ -53,8 +54,8 @@ def _round_trips(plan: Plan, pairs: Sequence[Ends]) -> dict[str, Any]:
     def probe(source: str, sink: str) -> dict[str, Any]:
         stream = {
             "name": f"{source} to {sink}",
-            "from": traffic_request.end(plan.lab, source, addresses[source]),
-            "to": traffic_request.end(plan.lab, sink, addresses[sink]),
+            "from": traffic_request.end(plan.lab, source, addresses[source]).data,
+            "to": traffic_request.end(plan.lab, sink, addresses[sink]).data,
             "packet_bytes": PACKET_BYTES,
             "interval_ns": _TURN_NS,
             "packets": 2,
@@ -65,23 +66,19 @@ def _round_trips(plan: Plan, pairs: Sequence[Ends]) -> dict[str, Any]:
     return {"clock": "virtual", "cpus": list(plan.host_cpus), "probes": [probe(*ends) for ends in pairs]}
 
 
-def _streams(plan: Plan, pairs: Sequence[Ends]) -> dict[str, Any]:
+def _streams(plan: Plan, pairs: Sequence[Ends]) -> TrafficRequest:
     addresses = traffic_request.addresses_of(plan)
-
-    def law(value: int) -> dict[str, Any]:
-        return {"law": "constant", "value": value}
-
-    work = {"kind": "udp", "count": PACKETS, "size_bytes": law(PACKET_BYTES), "interval_ns": law(_GAP_NS)}
+    work = UdpWork(PACKETS, ConstantLaw(PACKET_BYTES), ConstantLaw(_GAP_NS))
     flows = [
-        {
-            "name": f"{source} to {sink}",
-            "start_ns": turn * _TURN_NS,
-            "stop_ns": turn * _TURN_NS + 2 * PACKETS * _GAP_NS,
-            "socket": {},
-            "from": traffic_request.end(plan.lab, source, addresses[source]),
-            "to": traffic_request.end(plan.lab, sink, addresses[sink]),
-            "work": work,
-        }
+        FlowRequest(
+            name=f"{source} to {sink}",
+            start_ns=turn * _TURN_NS,
+            stop_ns=turn * _TURN_NS + 2 * PACKETS * _GAP_NS,
+            socket=SocketOptions(),
+            from_=traffic_request.end(plan.lab, source, addresses[source]),
+            to=traffic_request.end(plan.lab, sink, addresses[sink]),
+            work=work,
+        )
         for turn, (source, sink) in enumerate(pairs)
     ]
     return traffic_request.request(plan, flows, "virtual", (len(pairs) + 1) * _TURN_NS)

@@ -12,7 +12,7 @@ import pytest
 from ewan.analysis import load, metrics, packets
 from ewan.analysis.rundata import RunData
 from ewan.generator import records, scenario
-from ewan.generator.scenario import Schedule
+from ewan.generator.scenario import ScheduledRun
 from ewan.labs import host
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.record import tables
@@ -37,14 +37,14 @@ FULL_FRAME = 1514
 SYN = 2
 
 
-def ran(place: Path, wan: str = "", volume: str = "1MB", more: str = "") -> Schedule:
+def ran(place: Path, wan: str = "", volume: str = "1MB", more: str = "") -> ScheduledRun:
     """A run's directory with its tables."""
     text = TEXT.format(process=os.getpid(), wan=wan, volume=volume, more=more)
     (run,) = scenario.parse(text, Path("x.scenario.yaml")).runs()
     plan = compile_spec(run.spec, host.virtual_facts())
     schedule = run.schedule(plan, "virtual")
     assert not VirtualRuntime(BINARY).run(plan, schedule.program, place).interrupted
-    assert records.collect(place, schedule.document, schedule.program.traffic) is None
+    assert records.collect(place, schedule.document) is None
     return schedule
 
 
@@ -112,7 +112,7 @@ def test_retransmissions_are_those_that_the_sender_counts(tmp_path: Path) -> Non
     assert measured["reordering"] == 0.0
     assert ONE_WAY_NS < measured["one-way delay p50"] < measured["one-way delay p99"]
     # Behind the bottleneck nothing waits: what r2 got in its time, right1 got a tenth of a millisecond later.
-    begin_ns = schedule.document["begin_ns"] + 300_000_000
+    begin_ns = schedule.document.begin_ns + 300_000_000
     at_r2 = caught.filter(pl.col("node") == "r2")["time_ns"]
     meanwhile = caught.filter(
         pl.col("node") == "right1", pl.col("time_ns").is_between(begin_ns, begin_ns + 400_000_000)
@@ -123,7 +123,7 @@ def test_retransmissions_are_those_that_the_sender_counts(tmp_path: Path) -> Non
 
 def test_a_file_keeps_to_its_bound_and_says_what_it_left_out(tmp_path: Path) -> None:
     schedule = ran(tmp_path / "bound", more=", {node: r2, link: core, most: 64kB}")
-    (index,) = (each["index"] for each in schedule.document["commands"] if each["node"] == "r2")
+    (index,) = (each.index for each in schedule.document.commands if each.node == "r2")
     file = tmp_path / f"bound/commands/{index + 1}-r2/packets.pcapng"
     assert 63_000 < file.stat().st_size <= 64_000
     said = tables.read(tmp_path / "bound", "readings").filter(pl.col("node") == "r2")["problem"].item()
@@ -135,7 +135,7 @@ def test_a_file_keeps_to_its_bound_and_says_what_it_left_out(tmp_path: Path) -> 
 
 def test_the_same_run_gives_the_same_bytes(clean: Path, tmp_path: Path) -> None:
     schedule = ran(tmp_path / "again", more=BOTH_SIDES)
-    for each in schedule.document["commands"]:
-        name = f"commands/{each['index'] + 1}-{each['node']}/packets.pcapng"
+    for each in schedule.document.commands:
+        name = f"commands/{each.index + 1}-{each.node}/packets.pcapng"
         assert (clean / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
     assert (clean / "packets.parquet").read_bytes() == (tmp_path / "again/packets.parquet").read_bytes()

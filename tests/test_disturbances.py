@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from ewan.generator import records
+from ewan.generator.tests import schedules
 from ewan.labs import host
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import compile
@@ -71,7 +72,7 @@ def test_the_second_in_which_a_spinner_stood_still_is_marked_with_its_cause(tmp_
     line = disturbances.summary(found, until_ns)
     assert line is not None and f"{SECOND} s" in line
     # The rows add up to what was sent, and the gap is in that second's, whatever gaps others have.
-    assert records.collect(tmp_path, {"flows": []}, None) is None
+    assert records.collect(tmp_path, schedules.schedule()) is None
     releases, spinners, machine = (tables.read(tmp_path, name) for name in disturbances.TABLES)
     assert releases["released_packets"].sum() == pytest.approx(2 * 4 * 350, abs=40)
     stopped_ns, end_ns = STOPPED_MS * NS_PER_MS, (SECOND + 1) * NS_PER_SECOND

@@ -82,9 +82,9 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Records:
     result = VirtualRuntime(BINARY).run(plan, schedule.program, place / "run")
     flows = orjson.loads((result.directory / "traffic/traffic.json").read_bytes())["flows"]
     found: Records = {}
-    for described, record in zip(schedule.document["flows"], flows, strict=True):
+    for described, record in zip(schedule.document.flows, flows, strict=True):
         assert record["error"] is None, (described, record)
-        found.setdefault(described["step"], []).append(record)
+        found.setdefault(described.step, []).append(record)
     return found
 
 

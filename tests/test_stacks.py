@@ -65,12 +65,12 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Run:
     (run,) = scenario.parse(text, Path("x.scenario.yaml")).runs()
     schedule = run.schedule(compile_spec(run.spec, host.virtual_facts()), "virtual")
     assert not VirtualRuntime(BINARY).run(schedule.plan, schedule.program, place).interrupted
-    assert records.collect(place, schedule.document, schedule.program.traffic) is None
+    assert records.collect(place, schedule.document) is None
     printed: dict[str, dict[str, str]] = {}
     done = orjson.loads((place / "commands.json").read_bytes())["commands"]
-    for meant, command in zip(schedule.document["commands"], done, strict=True):
+    for meant, command in zip(schedule.document.commands, done, strict=True):
         assert command["status"] == 0, command
-        printed.setdefault(meant["step"], {})[command["node"]] = (place / command["out"]).read_text()
+        printed.setdefault(meant.step, {})[command["node"]] = (place / command["out"]).read_text()
     return place, printed
 
 

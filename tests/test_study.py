@@ -59,7 +59,7 @@ def test_measures_stay_within_what_the_link_can_do(study: Results) -> None:
 
 def test_the_report_has_the_six_figures_as_pages_of_a_paper(place: Path, study: Results) -> None:
     command(place, "report", str(study.directory), "--pdf", "--style", "paper-1col")
-    specs = [figures.parse(each["figure"]) for each in study.document.figures]
+    specs = [figures.parse(each.figure) for each in study.document.figures]
     assert len(specs) == 6
     for spec in specs:
         page = (study.directory / f"figures/{spec.file}.pdf").read_bytes()

@@ -97,10 +97,10 @@ def measured(clock: Clock, runtime: Literal["netns", "containerlab"]) -> Measure
     rates = [probe for probe in probing.probes if probe["kind"] == "saturate"]
     # Every kernel lets namespaces have Reno.
     ends, starts = (plan.pairs[0].source, plan.pairs[0].sink), [number * APART_NS for number in range(TRANSFERS)]
-    flows = [traffic_request.Flow(*ends, "reno", start_ns=start_ns, bytes=TRANSFER_BYTES) for start_ns in starts]
+    flows = [traffic_request.Transfer(*ends, "reno", start_ns=start_ns, bytes=TRANSFER_BYTES) for start_ns in starts]
     traffic = traffic_request.transfers(plan, flows, clock, longest_ns=60 * NS_PER_SECOND)
     request = {"clock": clock, "cpus": list(plan.host_cpus), "probes": round_trips + ROUNDS * rates}
-    program = Program(request, longest_ns=traffic["longest_ns"], traffic=traffic)
+    program = Program(request, longest_ns=traffic.longest_ns, traffic=traffic)
     with own_state("clocks") as state, TemporaryDirectory() as place:
         directory = Path(place) / "run"
         answer = run(plan, clock, program, directory, LIVE_RUNTIMES[runtime](BINARY, state))

@@ -66,8 +66,8 @@ def lab(case: Case) -> Plan:
 def stream(plan: Plan, ends: ProbeEnds, packet_bytes: int, interval_ns: int) -> dict[str, Any]:
     return {
         "name": f"{packet_bytes}",
-        "from": end(plan.lab, ends.source, ends.source_address),
-        "to": end(plan.lab, ends.sink, ends.sink_address),
+        "from": end(plan.lab, ends.source, ends.source_address).data,
+        "to": end(plan.lab, ends.sink, ends.sink_address).data,
         "packet_bytes": packet_bytes,
         "interval_ns": interval_ns,
         "packets": PACKETS,

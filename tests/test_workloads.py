@@ -50,7 +50,7 @@ def virtual(text: str, directory: Path) -> Path:
     directory.mkdir(exist_ok=True)
     result = VirtualRuntime(node_binary(BINARY)).run(plan, schedule.program, directory)
     assert not result.interrupted
-    assert records.collect(directory, schedule.document, schedule.program.traffic) is None
+    assert records.collect(directory, schedule.document) is None
     return directory
 
 
@@ -61,7 +61,7 @@ def live(text: str, directory: Path) -> Path:
     directory.mkdir(exist_ok=True)
     context = dataclasses.replace(Context.of(os.environ), runtime="netns")
     run_and_remove(context, plan, schedule.program, directory)
-    assert records.collect(directory, schedule.document, schedule.program.traffic) is None
+    assert records.collect(directory, schedule.document) is None
     return directory
 
 

@@ -20,6 +20,7 @@ from ewan.analysis.load import RunResults
 from ewan.analysis.rundata import RunData
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import written
+from ewan.labs.record.events import MadeEvent
 from ewan.labs.record.quantities import ROLES
 
 Span = tuple[int, int]
@@ -58,8 +59,7 @@ class Timeline:
             if started is not None and ended is not None:
                 name = f"{command['node']}: {command['argv'][-1] if command['argv'] else ''}"[:40]
                 steps.setdefault(name, ("command", []))[1].append((max(started, 0), ended))
-        events = [(each["applied_ns"], words_of(each)) for each in run.document("events.json").get("events", [])
-                  if each.get("applied_ns") is not None]  # fmt: skip
+        events = [(each.applied_ns, words_of(each)) for each in run.events if each.applied_ns is not None]
         return Happenings(steps, sorted(events))
 
     def draw(self, gathered: Mapping[int, Happenings]) -> Drawing:
@@ -108,14 +108,13 @@ class Timeline:
             return style.drawn(figure, spec.file, title, said, rows, request.kinds)
 
 
-def words_of(event: Mapping[str, Any]) -> str:
+def words_of(event: MadeEvent) -> str:
     """`core: rate 10 Mbit/s`."""
-    link = str(event.get("link", ""))
-    if event.get("down") is not None:
-        return f"{link} {'down' if event['down'] else 'up'}"
-    change = event.get("change")
+    link = event.link
+    if event.down is not None:
+        return f"{link} {'down' if event.down else 'up'}"
     parts = []
-    for key, value in change.items() if isinstance(change, Mapping) else ():
+    for key, value in sorted(event.change.to_data().items()):
         name, _, unit = key.rpartition("_")
         units = {"bps": "bit/s", "ns": "ns", "bytes": "B"}
         plain = isinstance(value, int | float) and unit in units

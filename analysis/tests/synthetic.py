@@ -15,10 +15,12 @@ from typing import Any
 import orjson
 import polars as pl
 
-from ewan.labs.record import Certificate, MachineFacts, Row, Uncertainty, paths, tables, to_json
+from ewan.generator.tests import schedules
+from ewan.labs.record import Certificate, MachineFacts, Row, Uncertainty, tables, to_json
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.experiment import FORMAT, STAGES, checksum
-from ewan.labs.record.paths import CrossedLink, CrossedPath
+from ewan.labs.record.schedule import CrossedLink, CrossedPath, NamedSchedule
+from ewan.labs.record.schedule import to_json as schedule_to_json
 
 SECOND = 1_000_000_000
 BIN = SECOND // 10
@@ -203,9 +205,18 @@ def write_run(
     written = {"flows": flows, "series": series, "goodput": goodput, "exchanges": exchanges}
     for name, rows in written.items():
         tables.write(place, name, frame(name, rows))
-    (place / "schedule.json").write_text(json.dumps(schedule(flows)))
+    (place / "schedule.json").write_bytes(schedule_to_json(schedule(flows)))
     tables.write(place, "links", frame("links", links(goodput, flows, rate_bps, draw)))
-    events = [{"at_ns": 5 * SECOND, "link": "core", "direction": "both", "applied_ns": 5 * SECOND, "error": None}]
+    events = [
+        {
+            "at_ns": 5 * SECOND,
+            "link": "core",
+            "direction": "forward",
+            "applied_ns": 5 * SECOND,
+            "error": None,
+            "change": {},
+        }
+    ]
     (place / "events.json").write_text(json.dumps({"format": "ewan-events/1", "events": events if reverse else []}))
 
 
@@ -231,7 +242,7 @@ def watched(directory: Path, number: int, *late: int, seconds: int = 6) -> None:
     vouch(directory)
 
 
-def schedule(flows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def schedule(flows: Sequence[dict[str, Any]]) -> NamedSchedule:
     """What a run's schedule tells the analysis: the links that the flows cross."""
     hops: dict[str, tuple[CrossedLink, ...]] = {
         "load": (CrossedLink("core", "forward", None),),
@@ -239,7 +250,7 @@ def schedule(flows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
     ends = {(each["source"], each["sink"], each["role"]) for each in flows}
     crossed = [CrossedPath(source, sink, role, hops[role]) for source, sink, role in sorted(ends)]
-    return {"format": "ewan-schedule/2", "paths": paths.to_data(crossed)}
+    return schedules.schedule(paths=crossed)
 
 
 def arrivals(row: dict[str, Any], draw: random.Random) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from ewan.analysis import comparisons, load, report, summary, tabulated
 from ewan.analysis.tests import synthetic
 from ewan.experiments.engine import show
 from ewan.labs.record import tables
+from ewan.labs.record.wishes import Comparison
 
 pytestmark = pytest.mark.slow
 
-BY = {"by": "cc", "to": "reno", "metrics": ["mean goodput"], "harm": False}
+BY = Comparison("cc", "reno", ("mean goodput",), False)
 
 
 def values(*goodputs: float, name: str = "mean goodput") -> dict[int, dict[str, float]]:
@@ -50,14 +52,14 @@ def test_an_outcome_says_whether_it_is_better() -> None:
             for seed in range(5)
         },
     }
-    rows = comparisons.of([{**BY, "metrics": ["mean goodput", "queue loss"]}], by_seed, [], 0.95)
+    rows = comparisons.of([replace(BY, metrics=("mean goodput", "queue loss"))], by_seed, [], 0.95)
     assert [row["outcome"] for row in rows] == ["more, better", "more, worse"]
 
 
 def test_harm_is_what_is_lost_of_what_the_reference_has() -> None:
     # 10 alone, 4, 5, 6 beside another: 60, 50, 40 % are lost.
     by_seed = {point(cc="reno"): values(10, 10, 10), point(cc="bbr"): values(4, 5, 6)}
-    (row,) = comparisons.of([{**BY, "harm": True}], by_seed, [], 0.95)
+    (row,) = comparisons.of([replace(BY, harm=True)], by_seed, [], 0.95)
     assert row["difference"] == pytest.approx(0.5) and row["low"] == pytest.approx(
         0.5 - 4.3027 * 0.1 / 3**0.5, rel=1e-4
     )
@@ -74,7 +76,7 @@ def test_one_seed_is_not_tested() -> None:
 
 def test_of_each_step_is_of_all_that_are_there() -> None:
     both = {1: {"share of web": 0.2, "share of bulk": 0.8}}
-    entry = {**BY, "metrics": ["share of each step"]}
+    entry = replace(BY, metrics=("share of each step",))
     rows = comparisons.of([entry], {point(cc="reno"): both, point(cc="bbr"): both}, [], 0.95)
     assert [row["metric"] for row in rows] == ["share of web", "share of bulk"]
 

@@ -12,8 +12,8 @@ from ewan.analysis.rundata import RunData
 from ewan.analysis.tests.synthetic import SECOND, flow, frame
 from ewan.labs.record import tables
 from ewan.labs.record.metrics import METRICS
-from ewan.labs.record.paths import CrossedLink, CrossedPath
 from ewan.labs.record.quantities import parse
+from ewan.labs.record.schedule import CrossedLink, CrossedPath
 
 MS = 1_000_000
 

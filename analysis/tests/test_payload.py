@@ -13,8 +13,8 @@ from ewan.analysis import metrics
 from ewan.analysis.rundata import RunData
 from ewan.analysis.tests.synthetic import SECOND, flow, frame
 from ewan.labs.record import tables
-from ewan.labs.record.paths import CrossedLink, CrossedPath
 from ewan.labs.record.quantities import parse
+from ewan.labs.record.schedule import CrossedLink, CrossedPath
 
 BIN = SECOND // 10
 CORE = CrossedLink("core", "forward", 8_000_000)

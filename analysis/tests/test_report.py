@@ -23,7 +23,15 @@ VARIANTS = [{"congestion": name, "reverse": 1} for name in ("reno", "cubic", "bi
 TOLD: dict[str, Any] = {
     "normalise": {"by": "congestion", "to": "reno"},
     "about": "Words <about> it.",
-    "beside": [{"source": "HSTTS", "when": {"congestion": "bic"}, "metric": "mean completion time", "value": "21s"}],
+    "beside": [
+        {
+            "source": "HSTTS",
+            "when": {"congestion": "bic"},
+            "metric": "mean completion time",
+            "value": 21e9,
+            "unit": "ns",
+        }
+    ],
 }
 
 

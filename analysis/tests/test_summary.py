@@ -71,9 +71,9 @@ def test_one_seed_has_no_intervals(tmp_path: Path) -> None:
 
 def test_numbers_of_papers_stand_beside_those_measured(tmp_path: Path) -> None:
     told = [
-        {"source": "A", "when": {"streams": "2"}, "metric": "aggregate goodput", "value": "100Mbit/s"},
+        {"source": "A", "when": {"streams": "2"}, "metric": "aggregate goodput", "value": 1e8, "unit": "bit/s"},
         {"source": "B", "when": {"streams": 9}, "metric": "fairness per flow", "value": 0.99},
-        {"source": "C", "metric": "mean completion time", "value": "5s"},
+        {"source": "C", "when": {}, "metric": "mean completion time", "value": 5e9, "unit": "ns"},
     ]
     found = summary.analyse(small(tmp_path, [{"streams": 1}, {"streams": 2}], told={"beside": told}))
     first, missing, *everywhere = found["beside"]
@@ -214,14 +214,17 @@ def test_a_panic_of_polars_is_one_line(tmp_path: Path) -> None:
             tables.read(place, "series")
 
 
+EVENT = {"at_ns": 0, "link": "core", "direction": "forward", "change": {}, "error": None}
+
+
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
         ("schedule.json", {"paths": [{"source": "a"}]}, "no key"),
         ("schedule.json", {"paths": 7}, "paths is no list"),
-        ("events.json", {"events": ["x"]}, "events[0] is 'x'"),
+        ("events.json", {"events": ["x"]}, "events[0] is no object"),
         ("events.json", {"events": 0.5}, "events is no list"),
-        ("events.json", {"events": [{"applied_ns": "soon"}]}, "events.applied_ns is 'soon'"),
+        ("events.json", {"events": [{**EVENT, "applied_ns": "soon"}]}, "events[0].applied_ns is 'soon'"),
     ],
 )
 def test_a_file_of_a_run_with_another_content_is_named(
@@ -230,7 +233,7 @@ def test_a_file_of_a_run_with_another_content_is_named(
     place = tmp_path / "x"
     synthetic.experiment(place, [{"congestion": "reno"}], seeds=(1,), pairs=1, seconds=2)
     file = next(place.glob(f"runs/*/{name}"))
-    file.write_text(json.dumps(content))
+    file.write_text(json.dumps({**json.loads(file.read_text()), **content}))
     synthetic.vouch(place)
     run = load.experiment(place).runs[0]
     with pytest.raises(load.LoadError) as refused:

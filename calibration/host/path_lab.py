@@ -165,4 +165,4 @@ def _end(plan: Plan, node: str, neighbour: str) -> dict[str, str]:
     port = _port(plan, node, neighbour).interface
     interfaces = next(each.interfaces for each in plan.nodes if each.name == node)
     address = next(each.addresses[0] for each in interfaces if each.name == port)
-    return end(plan.lab, node, str(ipaddress.ip_interface(address).ip))
+    return end(plan.lab, node, str(ipaddress.ip_interface(address).ip)).data

@@ -325,17 +325,18 @@ def facts_of(
             raise Refused(f"{text}: is not text in UTF-8: give it another name, or its folder") from None
     asked = {"file": str(scenario.file.absolute()), "scale": scale, "settings": dict(settings), "seeds": seeds}
     asked |= {} if machines is None else {"machines": str(machines.absolute())}
-    repeated = {} if stop is None else {"confidence": stop.confidence}
+    repeated = {} if stop is None else {"confidence": stop.confidence.share}
+    document = scenario.document
     origin = Origin(
         scenario=scenario.name,
         title=scenario.title,
-        about=scenario.about,
-        source=scenario.source,
-        metrics=list(scenario.metrics),
-        normalise=scenario.normalise,
-        compare=list(scenario.compare),
-        beside=list(scenario.beside),
-        **({"figures": [figures.to_data(each) for each in scenario.figures]} if scenario.figures else {}),
+        about=scenario.description,
+        source=document.source or "",
+        metrics=list(document.metrics),
+        normalise=None if document.normalise is None else document.normalise.recorded,
+        compare=[each.recorded for each in document.compare],
+        beside=[each.recorded for each in document.beside],
+        **({"figures": [figures.asked(each) for each in document.figures]} if document.figures else {}),
         scale=scale,
         settings=dict(settings),
         runtime=runtime,

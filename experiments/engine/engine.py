@@ -28,7 +28,6 @@ from ewan.generator.scenario import ScenarioRun, Stop
 from ewan.labs import rundir
 from ewan.labs.base.units import NS_PER_SECOND, about
 from ewan.labs.context import Context
-from ewan.labs.record import paths
 from ewan.labs.record.experiment import STAGES, Entry, Stage, StageName, checksum
 from ewan.labs.runtime import cpu
 from ewan.labs.runtime.base import LabError
@@ -200,7 +199,7 @@ class Engine:
         elsewhere = self._experiment.virtual or self._context.machines is not None
         for entry in () if elsewhere else self._experiment.wanting():
             job = self._experiment.job(entry)
-            crossed = paths.from_data(job.schedule.get("paths", []))
+            crossed = job.schedule.paths
             wanted = link_loads.loads(crossed, (link.name for link in job.plan.links))
             key = entry.family, repr(sorted(wanted.items()))
             if key in asked:
@@ -371,7 +370,7 @@ class Engine:
         """Whether there was enough for tables; the run's entry says what is wrong with it."""
         job, made = self._experiment.job(entry), True
         try:
-            why = records.collect(self._experiment.place(entry), job.schedule, job.program.traffic, job.plan.links)
+            why = records.collect(self._experiment.place(entry), job.schedule, job.plan.links)
             if why is not None and entry.status == "complete":
                 entry.status, entry.error = "incomplete", why
         except ValueError as error:

@@ -13,30 +13,31 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import orjson
 
-from ewan.experiments.engine import stored
 from ewan.experiments.engine.unit import now, results
 from ewan.labs import plan as plans
 from ewan.labs import rundir
 from ewan.labs.base import interrupt
 from ewan.labs.base.documents import DocumentError
 from ewan.labs.base.errors import UserError
-from ewan.labs.base.typed import read_typed
 from ewan.labs.base.values import LONGEST_NAME, NAME
 from ewan.labs.base.writing import anew, trouble
 from ewan.labs.plan import Plan
 from ewan.labs.record import experiment as records
 from ewan.labs.record import journal
+from ewan.labs.record import schedule as schedules
 from ewan.labs.record.experiment import DOCUMENT, INPUTS, LOCK, Clock, Document, Entry, Origin, State
 from ewan.labs.record.journal import Change, LabChange, RunChange
+from ewan.labs.record.schedule import NamedSchedule
 from ewan.labs.runtime import left
+from ewan.labs.runtime import program as programs
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import held
 from ewan.labs.runtime.occupied import occupied
@@ -51,7 +52,6 @@ RESERVE = ".reserve"
 RESERVE_BYTES = 1 << 20
 # What is in the directory before the document.
 BEGINNING = {"scenario.yaml", "settings.json", "runs", RESERVE, LOCK, rundir.ROOM, f".{DOCUMENT}"}
-_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,13 @@ class Job:
     entry: Entry
     plan: Plan
     program: Program
-    schedule: dict[str, Any]
+    schedule: NamedSchedule
 
     @property
     def contents(self) -> dict[str, bytes]:
         """The bytes of these three, by the names of their files."""
-        of_schedule = orjson.dumps(self.schedule, option=_OPTIONS)
-        return dict(zip(INPUTS, (plans.to_json(self.plan), self.program.to_json(), of_schedule), strict=True))
+        made = plans.to_json(self.plan), self.program.to_json(), schedules.to_json(self.schedule)
+        return dict(zip(INPUTS, made, strict=True))
 
 
 Make = Callable[[Entry], Job]
@@ -271,8 +271,8 @@ class Experiment:
         contents = self.contents(entry)
         try:
             plan = plans.from_json(contents["plan.json"])
-            program = stored.program(contents["program.json"], entry.expected_ns)
-            schedule = read_typed(dict[str, Any], orjson.loads(contents["schedule.json"]), "schedule")
+            program = programs.from_json(contents["program.json"], entry.expected_ns)
+            schedule = schedules.from_json(contents["schedule.json"])
         except ValueError as error:
             raise LabError(f"run {entry.number}: {self.place(entry)}: is damaged ({error}): {AGAIN}") from None
         return Job(entry, plan, program, schedule)
@@ -359,14 +359,10 @@ def _put(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def family(plan: Plan) -> str:
-    """SHA-256 of a plan without its seeds: what a certificate is about."""
-    return hashlib.sha256(orjson.dumps(_unseeded(orjson.loads(plans.to_json(plan))))).hexdigest()
+_SEED = re.compile(rb'"seed": [^,\n]+')
+"""In a plan's bytes, in which each key has a line. Within a string its quotes would have backslashes."""
 
 
-def _unseeded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: 0 if key == "seed" else _unseeded(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_unseeded(each) for each in value]
-    return value
+def family(plan: bytes) -> str:
+    """SHA-256 of a plan without its seeds: what a certificate is about. `plan`: its bytes."""
+    return hashlib.sha256(orjson.dumps(orjson.loads(_SEED.sub(b'"seed": 0', plan)))).hexdigest()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from ewan.labs.record.paths import CrossedPath
+from ewan.labs.record.schedule import CrossedPath
 
 Loads = Mapping[tuple[str, Literal["forward", "backward"]], int]
 """bit/s by link and direction."""

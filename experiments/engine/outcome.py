@@ -7,12 +7,15 @@ error, every command with status 0, every event applied, and no signal before th
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ewan.generator.records import error_of
 from ewan.labs.base import documents
 from ewan.labs.base.reading import one_line
+from ewan.labs.record import events
+from ewan.labs.record.traffic import FlowRequest
 from ewan.labs.runtime.program import Program
 
 TRAFFIC = "traffic/traffic.json"
@@ -36,29 +39,26 @@ def _judged(directory: Path, program: Program) -> str | None:
     if program.traffic is not None:
         if traffic is None:
             return "its traffic left no record"
-        if why := _flows(traffic["flows"], program.traffic["flows"]):
+        if why := _flows(traffic["flows"], program.traffic.flows):
             return why
     if program.commands:
         if commands is None:
             return "its commands left no record"
         if why := _commands(commands["commands"]):
             return why
-    events = document(directory / "events.json")
-    if program.events and events is None:
+    made = events.read(directory)
+    if program.events and made is None:
         return "its events left no record"
-    for event in (events or {"events": []})["events"]:
-        if event.get("error"):
-            return f"event on link {event['link']}: {event['error']}"
-    return None
+    return next((f"event on link {each.link}: {each.error}" for each in made or () if each.error), None)
 
 
-def _flows(records: list[dict[str, Any]], flows: list[dict[str, Any]]) -> str | None:
+def _flows(records: list[dict[str, Any]], flows: Sequence[FlowRequest]) -> str | None:
     wrong = [(record["flow"], error) for record in records if (error := error_of(record))]
     if not wrong:
         return None
     number, error = wrong[0]
     of = f"{len(wrong)} of {len(records)} flows ended with an error, the first was " if len(records) > 1 else ""
-    return f"{of}{flows[number]['name']}: {error}"
+    return f"{of}{flows[number].name}: {error}"
 
 
 def _commands(commands: list[dict[str, Any]]) -> str | None:

@@ -5,6 +5,7 @@ In: runs of a scenario, or stored ones, and a directory. Out: an experiment in t
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,12 +15,13 @@ from pathlib import Path
 from ewan.experiments.engine import reservation, source, stopping
 from ewan.experiments.engine.experiment import Experiment, Job, Make, family
 from ewan.experiments.engine.parts import Facts
-from ewan.generator.scenario import Runs, ScenarioRun, Schedule
+from ewan.generator.scenario import Runs, ScenarioRun, ScheduledRun
 from ewan.labs import host, rundir
+from ewan.labs import plan as plans
 from ewan.labs.base import writing
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
-from ewan.labs.plan import Plan, digest
+from ewan.labs.plan import Plan
 from ewan.labs.record.demand import Demand
 from ewan.labs.record.experiment import Clock, Entry
 from ewan.labs.runtime import own
@@ -94,18 +96,19 @@ def _directory(number: int) -> str:
     return f"runs/{number:03}"
 
 
-def job(run: ScenarioRun, plan: Plan, schedule: Schedule, demand: Demand | None = None) -> Job:
+def job(run: ScenarioRun, plan: Plan, schedule: ScheduledRun, demand: Demand | None = None) -> Job:
     """A run with its plan and its schedule as it is executed: in the virtual clock its program has the nodes' commands
     too, as its lab is there for the program alone."""
-    virtual = schedule.document["clock"] == "virtual"
+    virtual = schedule.document.clock == "virtual"
     program = own.prepared(plan, schedule.program) if virtual else schedule.program
+    text = plans.to_json(plan)
     entry = Entry(
         number=run.number,
         name=run.name,
         parameters=dict(run.parameters),
         seed=run.seed,
-        plan_sha256=digest(plan),
-        family=family(plan),
+        plan_sha256=hashlib.sha256(text).hexdigest(),
+        family=family(text),
         directory=_directory(run.number),
         expected_ns=schedule.program.expected_ns or schedule.program.longest_ns,
         demand=demand,

@@ -145,9 +145,9 @@ def check(wanted: Needs, virtual: bool, directory: Path, executes: bool = True) 
 
 def congestions(job: Job) -> set[str]:
     """The congestion controls that a run's flows ask for, whichever generator makes them."""
-    names = {flow.get("congestion") for flow in job.schedule["flows"]}
+    names = {flow.congestion for flow in job.schedule.flows}
     if job.program.traffic is not None:
-        names |= {flow.get("socket", {}).get("congestion") for flow in job.program.traffic["flows"]}
+        names |= {flow.socket.congestion for flow in job.program.traffic.flows}
     return {name for name in names if name}
 
 
@@ -202,18 +202,18 @@ def disk(wanted: Needs, directory: Path) -> None:
 def leaves(job: Job) -> int:
     """About how many bytes a run writes."""
     lasts_ns = job.program.expected_ns or job.program.longest_ns
-    parts = len(job.plan.nodes) + len(job.plan.links) + len(job.schedule["flows"]) + len(job.program.commands)
+    parts = len(job.plan.nodes) + len(job.plan.links) + len(job.schedule.flows) + len(job.program.commands)
     total = RUN_BYTES + PART_BYTES * parts + captures.most_bytes(job.program)
     if job.program.watch_ns:
         total += 2 * len(job.plan.links) * LINK_BYTES * (lasts_ns // job.program.watch_ns)
     if job.program.disturbances is not None:
         total += 2 * len(job.plan.links) * LINK_BYTES * (lasts_ns // job.program.disturbances.every_ns)
     traffic = job.program.traffic
-    for flow in traffic["flows"] if traffic else ():
-        ends_ns = min(flow.get("stop_ns") or lasts_ns, lasts_ns)
-        for key, line_bytes in (("sample_ns", SERIES_BYTES), ("series_ns", GOODPUT_BYTES)):
-            if traffic and traffic.get(key):
-                total += line_bytes * (max(ends_ns - flow.get("start_ns", 0), 0) // traffic[key])
+    if traffic is not None:
+        counted = ((traffic.sample_ns, SERIES_BYTES), (traffic.series_ns, GOODPUT_BYTES))
+        for flow in traffic.flows:
+            span_ns = max(min(flow.stop_ns or lasts_ns, lasts_ns) - flow.start_ns, 0)
+            total += sum(line_bytes * (span_ns // every_ns) for every_ns, line_bytes in counted if every_ns)
     return total
 
 

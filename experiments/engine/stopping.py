@@ -36,8 +36,8 @@ def reached(stop: Stop, measured: Sequence[float], estimate: Estimate) -> bool:
     """Whether the half width of the interval is within the wanted share of the mean, of values enough."""
     if len(measured) < max(stop.at_least, 2):
         return False
-    mean, half = estimate(measured, stop.confidence)
-    return not math.isnan(half) and half <= stop.within * abs(mean)
+    mean, half = estimate(measured, stop.confidence.share)
+    return not math.isnan(half) and half <= stop.within.share * abs(mean)
 
 
 def further(
@@ -65,7 +65,8 @@ def further(
 def words(stop: Stop, result: Mapping[Point, Sequence[float]], estimate: Estimate) -> str:
     """How many points are there, in one line."""
     done = sum(reached(stop, each, estimate) for each in result.values())
+    within, confidence = stop.within.share, stop.confidence.share
     return (
-        f"{stop.metric} within {stop.within:.3g} of its mean ({stop.confidence:.3g} confidence) at {done} of "
+        f"{stop.metric} within {within:.3g} of its mean ({confidence:.3g} confidence) at {done} of "
         f"{len(result)} points, after {sum(map(len, result.values()))} runs"
     )

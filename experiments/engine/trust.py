@@ -12,7 +12,6 @@ import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -29,6 +28,7 @@ from ewan.labs.context import Context
 from ewan.labs.record.experiment import DOCUMENT, INPUTS
 from ewan.labs.record.journal import JOURNAL
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import Command, Preparation, Program
 
 CRATE = "ro-crate-metadata.json"
 
@@ -97,10 +97,11 @@ def of_experiment(experiment: Experiment, *, resumed: bool = False) -> tuple[lis
     for entry in experiment.runs:
         if resumed and not entry.written:
             continue
-        contents = experiment.job(entry).contents
+        job = experiment.job(entry)
+        contents = job.contents
         for name in sorted(contents):
             digest.update(hashlib.sha256(contents[name]).digest())
-        lines |= dict.fromkeys(_of_program(orjson.loads(contents["program.json"])))
+        lines |= dict.fromkeys(_of_program(job.program))
         lines |= dict.fromkeys(trust.of_plan(orjson.loads(contents["plan.json"])))
     if resumed and (runs := _further(experiment)) is not None:
         more, text = of_scenario(runs, virtual=experiment.virtual)
@@ -109,11 +110,12 @@ def of_experiment(experiment: Experiment, *, resumed: bool = False) -> tuple[lis
     return list(lines), digest.hexdigest()
 
 
-def _of_program(program: dict[str, Any]) -> Iterator[str]:
-    for step in (*program.get("prepare", ()), *program.get("commands", ())):
-        if not trust.is_own(step["argv"]):
-            yield f"{step['node']}: {shlex.join(step['argv'])}"
-    yield from (f"reads {path}" for path in program.get("needs", ()))
+def _of_program(program: Program) -> Iterator[str]:
+    steps: tuple[Preparation | Command, ...] = (*program.prepare, *program.commands)
+    for step in steps:
+        if not trust.is_own(step.argv):
+            yield f"{step.node}: {shlex.join(step.argv)}"
+    yield from (f"reads {path}" for path in program.needs)
 
 
 def of_scenario(runs: Runs, *, virtual: bool) -> tuple[list[str], str]:

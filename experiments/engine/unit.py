@@ -15,20 +15,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import orjson
 
 from ewan.experiments import store
-from ewan.experiments.engine import outcome, stored
+from ewan.experiments.engine import outcome
 from ewan.experiments.store import entry, key, made_by, programs
 from ewan.generator import records
 from ewan.labs import clock
 from ewan.labs import plan as plans
 from ewan.labs.plan import Plan
+from ewan.labs.record import schedule as schedules
 from ewan.labs.record.disturbances import TABLES as DISTURBANCES
 from ewan.labs.record.experiment import INPUTS, Status, checksum_once, hidden
+from ewan.labs.record.schedule import Schedule
 from ewan.labs.runtime import memory
+from ewan.labs.runtime import program as run_programs
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.left import remove_tree
 from ewan.labs.runtime.occupied import occupied
@@ -112,31 +114,42 @@ class Packed:
 
 def key_of(contents: Mapping[str, bytes], versions: Versions) -> str:
     """The key of a run. `contents`: the bytes of its plan, program and schedule, by the names of their files."""
-    plan, program, document = (orjson.loads(contents[name]) for name in INPUTS)
-    digests = [hashlib.sha256(contents[name]).hexdigest() for name in INPUTS[:2]]
+    return key_of_unit(*_without_names(contents), versions)
+
+
+def key_of_unit(plan: bytes, program: bytes, schedule: bytes, versions: Versions) -> str:
+    """The same of what a unit has: its schedule is without names."""
+    digests = [hashlib.sha256(content).hexdigest() for content in (plan, program, schedule)]
     return key.of_run(
         plan=digests[0],
         program=digests[1],
-        schedule=hashlib.sha256(key.schedule(document)).hexdigest(),
+        schedule=digests[2],
         kernel=versions.kernel,
         binary=versions.binary,
         tables=made_by.tables(),
-        programs=programs.checksums(plan, program),
+        programs=programs.checksums(orjson.loads(plan), orjson.loads(program)),
     )
+
+
+def _without_names(contents: Mapping[str, bytes]) -> tuple[bytes, bytes, bytes]:
+    """Plan, program, and the schedule without what it is called."""
+    plan, program, schedule = (contents[name] for name in INPUTS)
+    return plan, program, schedules.unnamed_to_json(schedules.from_json(schedule))
 
 
 def unit(
     contents: Mapping[str, bytes], tools: Tools, expected_ns: int, scenario: str, experiment: str, name: str
 ) -> Unit:
     """The unit of a run; `contents` as `key_of` has them. ValueError where they are none of a run."""
-    plan, program = plans.from_json(contents["plan.json"]), stored.program(contents["program.json"], expected_ns)
+    plan, program, schedule = _without_names(contents)
+    needs = memory.need(plans.from_json(plan), run_programs.from_json(program, expected_ns))
     return Unit(
-        key=key_of(contents, tools.versions),
-        plan=contents["plan.json"],
-        program=contents["program.json"],
-        schedule=key.schedule(orjson.loads(contents["schedule.json"])),
+        key=key_of_unit(plan, program, schedule, tools.versions),
+        plan=plan,
+        program=program,
+        schedule=schedule,
         expected_ns=expected_ns,
-        memory_bytes=memory.need(plan, program).bytes,
+        memory_bytes=needs.bytes,
         scenario=scenario,
         experiment=experiment,
         name=name,
@@ -155,11 +168,11 @@ def execute(
     LabError where it could not be begun, OSError where nothing can be written there: another machine may do better.
     What went wrong in the run itself is in `Packed`; so is that `stop` ended it.
     """
-    plan, program = plans.from_json(work.plan), stored.program(work.program, work.expected_ns)
+    plan, program = plans.from_json(work.plan), run_programs.from_json(work.program, work.expected_ns)
     scratch.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(prefix=f"{work.key[:_KEY_DIGITS]}-", dir=scratch))
     try:
-        ended = run(plan, program, orjson.loads(work.schedule), place, tools, stop, show)
+        ended = run(plan, program, schedules.unnamed_from_json(work.schedule), place, tools, stop, show)
         content = None
         if ended.complete:
             files = dict(results(place))
@@ -178,7 +191,7 @@ def execute(
 def run(
     plan: Plan,
     program: Program,
-    schedule: Mapping[str, Any],
+    schedule: Schedule,
     place: Path,
     tools: Tools,
     stop: threading.Event | None = None,
@@ -197,7 +210,7 @@ def run(
         return Ended("incomplete", outcome.INTERRUPTED, started, result.cost)
     error = outcome.judge(place, program)
     try:
-        why = records.collect(place, schedule, program.traffic, plan.links)
+        why = records.collect(place, schedule, plan.links)
     except ValueError as wrong:
         why = f"its records are not whole: {wrong}"
     error = error or why

@@ -81,7 +81,7 @@ def _needed(stop: Stop, measured: Sequence[float], estimate: Estimate) -> int:
     least = max(stop.at_least, 2)
     if len(measured) < least:
         return least
-    mean, half = estimate(measured, stop.confidence)
+    mean, half = estimate(measured, stop.confidence.share)
     if math.isnan(half) or not mean:
         return stop.at_most
-    return math.ceil(min(len(measured) * (half / (stop.within * abs(mean))) ** 2, stop.at_most))
+    return math.ceil(min(len(measured) * (half / (stop.within.share * abs(mean))) ** 2, stop.at_most))

@@ -9,14 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from typing import Any
-
-import orjson
 
 FORMAT = "ewan-unit/1"
 CERTIFICATE_FORMAT = "ewan-unit-certificate/1"
-ASKED = ("scenario", "run", "parameters", "seed")
-"""Of schedule.json, what was asked for: what follows of it is in the plan, the program and the rest."""
 DIGITS = 64
 
 
@@ -36,11 +31,6 @@ def of_certificate(*, family: str, kernel: str, binary: str, judge: str) -> str:
     return _digest(CERTIFICATE_FORMAT, parts.items())
 
 
-def schedule(document: Mapping[str, Any]) -> bytes:
-    """The bytes of what tables are made by of a schedule's document, for `of_run` and for whoever makes them."""
-    return orjson.dumps({name: each for name, each in document.items() if name not in ASKED}, option=_OPTIONS)
-
-
 def _digest(word: str, parts: Iterable[tuple[str, str]]) -> str:
     """Over a list of texts, each with its length before it: no two lists give the same bytes."""
     result = hashlib.sha256()
@@ -49,6 +39,3 @@ def _digest(word: str, parts: Iterable[tuple[str, str]]) -> str:
         result.update(len(content).to_bytes(8, "big"))
         result.update(content)
     return result.hexdigest()
-
-
-_OPTIONS = orjson.OPT_SORT_KEYS

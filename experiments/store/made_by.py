@@ -25,6 +25,7 @@ TABLES = (
     "labs/record/columns.py",
     "labs/record/tables.py",
     "labs/record/own_tables.py",
+    "labs/record/schedule.py",
     "labs/record/disturbances.py",
 )
 """What makes tables, and decides whether a run is complete."""

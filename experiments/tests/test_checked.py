@@ -9,10 +9,10 @@ import orjson
 import pytest
 
 from ewan.analysis.load import LoadError, experiment
-from ewan.experiments.engine import stored
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.tests.origins import origin
 from ewan.labs.record.experiment import Document, Entry, Stage, from_json, to_json
+from ewan.labs.runtime import program as programs
 from ewan.labs.runtime.base import LabError
 
 RUN: dict[str, Any] = {
@@ -98,9 +98,9 @@ def test_a_document_is_written_as_it_was_read(tmp_path: Path) -> None:
 
 def test_a_program_of_wrong_types_is_refused() -> None:
     document: dict[str, Any] = {"format": "ewan-program/1", "probe": None, "commands": [], "longest_ns": 1}
-    assert stored.program(orjson.dumps(document), 5).longest_ns == 1
+    assert programs.from_json(orjson.dumps(document), 5).longest_ns == 1
     commands = {"commands": [{"node": "a"}]}
     wrong: list[dict[str, Any]] = [{"longest_ns": "1"}, commands, {"events": 1}, {"x": 1}, {"traffic": []}]
     for changes in wrong:
         with pytest.raises(ValueError, match="program"):
-            stored.program(orjson.dumps(document | changes), 5)
+            programs.from_json(orjson.dumps(document | changes), 5)

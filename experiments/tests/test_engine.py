@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
-from ewan.experiments.engine import engine, outcome, preparation, stored
+from ewan.experiments.engine import engine, outcome, preparation
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Facts
 from ewan.experiments.tests.engines import CONTEXT, jobs, parts
@@ -20,11 +20,14 @@ from ewan.experiments.tests.origins import origin
 from ewan.generator import readers
 from ewan.labs.link import Change
 from ewan.labs.record import disturbances, tables
+from ewan.labs.record.events import LinkChange
 from ewan.labs.record.experiment import INPUTS
+from ewan.labs.record.traffic import TrafficRequest
 from ewan.labs.runtime import occupied as occupied_module
+from ewan.labs.runtime import program as programs
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.occupied import occupied, root_of
-from ewan.labs.runtime.program import Command, DisturbanceWatch, Event, Preparation, Program
+from ewan.labs.runtime.program import Command, DisturbanceWatch, Preparation, Program
 from ewan.labs.runtime.virtual import VirtualRuntime
 
 
@@ -32,17 +35,17 @@ def test_a_program_is_read_back_as_it_was_written() -> None:
     program = Program(
         commands=(Command("left1", ("ping", "right1"), 5, True),),
         prepare=(Preparation("left1", ("true",)),),
-        events=(Event(7, "core", "forward", Change(rate_bps=1)),),
-        traffic={"flows": []},
+        events=(LinkChange(7, "core", "forward", Change(rate_bps=1)),),
+        traffic=TrafficRequest(clock="virtual", cpus=(1,), seed=5, longest_ns=9, flows=()),
         longest_ns=9,
         expected_ns=8,
         watch_ns=3,
         disturbances=DisturbanceWatch(10, 11),
     )
-    assert stored.program(program.to_json(), 8) == program
-    assert stored.program(program.to_json(), 8).to_json() == program.to_json()
+    assert programs.from_json(program.to_json(), 8) == program
+    assert programs.from_json(program.to_json(), 8).to_json() == program.to_json()
     with pytest.raises(ValueError, match="format"):
-        stored.program(b'{"format": "ewan-program/0"}', 0)
+        programs.from_json(b'{"format": "ewan-program/0"}', 0)
 
 
 def test_what_was_killed_before_its_document_was_there_has_not_begun(tmp_path: Path) -> None:

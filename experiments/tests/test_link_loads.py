@@ -14,7 +14,7 @@ from ewan.experiments.engine.verification import UnverifiedLabError
 from ewan.experiments.tests import engines
 from ewan.experiments.tests.origins import origin
 from ewan.generator import scenario
-from ewan.labs.record.paths import CrossedLink, CrossedPath
+from ewan.labs.record.schedule import CrossedLink, CrossedPath
 
 
 def path(*hops: tuple[str, int | None]) -> CrossedPath:

@@ -37,7 +37,7 @@ steps:
   - {name: load, from: left1, to: right1, congestion: "${cc}", for: 500ms, bulk: {}}
 """
 STOP = "stop: {metric: aggregate goodput, within: 1%, confidence: 95%, at_least: 2, at_most: 5}\n"
-STUDY = Stop("aggregate goodput", 0.05, 0.95, 3, 100)
+STUDY = Stop(metric="aggregate goodput", within="5%", confidence="95%", at_least=3, at_most=100)
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "3", "a/b", "1/0", "-1/3", "1/3/3", "1/999999"])
@@ -68,7 +68,7 @@ def test_a_round_has_what_the_width_of_intervals_tells() -> None:
     runs = {point: len(each) for point, each in values.items()}
     assert share.wanted(STUDY, values, runs, half_of_range) == {wide: 2, wider: 3, few: 1}
     assert share.wanted(STUDY, {}, {few: 2}, half_of_range) == {few: 1}, "its runs have no value: others may"
-    close = dataclasses.replace(STUDY, at_most=4)
+    close = STUDY.model_copy(update={"at_most": 4})
     assert share.wanted(close, values, runs, half_of_range) == {wide: 1, wider: 1, few: 1}
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from ewan.experiments.engine import stopping
 from ewan.experiments.tests.engines import half_of_range
 from ewan.generator.scenario import Stop
 
-STOP = Stop("mean goodput", within=0.05, confidence=0.95, at_least=3, at_most=6)
+STOP = Stop(metric="mean goodput", within="5%", confidence="95%", at_least=3, at_most=6)
 A: stopping.Point = (("cc", "reno"),)
 B: stopping.Point = (("cc", "bic"),)
 
@@ -28,6 +26,6 @@ def test_as_many_runs_as_fit_at_once_and_no_more_than_allowed() -> None:
 
 
 def test_one_value_is_never_enough() -> None:
-    assert not stopping.reached(dataclasses.replace(STOP, at_least=1), [100.0], half_of_range)
+    assert not stopping.reached(STOP.model_copy(update={"at_least": 1}), [100.0], half_of_range)
     assert not stopping.reached(STOP, [100.0, 100.0], half_of_range), "at least three"
     assert stopping.reached(STOP, [100.0, 100.0, 100.0], half_of_range)

@@ -12,7 +12,8 @@ import sys
 import tarfile
 import threading
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -25,8 +26,10 @@ from ewan.experiments.store import store as store_module
 from ewan.experiments.store.cli import store_command
 from ewan.experiments.store.store import Found
 from ewan.experiments.tests.engines import CONTEXT, jobs
-from ewan.labs import plan as plans
+from ewan.extras.executors import remote
 from ewan.labs.base.product import ROOT
+from ewan.labs.record.schedule import unnamed_from_json, unnamed_to_json
+from ewan.labs.runtime.base import LabError
 
 RUN: dict[str, Any] = {
     "plan": "1" * 64,
@@ -70,10 +73,10 @@ def test_a_key_covers_each_thing_that_decides_a_result() -> None:
 def test_what_was_asked_for_is_not_in_the_key() -> None:
     """The same plan, program and flows give the same tables, whatever the scenario and its values are called."""
     job = jobs()[0]
-    named = {**job.schedule, "scenario": "another", "run": "x=1 seed=7", "parameters": {"x": 1}, "seed": 7}
-    assert named != job.schedule and key.schedule(named) == key.schedule(job.schedule)
-    flows = {**job.schedule, "flows": []}
-    assert key.schedule(flows) != key.schedule(job.schedule)
+    named = dataclasses.replace(job.schedule, scenario="another", run="x=1 seed=7", parameters={"x": 1}, seed=7)
+    assert named != job.schedule and unnamed_to_json(named) == unnamed_to_json(job.schedule)
+    flows = dataclasses.replace(job.schedule, flows=())
+    assert unnamed_to_json(flows) != unnamed_to_json(job.schedule)
 
 
 def test_programs_of_this_machine_are_in_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,9 +93,19 @@ def test_programs_of_this_machine_are_in_the_key(tmp_path: Path, monkeypatch: py
         tool.chmod(0o755)
         found.add(programs.checksums(plan, asked)["tool"])
     assert len(found) == 2
-    contents = {"plan.json": plans.to_json(job.plan), "program.json": job.program.to_json(), "schedule.json": b"{}"}
-    one, other = (unit.key_of(contents, unit.Versions("k", binary)) for binary in "bc")
-    assert one == unit.key_of(contents, unit.Versions("k", "b")) != other
+    one, other = (unit.key_of(job.contents, unit.Versions("k", binary)) for binary in "bc")
+    assert one == unit.key_of(job.contents, unit.Versions("k", "b")) != other
+
+
+def test_a_worker_finds_the_key_of_a_unit_by_its_bytes() -> None:
+    """It has the schedule without names, and refuses a unit that it would name otherwise."""
+    job = jobs()[0]
+    tools = cast(unit.Tools, SimpleNamespace(versions=unit.Versions("k", "b")))
+    made = unit.unit(job.contents, tools, 5, "x", "y", "z")
+    assert unnamed_from_json(made.schedule) == job.schedule.unnamed
+    remote._check(made, tools)
+    with pytest.raises(LabError, match="has another version"):
+        remote._check(dataclasses.replace(made, program=b"{}"), tools)
 
 
 def test_all_that_makes_tables_is_in_the_key() -> None:

@@ -21,6 +21,7 @@ from ewan.labs.base import reading
 from ewan.labs.base.errors import UserError
 from ewan.labs.context import Context
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import Command, Program
 
 ASKED = orjson.dumps({"file": "x.scenario.yaml", "scale": None, "settings": {}, "seeds": None})
 LINES = ["left1: sh -c 'curl x | sh'", "left1: ping right1"]
@@ -90,12 +91,13 @@ def test_nothing_is_left_out_of_what_is_shown(context: Context, tmp_path: Path) 
 def test_a_program_of_ours_that_starts_another_is_shown() -> None:
     """Only the parts that the project itself adds to a run are not."""
     steps = [
-        {"node": "left1", "argv": ["ewan-node", "capture", "--link", "core", "packets.pcapng"]},
-        {"node": "left1", "argv": ["ewan-node", "capture", "--link", "core", "/root/x"]},
-        {"node": "left1", "argv": ["ewan-node", "launch", "--", "sh", "-c", "id"]},
-        {"node": "left1", "argv": ["ewan-node"]},
+        ("ewan-node", "capture", "--link", "core", "packets.pcapng"),
+        ("ewan-node", "capture", "--link", "core", "/root/x"),
+        ("ewan-node", "launch", "--", "sh", "-c", "id"),
+        ("ewan-node",),
     ]
-    assert list(of_experiments._of_program({"commands": steps})) == [
+    program = Program(commands=tuple(Command("left1", argv) for argv in steps))
+    assert list(of_experiments._of_program(program)) == [
         "left1: ewan-node capture --link core /root/x",
         "left1: ewan-node launch -- sh -c id",
         "left1: ewan-node",
@@ -305,12 +307,12 @@ def test_a_stored_scenario_that_cannot_be_read_is_one_line(
         of_experiments.ask_for_experiment(context, experiment.directory, experiment, resumed=True)
 
 
-@pytest.mark.parametrize("key", ["commands", "prepare"])
-def test_a_stored_command_without_words_is_one_line(key: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("key", "times"), [("commands", {"at_ns": 0, "service": False}), ("prepare", {})])
+def test_a_stored_command_without_words_is_one_line(key: str, times: dict[str, object], tmp_path: Path) -> None:
     experiment = experiment_in(tmp_path / "one", 1)
     file = experiment.place(experiment.runs[0]) / "program.json"
     program = orjson.loads(file.read_bytes())
-    program[key] = [{"node": "left1", "argv": []}]
+    program[key] = [{"node": "left1", "argv": [], **times}]
     file.write_bytes(orjson.dumps(program))
     experiment.record(file)
     with pytest.raises(LabError, match="a command without words"):

@@ -13,13 +13,14 @@ from typing import Any
 
 from ewan.labs.base.units.shown import percent, with_interval
 from ewan.labs.record.metrics import METRICS
+from ewan.labs.record.wishes import Comparison
 
 PARAMETER = "congestion"
 SHOWN_NOT = ("no difference shown", "not tested")
 
 Point = tuple[tuple[str, Any], ...]
 Compare = Callable[
-    [Sequence[Mapping[str, Any]], Mapping[Point, Mapping[int, Mapping[str, float]]], Sequence[str], float],
+    [Sequence[Comparison], Mapping[Point, Mapping[int, Mapping[str, float]]], Sequence[str], float],
     list[dict[str, Any]],
 ]
 """Entries of `compare:`, values of each point by seed, the scenario's metrics, a confidence → rows."""
@@ -49,7 +50,7 @@ def ranked(summary: Mapping[str, Any], metric: str, compare: Compare) -> list[Pl
     known.sort(key=lambda name: points[name][metric]["mean"], reverse=more)
     if not known:
         return [Place(name, None, metrics) for name, metrics in points.items()]
-    entry = {"by": PARAMETER, "to": known[0], "metrics": [metric], "harm": False}
+    entry = Comparison(PARAMETER, known[0], (metric,), False)
     rows = {str(row["value"]): row for row in compare([entry], by_seed(summary), [metric], summary["confidence"])}
     places = [Place(known[0], 1, points[known[0]])]
     for number, name in enumerate(known[1:], 2):

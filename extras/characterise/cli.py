@@ -132,7 +132,7 @@ def in_virtual(
     def end_of(name: str, option: str) -> PathEnd:
         if name not in hosts:
             raise Refused(f'{option} "{name}": lab {plan.lab} has no such host, {nearest(name, hosts)}')
-        return PathEnd(name, traffic_request.end(plan.lab, name, addresses[name])["netns"], addresses[name])
+        return PathEnd(name, traffic_request.end(plan.lab, name, addresses[name]).netns, addresses[name])
 
     a, b = (end_of(name, "--path") for name in names)
     pair = truth.path_of(plan, a.name, b.name)
@@ -182,7 +182,7 @@ def in_live(context: Context, lab: str | None, words: tuple[str, str]) -> tuple[
         for node, address in traffic_request.addresses_of(plan).items():
             if node in owners:
                 several[node] = f"{owners[node]} and {name}"
-            nodes[node] = traffic_request.end(name, node, address)["netns"], address
+            nodes[node] = traffic_request.end(name, node, address).netns, address
             owners[node] = name
     if both := [text for text in words if text in several]:
         raise Refused(f'--path "{both[0]}": labs {several[both[0]]} have such a node: name the lab that is meant')

@@ -13,15 +13,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import orjson
-
 from ewan.experiments.engine.experiment import Experiment as Loaded
 from ewan.experiments.engine.source import SCENARIO
-from ewan.experiments.store import key
 from ewan.extras.course.submission import MOST_EXPERIMENTS, MOST_RUNS, MOST_SETTINGS, PARAMETER, Experiment, Run
 from ewan.labs import rundir
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.reading import one_line
+from ewan.labs.record import schedule as schedules
 from ewan.labs.record.experiment import DOCUMENT, INPUTS, Entry, checksum
 
 TABLES = ".parquet"
@@ -32,7 +30,7 @@ def inputs(contents: Mapping[str, bytes]) -> str:
     """SHA-256 of what a run executes: its plan, program and schedule by the names of their files, without the names of
     scenario, run and parameters. ValueError where the schedule is none."""
     plan, program, schedule = (contents[name] for name in INPUTS)
-    made = key.schedule(orjson.loads(schedule))
+    made = schedules.unnamed_to_json(schedules.from_json(schedule))
     return digest(hashlib.sha256(each).hexdigest() for each in (plan, program, made))
 
 

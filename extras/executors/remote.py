@@ -138,8 +138,7 @@ def _tools(task: Task) -> Tools:
 
 def _check(each: Unit, tools: Tools) -> None:
     """LabError where this machine has anything that decides results otherwise than the one that made the unit."""
-    contents = {"plan.json": each.plan, "program.json": each.program, "schedule.json": each.schedule}
-    if unit.key_of(contents, tools.versions) == each.key:
+    if unit.key_of_unit(each.plan, each.program, each.schedule, tools.versions) == each.key:
         return
     raise LabError(
         f"{os.uname().nodename} has another version of this project, of Python's packages, or of a program that the "

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from ewan.extras.machines.shares import Stretched
 from ewan.labs.plan import Plan
+from ewan.labs.record.events import CarrierChange, Event
+from ewan.labs.record.traffic import Endpoint, FlowRequest, Half, TrafficRequest
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.namespaces import NAMESPACES
-from ewan.labs.runtime.program import Event, Program
+from ewan.labs.runtime.program import Program
 
 HALVED = ("bulk", "udp", "arrivals", "requests")
 """Kinds of flows whose ends may be on two machines."""
@@ -25,7 +27,8 @@ PORTS = (*range(61000, 65536), *range(20000, 32768))
 """Of sinks: outside what the kernel gives to those that ask for any port, and what servers usually have."""
 PART = 1 << 20
 """Added to the number of a step for a machine's part of it."""
-SOURCE, SINK = "source", "sink"
+SOURCE: Literal["source"] = "source"
+SINK: Literal["sink"] = "sink"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +65,9 @@ class Where:
         """Those that have nodes."""
         return tuple(self.cpus)
 
-    def of_end(self, end: Mapping[str, str]) -> str:
+    def of_end(self, end: Endpoint) -> str:
         """The machine where an end of a flow is."""
-        return self.machine_of[end["netns"].removeprefix(f"{NAMESPACES}/ewan-{self.plan.lab}-")]
+        return self.machine_of[end.netns.removeprefix(f"{NAMESPACES}/ewan-{self.plan.lab}-")]
 
     def check(self, program: Program) -> None:
         """LabError for what cannot be over these machines."""
@@ -74,7 +77,7 @@ class Where:
         """The machines that make a change: first the one that has the link's emulator."""
         link = next(each for each in self.plan.links if each.name == event.link)
         yield self.machine_of[link.node]
-        if event.down is not None:
+        if isinstance(event, CarrierChange):
             for each in self.stretched:
                 if each.link == link.name:
                     yield each.far_machine
@@ -98,34 +101,32 @@ def split(program: Program, where: Where, run: int, ahead_ns: Mapping[str, int])
     return Split(parts, shared)
 
 
-Flows = dict[str, list[dict[str, Any]]]
+Flows = dict[str, list[FlowRequest]]
 
 
 def _flows(program: Program, where: Where, run: int, ahead_ns: Mapping[str, int]) -> Flows:
     """Each machine's flows, with their numbers; of those between machines a half on each."""
     result: Flows = {machine: [] for machine in where.machines}
     ports: dict[str, int] = {}
-    for number, flow in enumerate(program.traffic["flows"] if program.traffic else ()):
-        numbered = {**flow, "number": number}
-        kind = flow["work"]["kind"]
-        ends = flow["work"].get("ranks") or [flow["from"], flow["to"]]
-        machines = list(dict.fromkeys(where.of_end(end) for end in ends))
+    for number, flow in enumerate(program.traffic.flows if program.traffic else ()):
+        numbered = replace(flow, number=number)
+        machines = list(dict.fromkeys(where.of_end(end) for end in flow.ends))
         if len(machines) == 1:
             result[machines[0]].append(numbered)
             continue
-        if kind not in HALVED:
+        if flow.work.kind not in HALVED:
             raise LabError(
-                f"{flow['name']}: its ends are on the machines {' and '.join(machines)}, and {kind} is not there "
-                'between machines yet: keep them together with "placement:" in the file of machines'
+                f"{flow.name}: its ends are on the machines {' and '.join(machines)}, and {flow.work.kind} is not "
+                'there between machines yet: keep them together with "placement:" in the file of machines'
             )
         source, sink = machines
-        node = flow["to"]["netns"]
+        node = flow.ends[1].netns
         used = ports[node] = ports.get(node, -1) + 1
         if used >= len(PORTS):
-            raise LabError(f"{flow['name']}: more than {len(PORTS)} flows come to its sink from other machines")
-        half = {"port": PORTS[used], "run": run, "clock_ns": ahead_ns.get(sink, 0) - ahead_ns.get(source, 0)}
-        result[source].append({**numbered, "half": {"side": SOURCE, **half}})
-        result[sink].append({**numbered, "half": {"side": SINK, **half}})
+            raise LabError(f"{flow.name}: more than {len(PORTS)} flows come to its sink from other machines")
+        shared = PORTS[used], run, ahead_ns.get(sink, 0) - ahead_ns.get(source, 0)
+        result[source].append(replace(numbered, half=Half(SOURCE, *shared)))
+        result[sink].append(replace(numbered, half=Half(SINK, *shared)))
     return result
 
 
@@ -139,9 +140,9 @@ def _steps(program: Program, where: Where, flows: Flows) -> tuple[Machines, Mach
     waiting: Machines = {}
     for machine, those in flows.items():
         for flow in those:
-            if flow.get("step") is not None:
-                carried.setdefault(flow["step"], {})[machine] = None
-            for step in flow.get("after", ()):
+            if flow.step is not None:
+                carried.setdefault(flow.step, {})[machine] = None
+            for step in flow.waits_for:
                 waiting.setdefault(step, {})[machine] = None
     for command in program.commands:
         machine = where.machine_of[command.node]
@@ -153,7 +154,7 @@ def _steps(program: Program, where: Where, flows: Flows) -> tuple[Machines, Mach
 
 
 def _part(
-    program: Program, where: Where, machine: str, flows: Sequence[dict[str, Any]], shared: Mapping[int, object]
+    program: Program, where: Where, machine: str, flows: Sequence[FlowRequest], shared: Mapping[int, object]
 ) -> Part:
     own = [(number, each) for number, each in enumerate(program.commands) if where.machine_of[each.node] == machine]
 
@@ -161,18 +162,17 @@ def _part(
         return step if step is None or step not in shared else step + PART
 
     commands = tuple(replace(each, number=number, step=part_of(each.step)) for number, each in own)
-    mine = [flow | ({"step": part_of(flow["step"])} if "step" in flow else {}) for flow in flows]
+    mine = [replace(flow, step=part_of(flow.step)) for flow in flows]
     waited_by_commands = {step for each in commands for step in each.after}
-    waited_by_flows = {step for flow in mine for step in flow.get("after", ())}
+    waited_by_flows = {step for flow in mine for step in flow.waits_for}
     events = [(number, event) for number, event in enumerate(program.events) if machine in set(where.of_event(event))]
-    traffic: dict[str, Any] | None = None
+    traffic: TrafficRequest | None = None
     if mine and program.traffic is not None:
-        of_flows: set[int] = {flow["step"] for flow in mine if flow.get("step") is not None}
+        of_flows = {flow.step for flow in mine if flow.step is not None}
         told = sorted(step for step in of_flows if step in waited_by_commands or step >= PART)
         elsewhere = sorted(waited_by_flows - of_flows)
-        base = {key: value for key, value in program.traffic.items() if key not in ("told", "elsewhere")}
-        exchanged = {key: steps for key, steps in (("told", told), ("elsewhere", elsewhere)) if steps}
-        traffic = {**base, **exchanged, "cpus": list(where.cpus[machine]), "flows": mine}
+        exchanged: dict[str, Any] = {"told": tuple(told), "elsewhere": tuple(elsewhere)}
+        traffic = replace(program.traffic, **exchanged, cpus=tuple(where.cpus[machine]), flows=tuple(mine))
     result = replace(
         program,
         commands=commands,
@@ -185,5 +185,5 @@ def _part(
         result,
         tuple(number for number, _ in own),
         tuple(number for number, _ in events),
-        {flow["number"]: flow["half"]["side"] for flow in mine if "half" in flow},
+        {flow.number: flow.half.side for flow in mine if flow.half is not None and flow.number is not None},
     )

@@ -35,6 +35,7 @@ from ewan.labs.base import writing
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.plan import Plan
+from ewan.labs.record.events import LinkChange
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
 
@@ -127,7 +128,7 @@ class Runs:
         """LabError for a delay that is shorter than what the tunnel takes by itself."""
         links = {link.name: link for link in self.plan.links}
         for event in program.events:
-            if event.down is None:
+            if isinstance(event, LinkChange):
                 ways = self.record.stretched, self.record.tunnels
                 tunnels.check_change(links[event.link], event.direction, event.change, *ways)
 
@@ -322,9 +323,8 @@ class _Course:
         ends.setdefault(name, at_ns)
         if len(ends) < len(carry):
             return
-        flows = max(
-            (len((each.program.traffic or {}).get("flows", ())) for each in self.split.parts.values()), default=0
-        )
+        parts = (each.program.traffic for each in self.split.parts.values())
+        flows = max((len(each.flows) for each in parts if each is not None), default=0)
         now_ns = time.monotonic_ns() - self._begin_ns
         begins_ns = max(now_ns + STEP_LEAD_NS + 3 * self.trip_ns + flows * FLOW_LEAD_NS, *ends.values())
         for machine in wait:

@@ -42,7 +42,7 @@ def experiment(run: ScenarioRun, plan: Plan, repetitions: int = 1) -> str:
     root = Element(vocabulary.ROOT)
     for left in _notes(run, document):
         root.append(ElementTree.Comment(f" {left.replace('--', '- -')} "))
-    _texts(root, {"name": run.scenario.name, "title": run.scenario.title, "source": run.scenario.source})
+    _texts(root, {"name": run.scenario.name, "title": run.scenario.title, "source": run.document.source or ""})
     _configuration(SubElement(root, "configuration"), run, lab, repetitions)
     describe(SubElement(root, "topology"), lab)
     _scenario(SubElement(root, "scenario"), run, lab)

@@ -6,14 +6,15 @@ them. DescriptionError that points to the step that cannot be said; `notes` for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ewan.generator.scenario import ScenarioRun, Schedule
+from ewan.generator.scenario import ScenarioRun, ScheduledRun
+from ewan.labs.record.schedule import Flow
+from ewan.labs.record.traffic import BulkWork, ConstantLaw, FlowRequest, UdpWork
 from ewan.labs.spec import DescriptionError
 
-KINDS = ("bulk", "udp")
 TCP_HEADERS = 20 + 20  # with IPv4's
 TIMESTAMPS = 12  # of each TCP segment
 UDP_HEADERS = 20 + 8  # with IPv4's
@@ -50,7 +51,7 @@ class UdpFlow:
     start_ns: int
     stop_ns: int | None
     count: int | None
-    size_bytes: int
+    size_bytes: int | float
     interval_ns: float
     kind: Literal["udp"] = "udp"
 
@@ -65,7 +66,7 @@ class Traffic:
     notes: tuple[str, ...]
 
 
-def traffic(run: ScenarioRun, schedule: Schedule, mtu: int, known: Sequence[str], simulator: str) -> Traffic:
+def traffic(run: ScenarioRun, schedule: ScheduledRun, mtu: int, known: Sequence[str], simulator: str) -> Traffic:
     """The flows of a run; `known`: the congestion controls that the simulator has."""
     steps = {step.name: index for index, step in enumerate(run.document.steps)}
 
@@ -75,61 +76,58 @@ def traffic(run: ScenarioRun, schedule: Schedule, mtu: int, known: Sequence[str]
     if schedule.program.events:
         message = f'{simulator} is not told of changes of links: leave "events:" out'
         raise run.places.error(("events",), message)
-    asked = [] if schedule.program.traffic is None else schedule.program.traffic["flows"]
+    asked = () if schedule.program.traffic is None else schedule.program.traffic.flows
     flows = []
-    for described in schedule.document["flows"]:
-        step = described["step"]
-        if described["generator"] != "ewan":
-            message = f'{simulator} sends by itself: leave "generator: {described["generator"]}" out'
+    for described in schedule.document.flows:
+        step = described.step
+        if described.generator != "ewan":
+            message = f'{simulator} sends by itself: leave "generator: {described.generator}" out'
             raise error(step, "generator", message)
-        if described.get("after"):
+        if described.after:
             raise error(step, "after", f'{simulator} is told of times alone: write "at:" instead')
-        if "paced_bps" in described:
+        if described.paced_bps is not None:
             raise error(step, "pacing", f"{simulator} is told of no pacing: leave it out, of the step and of the host")
-        flow = _flow(
-            described, asked[described["request"]], mtu, lambda key, text, s=step: error(s, key, text), simulator
-        )
+        assert described.request is not None
+        request = asked[described.request]
+        flow = _flow(described, request, mtu, lambda key, text, s=step: error(s, key, text), simulator)
         if isinstance(flow, TcpFlow) and flow.congestion not in known:
             message = f"{simulator} has no {flow.congestion}: write one of {', '.join(known)}"
             raise error(step, "congestion", message)
         flows.append(flow)
     if not flows:
         raise run.places.error(("steps",), f'has nothing for {simulator} to send: write a step with "bulk:" or "udp:"')
-    commands = dict.fromkeys(command["step"] for command in schedule.document["commands"] if command["tool"] is None)
+    commands = dict.fromkeys(command.step for command in schedule.document.commands if command.tool is None)
     notes = [f"step {name} is left out: {simulator} runs no commands" for name in commands if name in steps]
     notes += ["captures are left out"] if run.document.capture else []
     return Traffic(tuple(flows), schedule.program.longest_ns, run.seed, tuple(notes))
 
 
-def _flow(
-    described: Mapping[str, Any], asked: Mapping[str, Any], mtu: int, error: Any, simulator: str
-) -> TcpFlow | UdpFlow:
-    work, socket = asked["work"], asked["socket"]
-    common = {key: described[key] for key in ("number", "name", "role", "source", "sink")}
-    times = {"start_ns": asked["start_ns"], "stop_ns": asked["stop_ns"]}
-    if work["kind"] not in KINDS:
-        raise error(work["kind"], f'{simulator} is told of "bulk:" and "udp:" alone: write one of them')
-    if work["kind"] == "udp":
-        laws = [work["size_bytes"], work["interval_ns"]]
-        if work["on_ns"] is not None or any(law["law"] != "constant" for law in laws):
+def _flow(described: Flow, asked: FlowRequest, mtu: int, error: Any, simulator: str) -> TcpFlow | UdpFlow:
+    work, socket = asked.work, asked.socket
+    common: dict[str, Any] = {key: getattr(described, key) for key in ("number", "name", "role", "source", "sink")}
+    times: dict[str, Any] = {"start_ns": asked.start_ns, "stop_ns": asked.stop_ns}
+    if not isinstance(work, BulkWork | UdpWork):
+        raise error(work.kind, f'{simulator} is told of "bulk:" and "udp:" alone: write one of them')
+    if isinstance(work, UdpWork):
+        size, interval = work.size_bytes, work.interval_ns
+        if work.on_ns is not None or not isinstance(size, ConstantLaw) or not isinstance(interval, ConstantLaw):
             raise error("udp", f'{simulator} is told of constant rates alone: write "rate:" and a constant "size:"')
-        if work["size_bytes"]["value"] + UDP_HEADERS > mtu:
+        if size.value + UDP_HEADERS > mtu:
             raise error("udp", f"is more than a packet of {mtu} bytes holds: write a smaller size")
-        size, interval = (law["value"] for law in laws)
-        return UdpFlow(**common, **times, count=work["count"], size_bytes=size, interval_ns=interval)
-    if work["bidirectional"]:
+        return UdpFlow(**common, **times, count=work.count, size_bytes=size.value, interval_ns=interval.value)
+    if work.bidirectional:
         raise error("bidirectional", f'{simulator} sends one way on a connection: write "bulk:" for each way')
-    if socket["ecn"]:
+    if socket.ecn:
         raise error("ecn", f'{simulator} is told of queues that drop alone: write "ecn: false"')
-    if socket["window_bytes"] is not None:
+    if socket.window_bytes is not None:
         raise error("window", f'{simulator} is told of sockets\' buffers: write "receive_buffer:"')
     return TcpFlow(
         **common,
         **times,
-        congestion=socket["congestion"],
-        volume_bytes=work["bytes"],
+        congestion=socket.congestion or "",
+        volume_bytes=work.bytes,
         # The kernel takes the timestamps' 12 bytes off the MSS that a socket is given, too.
-        segment_bytes=min(socket["mss_bytes"] or mtu, mtu - TCP_HEADERS) - TIMESTAMPS,
-        send_buffer_bytes=socket["send_buffer_bytes"],
-        receive_buffer_bytes=socket["receive_buffer_bytes"],
+        segment_bytes=min(socket.mss_bytes or mtu, mtu - TCP_HEADERS) - TIMESTAMPS,
+        send_buffer_bytes=socket.send_buffer_bytes,
+        receive_buffer_bytes=socket.receive_buffer_bytes,
     )

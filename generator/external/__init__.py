@@ -7,18 +7,20 @@ a tool cannot do, and rows of FLOWS, SERIES and GOODPUT (labs/record/tables.py),
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from ewan.generator import commands as commands_of
+from ewan.generator.commands import RunCommand
 from ewan.generator.external import ditg, iperf3, openmpi, udt
 from ewan.generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
 from ewan.generator.rows import WRONG, Row, Rows, bounded, frame_of
 from ewan.labs.base.reading import one_line, read_bytes
+from ewan.labs.record.schedule import OWN, DitgTool, Flow, Schedule, ServedTool
 from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:
@@ -48,8 +50,8 @@ TABLES = ("flows", "series", "goodput", "exchanges")
 """That a tool may give rows of."""
 MOST_ERROR = 400
 """Characters of what a tool says of an error."""
-_OWN = "ewan"
 _SAID = ("name", "step", "role", "transfer", "kind", "generator", "source", "sink", "congestion")
+_SCHEDULED = ("scheduled_ns", "volume_bytes")
 
 
 def obstacle(generator: str, step: Step, settings: FlowSettings) -> Obstacle | None:
@@ -64,7 +66,7 @@ def commands(generator: str, transfer: Transfer) -> Made:
 
 def lead_ns(generator: str) -> int:
     """How long before its first transfer a schedule must have begun for `generator`."""
-    return 0 if generator == _OWN else TOOLS[generator].lead_ns
+    return 0 if generator == OWN else TOOLS[generator].lead_ns
 
 
 def remedies() -> dict[str, str]:
@@ -76,56 +78,60 @@ def remedies() -> dict[str, str]:
     }
 
 
-def programs(document: dict[str, Any]) -> tuple[str, ...]:
-    """The programs that must be there for a schedule's document to be run, and its results to be read."""
-    names = dict.fromkeys(flow["generator"] for flow in document["flows"] if flow["generator"] != _OWN)
-    return tuple(program for name in names for program in TOOLS[name].programs)
+def programs(schedule: Schedule) -> tuple[str, ...]:
+    """The programs that must be there for a schedule to be run, and its results to be read."""
+    return tuple(program for name in _names(schedule) for program in TOOLS[name].programs)
 
 
-def between(document: Mapping[str, Any], machine_of: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def between(schedule: Schedule, machine_of: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Machines and the programs of tools that must be there; those that results are read by must be here too."""
-    for flow in document["flows"]:
-        if flow["generator"] != _OWN:
-            for node in flow.get("members") or (flow["source"], flow["sink"]):
-                yield from ((machine_of[node], program) for program in TOOLS[flow["generator"]].programs)
+    for flow in _flows(schedule):
+        for node in flow.ends:
+            yield from ((machine_of[node], program) for program in TOOLS[flow.generator].programs)
 
 
-def readers(document: Mapping[str, Any]) -> tuple[str, ...]:
+def readers(schedule: Schedule) -> tuple[str, ...]:
     """The programs that results of a schedule's tools are read by."""
-    names = dict.fromkeys(flow["generator"] for flow in document["flows"] if flow["generator"] != _OWN)
-    return tuple(program for name in names for program in TOOLS[name].reads_by)
+    return tuple(program for name in _names(schedule) for program in TOOLS[name].reads_by)
 
 
-def check_between(document: Mapping[str, Any], machine_of: Mapping[str, str]) -> None:
+def _flows(schedule: Schedule) -> Iterator[Flow]:
+    """Those of tools."""
+    return (flow for flow in schedule.flows if flow.generator != OWN)
+
+
+def _names(schedule: Schedule) -> Iterable[str]:
+    return dict.fromkeys(flow.generator for flow in _flows(schedule))
+
+
+def check_between(schedule: Schedule, machine_of: Mapping[str, str]) -> None:
     """LabError for a flow between two machines whose tool reads one clock, or one machine's files, for both ends."""
-    for flow in document["flows"]:
-        if flow["generator"] == _OWN or TOOLS[flow["generator"]].between_machines:
+    for flow in _flows(schedule):
+        if TOOLS[flow.generator].between_machines:
             continue
-        used = list(dict.fromkeys(machine_of[node] for node in flow.get("members") or (flow["source"], flow["sink"])))
+        used = list(dict.fromkeys(machine_of[node] for node in flow.ends))
         if len(used) > 1:
             raise LabError(
-                f"{flow['name']}: its ends are on the machines {' and '.join(used)}, and {flow['generator']} is of one "
+                f"{flow.name}: its ends are on the machines {' and '.join(used)}, and {flow.generator} is of one "
                 'machine: write another generator, or keep them together with "placement:" in the file of machines'
             )
 
 
-def rows(
-    document: dict[str, Any], directory: Path, copied: bool = False, overtaken: bool = False
-) -> dict[str, pl.DataFrame]:
+def rows(schedule: Schedule, directory: Path, copied: bool = False, overtaken: bool = False) -> dict[str, pl.DataFrame]:
     """The rows of all external generators' flows of a run; what did not run, or said nothing, has an `error`.
 
-    `document` is schedule.json, `directory` has commands.json and commands/; `copied`, `overtaken`: see `Output`.
+    `directory` has commands.json and commands/; `copied`, `overtaken`: see `Output`.
     ValueError for a tool that gives a row of another table, or one with a key that is no column of its table: the
     tool's module is wrong then.
     """
     result: dict[str, list[pl.DataFrame]] = {table: [frame_of((), table)] for table in TABLES}
-    flows = [flow for flow in document["flows"] if flow["generator"] != _OWN]
+    flows = list(_flows(schedule))
     found = commands_of.read(directory) if flows else None
-    entries = found["commands"] if found is not None else []
+    entries = found.commands if found is not None else ()
 
-    def read(flow: dict[str, Any], row: Row) -> Rows:
-        output = _output(flow, row, entries, directory, document["series_ns"])
-        return TOOLS[flow["generator"]].rows(replace(output, copied=copied, overtaken=overtaken))
+    def read(flow: Flow, row: Row) -> Rows:
+        output = _output(flow, row, entries, directory, schedule.series_ns)
+        return TOOLS[flow.generator].rows(replace(output, copied=copied, overtaken=overtaken))
 
     for flow in flows:
         for table, those in _rows(flow, entries, read).items():
@@ -133,26 +139,25 @@ def rows(
                 if row.get("error") is not None:
                     row["error"] = one_line(str(row["error"]), MOST_ERROR)
             if table not in result:
-                raise ValueError(f"{flow['generator']}: rows of a table {table!r}: only of {', '.join(result)}")
+                raise ValueError(f"{flow.generator}: rows of a table {table!r}: only of {', '.join(result)}")
             try:
                 result[table].append(frame_of(those, table))
             except ValueError as error:
-                raise ValueError(f"{flow['generator']}: {error}") from None
+                raise ValueError(f"{flow.generator}: {error}") from None
     return {table: pl.concat(frames) for table, frames in result.items()}
 
 
-def _rows(flow: dict[str, Any], entries: list[Any], read: Callable[[dict[str, Any], Row], Rows]) -> Rows:
-    row: Row = {key: flow[key] for key in _SAID}
-    row |= {"flow": flow["number"], "part": 0}
-    row |= {"scheduled_ns": flow["scheduled_ns"], "volume_bytes": flow["volume_bytes"]}
-    tool = TOOLS[flow["generator"]]
-    if len(entries) <= flow["command"]:
+def _rows(flow: Flow, entries: Sequence[RunCommand], read: Callable[[Flow, Row], Rows]) -> Rows:
+    row: Row = {key: getattr(flow, key) for key in (*_SAID, *_SCHEDULED)}
+    row |= {"flow": flow.number, "part": 0}
+    tool = TOOLS[flow.generator]
+    if flow.command is None or len(entries) <= flow.command:
         return {"flows": [{**row, "error": f"{tool.name}: did not run"}]}
-    entry = entries[flow["command"]]
-    if flow["scheduled_ns"] is None:  # its turn came when other steps had ended
-        row["scheduled_ns"] = entry["at_ns"]
-    if entry["error"] is not None or entry["started_ns"] is None:
-        return {"flows": [{**row, "error": entry["error"] or f"{tool.name}: was not started"}]}
+    entry = entries[flow.command]
+    if flow.scheduled_ns is None:  # its turn came when other steps had ended
+        row["scheduled_ns"] = entry.at_ns
+    if entry.error is not None or entry.started_ns is None:
+        return {"flows": [{**row, "error": entry.error or f"{tool.name}: was not started"}]}
     wrong: Rows = {"flows": [{**row, "error": f"{tool.name}: its output has numbers that no measurement gives"}]}
     try:
         found = read(flow, row)
@@ -164,16 +169,19 @@ def _rows(flow: dict[str, Any], entries: list[Any], read: Callable[[dict[str, An
         return {"flows": [{**row, "error": f"{tool.name}: its output is none of {tool.name}'s{why}"}]}
 
 
-def _output(flow: dict[str, Any], row: Row, entries: list[Any], directory: Path, series_ns: int) -> Output:
-    entry, server = entries[flow["command"]], flow["tool"].get("server")
+def _output(flow: Flow, row: Row, entries: Sequence[RunCommand], directory: Path, series_ns: int) -> Output:
+    assert flow.command is not None
+    entry = entries[flow.command]
+    assert entry.started_ns is not None
+    server = entries[flow.tool.server] if isinstance(flow.tool, ServedTool | DitgTool) else None
     return Output(
         flow=flow,
         row=row,
-        stdout=read_bytes(directory / entry["out"]),
-        stderr=read_bytes(directory / entry["err"]).decode(errors="replace"),
-        directory=directory / entry["files"],
-        started_ns=entry["started_ns"],
+        stdout=read_bytes(directory / entry.out),
+        stderr=read_bytes(directory / entry.err).decode(errors="replace"),
+        directory=directory / entry.files,
+        started_ns=entry.started_ns,
         series_ns=series_ns,
-        server=None if server is None else directory / entries[server]["out"],
-        ahead_ns=0 if server is None else entries[server].get("t0_unix_ns", 0) - entry.get("t0_unix_ns", 0),
+        server=None if server is None else directory / server.out,
+        ahead_ns=0 if server is None else (server.t0_unix_ns or 0) - (entry.t0_unix_ns or 0),
     )

@@ -24,6 +24,7 @@ from ewan.generator.external.transfer import LEAD_NS, Made, Obstacle, Output, To
 from ewan.generator.rows import Row, Rows
 from ewan.generator.scenario.laws import Either, amount, mean
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
+from ewan.labs.record.schedule import DitgTool
 from ewan.labs.runtime.program import Command
 
 FIRST_SIGNALLING_PORT, FIRST_PORT = 9000, 20_000
@@ -46,10 +47,10 @@ def obstacle(step: Any, settings: Any) -> Obstacle | None:
     kind, work = step.kind, step.work
     if kind not in ("udp", "bulk"):
         return kind, f'sends only udp and bulk here, not {kind}: write "generator: ewan" or iperf3'
-    if settings.socket["ecn"]:
+    if settings.socket.ecn:
         return "ecn", 'does not set ECN: write "generator: ewan"'
     for key in ("send_buffer", "receive_buffer"):
-        if settings.socket[f"{key}_bytes"] is not None:
+        if getattr(settings.socket, f"{key}_bytes") is not None:
             return key, 'sets no socket buffers: leave it out, or write "generator: ewan"'
     if kind == "bulk":
         return _bulk_obstacle(work, settings)
@@ -73,7 +74,7 @@ def _bulk_obstacle(work: Any, settings: Any) -> Obstacle | None:
     if settings.streams > 1:
         return "streams", 'makes one connection: write a step for each, or "generator: iperf3"'
     for key in ("window", "mss"):
-        if settings.socket[f"{key}_bytes"] is not None:
+        if getattr(settings.socket, f"{key}_bytes") is not None:
             return key, 'sets none: leave it out, or write "generator: iperf3"'
     if work.volume is not None:
         return "bulk", 'does not read what is on its way when all is sent: write "for: 10s", or "generator: iperf3"'
@@ -94,8 +95,8 @@ def commands(transfer: Transfer) -> Made:
         words += ["-t", str(round(transfer.for_ns / NS_PER_MS))]
     elif count is not None:
         words += ["-t", str(DAY_S * NS_PER_SECOND // NS_PER_MS)]
-    if transfer.settings.socket["dscp"]:
-        words += ["-b", str(transfer.settings.socket["dscp"] << 2)]
+    if transfer.settings.socket.dscp:
+        words += ["-b", str(transfer.settings.socket.dscp << 2)]
     words += ["-s", _seed(transfer)]
     # The first line of its output is the time of day at its start, which the log's times are related to.
     script = f'date +%s.%N; exec {" ".join(words)} -x "$EWAN_OUT/{log}"'
@@ -109,7 +110,7 @@ def commands(transfer: Transfer) -> Made:
             Command(transfer.source, ("sh", "-c", script), transfer.at_ns),
         ),
         client=1,
-        tool={"name": "ditg", "server": number, "log": log},
+        tool=DitgTool(log, number),
         port=FIRST_PORT + number,
         node_congestion={} if congestion is None else {transfer.source: congestion},
     )
@@ -125,7 +126,7 @@ def _udp(transfer: Transfer) -> list[str]:
 def _tcp(transfer: Transfer) -> list[str]:
     """Words of a connection that sends as fast as it may."""
     words = ["-T", "TCP", "-C", str(RECORDS_PER_SECOND), "-c", str(RECORD_BYTES)]
-    return [*words, "-D"] if transfer.settings.socket["nodelay"] else words
+    return [*words, "-D"] if transfer.settings.socket.nodelay else words
 
 
 def _seed(transfer: Transfer) -> str:
@@ -210,7 +211,8 @@ def decode(log: Path) -> str:
 
 def rows(output: Output) -> Rows:
     """Rows of one stream, from ITGSend's output and the receiver's log."""
-    decoded = decode(output.directory / output.flow["tool"]["log"])
+    assert isinstance(output.flow.tool, DitgTool)
+    decoded = decode(output.directory / output.flow.tool.log)
     words = output.stdout.decode(errors="replace") + output.stderr
     return _rows(output.row, words, decoded, output.started_ns, output.series_ns, output.ahead_ns)
 

@@ -18,6 +18,7 @@ from ewan.generator.external.transfer import LEAD_NS, Made, Obstacle, Output, To
 from ewan.generator.rows import Rows
 from ewan.generator.scenario.laws import amount, mean
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
+from ewan.labs.record.schedule import ServedTool
 from ewan.labs.runtime.program import Command
 
 FIRST_PORT = 5201
@@ -31,10 +32,10 @@ def obstacle(step: Any, settings: Any) -> Obstacle | None:
     if kind not in ("bulk", "bidirectional", "udp"):
         return kind, f'knows no {kind}: write "generator: ewan"'
     socket = settings.socket
-    if socket["ecn"]:
+    if socket.ecn:
         return "ecn", 'does not set ECN: write "generator: ewan"'
     for key in ("send_buffer", "receive_buffer"):
-        if socket[f"{key}_bytes"] is not None:
+        if getattr(socket, f"{key}_bytes") is not None:
             return key, 'has one word for both buffers: write "window:"'
     if step.for_ is not None and step.for_.ns % NS_PER_SECOND:
         return "for", 'counts whole seconds: write a duration like "10s"'
@@ -58,12 +59,12 @@ def commands(transfer: Transfer) -> Made:
     else:
         assert settings.congestion is not None
         words += ["-C", settings.congestion, "-P", str(settings.streams)]
-        words += ["-w", str(settings.socket["window_bytes"])] if settings.socket["window_bytes"] else []
-        words += ["-M", str(settings.socket["mss_bytes"])] if settings.socket["mss_bytes"] else []
-        words += ["-N"] if settings.socket["nodelay"] else []
+        words += ["-w", str(settings.socket.window_bytes)] if settings.socket.window_bytes else []
+        words += ["-M", str(settings.socket.mss_bytes)] if settings.socket.mss_bytes else []
+        words += ["-N"] if settings.socket.nodelay else []
         words += ["--bidir"] if step.kind == "bidirectional" else []
-    if settings.socket["dscp"]:
-        words += ["-S", str(settings.socket["dscp"] << 2)]
+    if settings.socket.dscp:
+        words += ["-S", str(settings.socket.dscp << 2)]
     if step.kind == "udp" and work.count is not None:
         words += ["-k", str(work.count)]
     elif step.kind != "udp" and work.volume is not None:
@@ -76,7 +77,7 @@ def commands(transfer: Transfer) -> Made:
             Command(transfer.source, tuple(words), transfer.at_ns),
         ),
         client=1,
-        tool={"name": "iperf3", "server": transfer.number},
+        tool=ServedTool("iperf3", transfer.number),
         port=port,
     )
 
@@ -93,7 +94,7 @@ def _rate_bps(step: Any) -> int:
 
 def rows(output: Output) -> Rows:
     """Rows of one stream, in both directions where it sends in both."""
-    flow, row, started_ns = output.flow, output.row, output.started_ns
+    row, started_ns = output.row, output.started_ns
     try:
         report = orjson.loads(output.stdout)
     except orjson.JSONDecodeError:
@@ -104,9 +105,9 @@ def rows(output: Output) -> Rows:
     if "udp" in streams[0]:
         return _udp(output, report)
     result: Rows = {"flows": [], "series": [], "goodput": []}
-    for part, forward in enumerate((True, False) if flow.get("bidirectional") else (True,)):
+    for part, forward in enumerate((True, False) if output.flow.bidirectional else (True,)):
         of_direction = [index for index, stream in enumerate(streams) if stream["sender"]["sender"] is forward]
-        index = of_direction[flow["tool"]["stream"]]
+        index = of_direction[output.stream]
         ends = {} if forward else {"source": row["sink"], "sink": row["source"]}
         base = {**row, **ends, "part": part}
         result["flows"].append(_tcp(base, report, streams[index], started_ns))

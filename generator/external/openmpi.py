@@ -19,6 +19,7 @@ from ewan.generator.rows import Row, Rows
 from ewan.generator.scenario.laws import amount
 from ewan.labs.base.product import RELEASE
 from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.record.schedule import OpenMpiTool
 from ewan.labs.runtime.program import Command
 
 PROGRAM = str(RELEASE / "ewan-mpi")
@@ -64,7 +65,7 @@ def obstacle(step: Any, settings: Any) -> Obstacle | None:
         if law is not None and law.kind != "constant":
             return "messages", f'has no laws: write a constant {key}, or "generator: ewan"'
     for key in ("send_buffer_bytes", "receive_buffer_bytes", "window_bytes", "mss_bytes", "dscp", "ecn", "nodelay"):
-        if settings.socket[key]:
+        if getattr(settings.socket, key):
             return key.removesuffix("_bytes"), 'has its own options of sockets: write "generator: ewan"'
     return None
 
@@ -81,12 +82,11 @@ def commands(transfer: Transfer) -> Made:
     return Made(
         (Command(nodes[0], ("sh", "-c", SCRIPT, "ewan-mpi", *words, *rank), early_ns),),
         client=0,
-        tool={
-            "name": "openmpi",
-            "pattern": work.pattern,
-            "iterations": work.iterations,
-            "sent_bytes": None if work.pattern == "barrier" else size * _messages(work.pattern, len(nodes)),
-        },
+        tool=OpenMpiTool(
+            work.pattern,
+            work.iterations,
+            None if work.pattern == "barrier" else size * _messages(work.pattern, len(nodes)),
+        ),
         node_congestion=dict.fromkeys(nodes, congestion),
     )
 
@@ -98,18 +98,19 @@ def _messages(pattern: str, ranks: int) -> int:
 
 def rows(output: Output) -> Rows:
     """A row of flows for each rank, and one of exchanges for each of its iterations."""
-    tool, first = output.flow["tool"], output.stdout.split(b"\n", 1)[0]
+    tool, first = output.flow.tool, output.stdout.split(b"\n", 1)[0]
+    assert isinstance(tool, OpenMpiTool)
     result: Rows = {"flows": [], "exchanges": []}
-    for rank, node in enumerate(output.flow["members"]):
+    for rank, node in enumerate(output.flow.members):
         row = {**output.row, "part": rank, "source": node, "sink": None}
         found = _read(output.directory / f"rank-{rank}.csv")
-        if len(found) < tool["iterations"] or not first.isdigit():
+        if len(found) < tool.iterations or not first.isdigit():
             said = [line.strip() for line in output.stderr.splitlines() if line.strip(" -")]
             row["error"] = f"openmpi: {said[0] if said else 'its rank left no record'}"
             result["flows"].append(row)
             continue
         base_ns = output.started_ns - int(first)
-        result["flows"].append(_flow(row, found, tool["sent_bytes"], base_ns))
+        result["flows"].append(_flow(row, found, tool.sent_bytes, base_ns))
         result["exchanges"] += [
             {
                 "flow": row["flow"],
@@ -117,8 +118,8 @@ def rows(output: Output) -> Rows:
                 "number": number,
                 "start_ns": base_ns + start_ns,
                 "duration_ns": duration_ns,
-                "sent_bytes": tool["sent_bytes"],
-                "received_bytes": tool["sent_bytes"],
+                "sent_bytes": tool.sent_bytes,
+                "received_bytes": tool.sent_bytes,
             }
             for number, start_ns, duration_ns in found
         ]

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ewan.generator.rows import Row, Rows
 from ewan.labs.base.units import NS_PER_MS
+from ewan.labs.record.schedule import Flow, FlowTool
 from ewan.labs.runtime.program import Command
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Made:
 
     commands: tuple[Command, ...]
     client: int
-    tool: dict[str, Any] = field(default_factory=dict)
+    tool: FlowTool
     port: int | None = None
     node_congestion: Mapping[str, str] = field(default_factory=dict)
 
@@ -62,10 +63,10 @@ class Output:
     """What a client left of one stream. `row`: what the scenario says of it, as a row of the table of flows;
     `copied`, `overtaken`: whether links of its lab may copy packets, and let one overtake another;
     `directory`: where its command wrote files; `series_ns`: width of the bins of goodput, 0 for none; `server`: the
-    output of the command that `tool["server"]` numbers; `ahead_ns`: how far the clock
+    output of the command at its sink; `ahead_ns`: how far the clock
     there is ahead of the client's."""
 
-    flow: dict[str, Any]
+    flow: Flow
     row: Row
     stdout: bytes
     stderr: str
@@ -76,6 +77,11 @@ class Output:
     ahead_ns: int = 0
     copied: bool = False
     overtaken: bool = False
+
+    @property
+    def stream(self) -> int:
+        """Which of the transfer's parallel streams it is, from 0."""
+        return 0 if self.flow.tool is None else self.flow.tool.stream
 
 
 @dataclass(frozen=True, slots=True)

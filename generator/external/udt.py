@@ -16,6 +16,7 @@ from ewan.generator.external.transfer import Made, Obstacle, Output, Tool, Trans
 from ewan.generator.rows import Row, Rows
 from ewan.labs.base.product import RELEASE
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND
+from ewan.labs.record.schedule import ServedTool
 from ewan.labs.runtime.program import Command
 
 PROGRAM = str(RELEASE / "ewan-udt")
@@ -35,12 +36,12 @@ def obstacle(step: Any, settings: Any) -> Obstacle | None:
         return "congestion", "has a congestion control of its own: leave it out"
     if settings.streams > 1:
         return "streams", "makes one connection: write a step for each"
-    if settings.socket["window_bytes"]:
+    if settings.socket.window_bytes:
         return "window", 'has buffers alone: write "receive_buffer:"'
-    if settings.socket["mss_bytes"]:
+    if settings.socket.mss_bytes:
         return "mss", "sends packets of the path's MTU: leave it out"
     for key in ("ecn", "nodelay"):
-        if settings.socket[key]:
+        if getattr(settings.socket, key):
             return key, 'is not TCP: leave it out, or write "generator: ewan"'
     return None
 
@@ -50,19 +51,17 @@ def commands(transfer: Transfer) -> Made:
     socket, work = transfer.settings.socket, transfer.step.work
     early_ns = max(0, transfer.at_ns - LEAD_NS)
     both: tuple[str, ...] = ("--address", transfer.address, "--port", str(FIRST_PORT + transfer.number))
-    both += ("--bin-ns", str(transfer.series_ns), "--dscp", str(socket["dscp"]))
+    both += ("--bin-ns", str(transfer.series_ns), "--dscp", str(socket.dscp))
     both += () if work.volume is None else ("--bytes", str(work.volume.bytes))
     sends: tuple[str, ...] = ("--after-ns", str(transfer.at_ns - early_ns))
     sends += () if transfer.for_ns is None else ("--for-ns", str(transfer.for_ns))
     return Made(
         (
-            Command(
-                transfer.sink, (PROGRAM, "receive", *both, *_buffer(socket["receive_buffer_bytes"])), early_ns, True
-            ),
-            Command(transfer.source, (PROGRAM, "send", *both, *_buffer(socket["send_buffer_bytes"]), *sends), early_ns),
+            Command(transfer.sink, (PROGRAM, "receive", *both, *_buffer(socket.receive_buffer_bytes)), early_ns, True),
+            Command(transfer.source, (PROGRAM, "send", *both, *_buffer(socket.send_buffer_bytes), *sends), early_ns),
         ),
         client=1,
-        tool={"name": "udt", "server": transfer.number},
+        tool=ServedTool("udt", transfer.number),
     )
 
 

@@ -7,15 +7,15 @@ file that is read. Nothing is refused: what could not be read is said there in o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from ewan.generator import commands as commands_of
+from ewan.generator.commands import RunCommand
 from ewan.generator.readers import captures, ditg, files, hops, iperf3, own, ping
 from ewan.generator.readers.call import calls
 from ewan.generator.readers.reader import Printed, Reader, Reading
@@ -24,12 +24,13 @@ from ewan.labs.base.documents import MOST_SHOWN
 from ewan.labs.base.reading import one_line, read_bytes
 from ewan.labs.record import tables
 from ewan.labs.record.own_tables import OwnTable
+from ewan.labs.record.schedule import CAPTURE, Part, Schedule
 
 READERS: tuple[Reader, ...] = (ping.READER, *hops.READERS, iperf3.READER, ditg.READER)
 _TELLING: tuple[Reader, ...] = (ping.READER, iperf3.READER, ditg.READER)
 """Those whose output is like no other's."""
-_READ = ("command", captures.PART)
-"""Of what schedule.json tells: the commands of steps, and captures."""
+_READ: tuple[Part, ...] = ("command", CAPTURE)
+"""Of a schedule's commands: those of steps, and captures."""
 TABLES = ("pings", "hops", "intervals", "decoded_flows", "readings", "packets")
 MOST_ERROR = 400
 """Characters of why a command was not started."""
@@ -50,29 +51,28 @@ class Results:
     own: dict[str, OwnTable] = field(default_factory=dict)
 
 
-def results(document: Mapping[str, Any], directory: Path) -> Results:
+def results(schedule: Schedule, directory: Path) -> Results:
     """What the commands of a run's steps printed, and left in $EWAN_OUT; without tables where nothing is read.
 
-    `document` is schedule.json, `directory` has commands.json and commands/.
+    `directory` has commands.json and commands/.
     """
-    told = [each for each in document.get("commands", []) if each["part"] in _READ]
-    commands = commands_of.read(directory) if told else None
+    read = [each for each in schedule.commands if each.part in _READ]
+    commands = commands_of.read(directory) if read else None
     if commands is None:
         return Results()
     # Over several machines each command has that of its own machine's clock.
-    common_ns: int | None = commands.get("t0_unix_ns")
     rows: Rows = {table: [] for table in TABLES}
     packets = tables.empty("packets")
     left: list[_Left] = []
-    for each in told:
-        if each["index"] >= len(commands["commands"]):
+    for each in read:
+        if each.index >= len(commands.commands):
             continue
-        entry = commands["commands"][each["index"]]
-        t0_unix_ns = entry.get("t0_unix_ns", common_ns)
-        whose = {"step": each["step"], "node": each["node"], "command": each["index"] + 1}
-        if each["part"] == captures.PART:
+        entry = commands.commands[each.index]
+        t0_unix_ns = commands.t0_unix_ns if entry.t0_unix_ns is None else entry.t0_unix_ns
+        whose = {"step": each.step, "node": each.node, "command": each.index + 1}
+        if each.part == CAPTURE:
             caught = captures.read(entry, directory, t0_unix_ns)
-            rows["readings"].append({**whose, "tool": captures.PART, "file": captures.FILE, "problem": caught.problem})
+            rows["readings"].append({**whose, "tool": CAPTURE, "file": captures.FILE, "problem": caught.problem})
             packets.extend(caught.packets)
             continue
         for reader, reading in chain(_readings(entry, directory, t0_unix_ns), _unread(entry, directory)):
@@ -121,36 +121,36 @@ def _joined(left: list[_Left]) -> dict[str, OwnTable]:
     return result
 
 
-def _readings(entry: Mapping[str, Any], directory: Path, t0_unix_ns: int | None) -> Iterator[tuple[Reader, Reading]]:
+def _readings(entry: RunCommand, directory: Path, t0_unix_ns: int | None) -> Iterator[tuple[Reader, Reading]]:
     """What each reader finds in the output of one command."""
     for reader in READERS:
-        found = tuple(calls(entry["argv"], reader.programs))
+        found = tuple(calls(entry.argv, reader.programs))
         if not found:
             continue
-        if entry["error"] is not None or entry["started_ns"] is None:
-            yield reader, Reading(problem=one_line(str(entry["error"] or "was not started"), MOST_ERROR))
+        if entry.error is not None or entry.started_ns is None:
+            yield reader, Reading(problem=one_line(str(entry.error or "was not started"), MOST_ERROR))
             continue
-        output = directory / entry["out"]
+        output = directory / entry.out
         try:
             text = read_bytes(output, MOST_OUTPUT_BYTES).decode(errors="replace")
         except OSError as error:
             yield reader, Reading(problem=f"its output is not readable ({error.strerror})")
             continue
-        reading = _checked(reader, Printed(text, found, entry["started_ns"], t0_unix_ns))
+        reading = _checked(reader, Printed(text, found, entry.started_ns, t0_unix_ns))
         if reading is not None:
             yield reader, reading
 
 
-def _unread(entry: Mapping[str, Any], directory: Path) -> Iterator[tuple[Reader, Reading]]:
+def _unread(entry: RunCommand, directory: Path) -> Iterator[tuple[Reader, Reading]]:
     """Of a command in whose words no program is found that is read: whose output it has all the same."""
-    if entry["started_ns"] is None or any(calls(entry["argv"], reader.programs) for reader in READERS):
+    if entry.started_ns is None or any(calls(entry.argv, reader.programs) for reader in READERS):
         return
     try:
-        text = read_bytes(directory / entry["out"], MOST_UNREAD_BYTES).decode(errors="replace")
+        text = read_bytes(directory / entry.out, MOST_UNREAD_BYTES).decode(errors="replace")
     except OSError:
         return
     for reader in _TELLING:
-        reading = _checked(reader, Printed(text, (), entry["started_ns"], None)) if text.strip() else None
+        reading = _checked(reader, Printed(text, (), entry.started_ns, None)) if text.strip() else None
         if reading is not None and any(reading.rows.values()):
             yield reader, Reading(problem=UNREAD.format(reader.name, reader.programs[0]))
 

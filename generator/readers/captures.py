@@ -7,7 +7,6 @@ what is not in them. python-pcapng reads the file; one that was cut short gives 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -17,14 +16,13 @@ import polars as pl
 from pcapng import FileScanner, blocks
 from pcapng.exceptions import PcapngException
 
+from ewan.generator.commands import RunCommand
 from ewan.generator.readers import headers
 from ewan.generator.rows import WRONG
 from ewan.labs.base.documents import MOST_SHOWN
 from ewan.labs.base.reading import one_line, open_regular
 from ewan.labs.record import tables
 
-PART = "capture"
-"""What schedule.json calls the command, and the table of readings its tool."""
 FILE = "packets.pcapng"
 """In the command's own directory."""
 MOST_PACKETS = 200_000
@@ -41,13 +39,13 @@ class Caught:
     problem: str | None = None
 
 
-def read(entry: Mapping[str, Any], directory: Path, t0_unix_ns: int | None) -> Caught:
+def read(entry: RunCommand, directory: Path, t0_unix_ns: int | None) -> Caught:
     """What the capture of a run's directory kept; refuses nothing."""
-    if entry["error"] is not None or entry["started_ns"] is None:
-        return Caught(problem=one_line(str(entry["error"] or "was not started"), 4 * MOST_SHOWN))
+    if entry.error is not None or entry.started_ns is None:
+        return Caught(problem=one_line(str(entry.error or "was not started"), 4 * MOST_SHOWN))
     if t0_unix_ns is None:
         return Caught(problem="the run did not record when it began")
-    path = directory / entry["files"] / FILE
+    path = directory / entry.files / FILE
     if path.is_symlink() or not path.is_file():
         return Caught(problem="left no plain file")
     found = _Found()
@@ -57,7 +55,7 @@ def read(entry: Mapping[str, Any], directory: Path, t0_unix_ns: int | None) -> C
     except (*WRONG, OSError, RuntimeError, MemoryError, struct.error, PcapngException) as error:
         why = one_line(str(error), MOST_SHOWN) or type(error).__name__
         found.say(f"is cut short after {len(found.frames)} packets ({why})")
-    return Caught(found.table(entry["node"], t0_unix_ns), "; ".join(found.said) or None)
+    return Caught(found.table(entry.node, t0_unix_ns), "; ".join(found.said) or None)
 
 
 class _Found:

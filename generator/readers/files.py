@@ -7,10 +7,10 @@ others' work: only plain ones of bounded size and number are read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from ewan.generator.commands import RunCommand
 from ewan.generator.readers import own
 from ewan.labs.record.own_tables import OwnTable
 
@@ -25,17 +25,17 @@ _SHOWN = 80
 """Characters of a file's name."""
 
 
-def tables(entry: Mapping[str, Any], directory: Path, t0_unix_ns: int | None) -> Iterator[tuple[str, OwnTable | str]]:
+def tables(entry: RunCommand, directory: Path, t0_unix_ns: int | None) -> Iterator[tuple[str, OwnTable | str]]:
     """Each CSV of a command, with its table or why it has none, in one line."""
-    place = directory / entry["files"]
-    if entry["started_ns"] is None or not place.is_dir():
+    place = directory / entry.files
+    if entry.started_ns is None or not place.is_dir():
         return
     there = sorted(path for path in place.iterdir() if path.suffix == _ENDING)
     for number, path in enumerate(there):
         if number == MOST_FILES:
             yield path.name[:_SHOWN], f"is left out, and so are those after it: write at most {MOST_FILES} files"
             return
-        yield path.name[:_SHOWN], _table(path, entry["started_ns"], t0_unix_ns)
+        yield path.name[:_SHOWN], _table(path, entry.started_ns, t0_unix_ns)
 
 
 def _table(path: Path, started_ns: int, t0_unix_ns: int | None) -> OwnTable | str:

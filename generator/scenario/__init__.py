@@ -1,9 +1,11 @@
 """Scenarios: what is sent over a lab, when, and with which parameters varied; from a file to what nodes execute."""
 
 from ewan.generator.scenario.manual import markdown
+from ewan.generator.scenario.repeating import Stop
 from ewan.generator.scenario.runs import Runs, ScenarioRun
-from ewan.generator.scenario.scenario import Scenario, Stop, find, from_data, load, parse
-from ewan.generator.scenario.schedule import Clock, Schedule
+from ewan.generator.scenario.scenario import Scenario, find, from_data, load, parse
+from ewan.generator.scenario.schedule import ScheduledRun
+from ewan.labs.record.schedule import Clock
 from ewan.labs.spec import DescriptionError
 
 __all__ = [
@@ -12,7 +14,7 @@ __all__ = [
     "Runs",
     "Scenario",
     "ScenarioRun",
-    "Schedule",
+    "ScheduledRun",
     "Stop",
     "find",
     "from_data",

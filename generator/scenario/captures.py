@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ewan.generator import external
-from ewan.generator.readers.captures import FILE, PART
+from ewan.generator.readers.captures import FILE
 from ewan.generator.scenario.fields import Capture
 from ewan.generator.scenario.flows import Error
 from ewan.generator.scenario.runs import ScenarioRun
@@ -18,11 +18,10 @@ from ewan.labs.base.wording import nearest
 from ewan.labs.capture import points
 from ewan.labs.capture.words import Bounds, options
 from ewan.labs.plan import Node, Plan
+from ewan.labs.record.schedule import CAPTURE
 from ewan.labs.runtime.program import Command, Program
 from ewan.labs.runtime.services import OURSELVES
 
-STEP = PART
-"""In the place of a step's name and of the part, in schedule.json and the table of readings."""
 _MOST = "--most-bytes"
 
 Members = Callable[..., list[str]]
@@ -43,7 +42,7 @@ def commands(run: ScenarioRun, plan: Plan, members: Members, begin_ns: int, long
             taps = _taps(plan, capture, error)
             _once(taken, [(each.node, each.interface) for each in taps], error)
             words = options(plan.lab, taps, Bounds(capture.snap.bytes, capture.most.bytes), "")
-            yield Command(taps[0].node, (OURSELVES, PART, *words, *when, FILE), starts_ns, service=True)
+            yield Command(taps[0].node, (OURSELVES, CAPTURE, *words, *when, FILE), starts_ns, service=True)
             continue
         if capture.node is None:
             raise error((), 'says nowhere: write "node: left1", or "point: core" for both sides of a link')
@@ -51,7 +50,7 @@ def commands(run: ScenarioRun, plan: Plan, members: Members, begin_ns: int, long
             interfaces = _interfaces(plan, nodes[name], capture.link, error)
             _once(taken, [(name, interface) for interface in interfaces], error)
             words = [word for interface in interfaces for word in ("--interface", interface)]
-            yield Command(name, (OURSELVES, PART, *words, *sizes, *when, FILE), starts_ns, service=True)
+            yield Command(name, (OURSELVES, CAPTURE, *words, *sizes, *when, FILE), starts_ns, service=True)
 
 
 def _taps(plan: Plan, capture: Capture, error: Error) -> list[points.Tap]:
@@ -76,7 +75,7 @@ def _once(taken: set[tuple[str, str]], places: list[tuple[str, str]], error: Err
 
 def most_bytes(program: Program) -> int:
     """What all captures of a run may write, and the table of their packets, which is smaller."""
-    captures = [command.argv for command in program.commands if command.argv[:2] == (OURSELVES, PART)]
+    captures = [command.argv for command in program.commands if command.argv[:2] == (OURSELVES, CAPTURE)]
     return 2 * sum(int(argv[argv.index(_MOST) + 1]) for argv in captures)
 
 

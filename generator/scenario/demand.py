@@ -27,6 +27,7 @@ from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.plan import Hop, Plan
 from ewan.labs.record.demand import Demand
+from ewan.labs.record.traffic import usual
 from ewan.labs.runtime.program import Command, Program
 
 IPV4_TCP_BYTES = 52
@@ -119,12 +120,11 @@ class _Counter:
         links = 0.0
         if self._program.watch_ns:
             links = entries.LOOK * max(len(self._plan.links), 1) * self._end_ns / self._program.watch_ns
-        traffic = self._program.traffic or {}
-        flows = 0.0
-        for key in ("sample_ns", "series_ns"):
-            if traffic.get(key):
-                spans = [self._span_ns(flow.get("start_ns", 0), flow.get("stop_ns")) for flow in traffic["flows"]]
-                flows += (entries.TICK / 2 * self._end_ns + entries.SAMPLE * sum(spans)) / traffic[key]
+        traffic, flows = self._program.traffic, 0.0
+        for every_ns in () if traffic is None else (traffic.sample_ns, traffic.series_ns):
+            if every_ns and traffic is not None:
+                spans = [self._span_ns(flow.start_ns, flow.stop_ns) for flow in traffic.flows]
+                flows += (entries.TICK / 2 * self._end_ns + entries.SAMPLE * sum(spans)) / every_ns
         return lab + links + flows
 
     def _span_ns(self, start_ns: int, stop_ns: int | None) -> int:
@@ -155,7 +155,7 @@ class _Counter:
 
     def _segment(self, each: Asked) -> int:
         own = min(self._network.mtu[each.source], self._network.mtu[each.sink]) - IPV4_TCP_BYTES
-        named: int | None = each.settings.socket["mss_bytes"]
+        named: int | None = each.settings.socket.mss_bytes
         return min(own, named - 12) if named else own
 
     # Bulk
@@ -211,7 +211,7 @@ class _Counter:
 
     def _stream(self, each: Asked, packets: float) -> Stream:
         socket = each.settings.socket
-        named = [socket[f"{key}_bytes"] for key in ("window", "send_buffer", "receive_buffer")]
+        named = [getattr(socket, f"{key}_bytes") for key in ("window", "send_buffer", "receive_buffer")]
         window = min((size / self._segment(each) for size in named if size is not None), default=math.inf)
         first = self._network.way(each.source, each.sink).hops[0]
         return Stream(
@@ -298,7 +298,7 @@ class _Counter:
 
     def _datagrams(self, each: Asked) -> float:
         work = each.step.work
-        interval = mean(work.interval) if work.interval else float(packet_interval(each.step)["value"])
+        interval = mean(work.interval) if work.interval else float(usual(packet_interval(each.step)))
         share = 1.0 if work.on is None else mean(work.on) / (mean(work.on) + mean(work.off))
         fit = self._span_ns(each.start_ns, each.stop_ns) / max(interval, 1.0) * share
         return fit if work.count is None else float(work.count) if each.stop_ns is None else min(work.count, fit)

@@ -17,6 +17,7 @@ from ewan.generator.scenario.laws import mean
 from ewan.labs.base.units import NS_PER_SECOND, mean_rate_bps, time_for
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.plan import Hop
+from ewan.labs.record.traffic import usual
 
 # A run that takes this many times what rates and volumes suggest, or a minute, is taken for one that never ends.
 PATIENCE = 10
@@ -63,7 +64,7 @@ def load(
 
 def _window_bytes(settings: FlowSettings) -> int | None:
     """What all streams of a transfer may have in flight by their sockets' options; None: as much as the path takes."""
-    named = [settings.socket[f"{key}_bytes"] for key in ("window", "send_buffer", "receive_buffer")]
+    named = [getattr(settings.socket, f"{key}_bytes") for key in ("window", "send_buffer", "receive_buffer")]
     return min((size * settings.streams for size in named if size is not None), default=None)
 
 
@@ -80,7 +81,7 @@ def _demand(step: Step, rtt_ns: int) -> tuple[float, float]:
             count = work.count or 0
             return count * mean(work.response), count * (mean(work.think) + 2 * rtt_ns)
         case "udp":
-            each = mean(work.interval) if work.interval else packet_interval(step)["value"]
+            each = mean(work.interval) if work.interval else usual(packet_interval(step))
             share = 1.0 if work.on is None else mean(work.on) / (mean(work.on) + mean(work.off))
             return 0, (work.count or 0) * each / share
         case "messages":

@@ -14,11 +14,10 @@ from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import Duration
 from ewan.labs.base.wording import nearest
 from ewan.labs.change import Heading, Wanted, after, check_headings, compile_change
-from ewan.labs.link import Change
 from ewan.labs.link.change import LIVE
 from ewan.labs.link.keys import DirectionKeys
 from ewan.labs.plan import Plan
-from ewan.labs.runtime.program import Event
+from ewan.labs.record.events import CarrierChange, Event, LinkChange
 
 
 def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tuple[Event, ...]:
@@ -35,7 +34,7 @@ def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tupl
             message = f'is when all is over, at {Duration(longest_ns - begin_ns)}: write a larger "longest:"'
             raise run.places.error((*path, "at"), message)
         if event.down is not None or event.up is not None:
-            made.append(Event(at_ns, event.link, "forward", Change(), down=_is_down(event, run, index)))
+            made.append(CarrierChange(at_ns, event.link, _is_down(event, run, index)))
             continue
         asked = _asked(event, run, index)
         both: tuple[Heading, ...] = ("forward", "backward")
@@ -47,7 +46,7 @@ def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tupl
             except DescriptionError as error:
                 raise run.places.error(path, str(error)) from None
             links[event.link] = after(links[event.link], direction, change)
-            made.append(Event(at_ns, event.link, direction, change))
+            made.append(LinkChange(at_ns, event.link, direction, change))
     return tuple(made)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
@@ -27,12 +27,14 @@ from ewan.generator.scenario.laws import DAY_NS, TimeLaw, TimeText, VolumeText
 from ewan.generator.scenario.published import FigureText, Metric, PublishedText
 from ewan.generator.scenario.repeating import Stop
 from ewan.labs.base.model import Model
-from ewan.labs.base.units import Duration, Size, UnitError
+from ewan.labs.base.units import Duration, Size, UnitError, parse_published
 from ewan.labs.base.values import Count, Name
 from ewan.labs.link.keys import DirectionKeys
 from ewan.labs.record.quantities import Role
+from ewan.labs.record.wishes import Comparison, PublishedValue, Reference
 from ewan.labs.spec.fields import Pacing
 
+_KINDS = frozenset(KINDS)
 MOST_FLOWS = 16_384  # of a run; generator/src/traffic/request.rs
 MOST_EXCHANGES = 10_000_000  # of a run: each is a row of its tables
 LEAST_UDP, MOST_UDP = 24, 65_507  # the generator's header; what IPv4 carries
@@ -200,7 +202,8 @@ class Step(Socket):
     @property
     def kind(self) -> Kind:
         """What the step does: the one of KINDS that is written."""
-        return next(kind for kind in KINDS if kind in self.model_fields_set)
+        (kind,) = self.model_fields_set & _KINDS
+        return cast(Kind, kind)
 
     @property
     def work(self) -> Any:
@@ -275,6 +278,11 @@ class Normalise(Model):
     by: Text = Field(description="a parameter of the sweep", examples=["congestion"])
     to: Parameter = Field(description="its value that all others are divided by", examples=["reno"])
 
+    @property
+    def recorded(self) -> Reference:
+        """As an experiment's record has it."""
+        return Reference(self.by, self.to)
+
 
 class Compare(Model):
     """What differs between the values of a parameter, run by run of the same seed."""
@@ -291,6 +299,11 @@ class Compare(Model):
         "if absent",
     )
 
+    @property
+    def recorded(self) -> Comparison:
+        """As an experiment's record has it."""
+        return Comparison(self.by, self.to, self.metrics, self.harm)
+
 
 class Beside(Model):
     """A published value that is shown beside the measured one."""
@@ -306,6 +319,14 @@ class Beside(Model):
     )
     normalised: bool = Field(False, description="a ratio to the reference of `normalise`; false if absent")
     note: str | None = Field(None, description="shown with it")
+
+    @property
+    def recorded(self) -> PublishedValue:
+        """As an experiment's record has it; `value` in the base unit."""
+        value, unit = parse_published(self.value)
+        than, note = None if self.than is None else dict(self.than), self.note or ""
+        of = self.source, dict(self.when), self.metric
+        return PublishedValue(*of, value, unit, self.value, than, self.normalised, note)
 
 
 class Scale(Model):

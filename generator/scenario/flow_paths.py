@@ -13,7 +13,7 @@ from ewan.generator.scenario.fields import Step
 from ewan.generator.scenario.kinds import Pattern
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.plan import Hop
-from ewan.labs.record.paths import CrossedLink, CrossedPath
+from ewan.labs.record.schedule import CrossedLink, CrossedPath
 
 BOTH_WAYS = ("bidirectional", "requests")
 """Kinds of steps in which the sink sends payload too."""

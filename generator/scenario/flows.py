@@ -1,4 +1,4 @@
-"""What one step asks of the generator: its kind's work, laws as JSON, its sockets' options; and what it may not say.
+"""What one step asks of the generator: its kind's work, its laws, its sockets' options; and what it may not say.
 
 Comes in: a step with the scenario's defaults. Goes out: the keys `work` and `socket` of a flow of the request
 (generator/src/traffic/request.rs), one for each parallel stream; errors point to the word that is wrong.
@@ -12,9 +12,20 @@ from typing import Any, assert_never
 
 from ewan.generator.scenario.fields import LEAST_UDP, MOST_UDP, NO_TCP, Socket, Step
 from ewan.generator.scenario.kinds import Kind
-from ewan.generator.scenario.laws import Either, amount, document, least, mean, number_or
+from ewan.generator.scenario.laws import Either, amount, least, mean, number_or, request
 from ewan.labs.base.source import DescriptionError, Path
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, Size
+from ewan.labs.record.traffic import (
+    ArrivalsWork,
+    BulkWork,
+    ConstantLaw,
+    MessagesWork,
+    RequestLaw,
+    RequestsWork,
+    SocketOptions,
+    UdpWork,
+    Work,
+)
 from ewan.labs.spec.fields import Pacing
 
 DEFAULT_CONGESTION = "cubic"
@@ -64,7 +75,7 @@ class FlowSettings:
     generator: str
     congestion: str | None
     streams: int
-    socket: dict[str, Any]
+    socket: SocketOptions
     pacing: Pacing | None = None
     """What the step or `defaults` say; None: nothing."""
 
@@ -83,16 +94,16 @@ def settings(step: Step, defaults: Socket) -> FlowSettings:
     generator = said("generator") or "ewan"
     tcp = step.kind not in ("udp", "run") and generator not in NO_TCP
     congestion = said("congestion") or DEFAULT_CONGESTION if tcp else None
-    socket = {
-        "congestion": congestion,
-        "send_buffer_bytes": size("send_buffer"),
-        "receive_buffer_bytes": size("receive_buffer"),
-        "window_bytes": size("window"),
-        "mss_bytes": said("mss"),
-        "dscp": said("dscp") or 0,
-        "ecn": said("ecn") or False,
-        "nodelay": said("nodelay") or False,
-    }
+    socket = SocketOptions(
+        congestion=congestion,
+        send_buffer_bytes=size("send_buffer"),
+        receive_buffer_bytes=size("receive_buffer"),
+        window_bytes=size("window"),
+        mss_bytes=said("mss"),
+        dscp=said("dscp") or 0,
+        ecn=said("ecn") or False,
+        nodelay=said("nodelay") or False,
+    )
     return FlowSettings(generator, congestion, said("streams") or 1, socket, said("pacing"))
 
 
@@ -142,7 +153,8 @@ def _check_laws(step: Step, error: Error) -> None:
     if kind == "udp":
         if (work.rate is None) == (work.interval is None):
             raise error(("udp",), 'write one of "rate:" and "interval:"')
-        if packet_interval(step).get("value", LEAST_INTERVAL_NS) < LEAST_INTERVAL_NS:
+        interval = packet_interval(step)
+        if isinstance(interval, ConstantLaw) and interval.value < LEAST_INTERVAL_NS:
             raise error(("udp",), "sends more than ten million packets a second: write a lower rate or a larger size")
         if (work.on is None) != (work.off is None):
             raise error(("udp",), 'write both "on:" and "off:", or neither')
@@ -157,15 +169,14 @@ def _check_laws(step: Step, error: Error) -> None:
             raise error(("messages", "size"), 'is missing: write the size of a message, like "10kB"')
 
 
-def packet_interval(step: Step) -> dict[str, Any]:
+def packet_interval(step: Step) -> RequestLaw:
     """The law of the times between packets; a rate counts UDP payload."""
     if step.work.rate is None:
-        return document(step.work.interval)
-    interval = mean(step.work.size) * BITS_PER_BYTE * NS_PER_SECOND / step.work.rate.bps
-    return {"law": "constant", "value": number_or(interval)}
+        return request(step.work.interval)
+    return ConstantLaw(number_or(mean(step.work.size) * BITS_PER_BYTE * NS_PER_SECOND / step.work.rate.bps))
 
 
-def works(step: Step, streams: int, error: Error) -> list[tuple[dict[str, Any], int | None]]:
+def works(step: Step, streams: int, error: Error) -> list[tuple[Work, int | None]]:
     """What each parallel stream of one transfer does, with its volume in bytes; messages still lack their ranks."""
     work = step.work
     match step.kind:
@@ -177,29 +188,18 @@ def works(step: Step, streams: int, error: Error) -> list[tuple[dict[str, Any], 
                     raise error((step.kind, "volume"), f"is less than a byte for each of {streams} streams: write more")
                 share, rest = divmod(work.volume.bytes, streams)
                 shares = [share + (stream < rest) for stream in range(streams)]
-            return [({"kind": "bulk", "bytes": share, "bidirectional": both}, share) for share in shares]
+            return [(BulkWork(share, both), share) for share in shares]
         case "arrivals":
-            laws = {"interval_ns": document(work.interval), "size_bytes": document(work.size)}
-            return [({"kind": "arrivals", "count": work.count, **laws}, None)]
+            return [(ArrivalsWork(work.count, request(work.interval), request(work.size)), None)]
         case "requests":
-            laws = {
-                "request_bytes": document(work.request),
-                "response_bytes": document(work.response),
-                "think_ns": document(work.think),
-            }
-            return [({"kind": "requests", "count": work.count, **laws, "new_connection": work.new_connection}, None)]
+            laws = request(work.request), request(work.response), request(work.think)
+            return [(RequestsWork(work.count, *laws, work.new_connection), None)]
         case "udp":
-            packets: dict[str, Any] = {
-                "size_bytes": document(work.size),
-                "interval_ns": packet_interval(step),
-                "on_ns": None if work.on is None else document(work.on),
-                "off_ns": None if work.off is None else document(work.off),
-            }
-            return [({"kind": "udp", "count": work.count, **packets}, None)]
+            on, off = (None if each is None else request(each) for each in (work.on, work.off))
+            return [(UdpWork(work.count, request(work.size), packet_interval(step), on, off), None)]
         case "messages":
-            size = {"law": "constant", "value": 1} if work.size is None else document(work.size)
-            laws = {"size_bytes": size, "compute_ns": document(work.compute)}
-            return [({"kind": "messages", "pattern": work.pattern, "iterations": work.iterations, **laws}, None)]
+            size = ConstantLaw(1) if work.size is None else request(work.size)
+            return [(MessagesWork(work.pattern, work.iterations, size, request(work.compute)), None)]
         case "run":
             return []  # a command is not of our generator
         case never:

@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema, model_va
 
 from ewan.labs.base.model import Model, OneOf
 from ewan.labs.base.units import NS_PER_SECOND, Duration, Size, UnitError, parse_volume
+from ewan.labs.record.traffic import ConstantLaw, ExponentialLaw, NormalLaw, RequestLaw, ShapedLaw, UniformLaw
 
 DAY_NS = 86_400 * NS_PER_SECOND
 
@@ -168,17 +169,23 @@ def mean(law: Either) -> float:
             assert_never(never)
 
 
-def document(law: Either) -> dict[str, Any]:
+def request(law: Either) -> RequestLaw:
     """The law in the generator's request."""
     given = law.choice
-    if law.kind == "constant":
-        return {"law": "constant", "value": amount(given)}
-    result: dict[str, Any] = {"law": law.kind}
-    for key in type(given).model_fields:
-        value = getattr(given, key)
-        if value is not None:
-            result[key] = number_or(value) if key == "shape" else amount(value)
-    return result
+    most = None if law.kind == "constant" or given.most is None else amount(given.most)
+    match law.kind:
+        case "constant":
+            return ConstantLaw(amount(given))
+        case "uniform":
+            return UniformLaw(amount(given.low), amount(given.high), most)
+        case "exponential":
+            return ExponentialLaw(amount(given.mean), most)
+        case "normal":
+            return NormalLaw(amount(given.mean), amount(given.deviation), most)
+        case "pareto" | "weibull" | "gamma":
+            return ShapedLaw(law.kind, amount(given.mean), number_or(given.shape), most)
+        case never:
+            assert_never(never)
 
 
 def draw(law: Either, stream: random.Random) -> int:

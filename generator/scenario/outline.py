@@ -13,11 +13,12 @@ from typing import Any
 
 from ewan.generator.scenario.runs import ScenarioRun
 from ewan.generator.scenario.scenario import Scenario
-from ewan.generator.scenario.schedule import Bar, Clock, Schedule
+from ewan.generator.scenario.schedule import Bar, ScheduledRun
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.plan import Plan
+from ewan.labs.record.schedule import Clock
 from ewan.labs.spec import DescriptionError
 
 MOST_BARS = 64
@@ -87,7 +88,7 @@ def outline(scenario: Scenario, facts: HostFacts, clock: Clock, scale: str | Non
 
 def scheduled(
     scenario: Scenario, facts: HostFacts, clock: Clock, scale: str | None = None, point: int = 1
-) -> tuple[Outline, Plan, Schedule]:
+) -> tuple[Outline, Plan, ScheduledRun]:
     """The same, with the plan and the schedule of the run that is shown."""
     runs = scenario.runs(None, scale)
     point = min(max(point, 1), len(runs.points))
@@ -106,7 +107,7 @@ def scheduled(
         except DescriptionError as error:
             raise _of(error, other) from None
         checked += 1
-    begin_ns = schedule.document["begin_ns"]
+    begin_ns = schedule.document.begin_ns
     found = Outline(
         name=scenario.name,
         title=scenario.title,
@@ -135,7 +136,7 @@ def _of(error: DescriptionError, run: ScenarioRun) -> DescriptionError:
     return DescriptionError(f"{error} (at {values})")
 
 
-def _steps(run: ScenarioRun, schedule: Schedule) -> tuple[StepOutline, ...]:
+def _steps(run: ScenarioRun, schedule: ScheduledRun) -> tuple[StepOutline, ...]:
     found = []
     for span in schedule.spans:
         step, raw = run.document.steps[span.step], run.raw["steps"][span.step]

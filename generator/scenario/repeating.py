@@ -38,7 +38,7 @@ WithinText = Annotated[Fraction, PlainValidator(_within), _fraction("5%")]
 
 
 class Stop(Model):
-    """Until when runs are repeated with further seeds, as it is written; `Stop` of `scenario` is what it becomes."""
+    """Repeat with more seeds until the half width of the interval of `metric` is at most `within` of its mean."""
 
     metric: Metric = Field(description="whose mean over the seeds is to be known")
     within: WithinText = Field(description="half width of the confidence interval, of the mean")

@@ -2,14 +2,15 @@
 
 Comes in: a scenario's data and its points. Goes out: runs, made one by one when they are asked for, and each with the
 plan of its lab and its schedule, which is when all of it is checked. No run is kept here: a sweep of ten thousand needs
-the memory of one.
+the memory of one. A lab is read once, and once more for each set of parameters that makes it another one.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Any, overload
 
@@ -18,17 +19,21 @@ from pydantic import ValidationError
 from ewan.generator.scenario import fields, parameters
 from ewan.generator.scenario.parameters import Point
 from ewan.labs import spec as specs
-from ewan.labs.base.source import Places
+from ewan.labs.base import reading
+from ewan.labs.base.source import Place, Places
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.plan import Plan
+from ewan.labs.record.schedule import Clock
 from ewan.labs.spec import Spec, names, translate
 
 if TYPE_CHECKING:
     from ewan.generator.scenario.scenario import Scenario
-    from ewan.generator.scenario.schedule import Clock, Schedule
+    from ewan.generator.scenario.schedule import ScheduledRun
 
 PAGE = "docs/scenario.md"
+MOST_LABS = 16
+"""That are kept at one time, of those that a sweep's parameters make."""
 MOST_WORK = 500_000
 """Nodes, flows, commands and values of all runs that are checked before the first one starts: a minute."""
 
@@ -47,11 +52,30 @@ class ScenarioRun:
     raw: dict[str, Any]
     scenario: Scenario
 
-    def schedule(self, plan: Plan, clock: Clock) -> Schedule:
+    def schedule(self, plan: Plan, clock: Clock) -> ScheduledRun:
         """What the nodes of `plan`, which was compiled from `spec`, do in this run."""
         from ewan.generator.scenario.schedule import schedule
 
         return schedule(self, plan, clock)
+
+
+_Filled = tuple[fields.ScenarioDescription, Places, dict[str, Any]]
+
+
+class _Lab:
+    """A lab as it was read, and with other seeds. `files`: those that it was read from, with their status."""
+
+    def __init__(self, spec: Spec, files: Mapping[File, os.stat_result]) -> None:
+        self.files, self.seed = files, spec.description.seed
+        self._seeded = specs.override(spec, {"seed": str(spec.description.seed)})
+
+    def of(self, seed: int) -> Spec:
+        """The lab with this seed, which is within the bounds of any lab's."""
+        before = self._seeded
+        text = str(seed)
+        places = replace(before.places, known={**before.places.known, ("seed",): Place("", "SEED", text)})
+        description = before.description.model_copy(update={"seed": seed})
+        return replace(before, description=description, places=places, raw={**before.raw, "seed": text})
 
 
 class Runs(Sequence[ScenarioRun]):
@@ -71,6 +95,9 @@ class Runs(Sequence[ScenarioRun]):
     ) -> None:
         self._scenario, self._raw, self._places = scenario, raw, places
         self.points, self._varying, self._seeds = points, varying, seeds
+        self._with_seed = parameters.SEED in parameters.used(raw)
+        self._labs: dict[str, _Lab] = {}
+        self._last: tuple[Point, _Filled] | None = None
 
     @property
     def varying(self) -> tuple[str, ...]:
@@ -94,7 +121,7 @@ class Runs(Sequence[ScenarioRun]):
     def alike(self) -> bool:
         """Whether the runs of a point have one lab and the same steps: the seed, which is written nowhere in the
         scenario, decides alone what is drawn, when a step begins for example."""
-        return bool(self._seeds) and parameters.SEED not in parameters.used(self._raw)
+        return bool(self._seeds) and not self._with_seed
 
     def others(self, first: int) -> Iterator[tuple[int, str, int]]:
         """The other runs of a point by the number of its first one: number, name and seed of each."""
@@ -118,19 +145,42 @@ class Runs(Sequence[ScenarioRun]):
     def of(self, point: Point, number: int, seed: int | None) -> ScenarioRun:
         """One run; seed None: its lab's own."""
         if seed is None:
-            document, put, _ = document_of(self._raw, self._places, {**point, parameters.SEED: 1})
-            seed = _lab(self._scenario, document.lab, put).description.seed
-        document, put, filled = document_of(self._raw, self._places, {**point, parameters.SEED: seed})
-        spec = specs.override(_lab(self._scenario, document.lab, put), {"seed": str(seed)})
+            document, put, _ = self._filled(point, 1)
+            seed = self._lab(document.lab, put).seed
+        document, put, filled = self._filled(point, seed)
+        spec = self._lab(document.lab, put).of(seed)
         named = self._named(point, seed)
         return ScenarioRun(number, named, point, seed, spec, document, put, filled, self._scenario)
+
+    def _filled(self, point: Point, seed: int) -> _Filled:
+        """The scenario with the values of a point; that of the last point again, where no seed is in it."""
+        if self._last is not None and self._last[0] == point:
+            return self._last[1]
+        found = document_of(self._raw, self._places, {**point, parameters.SEED: seed})
+        if not self._with_seed:
+            self._last = point, found
+        return found
+
+    def _lab(self, lab: Any, put: Places) -> _Lab:
+        """The lab that is meant, read once: whoever asks which files are read is told of it all the same."""
+        key = repr(lab)
+        found = self._labs.get(key)
+        if found is None:
+            with reading.noted() as files:
+                spec = lab_of(self._scenario.file, self._scenario.name, lab, put)
+            found = _Lab(spec, files)
+            if len(self._labs) >= MOST_LABS:
+                self._labs.clear()
+            self._labs[key] = found
+        reading.note(found.files)
+        return found
 
     def _named(self, point: Point, seed: int) -> str:
         return " ".join([*(f"{name}={point[name]}" for name in self._varying), f"seed={seed}"])
 
     def scheduled(
         self, facts: HostFacts, clock: Clock, numbers: Sequence[int] | None = None
-    ) -> Iterator[tuple[ScenarioRun, Plan, Schedule]]:
+    ) -> Iterator[tuple[ScenarioRun, Plan, ScheduledRun]]:
         """Each run, or each of these numbers, with its plan and its schedule, made when it is asked for;
         DescriptionError where it cannot be, and for runs that have more than MOST_WORK in all."""
         work, before = 0, -1
@@ -141,7 +191,7 @@ class Runs(Sequence[ScenarioRun]):
             point = (number - 1) // self.seeds
             if point != before:  # runs of a point differ by their seeds alone: the first one stands for all
                 document, before = schedule.document, point
-                values = len(document["flows"]) + len(document["commands"]) + len(run.places.known)
+                values = len(document.flows) + len(document.commands) + len(run.places.known)
                 work += (len(plan.nodes) + values) * (self.seeds if numbers is None else 1)
             if work > MOST_WORK:
                 have = f"{point + 1} of {len(self.points)} points have {work} nodes, flows, commands and values"
@@ -159,10 +209,6 @@ def document_of(
         return fields.ScenarioDescription.model_validate(filled), put, filled
     except ValidationError as error:
         raise translate(error, put, fields.ScenarioDescription, PAGE) from None
-
-
-def _lab(scenario: Scenario, lab: Any, places: Places) -> Spec:
-    return lab_of(scenario.file, scenario.name, lab, places)
 
 
 def lab_of(beside: File, name: str, lab: Any, places: Places) -> Spec:

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any
 
-from ewan.generator.scenario import fields, parameters, repeating
+from ewan.generator.scenario import fields, parameters
+from ewan.generator.scenario.fields import ScenarioDescription
 from ewan.generator.scenario.parameters import MOST_RUNS, Point
+from ewan.generator.scenario.repeating import Stop
 from ewan.generator.scenario.runs import Runs, document_of
 from ewan.labs import spec as specs
 from ewan.labs.base.source import Path, Places
-from ewan.labs.base.units import PPB, parse_published
 from ewan.labs.base.values import Count
 from ewan.labs.base.wording import nearest
 from ewan.labs.record import figures, quantities
-from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.quantities import Selection
 from ewan.labs.spec import DescriptionError, names
 
@@ -28,45 +28,32 @@ _SEED = Count(0, 2**63 - 1)
 _SEEDS = Count(1, MOST_RUNS)
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Repeat with more seeds until the half width of the interval of `metric` is at most `within` of its mean.
-
-    What `repeating.Stop` says, with shares as numbers.
-    """
-
-    metric: str
-    within: float
-    confidence: float
-    at_least: int
-    at_most: int
-
-
 @dataclass(frozen=True)
 class Scenario:
-    """What a file says; `parameters` with their defaults. `beside`: published values with their unit."""
+    """What a file says. `document`: its keys, at the first point of its sweep; `parameters` with their defaults."""
 
     file: File
     text: str
     name: str
-    title: str
-    about: str
-    source: str
+    document: ScenarioDescription
     parameters: Point
-    scales: tuple[str, ...]
-    stop: Stop | None
-    normalise: dict[str, str | int] | None
-    compare: tuple[dict[str, Any], ...]
-    beside: tuple[dict[str, Any], ...]
-    metrics: tuple[str, ...]
-    figures: tuple[FigureSpec, ...]
     _raw: dict[str, Any]
     _places: Places
 
     @property
+    def title(self) -> str:
+        """One line, for people."""
+        return self.document.title or self.name
+
+    @property
     def description(self) -> str:
         """What the scenario is for, in the author's words."""
-        return self.about
+        return self.document.about or ""
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(self.document.scales)
 
     def runs(
         self, settings: Mapping[str, str] | None = None, scale: str | None = None, seeds: int | None = None
@@ -88,7 +75,7 @@ class Scenario:
     def stop_at(self, scale: str | None) -> Stop | None:
         """The stop condition of a scale: its own, or the scenario's."""
         raw, places = parameters.scaled(self._raw, self._places, scale)
-        return _scenario(self.file, self.text, raw, places, self._raw, self._places).stop
+        return _scenario(self.file, self.text, raw, places, self._raw, self._places).document.stop
 
 
 def find(name: str | File) -> File:
@@ -151,7 +138,6 @@ def _scenario(
         _check_comparison(compared, index, result, put, whole=raw is own)
     if raw is own:  # a scale may leave values out; its report then says which figure is of none
         _check_figures(document, {name: [point[name] for point in result if name in point] for name in known}, put)
-    stop, normalise = document.stop, document.normalise
     steps = [step.name for step in document.steps]
     for place, chosen in _selections(document):
         if chosen.name is not None and chosen.kind in (None, "step"):
@@ -161,30 +147,11 @@ def _scenario(
     if not document.capture:
         for place in _captured(document):
             raise put.error(place, 'is of captured packets: write "capture: [{node: [left1, right1]}]" with your nodes')
-    kind = None if stop is None else quantities.parse(stop.metric).metric.step
+    kind = None if document.stop is None else quantities.parse(document.stop.metric).metric.step
     if kind is not None and all(getattr(step, kind) is None for step in document.steps):
         raise put.error(("stop", "metric"), f'is of steps with "{kind}:", and there is none: write another metric')
-    return Scenario(
-        file=file,
-        text=text,
-        name=name,
-        title=document.title or name,
-        about=document.about or "",
-        source=document.source or "",
-        parameters=parameters.points({**raw, "sweep": None}, places, {})[0][0],
-        scales=tuple(document.scales),
-        stop=None if stop is None else Stop(stop.metric, *_shares(stop), stop.at_least, stop.at_most),
-        normalise=None if normalise is None else {"by": normalise.by, "to": normalise.to},
-        compare=tuple(
-            {"by": each.by, "to": each.to, "metrics": list(each.metrics), "harm": each.harm}
-            for each in document.compare
-        ),
-        beside=tuple(_beside(each) for each in document.beside),
-        metrics=document.metrics,
-        figures=document.figures,
-        _raw=own,
-        _places=own_places,
-    )
+    first = parameters.points({**raw, "sweep": None}, places, {})[0][0]
+    return Scenario(file, text, name, document, first, own, own_places)
 
 
 def _check_comparison(compared: fields.Compare, index: int, points: Sequence[Point], put: Places, whole: bool) -> None:
@@ -204,7 +171,7 @@ def _check_comparison(compared: fields.Compare, index: int, points: Sequence[Poi
             raise put.error(("compare", index, "metrics", place), message)
 
 
-def _check_figures(document: fields.ScenarioDescription, values: Mapping[str, Collection[Any]], put: Places) -> None:
+def _check_figures(document: ScenarioDescription, values: Mapping[str, Collection[Any]], put: Places) -> None:
     """DescriptionError for a figure of a parameter or a value that no run has, and for a name written twice."""
     files: dict[str, int] = {}
     for index, figure in enumerate(document.figures):
@@ -217,7 +184,7 @@ def _check_figures(document: fields.ScenarioDescription, values: Mapping[str, Co
             raise put.error(("figures", index), message)
 
 
-def _named(document: fields.ScenarioDescription) -> Iterator[tuple[Path, str]]:
+def _named(document: ScenarioDescription) -> Iterator[tuple[Path, str]]:
     """Every quantity that a scenario names beside its figures, with where."""
     yield from ((("metrics", index), name) for index, name in enumerate(document.metrics))
     yield from ((("beside", index, "metric"), each.metric) for index, each in enumerate(document.beside))
@@ -227,39 +194,19 @@ def _named(document: fields.ScenarioDescription) -> Iterator[tuple[Path, str]]:
         yield ("stop", "metric"), document.stop.metric
 
 
-def _captured(document: fields.ScenarioDescription) -> Iterator[Path]:
+def _captured(document: ScenarioDescription) -> Iterator[Path]:
     """Where a scenario names what is of captured packets."""
     yield from (place for place, words in _named(document) if quantities.parse(words).metric.captured)
     yield from (("figures", index) for index, figure in enumerate(document.figures) if figure.captured)
 
 
-def _selections(document: fields.ScenarioDescription) -> Iterator[tuple[Path, Selection]]:
+def _selections(document: ScenarioDescription) -> Iterator[tuple[Path, Selection]]:
     """Whose every quantity is that a scenario names, with where."""
     for place, words in _named(document):
         if (chosen := quantities.parse(words).selection) is not None:
             yield place, chosen
     for index, figure in enumerate(document.figures):
         yield from ((("figures", index), chosen) for chosen in figure.selections)
-
-
-def _shares(stop: repeating.Stop) -> tuple[float, float]:
-    return stop.within.ppb / PPB, stop.confidence.ppb / PPB
-
-
-def _beside(each: fields.Beside) -> dict[str, Any]:
-    """A published value as an experiment's record has it; `value` in the base unit, `text` as it is written."""
-    value, unit = parse_published(each.value)
-    return {
-        "source": each.source,
-        "when": dict(each.when),
-        "metric": each.metric,
-        "value": value,
-        "unit": unit,
-        "text": each.value,
-        "than": None if each.than is None else dict(each.than),
-        "normalised": each.normalised,
-        "note": each.note or "",
-    }
 
 
 def _seeds(raw: Mapping[str, Any], places: Places) -> Sequence[int]:

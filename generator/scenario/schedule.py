@@ -32,35 +32,32 @@ from ewan.labs.base.units import NS_PER_DAY, NS_PER_SECOND, Duration
 from ewan.labs.compile.pacing import PacingError
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.plan import Plan
-from ewan.labs.record import disturbances, host_drops, paths
+from ewan.labs.record import disturbances, host_drops
 from ewan.labs.record.bounds import RELEASE_P99_NS
 from ewan.labs.record.demand import Demand
-from ewan.labs.runtime.program import Command, DisturbanceWatch, Event, Program
+from ewan.labs.record.events import Event
+from ewan.labs.record.schedule import CAPTURE, Clock, Flow, NamedSchedule, Part, ScheduledCommand
+from ewan.labs.record.traffic import Endpoint, FlowRequest, MessagesWork, TrafficRequest, UdpWork, Work
+from ewan.labs.runtime.program import Command, DisturbanceWatch, Program
 from ewan.labs.spec.patterns import PatternError, members
 
-FORMAT = "ewan-schedule/2"
 WATCHED = DisturbanceWatch(disturbances.EVERY_NS, RELEASE_P99_NS)
 """In the live clock."""
 
 MOST_LIVE_TRANSIT_NS = 60 * NS_PER_SECOND
 """For longer no live run waits for packets that may have been lost."""
 
-Clock = Literal["live", "virtual"]
-
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
-    """`plan` is the lab's, with the classes that pace the run's flows.
+class ScheduledRun:
+    """`plan` is the lab's, with the classes that pace the run's flows; `document` is schedule.json.
 
-    `document` is schedule.json: the flows by their number in the tables, and what each command is.
-
-    Its `paths` are the links, with directions, that the flows' payload crosses from each source to each sink.
     `demand` counts, which takes longer than all the rest. `spans`: when each step is at work, for people.
     """
 
     plan: Plan
     program: Program
-    document: dict[str, Any]
+    document: NamedSchedule
     demand: Callable[[], Demand]
     spans: tuple[Span, ...] = ()
 
@@ -103,17 +100,17 @@ class Start:
 class _Parts:
     """What the steps add up to."""
 
-    requests: list[dict[str, Any]] = field(default_factory=list)
-    described: list[dict[str, Any]] = field(default_factory=list)
-    external: list[dict[str, Any]] = field(default_factory=list)
+    requests: list[FlowRequest] = field(default_factory=list)
+    flows: list[Flow] = field(default_factory=list)
+    external: list[Flow] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
-    told: list[dict[str, Any]] = field(default_factory=list)
+    scheduled: list[ScheduledCommand] = field(default_factory=list)
     loads: list[estimate.FlowDemand] = field(default_factory=list)
     asked: list[demand.Asked] = field(default_factory=list)
     transfers: int = 0
 
 
-def schedule(run: ScenarioRun, plan: Plan, clock: Clock) -> Schedule:
+def schedule(run: ScenarioRun, plan: Plan, clock: Clock) -> ScheduledRun:
     """DescriptionError for what this plan cannot do."""
     return _Scheduler(run, plan, clock).schedule()
 
@@ -147,7 +144,7 @@ class _Scheduler:
         self._spans: dict[int, Span] = {}
         self._node_congestion: dict[str, str] = {}
 
-    def schedule(self) -> Schedule:
+    def schedule(self) -> ScheduledRun:
         steps, places = self._document.steps, self._run.places
         flows.check_buffers(self._document.defaults, lambda path, message: places.error(("defaults", *path), message))
         starts = [self._starts(index, step) for index, step in enumerate(steps)]
@@ -163,7 +160,7 @@ class _Scheduler:
         if self._document.longest is None:
             longest_ns += max(0, transit_ns - estimate.AFTER_STOP_NS // 2)
         for command in captures.commands(self._run, self._plan, self._nodes, begin_ns, longest_ns):
-            self._tell(captures.STEP, command, None, captures.STEP)
+            self._tell(CAPTURE, command, None, CAPTURE)
         self._check_ends(turns, starts, begin_ns, longest_ns)
         program = Program(
             commands=tuple(parts.commands),
@@ -176,22 +173,21 @@ class _Scheduler:
             drops=host_drops.NAMES,
             needs=needed(self._run) if parts.commands and self._clock == "virtual" else (),
         )
-        described = [*parts.described, *parts.external]
-        document = {
-            "format": FORMAT,
-            "scenario": self._run.scenario.name,
-            "run": self._run.name,
-            "parameters": self._run.parameters,
-            "seed": self._run.seed,
-            "clock": self._clock,
-            "begin_ns": begin_ns,
-            "longest_ns": longest_ns,
-            "series_ns": self._document.series.ns,
-            "paths": paths.to_data(self._paths.found()),
-            "flows": [{"number": number, **flow} for number, flow in enumerate(described)],
-            "commands": parts.told,
-        }
-        return Schedule(
+        own = len(parts.flows)
+        document = NamedSchedule(
+            scenario=self._run.scenario.name,
+            run=self._run.name,
+            parameters=self._run.parameters,
+            seed=self._run.seed,
+            clock=self._clock,
+            begin_ns=begin_ns,
+            longest_ns=longest_ns,
+            series_ns=self._document.series.ns,
+            paths=self._paths.found(),
+            flows=(*parts.flows, *(replace(each, number=number) for number, each in enumerate(parts.external, own))),
+            commands=tuple(parts.scheduled),
+        )
+        return ScheduledRun(
             self._classes.plan(),
             program,
             document,
@@ -216,13 +212,16 @@ class _Scheduler:
             self._spans[index] = Span(index, tuple(bars))
         return turns
 
-    def _request(self, longest_ns: int) -> dict[str, Any]:
-        return {
-            **traffic_request.request(self._plan, self._parts.requests, self._clock, longest_ns),
-            **traffic_request.between(self._parts.requests, self._parts.commands),
-            "sample_ns": self._document.sample.ns,
-            "series_ns": self._document.series.ns,
-        }
+    def _request(self, longest_ns: int) -> TrafficRequest:
+        return traffic_request.request(
+            self._plan,
+            self._parts.requests,
+            self._clock,
+            longest_ns,
+            sample_ns=self._document.sample.ns,
+            series_ns=self._document.series.ns,
+            commands=self._parts.commands,
+        )
 
     def _let_arrive(self, changes: Sequence[Event]) -> int:
         """Tells each flow of UDP how long its last packets may be on their way; returns the longest of these times."""
@@ -230,12 +229,11 @@ class _Scheduler:
         mtu = max(interface.mtu for node in self._plan.nodes for interface in node.interfaces)
         most_ns = MOST_LIVE_TRANSIT_NS if self._clock == "live" else NS_PER_DAY
         longest_ns = 0
-        for flow in self._parts.described:
-            request = self._parts.requests[flow["request"]]
-            if request["work"]["kind"] == "udp":
-                hops = self._forwarding.path(flow["source"], flow["sink"]).hops
+        for index, (flow, request) in enumerate(zip(self._parts.flows, self._parts.requests, strict=True)):
+            if isinstance(request.work, UdpWork):
+                hops = self._forwarding.path(flow.source, flow.sink).hops
                 transit_ns = min(longest_transit_ns(links, hops, changes, mtu), most_ns)
-                request["work"]["transit_ns"] = transit_ns
+                self._parts.requests[index] = replace(request, work=replace(request.work, transit_ns=transit_ns))
                 longest_ns = max(longest_ns, transit_ns)
         return longest_ns
 
@@ -322,26 +320,26 @@ class _Scheduler:
         for start in starts:
             self._machines.check(settings.generator, (start.source, start.sink, *start.members), error)
             self._paths.add(step, start.source, start.sink, start.members)
-            described = [self._describe(turn, step, start, settings, volume) for _, volume in works]
-            for number, flow in enumerate(described):
-                flow["name"] += f" stream {number + 1}" if len(described) > 1 else ""
-            self._parts.transfers += 1
             ends, start_ns = (start.source, start.sink), turn.begin_ns + start.at_ns
             times = start_ns, None if step.for_ is None else start_ns + step.for_.ns
             paced_bps = None if start.members else self._classes.rate_bps(*ends, settings.pacing)
             self._parts.asked.append(demand.Asked(step, settings, *ends, *times, start.members, paced_bps))
             self._parts.loads.append(estimate.load(self._forwarding, step, settings, *ends, *times, paced_bps))
-            if paced_bps is not None:
-                for flow in described:
-                    flow["paced_bps"] = paced_bps
+            described = self._describe(turn, step, start, settings, paced_bps)
+            several = len(works) > 1
+            names = [f"{start.name} stream {number}" if several else start.name for number in range(1, len(works) + 1)]
+            streams = list(zip(names, works, strict=True))
+            self._parts.transfers += 1
             if settings.generator != "ewan":
-                self._add_external(turn, step, start, settings, described, error)
+                named = [replace(described, name=name, volume_bytes=volume) for name, (_, volume) in streams]
+                self._add_external(turn, step, start, settings, named, error)
                 continue
-            paced = self._paced(start, settings, error)
-            for (work, _), flow in zip(works, described, strict=True):
-                flow["request"] = len(self._parts.requests)
-                self._parts.described.append(flow)
-                self._parts.requests.append(self._flow(turn, step, start, flow["name"], paced, work))
+            asked = self._flow(turn, step, start, self._paced(start, settings, error), works[0][0])
+            for name, (work, volume) in streams:
+                number = len(self._parts.requests)
+                flow = replace(described, name=name, volume_bytes=volume, number=number, request=number)
+                self._parts.flows.append(flow)
+                self._parts.requests.append(replace(asked, name=name, work=self._among(start, work)))
 
     def _paced(self, start: Start, settings: flows.FlowSettings, error: flows.Error) -> flows.FlowSettings:
         """The settings with the class that one member's sockets name, if its step says how it is paced."""
@@ -351,44 +349,57 @@ class _Scheduler:
             number = self._classes.own(start.source, start.sink, settings.pacing, settings.streams)
         except PacingError as wrong:
             raise error(("pacing",), str(wrong)) from None
-        return replace(settings, socket={**settings.socket, "class": number})
+        return replace(settings, socket=replace(settings.socket, class_=number))
 
     def _describe(
-        self, turn: Turn, step: Step, start: Start, settings: flows.FlowSettings, volume: int | None
-    ) -> dict[str, Any]:
+        self, turn: Turn, step: Step, start: Start, settings: flows.FlowSettings, paced_bps: int | None
+    ) -> Flow:
+        """What all streams of a transfer share."""
         both = step.kind == "bidirectional"
-        flow: dict[str, Any] = {
-            "name": start.name,
-            "step": step.name,
-            "role": step.role or "load",
-            "transfer": self._parts.transfers,
-            "kind": "bulk" if both else step.kind,
-            "generator": settings.generator,
-            "source": start.source,
-            "sink": start.sink,
-            "congestion": settings.congestion,
-            "scheduled_ns": None if turn.after else turn.counted(start.at_ns),
-            "volume_bytes": volume,
-        }
-        flow |= {"after": self._names(turn.after)} if turn.after else {}
-        flow |= {"members": list(start.members)} if start.members else {}
-        return flow | ({"bidirectional": True} if both else {})
+        return Flow(
+            number=0,
+            name=start.name,
+            step=step.name,
+            role=step.role or "load",
+            transfer=self._parts.transfers,
+            kind="bulk" if both else step.kind,
+            generator=settings.generator,
+            source=start.source,
+            sink=start.sink,
+            congestion=settings.congestion,
+            scheduled_ns=None if turn.after else turn.counted(start.at_ns),
+            volume_bytes=None,
+            after=self._names(turn.after),
+            members=start.members,
+            bidirectional=both,
+            paced_bps=paced_bps,
+        )
 
-    def _names(self, steps: Sequence[int]) -> list[str]:
-        return [self._document.steps[number].name for number in steps]
+    def _names(self, steps: Sequence[int]) -> tuple[str, ...]:
+        return tuple(self._document.steps[number].name for number in steps)
 
-    def _flow(
-        self, turn: Turn, step: Step, start: Start, name: str, settings: flows.FlowSettings, work: dict[str, Any]
-    ) -> dict[str, Any]:
+    def _among(self, start: Start, work: Work) -> Work:
+        """What is sent, of messages between these ranks."""
+        if isinstance(work, MessagesWork):
+            return replace(work, ranks=tuple(self._end(name) for name in start.members))
+        return work
+
+    def _flow(self, turn: Turn, step: Step, start: Start, settings: flows.FlowSettings, work: Work) -> FlowRequest:
+        """What all streams of a transfer ask for alike."""
         start_ns = turn.counted(start.at_ns)
-        stop_ns = None if step.for_ is None else start_ns + step.for_.ns
-        flow: dict[str, Any] = {"name": name, "start_ns": start_ns, "stop_ns": stop_ns, "socket": settings.socket}
-        flow |= {"step": turn.number, "after": list(turn.after)} if self._ordered else {}
-        if start.members:
-            return {**flow, "work": {**work, "ranks": [self._end(name) for name in start.members]}}
-        return {**flow, "from": self._end(start.source), "to": self._end(start.sink), "work": work}
+        return FlowRequest(
+            name=start.name,
+            start_ns=start_ns,
+            stop_ns=None if step.for_ is None else start_ns + step.for_.ns,
+            socket=settings.socket,
+            work=work,
+            from_=None if start.members else self._end(start.source),
+            to=None if start.members else self._end(start.sink),
+            step=turn.number if self._ordered else None,
+            after=tuple(turn.after) if self._ordered else None,
+        )
 
-    def _end(self, node: str) -> dict[str, str]:
+    def _end(self, node: str) -> Endpoint:
         return traffic_request.end(self._plan.lab, node, self._addresses[node])
 
     def _add_external(
@@ -397,7 +408,7 @@ class _Scheduler:
         step: Step,
         start: Start,
         settings: flows.FlowSettings,
-        described: list[dict[str, Any]],
+        streams: Sequence[Flow],
         error: flows.Error,
     ) -> None:
         address = self._addresses[start.sink]
@@ -434,10 +445,9 @@ class _Scheduler:
             timed = self._timed(command, turn) if client else replace(command, at_ns=0) if turn.after else command
             timed = timed if client else self._machines.early(timed)
             self._tell(step.name, timed, settings.generator, "client" if client else "server")
-        for stream, flow in enumerate(described):
-            flow["command"] = transfer.number + made.client
-            flow["tool"] = {**made.tool, "stream": stream}
-            self._parts.external.append(flow)
+        for stream, flow in enumerate(streams):
+            tool = replace(made.tool, stream=stream)
+            self._parts.external.append(replace(flow, command=transfer.number + made.client, tool=tool))
 
     def _add_commands(self, turn: Turn, step: Step, starts: Sequence[Start], error: flows.Error) -> None:
         try:
@@ -453,18 +463,18 @@ class _Scheduler:
         """A command that waits, and that others may wait for."""
         return replace(command, step=turn.number, after=turn.after) if self._ordered else command
 
-    def _tell(self, step: str, command: Command, tool: str | None, part: str) -> None:
-        self._parts.told.append(
-            {
-                "index": len(self._parts.commands),
-                "step": step,
-                "node": command.node,
-                "at_ns": None if command.after else command.at_ns,
-                "service": command.service,
-                "tool": tool,
-                "part": part,
-            }
-            | ({"after": self._names(command.after)} if command.after else {})
+    def _tell(self, step: str, command: Command, tool: str | None, part: Part) -> None:
+        self._parts.scheduled.append(
+            ScheduledCommand(
+                index=len(self._parts.commands),
+                step=step,
+                node=command.node,
+                at_ns=None if command.after else command.at_ns,
+                service=command.service,
+                tool=tool,
+                part=part,
+                after=self._names(command.after),
+            )
         )
         self._parts.commands.append(command)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ewan.generator import scenario
-from ewan.generator.scenario import Scenario, ScenarioRun, Schedule
+from ewan.generator.scenario import Scenario, ScenarioRun, ScheduledRun
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.record.experiment import Clock
@@ -33,7 +33,7 @@ def parse(text: str) -> Scenario:
     return scenario.parse(text, Path("x.scenario.yaml"))
 
 
-def planned(run: ScenarioRun, clock: Clock = "virtual") -> Schedule:
+def planned(run: ScenarioRun, clock: Clock = "virtual") -> ScheduledRun:
     """A run's schedule on the plan of its own lab."""
     return run.schedule(compile_spec(run.spec, FACTS), clock)
 
@@ -43,13 +43,13 @@ def check(text: str, settings: dict[str, str] | None = None, scale: str | None =
     assert list(parse(text).runs(settings, scale).scheduled(FACTS, "virtual"))
 
 
-def only(text: str) -> Schedule:
+def only(text: str) -> ScheduledRun:
     """The schedule of the one run of a scenario in the shared lab."""
     (run,) = parse(HEAD + text).runs()
     return planned(run)
 
 
-def flows(schedule: Schedule) -> list[Any]:
-    """What the traffic generator is asked for."""
+def flows(schedule: ScheduledRun) -> list[Any]:
+    """What the traffic generator is asked for, as it reads it."""
     assert schedule.program.traffic is not None
-    return list(schedule.program.traffic["flows"])
+    return list(schedule.program.traffic.to_data()["flows"])

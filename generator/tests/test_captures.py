@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ewan.experiments.engine import reservation
+from ewan.generator.commands import RunCommand
 from ewan.generator.readers import captures, headers
 from ewan.generator.scenario import DescriptionError
 from ewan.generator.scenario.captures import most_bytes
@@ -38,13 +39,13 @@ def test_a_capture_is_a_service_of_each_node_before_anything_is_sent() -> None:
         ("96", "1000000"),
     ]
     assert schedule.program.traffic is not None
-    assert schedule.program.traffic["flows"][0]["start_ns"] == schedule.document["begin_ns"] == 100_000_000
-    assert {each["part"] for each in schedule.document["commands"]} == {"capture"}
+    assert schedule.program.traffic.flows[0].start_ns == schedule.document.begin_ns == 100_000_000
+    assert {each.part for each in schedule.document.commands} == {"capture"}
 
 
 def test_a_capture_of_a_part_of_the_run_listens_shortly_before_it_and_counts_from_the_schedule_s_begin() -> None:
     schedule = only(STEPS + "capture: [{node: left1, at: 500ms, for: 200ms}, {node: right1, for: 300ms}]")
-    begin_ns = schedule.document["begin_ns"]
+    begin_ns = schedule.document.begin_ns
     late, early = schedule.program.commands
     assert (late.at_ns, early.at_ns) == (begin_ns + 400_000_000, 0)
     whens = [dict(zip(each.argv[2:-1:2], each.argv[3:-1:2], strict=True)) for each in (late, early)]
@@ -203,7 +204,7 @@ def statistics(seen: int, dropped: int, written: int) -> bytes:
 def read(place: Path, content: bytes) -> captures.Caught:
     (place / "commands/1-left1").mkdir(parents=True)
     (place / "commands/1-left1" / captures.FILE).write_bytes(content)
-    entry = {"error": None, "started_ns": 0, "files": "commands/1-left1", "node": "left1"}
+    entry = RunCommand((), 0, None, "left1", files="commands/1-left1")
     return captures.read(entry, place, T0_UNIX_NS)
 
 

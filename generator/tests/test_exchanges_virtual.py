@@ -4,6 +4,7 @@ description of the link says, to some microseconds of the hosts' access links; w
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,20 @@ from ewan.generator import traffic_request
 from ewan.labs import host
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
+from ewan.labs.record.traffic import (
+    ConstantLaw,
+    Endpoint,
+    ExponentialLaw,
+    FlowRequest,
+    MessagesWork,
+    NormalLaw,
+    RequestsWork,
+    ShapedLaw,
+    SocketOptions,
+    UdpWork,
+    UniformLaw,
+    Work,
+)
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
@@ -29,32 +44,32 @@ BYTE_NS = 800
 ACCESS_NS = 100_000
 
 
-def constant(value: float) -> dict[str, Any]:
-    return {"law": "constant", "value": value}
-
-
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     words = {"rate": "10Mbit/s", "rtt": "20ms", "buffer": "20pkt", "pairs": "2", "dither": "0"}
     return compile(from_template("dumbbell", {"name": f"vx{os.getpid()}", **words}), host.virtual_facts())
 
 
-def end(plan: Plan, node: str) -> dict[str, str]:
+def end(plan: Plan, node: str) -> Endpoint:
     return traffic_request.end(plan.lab, node, traffic_request.addresses_of(plan)[node])
 
 
-def flow(plan: Plan, work: dict[str, Any], **more: Any) -> dict[str, Any]:
-    ends = {} if "ranks" in work else {"from": end(plan, "left1"), "to": end(plan, "right1")}
-    return {"name": work["kind"], **ends, "socket": {"congestion": "reno"}, "work": work, **more}
+def flow(plan: Plan, work: Work, start_ns: int = 0, stop_ns: int | None = None) -> FlowRequest:
+    source, sink = (None, None) if isinstance(work, MessagesWork) else (end(plan, "left1"), end(plan, "right1"))
+    return FlowRequest(
+        name=work.kind,
+        from_=source,
+        to=sink,
+        socket=SocketOptions("reno"),
+        work=work,
+        start_ns=start_ns,
+        stop_ns=stop_ns,
+    )
 
 
-def ran(plan: Plan, flows: list[dict[str, Any]], directory: Path) -> Path:
+def ran(plan: Plan, flows: list[FlowRequest], directory: Path) -> Path:
     """The directory of the traffic's results."""
-    traffic = {
-        **traffic_request.request(plan, flows, "virtual", 60_000 * MS),
-        "sample_ns": 100 * MS,
-        "series_ns": 100 * MS,
-    }
+    traffic = traffic_request.request(plan, flows, "virtual", 60_000 * MS, sample_ns=100 * MS, series_ns=100 * MS)
     program = Program(longest_ns=60_000 * MS, traffic=traffic)
     return VirtualRuntime(BINARY).run(plan, program, directory).directory / "traffic"
 
@@ -66,7 +81,7 @@ def records(traffic: Path) -> list[dict[str, Any]]:
 
 
 def test_packets_leave_at_their_instants_and_all_wait_equally_long(plan: Plan, tmp_path: Path) -> None:
-    cbr = {"kind": "udp", "count": 1000, "size_bytes": constant(1000), "interval_ns": constant(2 * MS)}
+    cbr = UdpWork(1000, ConstantLaw(1000), ConstantLaw(2 * MS))
     traffic = ran(plan, [flow(plan, cbr)], tmp_path / "cbr")
     (record,) = records(traffic)
     assert (record["sent_packets"], record["lost_packets"], record["started_ns"]) == (1000, 0, 0)
@@ -82,7 +97,7 @@ def test_packets_leave_at_their_instants_and_all_wait_equally_long(plan: Plan, t
 
 
 def test_a_full_link_carries_its_rate_and_the_queue_its_limit(plan: Plan, tmp_path: Path) -> None:
-    fast = {"kind": "udp", "size_bytes": constant(1472), "interval_ns": constant(MS)}
+    fast = UdpWork(None, ConstantLaw(1472), ConstantLaw(MS))
     (record,) = records(ran(plan, [flow(plan, fast, stop_ns=5_000 * MS)], tmp_path / "fast"))
     frame_ns = 1538 * BYTE_NS
     assert record["sent_packets"] == 5000
@@ -95,14 +110,8 @@ def test_a_full_link_carries_its_rate_and_the_queue_its_limit(plan: Plan, tmp_pa
 
 
 def test_a_response_comes_after_one_round_trip_and_over_a_new_connection_after_two(plan: Plan, tmp_path: Path) -> None:
-    asks = {
-        "kind": "requests",
-        "count": 20,
-        "request_bytes": constant(100),
-        "response_bytes": constant(100),
-        "think_ns": constant(10 * MS),
-    }
-    flows = [flow(plan, asks), flow(plan, {**asks, "new_connection": True}, start_ns=5_000 * MS)]
+    asks = RequestsWork(20, ConstantLaw(100), ConstantLaw(100), ConstantLaw(10 * MS))
+    flows = [flow(plan, asks), flow(plan, replace(asks, new_connection=True), start_ns=5_000 * MS)]
     traffic = ran(plan, flows, tmp_path / "requests")
     session, fresh = records(traffic)
     assert session["started_ns"] == 0
@@ -122,11 +131,10 @@ def test_a_response_comes_after_one_round_trip_and_over_a_new_connection_after_t
 
 
 def test_a_ping_pong_takes_its_computing_and_a_round_trip(plan: Plan, tmp_path: Path) -> None:
-    ranks = [end(plan, node) for node in ("left1", "right1", "left2", "right2")]
-    work = {"kind": "messages", "iterations": 10, "ranks": ranks, "compute_ns": constant(5 * MS)}
+    ranks = tuple(end(plan, node) for node in ("left1", "right1", "left2", "right2"))
     flows = [
-        flow(plan, {**work, "pattern": "ping-pong", "size_bytes": constant(100)}),
-        flow(plan, {**work, "pattern": "barrier"}, start_ns=5_000 * MS),
+        flow(plan, MessagesWork("ping-pong", 10, ConstantLaw(100), ConstantLaw(5 * MS), ranks)),
+        flow(plan, MessagesWork("barrier", 10, ConstantLaw(1), ConstantLaw(5 * MS), ranks), start_ns=5_000 * MS),
     ]
     traffic = ran(plan, flows, tmp_path / "messages")
     assert [record["part"] for record in records(traffic)] == [0, 1, 2, 3] * 2
@@ -147,20 +155,21 @@ def test_a_ping_pong_takes_its_computing_and_a_round_trip(plan: Plan, tmp_path: 
 
 
 def test_what_is_drawn_is_drawn_again(plan: Plan, tmp_path: Path) -> None:
-    udp = {
-        "kind": "udp",
-        "size_bytes": {"law": "exponential", "mean": 400, "most": 1472},
-        "interval_ns": {"law": "gamma", "mean": 2 * MS, "shape": 0.5},
-        "on_ns": {"law": "pareto", "mean": 200 * MS, "shape": 1.5},
-        "off_ns": {"law": "weibull", "mean": 100 * MS, "shape": 0.7},
-    }
-    asks = {
-        "kind": "requests",
-        "request_bytes": {"law": "uniform", "low": 100, "high": 300},
-        "response_bytes": {"law": "pareto", "mean": 20_000, "shape": 1.3, "most": 1e6},
-        "think_ns": {"law": "normal", "mean": 50 * MS, "deviation": 20 * MS},
-    }
-    flows = [flow(plan, work, stop_ns=5_000 * MS) for work in (udp, asks)]
+    udp = UdpWork(
+        count=None,
+        size_bytes=ExponentialLaw(400, most=1472),
+        interval_ns=ShapedLaw("gamma", 2 * MS, shape=0.5),
+        on_ns=ShapedLaw("pareto", 200 * MS, shape=1.5),
+        off_ns=ShapedLaw("weibull", 100 * MS, shape=0.7),
+    )
+    asks = RequestsWork(
+        count=None,
+        request_bytes=UniformLaw(100, 300),
+        response_bytes=ShapedLaw("pareto", 20_000, shape=1.3, most=1e6),
+        think_ns=NormalLaw(50 * MS, deviation=20 * MS),
+    )
+    works: tuple[Work, ...] = (udp, asks)
+    flows = [flow(plan, work, stop_ns=5_000 * MS) for work in works]
     both = [ran(plan, flows, tmp_path / run) for run in ("one", "two")]
     for name in ("traffic.json", "goodput.csv", "exchanges.csv", "series.csv"):
         one, two = ((traffic / name).read_bytes() for traffic in both)

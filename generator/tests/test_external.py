@@ -21,10 +21,11 @@ from ewan.generator import external, scenario
 from ewan.generator.external import ditg
 from ewan.generator.external.transfer import Output
 from ewan.generator.rows import Rows
-from ewan.generator.scenario import Schedule
+from ewan.generator.scenario import ScheduledRun
 from ewan.generator.scenario.fields import GENERATOR, Step
 from ewan.generator.scenario.flows import FOREIGN
 from ewan.generator.scenario.kinds import KINDS
+from ewan.generator.tests import schedules
 from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.compile import HostFacts
@@ -38,13 +39,13 @@ LINK_BPS = 10_000_000
 
 
 @pytest.fixture(scope="module")
-def schedule() -> Schedule:
+def schedule() -> ScheduledRun:
     (run,) = scenario.load(TOOLS / "tools.scenario.yaml").runs()
     return run.schedule(compile_spec(run.spec, FACTS), "virtual")
 
 
 @pytest.fixture(scope="module")
-def rows(schedule: Schedule) -> dict[str, pl.DataFrame]:
+def rows(schedule: ScheduledRun) -> dict[str, pl.DataFrame]:
     return external.rows(schedule.document, TOOLS)
 
 
@@ -52,7 +53,7 @@ def flow(rows: dict[str, pl.DataFrame], step: str, part: int = 0) -> dict[str, A
     return rows["flows"].filter(pl.col("step") == step, pl.col("part") == part).row(0, named=True)
 
 
-def test_the_commands_are_those_of_the_capture(schedule: Schedule) -> None:
+def test_the_commands_are_those_of_the_capture(schedule: ScheduledRun) -> None:
     ran = orjson.loads((TOOLS / "commands.json").read_bytes())["commands"]
     assert [(each["node"], tuple(each["argv"]), each["at_ns"], each["service"]) for each in ran] == [
         (command.node, command.argv, command.at_ns, command.service) for command in schedule.program.commands
@@ -142,7 +143,7 @@ def test_ditg_through_a_full_link_waits_in_the_queue_and_loses(rows: dict[str, p
     ],
 )
 def test_a_row_that_no_table_has_room_for_names_the_tool_and_the_key(
-    schedule: Schedule, monkeypatch: pytest.MonkeyPatch, given: Rows, words: str
+    schedule: ScheduledRun, monkeypatch: pytest.MonkeyPatch, given: Rows, words: str
 ) -> None:
     """Nothing that a tool's module says is dropped unseen."""
     wrong = dataclasses.replace(external.TOOLS["iperf3"], rows=lambda output: given)
@@ -151,13 +152,13 @@ def test_a_row_that_no_table_has_room_for_names_the_tool_and_the_key(
         external.rows(schedule.document, TOOLS)
 
 
-def test_what_did_not_run_says_so(schedule: Schedule, tmp_path: Path) -> None:
+def test_what_did_not_run_says_so(schedule: ScheduledRun, tmp_path: Path) -> None:
     rows = external.rows(schedule.document, tmp_path)
     assert set(rows["flows"]["error"]) == {"iperf3: did not run", "ditg: did not run"}
     assert rows["series"].is_empty()
 
 
-def test_an_output_that_is_not_whole_says_so(schedule: Schedule, tmp_path: Path) -> None:
+def test_an_output_that_is_not_whole_says_so(schedule: ScheduledRun, tmp_path: Path) -> None:
     (tmp_path / "commands.json").write_bytes((TOOLS / "commands.json").read_bytes())
     for file in (TOOLS / "commands").rglob("*.*"):
         copy, content = tmp_path / file.relative_to(TOOLS), file.read_bytes()
@@ -168,7 +169,7 @@ def test_an_output_that_is_not_whole_says_so(schedule: Schedule, tmp_path: Path)
     assert "iperf3: its output is not whole" in set(errors)
 
 
-def test_what_iperf3_does_not_tell_of_its_segments_is_null(schedule: Schedule, tmp_path: Path) -> None:
+def test_what_iperf3_does_not_tell_of_its_segments_is_null(schedule: ScheduledRun, tmp_path: Path) -> None:
     shutil.copytree(TOOLS, tmp_path, dirs_exist_ok=True)
     for path in (tmp_path / "commands").glob("*.*"):
         if b'"tcp_mss' in path.read_bytes():
@@ -212,7 +213,7 @@ def test_datagrams_of_iperf3_are_those_that_its_server_counts(
             "intervals": [{"streams": [entry]}, {"streams": [entry | {"end": 6.5, "seconds": 0.5, "bytes": 0}]}],
         },
     }
-    output = Output({"flow": 0}, {"flow": 0}, orjson.dumps(report), "", Path(), 0, 10**8)
+    output = Output(schedules.FLOW, {"flow": 0}, orjson.dumps(report), "", Path(), 0, 10**8)
     found = external.TOOLS["iperf3"].rows(dataclasses.replace(output, **treatment))  # type: ignore[arg-type]
     (row,) = found["flows"]
     names = ("received_packets", "lost_packets", "reordered_packets", "duplicate_packets")
@@ -262,9 +263,9 @@ def test_every_kind_of_step_is_of_a_tool_or_refused_by_it() -> None:
                 assert tool.obstacle(cast(Step, step), settings) is not None, f"{name} takes {kind} for something else"
 
 
-def test_the_programs_that_must_be_there_are_those_of_the_tools(schedule: Schedule) -> None:
+def test_the_programs_that_must_be_there_are_those_of_the_tools(schedule: ScheduledRun) -> None:
     assert external.programs(schedule.document) == ("iperf3", "ITGSend", "ITGRecv", "ITGDec")
-    assert external.programs({"flows": [{"generator": "ewan"}]}) == ()
+    assert external.programs(schedules.schedule([schedules.FLOW])) == ()
 
 
 def ditg_of(words: str) -> tuple[str, ...]:

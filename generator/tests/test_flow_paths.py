@@ -12,10 +12,10 @@ from ewan.analysis import load
 from ewan.analysis.rundata import RunData
 from ewan.generator.scenario.flow_paths import partners
 from ewan.generator.scenario.kinds import Pattern
+from ewan.generator.tests import schedules
 from ewan.generator.tests.scenarios import parse, planned
-from ewan.labs.record import paths
 from ewan.labs.record.experiment import checksum
-from ewan.labs.record.paths import CrossedLink, CrossedPath
+from ewan.labs.record.schedule import CrossedLink, CrossedPath, from_data, to_json, unnamed_from_json, unnamed_to_json
 
 LAB = """
 lab:
@@ -33,10 +33,10 @@ BACK = [("ring2", "forward"), ("ring3", "forward"), ("ring4", "forward")]
 
 def recorded(step: str) -> dict[tuple[str | None, str | None, str], list[tuple[str, str]]]:
     (run,) = parse(LAB + f"  - {step}\n").runs()
-    recorded_paths = planned(run).document["paths"]
+    recorded_paths = planned(run).document.paths
     return {
-        (path["source"], path["sink"], path["role"]): [
-            (hop["link"], hop["direction"]) for hop in path["hops"] if hop["link"].startswith("ring")
+        (path.source, path.sink, path.role): [
+            (hop.link, hop.direction) for hop in path.hops if hop.link.startswith("ring")
         ]
         for path in recorded_paths
     }
@@ -72,17 +72,18 @@ PATHS = (
     CrossedPath("b", "a", "load", (CrossedLink("core", "forward", 10), CrossedLink("b-r1", "backward", None))),
     CrossedPath(None, None, "background", ()),
 )
+SCHEDULE = schedules.schedule(paths=PATHS)
 
 
 def test_paths_are_read_back_and_their_keys_are_sorted() -> None:
     """The bytes of a schedule's paths, which experiments' checksums are of."""
-    text = orjson.dumps(paths.to_data(PATHS), option=orjson.OPT_SORT_KEYS)
-    assert text == (
+    text = unnamed_to_json(SCHEDULE)
+    assert (
         b'[{"hops":[{"direction":"forward","link":"core","rate_bps":10},'
         b'{"direction":"backward","link":"b-r1","rate_bps":null}],"role":"load","sink":"a","source":"b"},'
         b'{"hops":[],"role":"background","sink":null,"source":null}]'
-    )
-    assert paths.from_data(orjson.loads(text)) == PATHS
+    ) in text
+    assert unnamed_from_json(text) == SCHEDULE.unnamed
 
 
 @pytest.mark.parametrize(
@@ -94,14 +95,14 @@ def test_paths_are_read_back_and_their_keys_are_sorted() -> None:
     ],
 )
 def test_a_wrong_path_is_named(change: dict[str, Any], says: str) -> None:
-    data = paths.to_data(PATHS)
-    data[0]["hops"][0] |= change
+    data = orjson.loads(to_json(SCHEDULE))
+    data["paths"][0]["hops"][0] |= change
     with pytest.raises(ValueError, match=says):
-        paths.from_data(data)
+        from_data(data)
 
 
 def test_the_analysis_reads_the_loads_paths(tmp_path: Path) -> None:
-    (tmp_path / "schedule.json").write_bytes(orjson.dumps({"paths": paths.to_data(PATHS)}))
+    (tmp_path / "schedule.json").write_bytes(to_json(SCHEDULE))
     files = {"schedule.json": checksum(tmp_path / "schedule.json")}
     run = load.RunResults(1, "one", {}, 1, "complete", None, tmp_path, None, None, tmp_path, files)
     data = RunData.read(run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -10,8 +11,10 @@ import pytest
 from ewan.calibration.tests.plans import plan
 from ewan.generator.link_rates import with_mean_rates
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
+from ewan.labs.link import Change
 from ewan.labs.link.trace import TraceOpportunities, TraceRows
 from ewan.labs.record import tables
+from ewan.labs.record.events import Heading, MadeEvent
 
 ROWS = ((0, 8_000_000, None, None, None), (3 * NS_PER_MS, 80_000_000, None, None, None))
 
@@ -67,11 +70,11 @@ def test_a_row_after_a_small_part_of_the_usual_time_keeps_the_rate_of_its_instan
     assert rates_ == [8_000_000, 44_000_000, 80_000_000, 7]
 
 
-def event(at_ms: int, link: str = "core", way: str = "backward", **change: Any) -> dict[str, Any]:
-    return {"link": link, "direction": way, "applied_ns": at_ms * NS_PER_MS, "change": change}
+def event(at_ms: int, link: str = "core", way: Heading = "backward", **change: Any) -> MadeEvent:
+    return MadeEvent(at_ms * NS_PER_MS, link, way, Change(**change), at_ms * NS_PER_MS, None)
 
 
-def changed(*events: dict[str, Any], trace: Any = None, times_ms: tuple[int, ...] = (0, 5, 10)) -> list[int]:
+def changed(*events: MadeEvent, trace: Any = None, times_ms: tuple[int, ...] = (0, 5, 10)) -> list[int]:
     links = plan(**({} if trace is None else {"trace": trace})).links
     found = with_mean_rates(table(*times_ms), links, events)
     return found.filter(pl.col("direction") == "backward")["rate_bps"].to_list()
@@ -85,9 +88,9 @@ def test_an_event_changes_the_rate_at_its_instant_and_not_at_the_row_before() ->
 
 
 def test_events_that_leave_this_rate_as_it_is_change_nothing() -> None:
-    unmade = event(4, rate_bps=5) | {"applied_ns": None}
+    unmade = replace(event(4, rate_bps=5), applied_ns=None)
     others = [event(4, ecn_bleach=True), event(4, way="forward", rate_bps=5), event(4, link="other", rate_bps=5)]
-    down = {"link": "core", "direction": "", "applied_ns": 4 * NS_PER_MS, "change": {}, "down": True}
+    down = replace(event(4), down=True)
     assert changed(unmade, *others, down) == [1, 1, 1]
 
 

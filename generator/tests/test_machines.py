@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from ewan.generator import scenario
-from ewan.generator.scenario.schedule import Schedule
+from ewan.generator.scenario.schedule import ScheduledRun
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.spec import DescriptionError
 
 LIVE = HostFacts(cpus=(0, 1), networks=(), clock="live")
 
 
-def scheduled(step: str, machine: str = "right1") -> Schedule:
+def scheduled(step: str, machine: str = "right1") -> ScheduledRun:
     text = f"""
 lab:
   topology: {{dumbbell: {{pairs: 2}}}}

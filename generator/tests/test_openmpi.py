@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,18 +17,20 @@ from ewan.generator import scenario
 from ewan.generator.external import openmpi
 from ewan.generator.external.transfer import Output
 from ewan.generator.rows import Rows
-from ewan.generator.scenario import Schedule
+from ewan.generator.scenario import ScheduledRun
+from ewan.generator.tests import schedules
 from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
+from ewan.labs.record.schedule import OpenMpiTool
 
 CAPTURED = Path(__file__).resolve().parent / "tools/openmpi"
 BEGUN_NS = 7_018_000_000
 RANKS = ["left1", "left2", "right1"]
 
 
-def scheduled(steps: str) -> Schedule:
+def scheduled(steps: str) -> ScheduledRun:
     lab = "lab: {topology: {dumbbell: {pairs: 2}}, rtt: 20ms}"
     text = f"{lab}\ndefaults: {{generator: openmpi}}\nsteps: [{steps}]\n"
     (run,) = scenario.parse(text, Path("x.scenario.yaml")).runs()
@@ -35,9 +38,9 @@ def scheduled(steps: str) -> Schedule:
 
 
 def captured(directory: Path, stderr: str = "") -> Rows:
-    tool = {"iterations": 3, "sent_bytes": 2000}
+    tool = OpenMpiTool("all-to-all", 3, 2000)
     row = {"flow": 4, "scheduled_ns": 3000 * NS_PER_MS, "source": "left1", "sink": "left2"}
-    flow = {"tool": tool, "members": RANKS}
+    flow = replace(schedules.FLOW, tool=tool, members=tuple(RANKS))
     return openmpi.rows(Output(flow, row, f"{BEGUN_NS}\n".encode(), stderr, directory, 0, 0))
 
 
@@ -61,7 +64,8 @@ def test_one_command_starts_all_ranks_before_their_time() -> None:
 def test_what_a_rank_sends_in_an_iteration(pattern: str, size: str, each: int | None) -> None:
     ranks = "[left1, right1, left2, right2]"
     schedule = scheduled(f"{{name: a, ranks: {ranks}, messages: {{pattern: {pattern}{size}, iterations: 2}}}}")
-    assert schedule.document["flows"][0]["tool"]["sent_bytes"] == each
+    tool = schedule.document.flows[0].tool
+    assert isinstance(tool, OpenMpiTool) and tool.sent_bytes == each
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from pathlib import Path
 import orjson
 import pytest
 
-from ewan.experiments.engine import stored
 from ewan.generator import records
 from ewan.generator.tests.scenarios import HEAD, check, flows, only, parse
 from ewan.labs import host
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import compile as compile_spec
+from ewan.labs.runtime import program as programs
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import DescriptionError
@@ -40,11 +40,11 @@ def test_times_count_from_the_end_of_the_steps_that_are_waited_for() -> None:
     assert (ping.step, ping.after, ping.at_ns) == (2, (1,), 0)
     # Each process tells the other of the steps that it waits for.
     assert schedule.program.traffic is not None
-    assert (schedule.program.traffic["told"], schedule.program.traffic["elsewhere"]) == ([1], [2])
-    told = {flow["name"]: (flow["scheduled_ns"], flow.get("after")) for flow in schedule.document["flows"]}
-    assert told["last left1 to right1"] == (None, ["first", "ping"])
-    assert told["alone left2 to right2"] == (NS_PER_SECOND, None)
-    assert schedule.document["commands"][0]["after"] == ["first"]
+    assert (schedule.program.traffic.told, schedule.program.traffic.elsewhere) == ((1,), (2,))
+    told = {flow.name: (flow.scheduled_ns, flow.after) for flow in schedule.document.flows}
+    assert told["last left1 to right1"] == (None, ("first", "ping"))
+    assert told["alone left2 to right2"] == (NS_PER_SECOND, ())
+    assert schedule.document.commands[0].after == ("first",)
     # 1 MB at 10 Mbit/s takes more than 0.8 s; then 2 s and 5 s.
     assert 7.8 * NS_PER_SECOND < schedule.program.expected_ns < 8.2 * NS_PER_SECOND
 
@@ -81,7 +81,7 @@ steps:
     assert (server.service, server.at_ns, server.after) == (True, 0, ())
     assert (client.service, client.step, client.after) == (False, 1, (0,))
     assert schedule.program.traffic is not None
-    assert (schedule.program.traffic["told"], schedule.program.traffic["elsewhere"]) == ([0], [1])
+    assert (schedule.program.traffic.told, schedule.program.traffic.elsewhere) == ((0,), (1,))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_what_cannot_wait_is_refused_in_one_line(steps: str, said: str) -> None:
 
 def test_a_flow_that_never_had_its_turn_says_so() -> None:
     document = only(STEPS).document
-    rows = records.flow_rows(document["flows"], [], None)
+    rows = records.flow_rows(document.flows, [])
     said = {row["name"]: (row["scheduled_ns"], row["error"]) for row in rows}
     assert said["last left1 to right1"] == (None, "did not start: first, ping had not ended")
     assert said["alone left2 to right2"] == (NS_PER_SECOND, "it left no record")
@@ -114,10 +114,10 @@ def test_a_flow_that_never_had_its_turn_says_so() -> None:
 
 def test_a_stored_program_still_knows_who_waits_for_whom() -> None:
     program = only(STEPS).program
-    assert stored.program(program.to_json(), program.expected_ns) == program
+    assert programs.from_json(program.to_json(), program.expected_ns) == program
     damaged = program.to_json().replace(b'"node": ', b'"mode": ')
     with pytest.raises(ValueError, match=r"commands\[0\] has an unknown key 'mode'"):
-        stored.program(damaged, 0)
+        programs.from_json(damaged, 0)
 
 
 @pytest.mark.virtual

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import orjson
 import polars as pl
@@ -12,8 +11,10 @@ import pytest
 
 from ewan.generator import readers, records
 from ewan.generator.readers import files, own
+from ewan.generator.tests import schedules
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import own_tables, tables
+from ewan.labs.record.schedule import Schedule
 
 STARTED_NS = 2 * NS_PER_SECOND
 T0_UNIX_NS = 1_700_000_000 * NS_PER_SECOND + 123_456_789
@@ -108,7 +109,7 @@ def test_without_the_time_of_t0_a_time_of_day_means_nothing() -> None:
         read("unix time (s)\n1\n", None)
 
 
-def run_with(directory: Path, *commands: tuple[str, str, dict[str, bytes]]) -> dict[str, Any]:
+def run_with(directory: Path, *commands: tuple[str, str, dict[str, bytes]]) -> Schedule:
     """A run's directory after commands of these steps on these nodes left such files; its schedule."""
     entries, told = [], []
     for index, (step, node, left) in enumerate(commands):
@@ -117,9 +118,9 @@ def run_with(directory: Path, *commands: tuple[str, str, dict[str, bytes]]) -> d
         for file, content in left.items():
             (directory / name / file).write_bytes(content)
         entries.append({"argv": ["own"], "error": None, "started_ns": 0, "out": f"{name}.out", "files": name})
-        told.append({"index": index, "step": step, "node": node, "part": "command"})
+        told.append(schedules.command(index, step, node))
     (directory / "commands.json").write_bytes(orjson.dumps({"t0_unix_ns": T0_UNIX_NS, "commands": entries}))
-    return {"flows": [], "commands": told}
+    return schedules.schedule(commands=told)
 
 
 def test_files_of_the_same_name_on_two_nodes_are_one_table(tmp_path: Path) -> None:
@@ -129,7 +130,7 @@ def test_files_of_the_same_name_on_two_nodes_are_one_table(tmp_path: Path) -> No
         ("watch", "left2", {"depth.csv": b"time (ms),depth\n1,2.5\n"}),
         ("other", "left2", {"depth.csv": b"depth (MB)\n1\n", "bad.csv": b"a,b\n1\n2,3,4\n"}),
     )
-    assert records.collect(tmp_path, schedule, None) is None
+    assert records.collect(tmp_path, schedule) is None
     table = own_tables.read(tmp_path, "watch.depth")
     assert table.frame.rows() == [("left1", 1, 10**9, 2.0), ("left2", 2, 10**6, 2.5)]
     assert table.frame.columns == ["node", "command", "time_ns", "depth"] and table.units == {"time_ns": "ns"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ewan.generator.scenario import DescriptionError, Schedule
+from ewan.generator.scenario import DescriptionError, ScheduledRun
 from ewan.generator.tests.scenarios import flows, only, parse, planned
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import HostFacts
@@ -20,17 +20,17 @@ LAB = """lab:
 """
 
 
-def scheduled(steps: str) -> Schedule:
+def scheduled(steps: str) -> ScheduledRun:
     (run,) = parse(LAB + steps).runs()
     return planned(run)
 
 
-def egress(schedule: Schedule, host: str) -> Any:
+def egress(schedule: ScheduledRun, host: str) -> Any:
     ports: dict[str, tuple[Interface, ...]] = {node.name: node.interfaces for node in schedule.plan.nodes}
     return ports[host][0].egress
 
 
-def named(schedule: Schedule) -> list[int | None]:
+def named(schedule: ScheduledRun) -> list[int | None]:
     """The class that each flow's sockets name."""
     return [flow["socket"].get("class") for flow in flows(schedule)]
 
@@ -40,7 +40,7 @@ def test_each_member_has_a_class_and_its_connections_share_it() -> None:
         'steps: [{name: a, from: left1, to: "right[1-2]", streams: 2, pacing: psp 10Mbit/s, for: 2s, bulk: }]'
     )
     assert named(made) == [2, 2, 3, 3]
-    assert [flow["paced_bps"] for flow in made.document["flows"]] == [10_000_000] * 4
+    assert [flow.paced_bps for flow in made.document.flows] == [10_000_000] * 4
     paced = PspPacer(rate_bps=10_000_000, overhead_bytes=24, minimum_bytes=84)
     assert [each.pacer for each in egress(made, "left1").classes[1:]] == [paced, paced]
     assert egress(made, "left1").default == UNPACED
@@ -66,14 +66,14 @@ steps:
     assert egress(made, "left3").default == 2
     alone = scheduled("steps: [{name: a, from: left3, to: right1, for: 2s, bulk: }]")
     assert named(alone) == [None]
-    assert alone.document["flows"][0]["paced_bps"] == 4_000_000
+    assert alone.document.flows[0].paced_bps == 4_000_000
 
 
 def test_a_step_s_gap_packets_need_a_host_with_a_real_card() -> None:
     cards = "nodes: {left1: {interface: c1}, r1: {interface: {left1: c2}}}"
     lab = f"lab: {{topology: {{dumbbell: {{pairs: 2}}}}, rtt: 20ms, {cards}}}\n"
 
-    def made(source: str) -> Schedule:
+    def made(source: str) -> ScheduledRun:
         step = f"name: a, from: {source}, to: right1, pacing: {{psp: 10Mbit/s, gap: packets}}, for: 2s, bulk:"
         (run,) = parse(f"{lab}steps: [{{{step} }}]").runs()
         return run.schedule(compile_spec(run.spec, HostFacts((0, 1), (), "live")), "live")
@@ -88,7 +88,7 @@ def test_a_step_s_gap_packets_need_a_host_with_a_real_card() -> None:
 def test_without_pacing_the_plan_is_the_lab_s() -> None:
     made = only("steps: [{name: a, from: left1, to: right1, for: 2s, bulk: }]")
     assert not any(isinstance(port.egress, Sources) for node in made.plan.nodes for port in node.interfaces)
-    assert "paced_bps" not in made.document["flows"][0]
+    assert made.document.flows[0].paced_bps is None
 
 
 @pytest.mark.parametrize(

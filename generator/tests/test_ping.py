@@ -13,6 +13,7 @@ from ewan.generator.readers import ping
 from ewan.generator.readers.call import Call, calls
 from ewan.generator.readers.reader import Printed, Reading
 from ewan.generator.rows import Row
+from ewan.generator.tests import schedules
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.record.tables import TABLES
 
@@ -187,8 +188,8 @@ def test_an_output_that_is_not_read_is_said(
     (tmp_path / "out").write_bytes((FIXTURES / file).read_bytes() if file else b"PING? 1 2 3 x\n")
     ran = {"argv": argv, "error": None, "started_ns": 0, "out": "out", "files": "x"}
     (tmp_path / "commands.json").write_bytes(orjson.dumps({"t0_unix_ns": T0_UNIX_NS, "commands": [ran]}))
-    told = [{"index": 0, "step": "s", "node": "left1", "part": "command"}]
-    found = readers.results({"commands": told}, tmp_path).tables
+    scheduled = schedules.schedule(commands=[schedules.command(0, "s", "left1")])
+    found = readers.results(scheduled, tmp_path).tables
     if file is None:
         assert found == {}
         return
@@ -204,8 +205,9 @@ def test_a_run_has_tables_of_what_its_commands_printed(tmp_path: Path) -> None:
     absent = {**ran, "error": "ping: there is no such program", "started_ns": None}
     document = {"t0_unix_ns": T0_UNIX_NS, "commands": [{"argv": ["true"], **absent}, ran, absent]}
     (tmp_path / "commands.json").write_bytes(orjson.dumps(document))
-    told = [{"index": index, "step": f"s{index}", "node": "left2", "part": "command"} for index in (1, 2, 3)]
-    frames = readers.results({"commands": [{**told[0], "index": 0, "part": "server"}, *told]}, tmp_path).tables
+    commands = [schedules.command(index, f"s{index}", "left2") for index in (1, 2, 3)]
+    commands.insert(0, schedules.command(0, "s1", "left2", "server"))
+    frames = readers.results(schedules.schedule(commands=commands), tmp_path).tables
     assert {name: frame.schema for name, frame in frames.items()} == {
         name: pl.Schema(TABLES[name]) for name in readers.TABLES
     }
@@ -214,4 +216,4 @@ def test_a_run_has_tables_of_what_its_commands_printed(tmp_path: Path) -> None:
         ("s1", 12, None),
         ("s2", None, "ping: there is no such program"),
     ]
-    assert readers.results({"commands": []}, tmp_path).tables == {}
+    assert readers.results(schedules.schedule(), tmp_path).tables == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -9,23 +10,11 @@ import pytest
 
 from ewan.calibration.tests.plans import plan
 from ewan.generator import records
+from ewan.generator.tests import schedules
+from ewan.generator.tests.schedules import FLOW
+from ewan.labs.link import Change
 from ewan.labs.record import disturbances, tables
-
-FLOW = {
-    "number": 7,
-    "request": 0,
-    "name": "both left1 to right1",
-    "step": "both",
-    "role": "load",
-    "transfer": 3,
-    "kind": "bulk",
-    "generator": "ewan",
-    "source": "left1",
-    "sink": "right1",
-    "congestion": "reno",
-    "scheduled_ns": 5,
-    "volume_bytes": 100,
-}
+from ewan.labs.record.events import MadeEvent
 
 
 def test_flows_have_the_numbers_and_names_of_the_schedule(tmp_path: Path) -> None:
@@ -34,8 +23,7 @@ def test_flows_have_the_numbers_and_names_of_the_schedule(tmp_path: Path) -> Non
     (tmp_path / "traffic/traffic.json").write_bytes(orjson.dumps({"flows": each}))
     header = ",".join(tables.TABLES["goodput"])
     (tmp_path / "traffic/goodput.csv").write_text(f"{header}\n0,1,200,100,40,50\n0,0,100,100,30,\n0,0,2")
-    request = {"flows": [{"work": {"kind": "bulk", "bidirectional": True}}]}
-    assert records.collect(tmp_path, {"flows": [FLOW]}, request) is None
+    assert records.collect(tmp_path, schedules.schedule([replace(FLOW, bidirectional=True)])) is None
     flows = tables.read(tmp_path, "flows")
     assert flows.select("flow", "part", "source", "sink").rows() == [
         (7, 0, "left1", "right1"),
@@ -46,18 +34,18 @@ def test_flows_have_the_numbers_and_names_of_the_schedule(tmp_path: Path) -> Non
 
 
 def test_a_flow_without_a_record_says_so(tmp_path: Path) -> None:
-    why = records.collect(tmp_path, {"flows": [FLOW]}, {"flows": [{"work": {}}]})
+    why = records.collect(tmp_path, schedules.schedule([FLOW]))
     assert why == "both left1 to right1: it left no record"
     (row,) = tables.read(tmp_path, "flows").rows(named=True)
     assert row["error"] == "it left no record" and row["volume_bytes"] == 100 and row["received_bytes"] is None
 
 
 def test_a_rank_is_a_source(tmp_path: Path) -> None:
-    flow = {**FLOW, "kind": "messages", "members": ["left1", "left2"]}
+    flow = replace(FLOW, kind="messages", members=("left1", "left2"))
     (tmp_path / "traffic").mkdir()
     each = [{"flow": 0, "part": part, "kind": "messages", "error": None} for part in (0, 1)]
     (tmp_path / "traffic/traffic.json").write_bytes(orjson.dumps({"flows": each}))
-    records.collect(tmp_path, {"flows": [flow]}, {"flows": [{"work": {"kind": "messages"}}]})
+    records.collect(tmp_path, schedules.schedule([flow]))
     assert tables.read(tmp_path, "flows")["source"].to_list() == ["left1", "left2"]
 
 
@@ -66,14 +54,21 @@ def test_the_rate_of_a_link_that_events_change_is_its_mean(tmp_path: Path) -> No
     zeros = ",".join(["0"] * (len(tables.TABLES["links"]) - 4))
     rows = "".join(f"core,forward,{time},5,{zeros}\n" for time in (0, 1000))
     (tmp_path / "links.csv").write_text(f"{','.join(tables.TABLES['links'])}\n{rows}")
-    made = {"link": "core", "direction": "forward", "at_ns": 900, "applied_ns": 900, "change": {"rate_bps": 5}}
-    (tmp_path / "events.json").write_bytes(orjson.dumps({"events": [made]}))
-    records.collect(tmp_path, {"flows": []}, None, links)
+    made = {
+        "link": "core",
+        "direction": "forward",
+        "at_ns": 900,
+        "applied_ns": 900,
+        "change": {"rate_bps": 5},
+        "error": None,
+    }
+    (tmp_path / "events.json").write_bytes(orjson.dumps({"format": "ewan-events/1", "events": [made]}))
+    records.collect(tmp_path, schedules.schedule(), links)
     mean = (links[0].forward.rate_bps * 900 + 5 * 100) / 1000
     assert tables.read(tmp_path, "links")["rate_bps"].to_list() == [5, round(mean)]
     (tmp_path / "events.json").write_bytes(orjson.dumps({"events": [{"link": 1}]}))
     with pytest.raises(ValueError, match="events"):
-        records.collect(tmp_path, {"flows": []}, None, links)
+        records.collect(tmp_path, schedules.schedule(), links)
 
 
 def test_what_links_and_events_may_do_to_packets() -> None:
@@ -81,15 +76,15 @@ def test_what_links_and_events_may_do_to_packets() -> None:
     assert records._treatment(plain, []) == (False, False)
     assert records._treatment(copying, []) == (True, False)
     assert records._treatment(plan(reorder=True).links, []) == (False, True)
-    changes = [{"duplicate_ppb": 1}, {"reorder": True}]
-    made = [{"link": "core", "direction": "forward", "applied_ns": 1, "change": each} for each in changes]
-    assert records._treatment(plain, made) == (True, True)  # type: ignore[arg-type]
+    changes = [Change(duplicate_ppb=1), Change(reorder=True)]
+    made = [MadeEvent(1, "core", "forward", each, 1, None) for each in changes]
+    assert records._treatment(plain, made) == (True, True)
 
 
 def test_columns_that_are_not_the_tables_are_refused(tmp_path: Path) -> None:
     (tmp_path / "links.csv").write_text("link,rate\ncore,1\n")
     with pytest.raises(ValueError, match="columns are link, rate, expected link, direction"):
-        records.collect(tmp_path, {"flows": []}, None)
+        records.collect(tmp_path, schedules.schedule())
 
 
 def test_what_disturbed_a_run_is_judged_by_its_sources_or_its_tables(tmp_path: Path) -> None:
@@ -106,7 +101,7 @@ def test_what_disturbed_a_run_is_judged_by_its_sources_or_its_tables(tmp_path: P
     found, until_ns = before
     assert until_ns == 1_000_300_000 and [each.kind for each in found] == ["late", "taken"]
     assert disturbances.seconds(found) == [0]
-    records.collect(tmp_path, {"flows": []}, None)
+    records.collect(tmp_path, schedules.schedule())
     for table in rows:
         (tmp_path / f"{table}.csv").unlink()
     assert records.disturbed(tmp_path) == before

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from ewan.generator import scenario
 from ewan.generator.tests.scenarios import HEAD, SWEPT, flows, parse, planned
+from ewan.labs import spec as specs
+from ewan.labs.base import reading
+from ewan.labs.spec import load as read
 
 
 def test_a_sweep_is_every_combination_of_each_seed_in_order() -> None:
@@ -60,7 +67,7 @@ def test_words_of_the_command_line_replace_values_and_sweeps() -> None:
 
 def test_the_stop_condition_is_as_written_or_usual() -> None:
     stop = parse(SWEPT).stop_at("quick")
-    assert stop == scenario.Stop("mean goodput", 0.05, 0.95, 3, 20)
+    assert stop == scenario.Stop(metric="mean goodput", within="5%", confidence="95%", at_least=3, at_most=20)
 
 
 def test_without_seeds_a_lab_keeps_its_own() -> None:
@@ -79,3 +86,33 @@ steps:
     (run,) = parse(text).runs()
     assert run.spec.description.topology.choice.pairs == 2
     assert planned(run).program.commands[0].argv == ("sh", "-c", "echo $EWAN_OUT 1 >/dev/null")
+
+
+def test_a_sweep_reads_its_lab_once_and_tells_of_it_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "x.lab.yaml"
+    file.write_text("topology: {dumbbell: {pairs: 1}}\nrtt: 20ms\nseed: 5\n")
+    text = "lab: x.lab.yaml\nseeds: 4\nparameters: {n: 1}\nsweep: {n: [1, 2, 3]}\n"
+    text += 'steps: [{name: a, from: left1, to: right1, streams: "${n}", bulk: 1MB}]\n'
+    runs = scenario.parse(text, tmp_path / "x.scenario.yaml").runs()
+    found: list[Path] = []
+
+    def load(path: Path) -> specs.Spec:
+        found.append(path)
+        return read(path)
+
+    monkeypatch.setattr(specs, "load", load)
+    for _ in range(2):
+        with reading.noted() as files:
+            made = list(runs)
+        assert [run.spec.description.seed for run in made] == [1, 2, 3, 4] * 3
+        assert list(files) == [file]
+    assert found == [file]
+    assert {run.spec.raw["seed"] for run in made} == {"1", "2", "3", "4"}
+    assert made[1].spec == specs.override(read(file), {"seed": "2"})
+
+
+def test_a_lab_of_each_value_is_a_lab_of_its_own() -> None:
+    text = 'lab: {topology: dumbbell, rtt: "${rtt}"}\nparameters: {rtt: 1ms}\nsweep: {rtt: [1ms, 2ms]}\n'
+    runs = parse(text + "steps: [{name: a, from: left1, to: right1, bulk: 1MB}]\n").runs(seeds=2)
+    assert [str(run.spec.description.rtt) for run in runs] == ["1ms", "1ms", "2ms", "2ms"]
+    assert {run.seed for run in parse(text + "steps: [{name: a, from: left1, to: right1, bulk: 1B}]\n").runs()} == {1}

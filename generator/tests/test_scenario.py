@@ -36,15 +36,15 @@ def test_every_ready_scenario_compiles_in_all_of_its_scales(file: Path) -> None:
 
 def test_papers_numbers_stand_beside() -> None:
     streams = scenario.load("parallel-streams")
-    values = [each for each in streams.beside if each["metric"] == "aggregate goodput"]
-    assert [(each["when"], each["value"], each["unit"]) for each in values] == [
+    values = [each.recorded for each in streams.document.beside if each.metric == "aggregate goodput"]
+    assert [(each.when, each.value, each.unit) for each in values] == [
         ({"streams": 1}, 8353.66e6, "bit/s"), ({"streams": 2}, 8793.92e6, "bit/s"),
         ({"streams": 5}, 8987.49e6, "bit/s"), ({"streams": 10}, 9207.78e6, "bit/s"),
     ]  # fmt: skip
     reverse = scenario.load("reverse-traffic")
-    assert reverse.beside[-1]["than"] == {"reverse": 0}
-    assert reverse.beside[-1]["value"] == pytest.approx(0.1)
-    assert len(planned(reverse.runs(scale="quick")[-1]).document["flows"]) == 15 + 11
+    assert reverse.document.beside[-1].than == {"reverse": 0}
+    assert reverse.document.beside[-1].recorded.value == pytest.approx(0.1)
+    assert len(planned(reverse.runs(scale="quick")[-1]).document.flows) == 15 + 11
 
 
 def test_the_page_in_docs_is_current() -> None:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ewan.experiments.engine import stored
 from ewan.generator.tests.scenarios import HEAD, flows, only, parse, planned
+from ewan.labs.base.typed import plain
 from ewan.labs.link import Change, ConstantDelay
 from ewan.labs.record.bounds import RELEASE_P99_NS
+from ewan.labs.runtime import program as programs
 
 
 def test_members_start_one_after_the_other_in_rounds_with_streams_that_share_the_volume() -> None:
@@ -33,10 +34,10 @@ steps:
     assert sent[0]["name"] == "files left1 to right1 round 1 stream 1"
     assert len({flow["name"] for flow in sent}) == 12
     assert {flow["socket"]["congestion"] for flow in sent} == {"bic"}
-    told = schedule.document["flows"]
-    assert [flow["transfer"] for flow in told] == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
-    assert [flow["number"] for flow in told] == [flow["request"] for flow in told] == list(range(12))
-    assert told[3] | {"name": ""} == {
+    told = schedule.document.flows
+    assert [flow.transfer for flow in told] == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert [flow.number for flow in told] == [flow.request for flow in told] == list(range(12))
+    assert plain(told[3]) | {"name": ""} == {
         "number": 3, "name": "", "step": "files", "role": "load", "transfer": 1, "kind": "bulk", "generator": "ewan",
         "source": "left1", "sink": "right1", "congestion": "bic", "scheduled_ns": 11 * 10**9, "volume_bytes": 334,
         "request": 3,
@@ -54,12 +55,12 @@ steps:
   - {name: d, from: "right[4+0]", to: "left[4+0]", bulk: 1MB}
 """
     )
-    ends = [(flow["source"], flow["sink"]) for flow in schedule.document["flows"]]
+    ends = [(flow.source, flow.sink) for flow in schedule.document.flows]
     assert ends == [
         ("left1", "right1"), ("left2", "right1"), ("left3", "right1"), ("left1", "right2"), ("left1", "right3"),
         ("right4", "left4"), ("right5", "left5"),
     ]  # fmt: skip
-    assert schedule.document["flows"][-1]["role"] == "reverse"
+    assert schedule.document.flows[-1].role == "reverse"
     assert flows(schedule)[0]["from"]["netns"] == "/run/netns/ewan-x-left1"
 
 
@@ -150,7 +151,7 @@ steps:
     ]  # fmt: skip
     assert commands[0].argv == ("ping", "-c", "3", "right1")
     assert commands[2].argv[:2] == ("sh", "-c")
-    assert [told["step"] for told in schedule.document["commands"]] == ["ping", "ping", "watch"]
+    assert [told.step for told in schedule.document.commands] == ["ping", "ping", "watch"]
 
 
 def test_values_in_a_command_are_words_and_reach_no_shell() -> None:
@@ -170,12 +171,12 @@ steps:
 events: [{at: 2s, link: core, loss: 1%}]
 """
     )
-    assert schedule.document["begin_ns"] == 80_000_000
+    assert schedule.document.begin_ns == 80_000_000
     assert flows(schedule)[0]["start_ns"] == 80_000_000
     assert schedule.program.events[0].at_ns == 2_080_000_000
     server, client = schedule.program.commands
     assert (server.at_ns, server.service, client.at_ns, client.service) == (0, True, 100_000_000, False)
-    assert [flow["generator"] for flow in schedule.document["flows"]] == ["ewan", "iperf3"]
+    assert [flow.generator for flow in schedule.document.flows] == ["ewan", "iperf3"]
 
 
 def test_how_long_it_takes_follows_from_volumes_and_rates() -> None:
@@ -206,7 +207,7 @@ def test_the_live_clock_alone_is_watched_for_disturbances() -> None:
     virtual, live = planned(run).program, planned(run, "live").program
     assert virtual.disturbances is None and b"disturbances" not in virtual.to_json()
     assert live.disturbances is not None and live.disturbances.late_ns == RELEASE_P99_NS
-    assert stored.program(live.to_json(), live.expected_ns) == live
+    assert programs.from_json(live.to_json(), live.expected_ns) == live
 
 
 def test_what_a_scenario_needs_is_for_commands_of_the_virtual_clock() -> None:
@@ -215,4 +216,4 @@ def test_what_a_scenario_needs_is_for_commands_of_the_virtual_clock() -> None:
     virtual, live = planned(run).program, planned(run, "live").program
     folder = Path(str(run.scenario.file)).absolute().parent
     assert virtual.needs == (str(folder / "trace"), "/srv/videos") and live.needs == ()
-    assert stored.program(virtual.to_json(), virtual.expected_ns) == virtual
+    assert programs.from_json(virtual.to_json(), virtual.expected_ns) == virtual

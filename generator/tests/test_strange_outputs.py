@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ewan.generator import readers
 from ewan.generator.rows import bounded, frame_of
+from ewan.generator.tests import schedules
 
 PING = "PING 10.0.0.2 (10.0.0.2) 56(84) bytes of data.\n"
 REPLY = PING + "64 bytes from 10.0.0.2: icmp_seq={} ttl={} time={} ms\n"
@@ -41,10 +41,7 @@ HEAD = "HOST: a                 Loss%   Snt   Last   Avg  Best  Wrst StDev\n"
 )  # fmt: skip
 def test_a_strange_output_is_a_problem_and_no_error(tmp_path: Path, program: str, text: str) -> None:
     (tmp_path / "out").write_text(text)
-    entry: dict[str, Any] = {
-        "node": "a", "argv": [program, "x"], "error": None, "started_ns": 0, "out": "out", "files": "files",
-    }  # fmt: skip
-    for reader, reading in readers._readings(entry, tmp_path, 0):
+    for reader, reading in readers._readings(schedules.ran([program, "x"]), tmp_path, 0):
         for table, rows in reading.rows.items():
             frame_of(rows, table)
         frame_of([{**reading.totals, "problem": reading.problem}], "readings")
@@ -62,8 +59,5 @@ def test_what_lies_in_place_of_an_output_is_not_waited_for(tmp_path: Path) -> No
     import os
 
     os.mkfifo(tmp_path / "out")
-    entry: dict[str, Any] = {
-        "node": "a", "argv": ["ping", "x"], "error": None, "started_ns": 0, "out": "out", "files": "files",
-    }  # fmt: skip
-    ((_, reading),) = readers._readings(entry, tmp_path, 0)
+    ((_, reading),) = readers._readings(schedules.ran(["ping", "x"]), tmp_path, 0)
     assert reading.problem == "its output is not readable (is not a regular file)"

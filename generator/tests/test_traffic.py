@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ewan.generator import traffic_request
 from ewan.labs import host
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
+from ewan.labs.record.traffic import ArrivalsWork, BulkWork, ConstantLaw, FlowRequest, SocketOptions, UniformLaw, Work
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
@@ -30,22 +32,22 @@ SECOND, MS = 10**9, 10**6
 SEGMENT_BYTES = 1448
 RTT_NS = 40 * MS
 
-Flow = dict[str, Any]
-
 
 def lab(**words: str) -> Plan:
     described = {"name": f"tr{os.getpid()}", "rate": "1Gbit/s", "rtt": "40ms", **words}
     return compile(from_template("dumbbell", described), host.virtual_facts())
 
 
-def flow(plan: Plan, work: dict[str, Any], **more: Any) -> Flow:
+def flow(plan: Plan, work: Work, **more: Any) -> FlowRequest:
     """From left1 to right1."""
-    transfer = traffic_request.transfers(plan, [traffic_request.Flow("left1", "right1")], "virtual")["flows"][0]
-    return {**transfer, "stop_ns": None, "work": work, **more}
+    (transfer,) = traffic_request.transfers(plan, [traffic_request.Transfer("left1", "right1")], "virtual").flows
+    return replace(transfer, work=work, **{"stop_ns": None, **more})
 
 
-def run(plan: Plan, flows: list[Flow], directory: Path, **more: Any) -> list[dict[str, Any]]:
-    traffic = {**traffic_request.request(plan, flows, "virtual", 600 * SECOND), **more}
+def run(
+    plan: Plan, flows: list[FlowRequest], directory: Path, sample_ns: int = 0, series_ns: int = 0
+) -> list[dict[str, Any]]:
+    traffic = traffic_request.request(plan, flows, "virtual", 600 * SECOND, sample_ns=sample_ns, series_ns=series_ns)
     program = Program(longest_ns=600 * SECOND, traffic=traffic)
     return traffic_request.read(VirtualRuntime(BINARY).run(plan, program, directory).directory)
 
@@ -53,8 +55,8 @@ def run(plan: Plan, flows: list[Flow], directory: Path, **more: Any) -> list[dic
 def test_a_transfer_limited_by_the_window_takes_volume_over_window_times_rtt(tmp_path: Path) -> None:
     plan, windows = lab(), 1_000
     window = 200 * SEGMENT_BYTES
-    socket = {"congestion": "reno", "window_bytes": window}
-    (record,) = run(plan, [flow(plan, {"kind": "bulk", "bytes": windows * window}, socket=socket)], tmp_path / "run")
+    socket = SocketOptions("reno", window_bytes=window)
+    (record,) = run(plan, [flow(plan, BulkWork(windows * window), socket=socket)], tmp_path / "run")
     expected = windows * RTT_NS
     assert record["error"] is None
     # Connecting, slow start and its last bytes' way are some round trips more; now and then a last segment without a
@@ -64,12 +66,7 @@ def test_a_transfer_limited_by_the_window_takes_volume_over_window_times_rtt(tmp
 
 def test_sizes_and_instants_of_arrivals_are_those_of_their_laws(tmp_path: Path) -> None:
     plan = lab()
-    work = {
-        "kind": "arrivals",
-        "count": 300,
-        "interval_ns": {"law": "constant", "value": 10 * MS},
-        "size_bytes": {"law": "uniform", "low": 1_000, "high": 9_000},
-    }
+    work = ArrivalsWork(300, ConstantLaw(10 * MS), UniformLaw(1_000, 9_000))
     records = run(plan, [flow(plan, work, start_ns=SECOND)], tmp_path / "run")
     assert [record["scheduled_ns"] for record in records] == [SECOND + k * 10 * MS for k in range(300)]
     assert all(record["started_ns"] == record["scheduled_ns"] and record["error"] is None for record in records)
@@ -83,7 +80,7 @@ def test_sizes_and_instants_of_arrivals_are_those_of_their_laws(tmp_path: Path) 
 
 def test_a_thousand_flows_at_once_and_the_run_repeated_is_the_same(tmp_path: Path) -> None:
     plan = lab(rate="100Mbit/s")
-    flows = [flow(plan, {"kind": "bulk"}, name=f"{k}", stop_ns=2 * SECOND) for k in range(1_000)]
+    flows = [flow(plan, BulkWork(), name=f"{k}", stop_ns=2 * SECOND) for k in range(1_000)]
     digests = []
     for again in ("first", "second"):
         records = run(plan, flows, tmp_path / again, sample_ns=500 * MS, series_ns=500 * MS)
@@ -98,7 +95,7 @@ def test_a_thousand_flows_at_once_and_the_run_repeated_is_the_same(tmp_path: Pat
 
 def test_bins_hold_every_byte_and_end_when_nothing_is_active(tmp_path: Path) -> None:
     plan = lab()
-    work = {"kind": "bulk", "bytes": 3_000_000, "bidirectional": True}
+    work = BulkWork(3_000_000, bidirectional=True)
     flows = [flow(plan, work), flow(plan, work, name="later", start_ns=30 * SECOND)]
     records = run(plan, flows, tmp_path / "run", series_ns=100 * MS)
     with (tmp_path / "run" / "traffic" / "goodput.csv").open() as file:

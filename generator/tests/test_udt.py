@@ -16,7 +16,8 @@ from ewan.generator import external, scenario
 from ewan.generator.external import udt
 from ewan.generator.external.transfer import Output
 from ewan.generator.rows import Rows
-from ewan.generator.scenario import Schedule
+from ewan.generator.scenario import ScheduledRun
+from ewan.generator.tests import schedules
 from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import HostFacts
@@ -27,7 +28,7 @@ TOOLS = Path(__file__).resolve().parent / "tools"
 PAYLOAD = 1500 - 20 - 8 - 16
 
 
-def scheduled(text: str) -> Schedule:
+def scheduled(text: str) -> ScheduledRun:
     (run,) = scenario.parse(text, Path("x.scenario.yaml")).runs()
     return run.schedule(compile_spec(run.spec, HostFacts((0, 1), (), "virtual")), "virtual")
 
@@ -41,7 +42,9 @@ def captured(name: str, volume: int | None, stderr: str = "", **other: Path) -> 
     ends = {end: TOOLS / f"udt/{name}-{end}.json" for end in ("send", "receive")} | other
     at_ns = 300 * NS_PER_MS
     row = {"flow": 0, "part": 0, "scheduled_ns": at_ns, "volume_bytes": volume, "congestion": None}
-    return udt.rows(Output({}, row, ends["send"].read_bytes(), stderr, Path(), 0, 200 * NS_PER_MS, ends["receive"]))
+    return udt.rows(
+        Output(schedules.FLOW, row, ends["send"].read_bytes(), stderr, Path(), 0, 200 * NS_PER_MS, ends["receive"])
+    )
 
 
 def test_both_ends_start_early_and_the_sender_waits() -> None:
@@ -54,9 +57,9 @@ def test_both_ends_start_early_and_the_sender_waits() -> None:
 
 def test_a_schedule_begins_when_both_ends_are_there() -> None:
     schedule = scheduled(step("bulk: 1MB"))
-    assert schedule.document["begin_ns"] == udt.LEAD_NS
+    assert schedule.document.begin_ns == udt.LEAD_NS
     assert {command.at_ns for command in schedule.program.commands} == {0}
-    assert schedule.document["flows"][0]["congestion"] is None
+    assert schedule.document.flows[0].congestion is None
     assert "1000000" in schedule.program.commands[0].argv and "1000000" in schedule.program.commands[1].argv
 
 
@@ -80,7 +83,7 @@ def test_what_is_not_for_udt_is_refused(words: str, message: str) -> None:
 def test_its_own_control_may_be_named_and_a_default_is_not_its(words: str) -> None:
     """A sweep over congestion controls names it beside the others'."""
     text = step(f"bulk: 1MB{', ' if words else ''}{words}") + "defaults: {congestion: bic}\n"
-    assert scheduled(text).document["flows"][0]["congestion"] is None
+    assert scheduled(text).document.flows[0].congestion is None
 
 
 def test_a_complete_volume_tells_its_time_and_its_losses() -> None:

@@ -54,6 +54,12 @@ def noted() -> Iterator[dict[Path, os.stat_result]]:
         _noted.reset(before)
 
 
+def note(files: Mapping[Path, os.stat_result]) -> None:
+    """These count as read now: what was made of them is used again."""
+    if (noted_now := _noted.get()) is not None:
+        noted_now.update(files)
+
+
 def hold(files: Mapping[Path, os.stat_result]) -> None:
     """From now on this process refuses to read one of these files where it is no longer what it was: the user has
     agreed to what was in it. Contents are compared, and where a file is not read at once, its status."""

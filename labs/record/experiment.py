@@ -13,15 +13,17 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import orjson
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from ewan.labs.base.documents import MOST_SHOWN, DocumentError, check_values, first_wrong
 from ewan.labs.base.reading import open_regular, read_bytes
+from ewan.labs.base.typed import plain
 from ewan.labs.record import CERTIFICATES_FOLDER, STRICT, MachineFacts
 from ewan.labs.record.demand import Demand
+from ewan.labs.record.wishes import AskedFigure, Comparison, PublishedValue, Reference
 
 FORMAT = "ewan-experiment/2"
 OLDER = ("ewan-experiment/1",)
@@ -77,6 +79,7 @@ class Entry:
     """A run: which, and what became of it. `verified`: its certificate passed; None: there is none yet."""
 
     __pydantic_config__ = STRICT
+    SPARSE: ClassVar = {"disturbed", "demand", "key", "taken"}
 
     number: int
     name: str
@@ -114,10 +117,6 @@ class Entry:
         self.status, self.error, self.disturbed, self.taken = "waiting", None, None, None
 
 
-_UNSAID = ("disturbed", "demand", "key", "taken")
-"""Of an entry, what is not written where it is None."""
-
-
 class Described(_Model):
     """What an experiment's record repeats of its scenario, and so does that of its repetition."""
 
@@ -127,17 +126,13 @@ class Described(_Model):
     about: str
     source: str
     metrics: list[str]
-    normalise: dict[str, str | int] | None
-    """`by`: a parameter; `to`: its value that others are divided by."""
-    beside: list[dict[str, Any]]
-    """Published values, each with its source, metric, value and unit."""
-    compare: list[dict[str, Any]] = []
-    """`by`: a parameter; `to`: its value that others are held against; `metrics`, none: the usual ones; `harm`."""
+    normalise: Reference | None
+    beside: list[PublishedValue]
+    compare: list[Comparison] = []
     scale: str | None
     settings: dict[str, str]
     """Parameters given on the command line."""
-    figures: list[dict[str, str]] = []
-    """Those that the scenario asks for: `figure`, the line, and `name`, of its files (labs/record/figures.py)."""
+    figures: list[AskedFigure] = []
     confidence: float | None = None
     """Of intervals, where the scenario asks for repetitions until one is narrow enough."""
     name: str = ""
@@ -235,18 +230,9 @@ def to_plain(value: Any) -> dict[str, Any]:
     if isinstance(value, BaseModel):
         return {key: getattr(value, key) for key in value.model_fields_set}
     if dataclasses.is_dataclass(value):
-        plain = {name: getattr(value, name) for name in _names(value.__class__)}
-        for name in _UNSAID:
-            if name in plain and plain[name] is None:
-                del plain[name]
-        return plain
+        result: dict[str, Any] = plain(value)
+        return result
     raise TypeError(f"{type(value).__name__} is not written into {DOCUMENT}")
-
-
-@functools.cache
-def _names(kind: type[Any]) -> tuple[str, ...]:
-    """Of a dataclass's fields."""
-    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def from_json(text: bytes, directory: Path) -> Document:

@@ -24,6 +24,7 @@ from ewan.labs.record import quantities
 from ewan.labs.record.metrics import AMBIGUOUS, METRICS
 from ewan.labs.record.quantities import Quantity, Selection
 from ewan.labs.record.series import SAMPLES, SERIES, Samples, Series, Whose
+from ewan.labs.record.wishes import AskedFigure
 
 Kind = Literal["metric", "map", "phase", "time", "flow chart", "cdf", "ccdf", "box", "timeline"]
 Scale = Literal["linear", "log", "bdp", "categories"]
@@ -233,14 +234,9 @@ def from_keys(keys: Mapping[str, Any]) -> FigureSpec:
     return parse(", ".join(parts), name)
 
 
-def to_data(figure: FigureSpec) -> dict[str, str]:
-    """As experiment.json has it."""
-    return {"figure": figure.line, **({"name": figure.name} if figure.name else {})}
-
-
-def from_data(data: Mapping[str, str]) -> FigureSpec:
-    """What `to_data` gave; ValueError for what is none."""
-    return parse(data.get("figure", ""), data.get("name", ""))
+def asked(figure: FigureSpec) -> AskedFigure:
+    """As experiment.json has it; `parse` of its line and its name gives the figure again."""
+    return AskedFigure(figure.line, figure.name)
 
 
 def check(figure: FigureSpec, parameters: Mapping[str, Collection[Any]]) -> None:

@@ -11,15 +11,16 @@ that fills nothing costs little.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psutil
 
 from ewan.labs.base.units import about
 from ewan.labs.plan import Plan
+from ewan.labs.record.traffic import BulkWork, FlowRequest, MessagesWork, UdpWork, usual
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
 
@@ -116,11 +117,11 @@ def _loads(mtu: int, program: Program | None) -> Iterator[_Load]:
         return
     if program.probe is not None:
         yield _Load(mtu, copied)
-    for flow in (program.traffic or {}).get("flows", ()):
-        if flow["work"]["kind"] == "udp":
-            size = min(mtu, _usual(flow["work"]["size_bytes"]) + UDP_HEADERS_BYTES)
+    for flow in _flows(program):
+        if isinstance(flow.work, UdpWork):
+            size = min(mtu, int(usual(flow.work.size_bytes)) + UDP_HEADERS_BYTES)
             yield _Load(size, _slab_bytes(size) + PACKET_HEAD_BYTES)
-        elif segment := flow.get("socket", {}).get("mss_bytes"):
+        elif segment := flow.socket.mss_bytes:
             yield _Load(min(mtu, segment + TCP_HEADERS_BYTES), 2 * SHARED_BYTES)
 
 
@@ -138,13 +139,13 @@ def _sent(mtu: int, program: Program | None) -> int | None:
         if "streams" not in probe:
             return None
         packets += sum(2 * stream["packets"] for stream in probe["streams"])  # of a round trip, there and back
-    for flow in (program.traffic or {}).get("flows", ()):
-        work = flow["work"]
-        if work["kind"] == "bulk" and (volume := work.get("bytes")) is not None:
-            segment = flow.get("socket", {}).get("mss_bytes") or mtu - TCP_WITH_TIMES_BYTES
-            packets += (1 + bool(work.get("bidirectional"))) * (volume // segment + CONNECTION_PACKETS)
-        elif work["kind"] == "udp" and work.get("count") is not None:
-            packets += work["count"] * -(-(_usual(work["size_bytes"]) + UDP_HEADERS_BYTES) // mtu)
+    for flow in _flows(program):
+        work = flow.work
+        if isinstance(work, BulkWork) and work.bytes is not None:
+            segment = flow.socket.mss_bytes or mtu - TCP_WITH_TIMES_BYTES
+            packets += (1 + work.bidirectional) * (work.bytes // segment + CONNECTION_PACKETS)
+        elif isinstance(work, UdpWork) and work.count is not None:
+            packets += work.count * -(-(int(usual(work.size_bytes)) + UDP_HEADERS_BYTES) // mtu)
         else:
             return None
     return packets
@@ -158,17 +159,14 @@ def _slab_bytes(packet_bytes: int) -> int:
     return slab
 
 
-def _usual(law: Mapping[str, Any]) -> int:
-    """The mean of a law of sizes as a request for traffic names it."""
-    if law["law"] == "uniform":
-        return int((law["low"] + law["high"]) / 2)
-    return int(law["value"] if law["law"] == "constant" else law["mean"])
+def _flows(program: Program) -> tuple[FlowRequest, ...]:
+    return () if program.traffic is None else program.traffic.flows
 
 
 def _threads(program: Program) -> int:
     """Two of a flow, or of a rank of a group; four where both ends send. Of flows that arrive few are there at once."""
-    works = [flow["work"] for flow in (program.traffic or {}).get("flows", ())]
-    return sum(2 * len(work.get("ranks", (0,))) * (1 + bool(work.get("bidirectional"))) for work in works)
+    ranks = [len(flow.ends) if isinstance(flow.work, MessagesWork) else 1 for flow in _flows(program)]
+    return sum(2 * each * (1 + flow.bidirectional) for each, flow in zip(ranks, _flows(program), strict=True))
 
 
 def refuse(lab: str, wanted: Need, directory: Path) -> None:

@@ -8,12 +8,14 @@ clock) execute, the same in both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import orjson
 
-from ewan.labs.link import Change
+from ewan.labs.base.typed import plain, read_typed
+from ewan.labs.record.events import Event
+from ewan.labs.record.traffic import TrafficRequest
 
 FORMAT = "ewan-program/1"
 
@@ -26,7 +28,7 @@ class Command:
     `number`: in the whole program, from 0, where this is a machine's part of it; None: its place.
     """
 
-    SPARSE: ClassVar[bool] = True
+    SPARSE: ClassVar = {"step", "after", "number"}
     node: str
     argv: tuple[str, ...]
     at_ns: int = 0
@@ -35,13 +37,6 @@ class Command:
     after: tuple[int, ...] = ()
     number: int | None = None
 
-    def to_data(self) -> dict[str, Any]:
-        """As the program says it; what is absent is left out."""
-        data: dict[str, Any] = {"node": self.node, "argv": self.argv, "at_ns": self.at_ns, "service": self.service}
-        data |= {} if self.step is None else {"step": self.step}
-        data |= {} if self.number is None else {"number": self.number}
-        return data | ({"after": self.after} if self.after else {})
-
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
@@ -49,24 +44,6 @@ class Preparation:
 
     node: str
     argv: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One direction of a link changes `at_ns` after T0, as `ewan.labs.change.compile_change` says.
-
-    With `down` the whole link goes down (true) or comes back (false) instead; direction and change mean nothing then.
-    """
-
-    at_ns: int
-    link: str
-    direction: Literal["forward", "backward"]
-    change: Change
-    down: bool | None = None
-
-    def to_data(self) -> dict[str, Any]:
-        """As the program says it."""
-        return {**{field.name: getattr(self, field.name) for field in fields(self)}, "change": self.change.to_data()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +68,15 @@ class Program:
     and commands (services apart) have ended: an event whose time comes later is not made.
     """
 
+    SPARSE: ClassVar = {
+        *("prepare", "traffic", "events", "watch_ns", "disturbances", "drops", "elsewhere", "needs", "expected_ns"),
+    }
     probe: Mapping[str, Any] | None = None
     commands: tuple[Command, ...] = ()
     longest_ns: int = 0
     expected_ns: int = 0
     prepare: tuple[Preparation, ...] = ()
-    traffic: Mapping[str, Any] | None = None
+    traffic: TrafficRequest | None = None
     events: tuple[Event, ...] = ()
     watch_ns: int = 0
     disturbances: DisturbanceWatch | None = None
@@ -106,26 +86,24 @@ class Program:
 
     def to_json(self) -> bytes:
         """The program as `labs/node/src/batch` reads it; what is absent there is left out."""
-        document: dict[str, Any] = {
-            "format": FORMAT,
-            "probe": self.probe,
-            "commands": [command.to_data() for command in self.commands],
-            "longest_ns": self.longest_ns,
-        }
+        document = plain(self) | {"format": FORMAT}
+        document.pop("expected_ns", None)
         if self.prepare:
-            document["prepare"] = self.prepare
-        if self.traffic is not None:
-            document["traffic"] = self.traffic
-        if self.events:
-            document["events"] = [event.to_data() for event in self.events]
-        if self.watch_ns:
-            document["watch_ns"] = self.watch_ns
-        if self.disturbances is not None:
-            document["disturbances"] = self.disturbances
-        if self.drops:
-            document["drops"] = self.drops
-        if self.elsewhere:
-            document["elsewhere"] = self.elsewhere
-        if self.needs:
-            document["needs"] = self.needs
+            document["prepare"] = self.prepare  # its keys stand as in the type, not sorted
         return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+
+
+def from_json(text: bytes, expected_ns: int) -> Program:
+    """The program whose `to_json` is `text`; ValueError for another format, unknown keys and wrong types. What is in a
+    probe is for `ewan-node` to check. `expected_ns` is not in the file."""
+    document = orjson.loads(text)
+    if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
+        raise ValueError(f"the program's format is not {FORMAT!r}")
+    if "expected_ns" in document:
+        raise ValueError("program has an unknown key 'expected_ns'")
+    found: Program = read_typed(Program, document, "program")
+    program = replace(found, expected_ns=expected_ns)
+    words = [*(each.argv for each in program.commands), *(each.argv for each in program.prepare)]
+    if not all(words):
+        raise ValueError("the program has a command without words")
+    return program

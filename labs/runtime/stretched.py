@@ -17,6 +17,7 @@ from ewan.labs.runtime.services import OURSELVES
 if TYPE_CHECKING:
     from ewan.labs.compile.facts import HostFacts
     from ewan.labs.plan import Plan
+    from ewan.labs.record.traffic import Endpoint
     from ewan.labs.runtime.program import Program
 
 MANIFEST = "ewan-cluster/1"
@@ -31,7 +32,7 @@ class Placement(Protocol):
         """The machine of each node."""
         ...
 
-    def of_end(self, end: Mapping[str, str]) -> str:
+    def of_end(self, end: Endpoint) -> str:
         """The machine where an end of a flow is."""
         ...
 
@@ -56,10 +57,10 @@ class Needs:
             if word != OURSELVES:
                 of_machine = self.programs.setdefault(where.machine_of[node], {})
                 of_machine.setdefault(word, f"node {node} is to run")
-        for flow in program.traffic["flows"] if program.traffic else ():
-            name = flow.get("socket", {}).get("congestion")
-            for end in flow["work"].get("ranks") or [flow["from"], flow["to"]] if name else ():
-                self.congestion.setdefault(where.of_end(end), set()).add(name)
+        for flow in program.traffic.flows if program.traffic else ():
+            if flow.socket.congestion:
+                for end in flow.ends:
+                    self.congestion.setdefault(where.of_end(end), set()).add(flow.socket.congestion)
 
     @property
     def machines(self) -> list[str]:

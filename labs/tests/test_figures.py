@@ -32,7 +32,8 @@ LINES = (
 def test_a_figure_is_its_line(line: str) -> None:
     figure = figures.parse(line)
     assert figures.parse(figure.line) == figure
-    assert figures.from_data(figures.to_data(figure)) == figure
+    asked = figures.asked(figure)
+    assert figures.parse(asked.figure, asked.name) == figure
 
 
 def test_clauses_give_what_they_say() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ewan.calibration.host import virtual as calibration
 from ewan.generator import scenario as scenarios
-from ewan.generator.scenario import ScenarioRun, Schedule
+from ewan.generator.scenario import ScenarioRun, ScheduledRun
 from ewan.labs import host
 from ewan.labs.base.units import about
 from ewan.labs.context import Context
@@ -26,7 +26,7 @@ BUDGET_S, QUICK_BUDGET_S = 12.0, 5.0
 WITHIN = 0.25
 """What a forecast may be off by."""
 
-Made = tuple[ScenarioRun, Plan, Schedule]
+Made = tuple[ScenarioRun, Plan, ScheduledRun]
 
 
 def chosen(quick: bool) -> Iterator[tuple[str, Made]]:

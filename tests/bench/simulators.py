@@ -98,7 +98,7 @@ def _case(context: Context, name: str, scratch: Path, say: Callable[[str], None]
             schedule = run.schedule(plan, "virtual")
             directory = place / f"run-{run.number}"
             context.virtual().run(plan, schedule.program, directory)
-            error = records.collect(directory, schedule.document, schedule.program.traffic)
+            error = records.collect(directory, schedule.document)
             if error is not None:
                 raise LabError(f"{shown}: {error}")
             ours = [

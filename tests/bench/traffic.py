@@ -25,6 +25,16 @@ from ewan.labs import host
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, PPM, about, bytes_in
 from ewan.labs.compile import compile
 from ewan.labs.context import Context
+from ewan.labs.record.traffic import (
+    BulkWork,
+    ConstantLaw,
+    Endpoint,
+    FlowRequest,
+    SocketOptions,
+    TrafficRequest,
+    UdpWork,
+    Work,
+)
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.program import Program
@@ -82,7 +92,7 @@ class TrafficBench:
 
     def ewan_bulk(self, duration_ns: int) -> dict[str, float]:
         """Goodput of one bulk flow of our generator (bit/s), and CPU seconds per second of both ends."""
-        used = self.traffic([self.flow({"kind": "bulk"}, stop_ns=duration_ns)])
+        used = self.traffic([self.flow(BulkWork(), stop_ns=duration_ns)])
         (record,) = used.answer["flows"]
         return {"goodput_bps": record["goodput_bps"], "cpu_s_per_s": used.cpu_s / (duration_ns / NS_PER_SECOND)}
 
@@ -95,23 +105,25 @@ class TrafficBench:
     def lateness(self) -> dict[str, Any]:
         """Of `LATE` flows that start one after the other."""
         self._say(f"start lateness, {LATE} flows")
-        work = {"kind": "bulk", "bytes": MANY_BYTES}
+        work = BulkWork(MANY_BYTES)
         flows = [self.flow(work, start_ns=number * 7 * NS_PER_MS) for number in range(LATE)]
         return {"flows": LATE, **late(self.traffic(flows).answer["flows"])}
 
     def many(self) -> list[dict[str, Any]]:
         """A thousand flows that start at the same instant, in both clocks."""
         self._say(f"{MANY} flows, live")
-        used = self.traffic([self.flow({"kind": "bulk", "bytes": MANY_BYTES}) for _ in range(MANY)])
+        used = self.traffic([self.flow(BulkWork(MANY_BYTES)) for _ in range(MANY)])
         rows = [{"clock": "live", "wall_s": used.wall_s, **together(used.answer["flows"])}]
         self._say(f"{MANY} flows, virtual")
         words = {"rate": "1Gbit/s", "rtt": "10ms", "pairs": "11", "name": "bench"}
         plan = compile(from_template("dumbbell", words), host.virtual_facts())
-        flows = [traffic_request.Flow(f"left{n % 11 + 1}", f"right{n % 11 + 1}", bytes=MANY_BYTES) for n in range(MANY)]
+        flows = [
+            traffic_request.Transfer(f"left{n % 11 + 1}", f"right{n % 11 + 1}", bytes=MANY_BYTES) for n in range(MANY)
+        ]
         request = traffic_request.transfers(plan, flows, "virtual")
         begun = time.perf_counter()
         run = self._context.virtual(tell=self._say).run(
-            plan, Program(longest_ns=request["longest_ns"], traffic=request), self._scratch / "virtual"
+            plan, Program(longest_ns=request.longest_ns, traffic=request), self._scratch / "virtual"
         )
         wall_s = time.perf_counter() - begun
         return [*rows, {"clock": "virtual", "wall_s": wall_s, **together(traffic_request.completed(run.directory))}]
@@ -124,12 +136,7 @@ class TrafficBench:
             self._say(f"UDP, {about(rate_bps, 'rate')}")
             interval_ns = PAYLOAD_BYTES * BITS_PER_BYTE * NS_PER_SECOND / rate_bps
             count = round(duration_ns / interval_ns)
-            work = {
-                "kind": "udp",
-                "count": count,
-                "size_bytes": {"law": "constant", "value": PAYLOAD_BYTES},
-                "interval_ns": {"law": "constant", "value": interval_ns},
-            }
+            work = UdpWork(count, ConstantLaw(PAYLOAD_BYTES), ConstantLaw(interval_ns))
             used = self.traffic([self.flow(work)])
             (record,) = used.answer["flows"]
             # The last packet is due an interval before all their time is over, and takes its way to the sink.
@@ -155,27 +162,29 @@ class TrafficBench:
             bucket = ["tbf", "rate", rate, "burst", "128kb", "limit", str(bytes_in(GIGABIT, 10 * NS_PER_MS))]
             subprocess.run([*where, "replace", "dev", "eth0", "root", *bucket], check=True, capture_output=True)
 
-    def flow(self, work: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    def flow(self, work: Work, start_ns: int = 0, stop_ns: int | None = None) -> FlowRequest:
         """A flow of a traffic request between the two namespaces."""
-        ends = {
-            key: {"netns": f"/run/netns/{self._tag}{side}", "address": address}
-            for key, side, address in (("from", "a", SENDER), ("to", "b", SINK))
-        }
-        return {"name": work["kind"], **ends, "socket": {"congestion": "cubic"}, "work": work, **more}
+        source, sink = (
+            Endpoint(f"/run/netns/{self._tag}{side}", address) for side, address in (("a", SENDER), ("b", SINK))
+        )
+        return FlowRequest(
+            name=work.kind,
+            from_=source,
+            to=sink,
+            socket=SocketOptions("cubic"),
+            work=work,
+            start_ns=start_ns,
+            stop_ns=stop_ns,
+        )
 
-    def traffic(self, flows: Sequence[Mapping[str, Any]]) -> Used:
+    def traffic(self, flows: Sequence[FlowRequest]) -> Used:
         """Runs these flows; LabError for the first of them that ended with an error."""
         self._runs += 1
         out = self._scratch / str(self._runs)
         out.mkdir()
-        request = {
-            "format": traffic_request.FORMAT,
-            "clock": "live",
-            "cpus": [self._cpu],
-            "longest_ns": traffic_request.LONGEST_NS,
-            "flows": flows,
-        }
-        (out / "request.json").write_bytes(orjson.dumps(request))
+        longest_ns = traffic_request.LONGEST_NS
+        request = TrafficRequest(clock="live", cpus=(self._cpu,), seed=0, longest_ns=longest_ns, flows=tuple(flows))
+        (out / "request.json").write_bytes(orjson.dumps(request.to_data()))
         command = [str(self._binary), "traffic", "--request", str(out / "request.json"), "--out", str(out)]
         wall_s, cpu_s = cost(lambda: run(command))
         answer: dict[str, Any] = orjson.loads((out / "traffic.json").read_bytes())

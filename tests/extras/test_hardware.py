@@ -26,9 +26,10 @@ from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import Driver
 from ewan.labs.link import Change, ConstantDelay
 from ewan.labs.record import tables
+from ewan.labs.record.events import LinkChange
 from ewan.labs.runtime import devices, spinners
 from ewan.labs.runtime.netns import NetnsRuntime
-from ewan.labs.runtime.program import Command, Event, Program
+from ewan.labs.runtime.program import Command, Program
 from ewan.labs.runtime.tests.lab import BINARY
 from tests.conftest import ROOT, Ewan
 
@@ -197,7 +198,7 @@ def test_an_event_of_a_program_changes_it(lab: Path, tmp_path: Path) -> None:
     program = Program(
         commands=(Command("left1", ("ping", "-q", "-c", "1", "right1")), Command("left1", ("sleep", "0.8"))),
         longest_ns=20_000_000_000,
-        events=(Event(200_000_000, "core", "forward", change),),
+        events=(LinkChange(200_000_000, "core", "forward", change),),
         watch_ns=100_000_000,
     )
     NetnsRuntime(BINARY, lab.parent).batch(LAB, program, tmp_path)

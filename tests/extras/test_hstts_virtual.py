@@ -29,7 +29,7 @@ def test_packets_of_the_background_arrive_beside_the_load(word: str, tmp_path: P
     plan = compile_spec(run.spec, host.virtual_facts())
     schedule = run.schedule(plan, "virtual")
     VirtualRuntime(BINARY).run(plan, schedule.program, tmp_path / "run")
-    assert records.collect(tmp_path / "run", schedule.document, schedule.program.traffic) is None
+    assert records.collect(tmp_path / "run", schedule.document) is None
     flows = tables.read(tmp_path / "run", "flows")
     background = flows.filter(pl.col("role") == "background")
     assert background["error"].to_list() == [None, None]

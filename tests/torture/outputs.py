@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import random
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ import orjson
 from ewan.generator import external, readers
 from ewan.generator.readers import captures
 from ewan.generator.rows import frame_of
+from ewan.generator.tests import schedules
 from ewan.labs.base import documents
 from ewan.labs.base.product import ROOT
+from ewan.labs.record.schedule import DitgTool, ServedTool
 from tests.torture import harness, mutations
 
 TIER = "torture"
@@ -60,7 +63,7 @@ def _printed(draw: random.Random, place: Path) -> None:
     text = orjson.dumps(commands)
     changed = draw.random() < 0.2
     (place / "commands.json").write_bytes(mutations.mutated(text, draw, structured=True) if changed else text)
-    schedule = {"flows": [], "commands": [{"index": 0, "part": "command", "step": "s", "node": "a"}]}
+    schedule = schedules.schedule(commands=[schedules.command(0, "s", "a")])
     try:
         found = readers.results(schedule, place)
     except documents.DocumentError as refused:
@@ -100,7 +103,7 @@ def _captured(draw: random.Random, place: Path) -> None:
     (place / "files").mkdir()
     content = _capture(draw)
     (place / "files" / captures.FILE).write_bytes(mutations.mutated(content, draw) if draw.random() < 0.8 else content)
-    caught = captures.read(_entry(["ewan-node"]), place, T0_UNIX_NS)
+    caught = captures.read(schedules.ran(["ewan-node"]), place, T0_UNIX_NS)
     if caught.problem is not None:
         harness.one_line(caught.problem)
 
@@ -111,12 +114,9 @@ def _generated(draw: random.Random, place: Path) -> None:
     (place / "out").write_bytes(mutations.mutated(content, draw, structured=kind == "iperf3"))
     (place / "err").write_bytes(b"")
     (place / "commands.json").write_bytes(orjson.dumps({"commands": [_entry(["x"]), _entry(["x"])]}))
-    flow = {
-        "name": "f", "step": "s", "role": "load", "transfer": 1, "kind": "bulk", "generator": kind, "source": "a",
-        "sink": "b", "congestion": None, "number": 1, "scheduled_ns": 0, "volume_bytes": None, "command": 0,
-        "tool": {"server": 1, "name": kind},
-    }  # fmt: skip
-    tables = external.rows({"flows": [flow], "series_ns": 10**8}, place)
+    tool = ServedTool("iperf3", 1) if kind == "iperf3" else DitgTool("x.log", 1)
+    flow = replace(schedules.FLOW, generator=kind, request=None, volume_bytes=None, command=0, tool=tool)
+    tables = external.rows(schedules.schedule([flow]), place)
     for error in tables["flows"]["error"].drop_nulls():
         harness.one_line(error)
     for name, frame in tables.items():

@@ -26,7 +26,8 @@ from ewan.labs.base.source import DescriptionError
 from ewan.labs.change import Heading, compile_change, wanted
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
-from ewan.labs.runtime.program import Command, Event, Program
+from ewan.labs.record.events import LinkChange
+from ewan.labs.runtime.program import Command, Program
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import from_template
@@ -122,7 +123,7 @@ def draw(random_: random.Random) -> tuple[dict[str, str], Plan]:
             continue
 
 
-def changes(plan: Plan, random_: random.Random) -> tuple[Event, ...]:
+def changes(plan: Plan, random_: random.Random) -> tuple[LinkChange, ...]:
     """Other rates and delays, each way, while packets are in the link. A larger delay could need a larger store."""
     link, events = plan.links[0], []
     for number in range(random_.randint(0, 6)):
@@ -133,12 +134,12 @@ def changes(plan: Plan, random_: random.Random) -> tuple[Event, ...]:
             words, headings = {"duplex": random_.choice(["half", "full"])}, ["forward", "backward"]
         for heading in headings:
             change = compile_change(plan, link, heading, wanted(words))
-            events.append(Event(SECOND // 5 + number * SECOND // 10, link.name, heading, change))
+            events.append(LinkChange(SECOND // 5 + number * SECOND // 10, link.name, heading, change))
     return tuple(events)
 
 
 def run(
-    kernel: Path, plan: Plan, commands: Sequence[Command], place: Path, events: tuple[Event, ...] = ()
+    kernel: Path, plan: Plan, commands: Sequence[Command], place: Path, events: tuple[LinkChange, ...] = ()
 ) -> list[str]:
     """What the commands wrote; last, what the kernel wrote to its console, its end included."""
     program = Program(commands=tuple(commands), longest_ns=10 * SECOND, events=events)

@@ -109,8 +109,8 @@ def test_an_objective_is_a_scenario_that_can_be_run(objective: Word, cross: floa
     assert [dict(run.parameters)["congestion"] for run in runs] == ["reno"] * 3 + ["bbr"] * 3
     _, plan, schedule = next(iter(runs.scheduled(host.virtual_facts(), "virtual")))
     assert len(plan.pairs) == 4 + bool(cross)
-    assert len(schedule.document["flows"]) == 4 + bool(cross)
-    assert scenario.metrics[0] == OBJECTIVES[objective].metric
+    assert len(schedule.document.flows) == 4 + bool(cross)
+    assert scenario.document.metrics[0] == OBJECTIVES[objective].metric
 
 
 def test_others_send_what_was_measured_of_them() -> None:

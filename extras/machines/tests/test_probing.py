@@ -102,7 +102,7 @@ def runtime(plan: Plan) -> Iterator[NetnsRuntime]:
 
 
 def probes_of(plan: Plan, machines: Machines) -> JointProbes:
-    machine_of = {end(LAB, node, "")["netns"]: name for name, nodes in HALVES.items() for node in nodes}
+    machine_of = {end(LAB, node, "").netns: name for name, nodes in HALVES.items() for node in nodes}
     return JointProbes(machines.start, machine_of, machines.offsets, dict.fromkeys(HALVES, plan.host_cpus), BINARY)
 
 

@@ -20,8 +20,23 @@ from ewan.labs import spec
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.link import Change
+from ewan.labs.record.events import CarrierChange, LinkChange
+from ewan.labs.record.traffic import (
+    ArrivalsWork,
+    BulkWork,
+    ConstantLaw,
+    Endpoint,
+    FlowRequest,
+    Half,
+    MessagesWork,
+    RequestsWork,
+    SocketOptions,
+    TrafficRequest,
+    UdpWork,
+    Work,
+)
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.program import Command, Event, Program
+from ewan.labs.runtime.program import Command, Program
 
 SECOND = NS_PER_SECOND
 
@@ -34,16 +49,26 @@ def where() -> Where:
     return Where(plan, placed.machine_of, stretched(plan, placed), {"one": (1,), "two": (0, 1)})
 
 
-def end(node: str) -> dict[str, str]:
-    return {"netns": f"/run/netns/ewan-dumbbell-{node}", "address": "10.0.0.1"}
+def end(node: str) -> Endpoint:
+    return Endpoint(f"/run/netns/ewan-dumbbell-{node}", "10.0.0.1")
 
 
-def flow(source: str, sink: str, kind: str = "bulk", **more: Any) -> dict[str, Any]:
-    return {"name": f"{source} to {sink}", "from": end(source), "to": end(sink), "work": {"kind": kind}, **more}
+ONE = ConstantLaw(1)
+WORKS: dict[str, Work] = {
+    "bulk": BulkWork(),
+    "udp": UdpWork(None, ONE, ONE),
+    "arrivals": ArrivalsWork(None, ONE, ONE),
+    "requests": RequestsWork(None, ONE, ONE, ONE),
+}
 
 
-def traffic(*flows: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"format": "ewan-traffic/1", "seed": 7, "cpus": [], "longest_ns": SECOND, "flows": list(flows), **more}
+def flow(source: str, sink: str, kind: str = "bulk", **more: Any) -> FlowRequest:
+    name, socket = f"{source} to {sink}", SocketOptions()
+    return FlowRequest(name=name, from_=end(source), to=end(sink), work=WORKS[kind], socket=socket, **more)
+
+
+def traffic(*flows: FlowRequest) -> TrafficRequest:
+    return TrafficRequest(clock="live", cpus=(), seed=7, longest_ns=SECOND, flows=flows)
 
 
 def test_flows_and_commands_keep_the_numbers_of_the_whole_and_crossing_flows_become_halves(where: Where) -> None:
@@ -55,14 +80,14 @@ def test_flows_and_commands_keep_the_numbers_of_the_whole_and_crossing_flows_bec
     assert (one.commands, two.commands) == ((1,), (0,))
     assert [each.number for each in one.program.commands] == [1]
     asked = {name: part.program.traffic for name, part in split.parts.items()}
-    of = {name: {each["number"]: each for each in told["flows"]} for name, told in asked.items() if told}
+    of = {name: {each.number: each for each in told.flows} for name, told in asked.items() if told}
     assert of["one"].keys() == {0, 1, 2, 3} and of["two"].keys() == {0, 2, 3}
-    assert "half" not in of["one"][1]
-    assert of["one"][0]["half"] == {"side": "source", "port": 61000, "run": 99, "clock_ns": 5_000}
-    assert of["two"][0]["half"] == of["one"][0]["half"] | {"side": "sink"}
-    assert of["one"][2]["half"]["side"] == "sink" and of["one"][2]["half"]["clock_ns"] == -5_000
-    assert of["two"][3]["half"]["port"] == 61001, "another flow to the same sink"
-    assert asked["one"] is not None and (asked["one"]["cpus"], asked["one"]["seed"]) == ([1], 7)
+    assert of["one"][1].half is None
+    assert of["one"][0].half == Half("source", 61000, 99, 5_000)
+    assert of["two"][0].half == Half("sink", 61000, 99, 5_000)
+    assert of["one"][2].half == Half("sink", 61000, 99, -5_000)
+    assert of["two"][3].half == Half("sink", 61001, 99, 5_000), "another flow to the same sink"
+    assert asked["one"] is not None and (asked["one"].cpus, asked["one"].seed) == ((1,), 7)
     assert (one.halves, two.halves) == (
         {0: "source", 2: "sink", 3: "source"},
         {0: "sink", 2: "source", 3: "sink"},
@@ -70,7 +95,7 @@ def test_flows_and_commands_keep_the_numbers_of_the_whole_and_crossing_flows_bec
 
 
 def test_a_program_of_nothing_that_crosses_has_no_new_keys_but_numbers(where: Where) -> None:
-    program = Program(traffic=traffic(flow("left1", "left2", step=0, after=[])), longest_ns=SECOND, watch_ns=5)
+    program = Program(traffic=traffic(flow("left1", "left2", step=0, after=())), longest_ns=SECOND, watch_ns=5)
     split = programs.split(program, where, 1, {})
     assert split.steps == {} and split.parts["two"].program.traffic is None
     document = orjson.loads(split.parts["one"].program.to_json())
@@ -81,7 +106,7 @@ def test_a_program_of_nothing_that_crosses_has_no_new_keys_but_numbers(where: Wh
 def test_a_step_of_which_several_machines_know_has_a_part_on_each(where: Where) -> None:
     program = Program(
         commands=(Command("left1", ("true",), step=1), Command("right1", ("true",), step=2, after=(0, 1))),
-        traffic=traffic(flow("left1", "right1", step=0), flow("left1", "left2", step=3, after=[1])),
+        traffic=traffic(flow("left1", "right1", step=0), flow("left1", "left2", step=3, after=(1,))),
         longest_ns=SECOND,
     )
     split = programs.split(program, where, 1, {})
@@ -90,19 +115,20 @@ def test_a_step_of_which_several_machines_know_has_a_part_on_each(where: Where) 
     assert [each.step for each in one.commands] == [1 + PART] and two.commands[0].after == (0, 1)
     assert (one.elsewhere, two.elsewhere) == ((1,), (0, 1))
     assert one.traffic is not None and two.traffic is not None
-    assert (one.traffic["told"], one.traffic["elsewhere"]) == ([PART], [1])
-    assert two.traffic["told"] == [PART] and "elsewhere" not in two.traffic
+    assert (one.traffic.told, one.traffic.elsewhere) == ((PART,), (1,))
+    assert two.traffic.told == (PART,) and two.traffic.elsewhere == ()
 
 
 def test_events_go_to_the_emulator_and_a_carrier_to_both_machines(where: Where) -> None:
     change = Change.from_data({"rate_bps": 1_000_000})
-    events = (Event(5, "core", "forward", change), Event(9, "core", "forward", Change.from_data({}), down=True))
+    events = (LinkChange(5, "core", "forward", change), CarrierChange(9, "core", True))
     split = programs.split(Program(events=events, longest_ns=SECOND), where, 1, {})
     assert (split.parts["one"].events, split.parts["two"].events) == ((0, 1), (1,))
 
 
 def test_what_cannot_be_between_machines_is_named(where: Where) -> None:
-    ranks = {"name": "solver", "work": {"kind": "messages", "ranks": [end("left1"), end("left2"), end("right1")]}}
+    work = MessagesWork("barrier", 1, ONE, ONE, (end("left1"), end("left2"), end("right1")))
+    ranks = FlowRequest(name="solver", work=work, socket=SocketOptions())
     program = Program(traffic=traffic(ranks), longest_ns=SECOND)
     with pytest.raises(LabError, match="solver: its ends are on the machines one and two, and messages"):
         where.check(program)

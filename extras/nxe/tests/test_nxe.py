@@ -24,6 +24,7 @@ from ewan.labs.base.product import LIBRARY
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.forwarding import Forwarding
+from ewan.labs.record.traffic import MessagesWork
 from ewan.labs.spec import names
 
 POSTER = LIBRARY / "nxe-poster.xml"
@@ -42,12 +43,12 @@ def test_the_posters_example_is_ten_flows_between_two_sites() -> None:
     rates = {link.name: link.forward.rate_bps for link in lab.links}
     assert rates["access-sagittaire10"] == 10**9 and rates["capricorne-ag"] == 10**10
     assert Forwarding(plan).rtt_ns("capricorne3", "sagittaire3") == 4 * NS_PER_MS  # 1 ms a site, each way
-    found = planned(run).document["flows"]
-    assert [(flow["source"], flow["sink"]) for flow in found] == [
+    found = planned(run).document.flows
+    assert [(flow.source, flow.sink) for flow in found] == [
         (f"capricorne{number}", f"sagittaire{number}") for number in range(1, 11)
     ]
-    assert [flow["scheduled_ns"] for flow in found] == [(5 + number) * NS_PER_SECOND for number in range(10)]
-    assert {flow["congestion"] for flow in found} == {"reno"}
+    assert [flow.scheduled_ns for flow in found] == [(5 + number) * NS_PER_SECOND for number in range(10)]
+    assert {flow.congestion for flow in found} == {"reno"}
 
 
 def file_of(name: str) -> Path | None:
@@ -144,9 +145,9 @@ def test_parameters_are_a_sweep_and_repetitions_are_seeds() -> None:
     assert steps[0].at.choice.ns == NS_PER_SECOND // 2 and steps[0].repeat is not None
     assert steps[0].repeat.every.kind == "exponential" and steps[0].repeat.every.choice.mean.ns == 3 * NS_PER_SECOND
     assert steps[2].run == "ping -c 3 b"
-    found = planned(runs[0]).document["flows"]
-    assert [flow["volume_bytes"] for flow in found] == [500_000] * 4 + [None]
-    assert found[0]["congestion"] == "bic" and found[4]["kind"] == "udp"
+    found = planned(runs[0]).document.flows
+    assert [flow.volume_bytes for flow in found] == [500_000] * 4 + [None]
+    assert found[0].congestion == "bic" and found[4].kind == "udp"
 
 
 def test_the_yaml_that_it_becomes_is_the_same_scenario() -> None:
@@ -166,18 +167,20 @@ def said(run: ScenarioRun) -> Any:
         link if link.a < link.b else replace(link, a=link.b, b=link.a, forward=link.backward, backward=link.forward)
         for link in lab.links
     ]
-    asked = [] if schedule.program.traffic is None else schedule.program.traffic["flows"]
+    asked = [] if schedule.program.traffic is None else schedule.program.traffic.flows
     # Addresses go by the order of nodes, which is another one.
-    sent = [{key: value for key, value in flow.items() if key not in ("from", "to")} for flow in asked]
-    for flow in sent:
-        flow["work"] = {key: value for key, value in flow["work"].items() if key != "ranks"}
-    tools = {index for index, told in enumerate(schedule.document["commands"]) if told["tool"]}
+    sent = [replace(flow, from_=None, to=None) for flow in asked]
+    sent = [
+        replace(flow, work=replace(flow.work, ranks=())) if isinstance(flow.work, MessagesWork) else flow
+        for flow in sent
+    ]
+    tools = {index for index, told in enumerate(schedule.document.commands) if told.tool}
     commands = [
         (each.node, each.argv if index not in tools else (), each.at_ns)
         for index, each in enumerate(schedule.program.commands)
     ]
     network_said = ({link.name: link for link in turned}, set(lab.hosts), set(lab.routers), lab.mtu)
-    return network_said, schedule.document["flows"], sent, commands
+    return network_said, schedule.document.flows, sent, commands
 
 
 def round_trip(run: ScenarioRun) -> ScenarioRun:

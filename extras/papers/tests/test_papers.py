@@ -241,12 +241,14 @@ def test_every_target_can_be_run(name: str) -> None:
     for number in own.description.numbers:
         scenario = experiments.wanted(own, "quick")[number.of or own.first].scenario
         assert scenario is not None
-        published = [each for each in scenario.beside if each["metric"] == number.metric]
-        assert any(each["source"].startswith(number.source or "") for each in published), number
+        published = [each for each in scenario.document.beside if each.metric == number.metric]
+        assert any(each.source.startswith(number.source or "") for each in published), number
     for curve in own.description.shapes:
         scenario = experiments.wanted(own, "quick")[curve.of or own.first].scenario
         if scenario is not None and quantities.parse(curve.line.metric).selection is not None:
-            assert curve.line.metric in scenario.metrics, f"{scenario.name} does not ask for {curve.line.metric}"
+            assert curve.line.metric in scenario.document.metrics, (
+                f"{scenario.name} does not ask for {curve.line.metric}"
+            )
 
 
 def test_an_interrupted_call_goes_on_and_a_complete_one_begins_anew(

@@ -28,6 +28,7 @@ from ewan.labs.context import Context
 from ewan.labs.link import BernoulliLoss
 from ewan.labs.plan import Plan
 from ewan.labs.record.metrics import METRICS
+from ewan.labs.record.traffic import ArrivalsWork, usual
 from ewan.labs.spec import DescriptionError
 
 QUICK = Defaults("1G", "20ms", cg="1.0")
@@ -140,19 +141,20 @@ def test_every_application_is_a_scenario(app: str, profile: str) -> None:
     runs = result.runs()
     assert len(runs) == 2 * 2 * (3 if app == "PA" else 1)
     assert {run.parameters["congestion"] for run in runs} == {"reno", "cubic"}
-    assert result.normalise == {"by": "congestion", "to": "reno"}
+    normalise = result.document.normalise
+    assert normalise is not None and (normalise.by, normalise.to) == ("congestion", "reno")
     assert result.name == f"hstts-{app.lower()}"
 
 
 def test_bulk_is_one_volume_a_source_and_reverse_pairs_do_the_same() -> None:
     run, plan = first(built("BU", CG="1.5", R="0.5", RTT="19.8ms"))
-    flows = run.schedule(plan, "virtual").document["flows"]
-    load = [flow for flow in flows if flow["role"] == "load"]
-    reverse = [flow for flow in flows if flow["role"] == "reverse"]
-    assert [(flow["source"], flow["sink"]) for flow in load] == [(f"left{n}", f"right{n}") for n in range(1, 16)]
-    assert [(flow["source"], flow["sink"]) for flow in reverse] == [(f"right{n}", f"left{n}") for n in range(16, 21)]
-    assert [flow["scheduled_ns"] for flow in load] == [n * 60_000_000 for n in range(15)]
-    assert {flow["volume_bytes"] for flow in flows} == {22_500_000}
+    flows = run.schedule(plan, "virtual").document.flows
+    load = [flow for flow in flows if flow.role == "load"]
+    reverse = [flow for flow in flows if flow.role == "reverse"]
+    assert [(flow.source, flow.sink) for flow in load] == [(f"left{n}", f"right{n}") for n in range(1, 16)]
+    assert [(flow.source, flow.sink) for flow in reverse] == [(f"right{n}", f"left{n}") for n in range(16, 21)]
+    assert [flow.scheduled_ns for flow in load] == [n * 60_000_000 for n in range(15)]
+    assert {flow.volume_bytes for flow in flows} == {22_500_000}
     access = {wire.a.node for wire in plan.wires if wire.a.node.startswith("left")}
     assert len(access) == 20
     (core,) = plan.links
@@ -163,23 +165,23 @@ def test_bulk_is_one_volume_a_source_and_reverse_pairs_do_the_same() -> None:
 def test_the_papers_profile_has_the_papers_sizes() -> None:
     (one,) = hstts.build(SuiteRequest(("BU",), "dumbbell", {}, "paper"))
     run, plan = first(one)
-    flows = run.schedule(plan, "virtual").document["flows"]
-    assert {flow["volume_bytes"] for flow in flows} == {30 * 10**9 // 8}
-    assert sorted({flow["scheduled_ns"] for flow in flows})[:2] == [0, 10**9]
+    flows = run.schedule(plan, "virtual").document.flows
+    assert {flow.volume_bytes for flow in flows} == {30 * 10**9 // 8}
+    assert sorted({flow.scheduled_ns or 0 for flow in flows})[:2] == [0, 10**9]
     assert {pair.bottleneck_bps for pair in plan.pairs} == {10**9}, "the nodes' own links"
 
 
 def test_streams_share_a_sources_volume() -> None:
     run, plan = first(built("BU", NS="5", R="0", CG="1.0"))
-    flows = run.schedule(plan, "virtual").document["flows"]
+    flows = run.schedule(plan, "virtual").document.flows
     assert len(flows) == 50
-    assert {flow["volume_bytes"] for flow in flows} == {4_500_000}
+    assert {flow.volume_bytes for flow in flows} == {4_500_000}
 
 
 def test_tuning_is_one_source_at_full_speed() -> None:
     run, plan = first(built("TU", RATE="10G"))
-    (flow,) = run.schedule(plan, "virtual").document["flows"]
-    assert (flow["source"], flow["sink"], flow["volume_bytes"]) == ("left1", "right1", 375_000_000)
+    (flow,) = run.schedule(plan, "virtual").document.flows
+    assert (flow.source, flow.sink, flow.volume_bytes) == ("left1", "right1", 375_000_000)
     assert plan.pairs[0].bottleneck_bps == 10**10
     with pytest.raises(DescriptionError, match=r"^M=5: TU has one source and one sink: leave M out$"):
         built("TU", M="5")
@@ -189,19 +191,19 @@ def test_peers_send_both_ways_on_one_connection() -> None:
     run, plan = first(built("PP", CG="1.0"))
     program = run.schedule(plan, "virtual").program
     assert program.traffic is not None
-    assert [flow["work"]["bidirectional"] for flow in program.traffic["flows"]] == [True] * 10
+    assert [flow.bidirectional for flow in program.traffic.flows] == [True] * 10
 
 
 def test_web_files_fill_the_share_that_is_said() -> None:
     run, plan = first(built("WM", NS="2", CG="1.0"))
     program = run.schedule(plan, "virtual").program
     assert program.traffic is not None
-    flows = program.traffic["flows"]
-    assert sum(flow["work"]["kind"] == "requests" for flow in flows) == 2 * 10 * 2, "N_s sessions, ways"
-    files = [flow["work"] for flow in flows if flow["work"]["kind"] == "arrivals"]
+    flows = program.traffic.flows
+    assert sum(flow.work.kind == "requests" for flow in flows) == 2 * 10 * 2, "N_s sessions, ways"
+    files = [flow.work for flow in flows if isinstance(flow.work, ArrivalsWork)]
     assert len(files) == 20
     for work in files:
-        rate = work["size_bytes"]["mean"] * 8 / (work["interval_ns"]["mean"] / 10**9)
+        rate = usual(work.size_bytes) * 8 / (usual(work.interval_ns) / 10**9)
         assert rate == pytest.approx(0.9 * 10**8, rel=1e-6)
 
 
@@ -209,8 +211,8 @@ def test_ranks_are_on_both_sides_in_turn() -> None:
     one = built("PA", M="2")
     patterns = []
     for run in scenario.parse(one.text, one.file).runs():
-        (flow,) = run.schedule(compile_spec(run.spec, host.virtual_facts()), "virtual").document["flows"]
-        assert flow["members"] == ["left1", "right1", "left2", "right2"]
+        (flow,) = run.schedule(compile_spec(run.spec, host.virtual_facts()), "virtual").document.flows
+        assert flow.members == ("left1", "right1", "left2", "right2")
         patterns.append(run.parameters["pattern"])
     assert list(dict.fromkeys(patterns)) == ["all-to-all", "neighbour-exchange", "barrier"]
     with pytest.raises(DescriptionError, match=r"^NS=5: PA's ranks have one connection to each other: leave NS out$"):
@@ -221,13 +223,14 @@ def test_background_fills_its_share_from_nodes_of_its_own() -> None:
     for word, share in (("WMI", 0.1), ("WMII", 0.3)):
         run, plan = first(built("BU", B=word, R="0", CG="1.0"))
         schedule = run.schedule(plan, "virtual")
-        background = [flow for flow in schedule.document["flows"] if flow["role"] == "background"]
-        assert {(flow["source"], flow["sink"]) for flow in background} == {("left11", "right11"), ("right11", "left11")}
-        assert {flow["congestion"] for flow in background} == {"cubic"}
+        background = [flow for flow in schedule.document.flows if flow.role == "background"]
+        assert {(flow.source, flow.sink) for flow in background} == {("left11", "right11"), ("right11", "left11")}
+        assert {flow.congestion for flow in background} == {"cubic"}
         assert schedule.program.traffic is not None
         for flow in background:
-            work = schedule.program.traffic["flows"][flow["request"]]["work"]
-            rate = work["size_bytes"]["mean"] * 8 / (work["interval_ns"]["mean"] / 10**9)
+            work = schedule.program.traffic.flows[flow.request or 0].work
+            assert isinstance(work, ArrivalsWork)
+            rate = usual(work.size_bytes) * 8 / (usual(work.interval_ns) / 10**9)
             assert rate == pytest.approx(share * 10**9, rel=1e-6)
 
 
@@ -239,15 +242,15 @@ def test_mixed_rtts_go_over_the_pairs_in_turn() -> None:
 
 def test_elsewhere_all_pairs_send() -> None:
     run, plan = first(built("BU", "parking-lot", RTT="60ms", LOSS="0.1%", MTU="9000"))
-    flows = run.schedule(plan, "virtual").document["flows"]
-    assert [(flow["source"], flow["sink"]) for flow in flows] == [(pair.source, pair.sink) for pair in plan.pairs]
+    flows = run.schedule(plan, "virtual").document.flows
+    assert [(flow.source, flow.sink) for flow in flows] == [(pair.source, pair.sink) for pair in plan.pairs]
     assert max(pair.rtt_ns for pair in plan.pairs) == 60_000_000
     assert all(isinstance(link.forward.loss, BernoulliLoss) for link in plan.links if link.role == "wan")
     _, plan = first(built("BU", MTU="576"))
     assert all(":" not in address for node in plan.nodes for each in node.interfaces for address in each.addresses)
     run, plan = first(built("PA", "star"))
-    (flow,) = run.schedule(plan, "virtual").document["flows"]
-    assert flow["members"] == ["host1", "host2", "host3"]
+    (flow,) = run.schedule(plan, "virtual").document.flows
+    assert flow.members == ("host1", "host2", "host3")
 
 
 def test_the_whole_suite_takes_what_each_application_can_have() -> None:
@@ -286,7 +289,7 @@ def test_every_application_has_its_metrics_its_overview_and_its_row_in_the_manua
     """Before any run: the table of the suite is made when all runs have ended."""
     (one,) = hstts.build(SuiteRequest((app.word,), "dumbbell", {}))
     result = scenario.parse(one.text, one.file)
-    assert result.metrics[: len(app.metrics)] == app.metrics
+    assert result.document.metrics[: len(app.metrics)] == app.metrics
     kinds = {step.kind for run in result.runs(seeds=1) for step in run.document.steps}
     for metric in (*app.metrics, *app.overview):
         assert metric == RESPONSES_IN_TIME or METRICS[metric].step in (None, *kinds), metric
@@ -357,8 +360,8 @@ def swept(app: str = "BU", topology: str = "dumbbell", **given: str) -> list[sce
 
 def senders(run: scenario.ScenarioRun) -> dict[str, int]:
     """How many flows each role has."""
-    flows = run.schedule(compile_spec(run.spec, host.virtual_facts()), "virtual").document["flows"]
-    return {role: sum(flow["role"] == role for flow in flows) for role in ("load", "reverse", "background")}
+    flows = run.schedule(compile_spec(run.spec, host.virtual_facts()), "virtual").document.flows
+    return {role: sum(flow.role == role for flow in flows) for role in ("load", "reverse", "background")}
 
 
 def test_several_values_are_a_sweep_with_the_senders_of_each() -> None:
@@ -434,8 +437,8 @@ def test_on_a_switch_the_bottleneck_is_its_port_to_the_router() -> None:
 )
 def test_behind_a_switch_the_background_is_shared_by_pairs(word: str, pairs: int) -> None:
     run, plan = first(built("BU", "switched", B=word, CG="1.0", R="0.5"))
-    own = [flow for flow in run.schedule(plan, "virtual").document["flows"] if flow["role"] == "background"]
-    assert {flow["source"] for flow in own} == {
+    own = [flow for flow in run.schedule(plan, "virtual").document.flows if flow.role == "background"]
+    assert {flow.source for flow in own} == {
         f"{side}{10 + n}" for side in ("left", "right") for n in range(1, pairs + 1)
     }
     assert len(own) == 2 * pairs and senders(run)["reverse"] == 5
@@ -462,8 +465,8 @@ def generated(app: str, *names: str, **given: str) -> list[Any]:
 
 def test_the_load_is_sent_by_another_generator_and_the_rest_by_ours() -> None:
     for run in generated("PA", "openmpi", K="2", R="0.5"):
-        flows = run.schedule(compile_spec(run.spec, host.virtual_facts()), "virtual").document["flows"]
-        assert {(flow["role"], flow["generator"]) for flow in flows} == {("load", "openmpi"), ("reverse", "ewan")}
+        flows = run.schedule(compile_spec(run.spec, host.virtual_facts()), "virtual").document.flows
+        assert {(flow.role, flow.generator) for flow in flows} == {("load", "openmpi"), ("reverse", "ewan")}
 
 
 def test_generators_are_swept_as_congestion_controls_are() -> None:
@@ -485,7 +488,7 @@ def test_what_a_generator_cannot_send_is_refused() -> None:
 def test_background_of_packets_fills_a_tenth_of_the_bottleneck() -> None:
     for word in ("CBR", "VBR-Poisson", "vbr-pareto", "VBR-Weibull"):
         run, plan = first(built("BU", B=word, CG="1.0"))
-        flows = run.schedule(plan, "virtual").document["flows"]
-        packets = [flow for flow in flows if flow["role"] == "background"]
+        flows = run.schedule(plan, "virtual").document.flows
+        packets = [flow for flow in flows if flow.role == "background"]
         assert len(packets) == 2, word
-        assert {flow["kind"] for flow in packets} == {"udp"}
+        assert {flow.kind for flow in packets} == {"udp"}

@@ -247,3 +247,16 @@ fn interval(key: &str, ns: u64) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Request;
+
+    #[test]
+    fn the_request_that_python_writes_is_read() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/traffic.json");
+        let text = std::fs::read_to_string(path).expect("a golden request");
+        let request = Request::parse(&text).expect("it is as labs/record/traffic.py writes it");
+        assert_eq!(request.flows.len(), 6);
+    }
+}

@@ -207,6 +207,11 @@ class Fraction:
             raise UnitError('a fraction is between 0% and 100%: write one within, like "0.1%"')
         return cls(_whole(value, _PART, unit, "parts per billion"))
 
+    @property
+    def share(self) -> float:
+        """From 0 to 1."""
+        return self.ppb / PPB
+
     def __str__(self) -> str:
         return "0%" if self.ppb == 0 else _text(self.ppb, _PART, "%")
 

@@ -24,9 +24,10 @@ from ewan.labs.change import Heading, compile_change, wanted
 from ewan.labs.compile import compile
 from ewan.labs.link import Change, EveryNthLoss
 from ewan.labs.plan import Plan
+from ewan.labs.record.events import Event, LinkChange
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.netns import NetnsRuntime
-from ewan.labs.runtime.program import Command, Event, Program
+from ewan.labs.runtime.program import Command, Program
 from ewan.labs.runtime.tests.lab import BINARY, StopAfter, own_state, table
 from ewan.labs.runtime.virtual import Run, VirtualRuntime
 from ewan.labs.spec import from_template
@@ -77,7 +78,7 @@ def lab(clock: str = "virtual", **settings: str) -> Plan:
 
 def change(plan: Plan, at_ns: int, link: str = "core", direction: Heading = "forward", **words: str) -> Event:
     found = next(each for each in plan.links if each.name == link)
-    return Event(at_ns, link, direction, compile_change(plan, found, direction, wanted(words)))
+    return LinkChange(at_ns, link, direction, compile_change(plan, found, direction, wanted(words)))
 
 
 def packets(plan: Plan, times_ns: Sequence[int]) -> tuple[Command, ...]:
@@ -247,10 +248,10 @@ def test_two_runs_leave_the_same_counters_and_events(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("event", "says"),
     [
-        (Event(0, "cor", "forward", Change(rate_bps=10_000_000)), "has no link cor; it has core"),
-        (Event(0, "core", "forward", Change(rate_bps=1)), "event at 0 ns on core forward: rate_bps 1: write 8000"),
-        (Event(0, "core", "forward", Change()), "nothing to change"),
-        (Event(0, "core", "forward", Change(loss=EveryNthLoss(3))), "netem loses at random only"),
+        (LinkChange(0, "cor", "forward", Change(rate_bps=10_000_000)), "has no link cor; it has core"),
+        (LinkChange(0, "core", "forward", Change(rate_bps=1)), "event at 0 ns on core forward: rate_bps 1: write 8000"),
+        (LinkChange(0, "core", "forward", Change()), "nothing to change"),
+        (LinkChange(0, "core", "forward", Change(loss=EveryNthLoss(3))), "netem loses at random only"),
     ],
 )
 def test_what_no_link_can_do_is_refused_before_anything_runs(tmp_path: Path, event: Event, says: str) -> None:

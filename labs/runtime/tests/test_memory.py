@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,6 +13,20 @@ from ewan.labs import host
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
+from ewan.labs.record.traffic import (
+    BulkWork,
+    ConstantLaw,
+    Endpoint,
+    FlowRequest,
+    MessagesWork,
+    RequestLaw,
+    ShapedLaw,
+    SocketOptions,
+    TrafficRequest,
+    UdpWork,
+    UniformLaw,
+    Work,
+)
 from ewan.labs.runtime import memory
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Command, Program
@@ -21,7 +34,8 @@ from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import from_template
 
-TCP = {"kind": "bulk", "bidirectional": False, "bytes": None}
+TCP = BulkWork()
+NOWHERE = Endpoint("", "")
 
 
 def lab(**overrides: str) -> Plan:
@@ -29,12 +43,19 @@ def lab(**overrides: str) -> Plan:
     return compile(from_template("dumbbell", settings), host.virtual_facts())
 
 
-def sends(*works: dict[str, Any], commands: tuple[Command, ...] = (), **socket: int) -> Program:
-    return Program(commands=commands, traffic={"flows": [{"work": work, "socket": socket} for work in works]})
+def sends(*works: Work, commands: tuple[Command, ...] = (), mss_bytes: int | None = None) -> Program:
+    socket = SocketOptions(mss_bytes=mss_bytes)
+    flows = tuple(FlowRequest(name="x", work=work, socket=socket) for work in works)
+    traffic = TrafficRequest(clock="virtual", cpus=(), seed=1, longest_ns=1, flows=flows)
+    return Program(commands=commands, traffic=traffic)
 
 
-def udp(**law: Any) -> dict[str, Any]:
-    return {"kind": "udp", "size_bytes": law}
+def udp(size: RequestLaw, count: int | None = None) -> Work:
+    return UdpWork(count, size, ConstantLaw(1))
+
+
+def ranks(count: int) -> Work:
+    return MessagesWork("barrier", 1, ConstantLaw(1), ConstantLaw(0), (NOWHERE,) * count)
 
 
 def test_a_lab_larger_than_the_machine_is_refused_with_the_arithmetic(tmp_path: Path) -> None:
@@ -55,11 +76,7 @@ def test_memory_follows_the_lab() -> None:
 
 
 def test_memory_follows_the_flows() -> None:
-    works: list[dict[str, Any]] = [
-        *([TCP] * 3000),
-        {"kind": "bulk", "bidirectional": True},
-        {"kind": "messages", "ranks": [{}] * 5},
-    ]
+    works = [*([TCP] * 3000), BulkWork(bidirectional=True), ranks(5)]
     none, many = memory.need(lab(), Program()), memory.need(lab(), sends(*works))
     assert (none.threads, many.threads) == (0, 6000 + 4 + 10)
     assert many.bytes - none.bytes > 3000 * 112 << 10, "what 1000 flows were seen to touch, thrice"
@@ -75,11 +92,11 @@ def test_858_ms_each_way_at_10_gbit_s_fit_in_16_gb() -> None:
 
 def test_packets_whose_payload_is_kept_count_with_it() -> None:
     jumbo = lab(mtu="9000", rate="1G")
-    shared, kept = memory.need(jumbo, sends(TCP)), memory.need(jumbo, sends(TCP, udp(law="constant", value=8972)))
+    shared, kept = memory.need(jumbo, sends(TCP)), memory.need(jumbo, sends(TCP, udp(ConstantLaw(8972))))
     assert (shared.packets, shared.packet_bytes) == (kept.packets, 3072) and kept.packet_bytes == 16384 + 1024
     assert memory.need(jumbo, Program(probe={"probes": [{"kind": "tcp"}]})).packet_bytes == 16384 + 1024
-    assert memory.need(jumbo, sends(udp(law="pareto", mean=9e9, shape=1.1))).packets == shared.packets
-    small = memory.need(jumbo, sends(udp(law="uniform", low=50, high=150)))
+    assert memory.need(jumbo, sends(udp(ShapedLaw("pareto", 9e9, 1.1)))).packets == shared.packets
+    small = memory.need(jumbo, sends(udp(UniformLaw(50, 150))))
     assert small.packets > 50 * shared.packets and small.packet_bytes == 2048
     segments = memory.need(jumbo, sends(TCP, mss_bytes=536))
     assert segments.packets > 15 * shared.packets and segments.packet_bytes == 3072
@@ -88,19 +105,19 @@ def test_packets_whose_payload_is_kept_count_with_it() -> None:
 def test_no_more_packets_are_counted_than_are_sent() -> None:
     """1000 sources of 1 Gbit/s on a link of 1 Tbit/s fit where each sends little."""
     fast = lab(rate="1T", rtt="20ms", buffer="1BDP")
-    volumes = [{**TCP, "bytes": 1_428_000}] * 1000
+    volumes = [BulkWork(1_428_000)] * 1000
     all_of_it = memory.need(fast, sends(*volumes))
     assert all_of_it.packets == 1000 * (1000 + 7) < memory.need(fast, sends(TCP)).packets
-    assert memory.need(fast, sends(*volumes, {**TCP, "bytes": 1_428_000, "bidirectional": True})).packets == 1002 * 1007
-    counted = udp(law="constant", value=1000) | {"count": 5}
+    assert memory.need(fast, sends(*volumes, BulkWork(1_428_000, True))).packets == 1002 * 1007
+    counted = udp(ConstantLaw(1000), 5)
     probe = {"probes": [{"kind": "rtt", "streams": [{"packets": 3}, {"packets": 4}]}]}
     assert memory.need(fast, sends(counted)).packets == 5 and memory.need(fast, Program(probe=probe)).packets == 14
     endless = [
         sends(*volumes, TCP),
-        sends(udp(law="constant", value=1472)),
+        sends(udp(ConstantLaw(1472))),
         Program(probe={"probes": [{"kind": "tcp"}]}),
     ]
-    endless += [Program(probe=probe, commands=(Command("left1", ("sh",)),)), sends({"kind": "messages", "ranks": [{}]})]
+    endless += [Program(probe=probe, commands=(Command("left1", ("sh",)),)), sends(ranks(1))]
     assert all(memory.need(fast, each).packets > 3_000_000 for each in endless)
 
 
@@ -108,22 +125,21 @@ def test_no_more_packets_are_counted_than_are_sent() -> None:
 def test_full_links_take_what_is_said(tmp_path: Path) -> None:
     """Both directions of 1 Gbit/s × 200 ms fill their buffers: 100 000 packets on the links."""
     plan = lab(rate="1G", rtt="400ms", buffer="1BDP", dither="auto")
-    ends = {
-        key: traffic_request.end(plan.lab, name, traffic_request.addresses_of(plan)[name])
-        for key, name in (("from", "left1"), ("to", "right1"))
-    }
+    addresses = traffic_request.addresses_of(plan)
+    source, sink = (traffic_request.end(plan.lab, name, addresses[name]) for name in ("left1", "right1"))
 
-    def program(socket: dict[str, Any]) -> Program:
-        flow = {"name": "both", "start_ns": 0, "stop_ns": 8 * NS_PER_SECOND, **ends, "socket": socket}
-        flows = [{**flow, "work": {**TCP, "bidirectional": True}}]
+    def program(window_bytes: int | None = None) -> Program:
+        socket = SocketOptions("scalable", window_bytes=window_bytes)
+        both = BulkWork(bidirectional=True)
+        flow = FlowRequest(name="both", stop_ns=8 * NS_PER_SECOND, from_=source, to=sink, socket=socket, work=both)
         longest_ns = 9 * NS_PER_SECOND
-        return Program(traffic=traffic_request.request(plan, flows, "virtual", longest_ns), longest_ns=longest_ns)
+        return Program(traffic=traffic_request.request(plan, [flow], "virtual", longest_ns), longest_ns=longest_ns)
 
-    def touched(**socket: Any) -> int:
-        place = tmp_path / str(len(socket))
-        return VirtualRuntime(BINARY).run(plan, program({"congestion": "scalable", **socket}), place).cost.touched_bytes
+    def touched(window_bytes: int | None = None) -> int:
+        place = tmp_path / str(window_bytes)
+        return VirtualRuntime(BINARY).run(plan, program(window_bytes), place).cost.touched_bytes
 
-    wanted = memory.need(plan, program({}))
+    wanted = memory.need(plan, program())
     assert wanted.packets > 100_000
     on_links = touched() - touched(window_bytes=10_000)
     assert 0.7 < on_links / (wanted.packets * wanted.packet_bytes) < 1

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.change import compile_change, wanted
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
+from ewan.labs.record.events import LinkChange
+from ewan.labs.record.traffic import BulkWork, Endpoint, FlowRequest, SocketOptions, TrafficRequest
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.netns import NetnsRuntime
-from ewan.labs.runtime.program import Command, Event, Program
+from ewan.labs.runtime.program import Command, Program
 from ewan.labs.runtime.tests.lab import BINARY, StopAfter, own_state
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import from_template
@@ -47,24 +50,29 @@ def lab(clock: str) -> Plan:
     return compile(from_template("dumbbell", words), host.virtual_facts() if clock == "virtual" else host.facts())
 
 
-def traffic(plan: Plan, clock: str, stop_ns: int, congestion: str = "reno") -> dict[str, Any]:
+def traffic(plan: Plan, clock: str, stop_ns: int, congestion: str = "reno") -> TrafficRequest:
     """One bulk flow from left1 to right1, from T0 on."""
 
-    def end(name: str) -> dict[str, str]:
+    def end(name: str) -> Endpoint:
         return traffic_request.end(plan.lab, name, traffic_request.addresses_of(plan)[name])
 
-    flow = {
-        "name": "bulk left1 to right1",
-        "from": end("left1"),
-        "to": end("right1"),
-        "start_ns": 0,
-        "stop_ns": stop_ns,
-        "socket": {"congestion": congestion},
-        "work": {"kind": "bulk", "bytes": None, "bidirectional": False},
-    }
-    times = {"sample_ns": 100 * NS_PER_MS, "series_ns": 100 * NS_PER_MS, "longest_ns": 600 * NS_PER_SECOND}
-    head = {"format": "ewan-traffic/1", "clock": clock, "cpus": list(plan.host_cpus), "seed": 1}
-    return {**head, **times, "flows": [flow]}
+    flow = FlowRequest(
+        name="bulk left1 to right1",
+        from_=end("left1"),
+        to=end("right1"),
+        stop_ns=stop_ns,
+        socket=SocketOptions(congestion),
+        work=BulkWork(),
+    )
+    return TrafficRequest(
+        clock="virtual" if clock == "virtual" else "live",
+        cpus=plan.host_cpus,
+        seed=1,
+        longest_ns=600 * NS_PER_SECOND,
+        sample_ns=100 * NS_PER_MS,
+        series_ns=100 * NS_PER_MS,
+        flows=(flow,),
+    )
 
 
 def execute(plan: Plan, clock: str, program: Program, place: Path) -> None:
@@ -105,7 +113,7 @@ def test_traffic_commands_changes_and_counters_have_one_beginning(tmp_path: Path
         commands=(Command("left1", ("ping", "-c", "1", "right1"), at_ns=NS_PER_SECOND),),
         longest_ns=60 * NS_PER_SECOND,
         traffic=traffic(plan, clock, 6 * NS_PER_SECOND),
-        events=(Event(3 * NS_PER_SECOND, "core", "forward", change),),
+        events=(LinkChange(3 * NS_PER_SECOND, "core", "forward", change),),
         watch_ns=100 * NS_PER_MS,
     )
     execute(plan, clock, program, place)
@@ -162,7 +170,7 @@ def test_traffic_that_is_refused_says_why(tmp_path: Path, clock: str) -> None:
 def test_an_interruption_ends_traffic_and_its_records_are_written(tmp_path: Path) -> None:
     plan, place = lab("virtual"), tmp_path / "run"
     day_ns = 24 * 3600 * NS_PER_SECOND
-    program = Program(longest_ns=day_ns, traffic={**traffic(plan, "virtual", day_ns), "longest_ns": day_ns})
+    program = Program(longest_ns=day_ns, traffic=replace(traffic(plan, "virtual", day_ns), longest_ns=day_ns))
     stop = StopAfter(place, 20 * NS_PER_SECOND)
     assert VirtualRuntime(BINARY).run(plan, program, place, stop).interrupted
     answer = orjson.loads((place / "traffic/traffic.json").read_bytes())
@@ -173,7 +181,7 @@ def test_an_interruption_ends_traffic_and_its_records_are_written(tmp_path: Path
 def test_time_that_is_over_ends_traffic_which_keeps_its_own_time(tmp_path: Path, clock: str) -> None:
     plan, place = lab(clock), tmp_path / "run"
     longest_ns = 2 * NS_PER_SECOND
-    request = {**traffic(plan, clock, 100 * NS_PER_SECOND), "longest_ns": longest_ns}
+    request = replace(traffic(plan, clock, 100 * NS_PER_SECOND), longest_ns=longest_ns)
     execute(plan, clock, Program(longest_ns=longest_ns, traffic=request), place)
     answer = orjson.loads((place / "traffic/traffic.json").read_bytes())
     assert not answer["interrupted"]

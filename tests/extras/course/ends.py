@@ -55,7 +55,7 @@ def refused(lab: Lab, student: str, context: Context, place: Path) -> Iterator[s
         for scenario in lab.scenarios:
             for work in own.units(scenario):
                 plan = plans.from_json(work.plan)
-                kinds.setdefault(family(plan), (f"{scenario}, {work.name}", plan))
+                kinds.setdefault(family(plans.to_json(plan)), (f"{scenario}, {work.name}", plan))
     for number, (name, plan) in enumerate(kinds.values()):
         directory = place / f"{student}-{number}"
         directory.mkdir()

@@ -18,7 +18,7 @@ from ewan.extras.machines.reading import load
 from ewan.extras.machines.runtime import ClusterRuntime
 from ewan.generator import records
 from ewan.generator import scenario as scenarios
-from ewan.generator.scenario import ScenarioRun, Schedule
+from ewan.generator.scenario import ScenarioRun, ScheduledRun
 from ewan.labs import host
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import HostFacts
@@ -71,7 +71,7 @@ def rig() -> Iterator[Rig]:
         yield made
 
 
-def scheduled(text: str, facts: HostFacts) -> tuple[ScenarioRun, Schedule]:
+def scheduled(text: str, facts: HostFacts) -> tuple[ScenarioRun, ScheduledRun]:
     runs = scenarios.parse(text, Path("wide.scenario.yaml")).runs({}, None, None)
     run, _, schedule = next(iter(runs.scheduled(facts, "live")))
     return run, schedule
@@ -86,7 +86,7 @@ def measured(labs: Live, facts: HostFacts, directory: Path) -> dict[str, Any]:
         labs.batch(schedule.plan.lab, schedule.program, directory)
     finally:
         labs.down(schedule.plan.lab)
-    wrong = records.collect(directory, schedule.document, schedule.program.traffic)
+    wrong = records.collect(directory, schedule.document)
     assert wrong is None, wrong
     names = ("flows", "goodput", "series", "links", "releases", "spinners", "pings", "exchanges")
     tables = {name: pl.read_parquet(directory / f"{name}.parquet") for name in names}

@@ -26,6 +26,8 @@ from ewan.extras.studio.server.files import RefusedError
 from ewan.extras.studio.server.results import NAME
 from ewan.labs import change
 from ewan.labs import plan as plans
+from ewan.labs.base.typed import plain
+from ewan.labs.link import Change
 from ewan.labs.plan import Plan
 from ewan.labs.rundir import RESULTS
 
@@ -181,10 +183,10 @@ def _layout(directory: Path, number: int) -> Mapping[str, tuple[int, int]]:
 
 def _changed(replay: Replay, plan: Plan) -> Iterator[Changed]:
     """The links that differ from before, at each moment at which some were changed."""
-    made = [each for each in replay.made if each.get("change")]
+    made = [(at_ns, each) for at_ns, each in replay.made if each.change != Change()]
     now = {line.name: line for line in lines(plan)}
-    for at_ns in sorted({each["applied_ns"] for each in made})[:MOST_CHANGES]:
-        past = [each for each in made if each["applied_ns"] <= at_ns]
+    for at_ns in sorted({at_ns for at_ns, _ in made})[:MOST_CHANGES]:
+        past = [plain(each) for made_ns, each in made if made_ns <= at_ns]
         links = tuple(line for line in lines(change.plan_as_it_is(plan, past)) if line != now[line.name])
         now |= {line.name: line for line in links}
         yield Changed(at_ns, links)
