@@ -14,6 +14,7 @@ import polars as pl
 from ewan.analysis import devices, flows, network, payload, slowdowns
 from ewan.analysis.arrivals import FLOW
 from ewan.analysis.rundata import RunData
+from ewan.extra import installed
 from ewan.labs.record.metrics import METRICS
 from ewan.labs.record.quantities import Quantity, Selection, parse
 
@@ -32,6 +33,11 @@ def computes(name: str) -> Callable[[Computation], Computation]:
         return function
 
     return register
+
+
+def computation(name: str) -> Computation:
+    """The function that computes a metric, the product's or an extra's."""
+    return COMPUTATIONS[name] if name in COMPUTATIONS else installed().metrics[name]()[1]
 
 
 def of_run(run: RunData, also: Iterable[Quantity] = ()) -> dict[str, float]:
@@ -79,7 +85,7 @@ def computed(wanted: Iterable[Quantity], run: RunData, seen: Views | None = None
         chosen = seen.setdefault(quantity.selection, run.of(quantity.selection))
         if quantity.metric.emulated and chosen.plain_bottleneck is not None:
             continue
-        value = COMPUTATIONS[quantity.metric.name](chosen)
+        value = computation(quantity.metric.name)(chosen)
         if value is not None:
             yield str(quantity), float(value)
 

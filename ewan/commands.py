@@ -110,6 +110,8 @@ def load(name: str) -> click.Command | None:
             from ewan.labs.commands.metrics import metrics_command as command
         case "doctor":
             from ewan.calibration.cli import doctor_command as command
+        case "new":
+            from ewan.labs.commands.new import new_command as command
         case "completion":
             from ewan.labs.commands.manual import completion_command as command
         case "docs":

@@ -48,6 +48,10 @@ class Extra:
 
     commands: Mapping[str, Callable[[], click.Command]] = field(default_factory=dict)
     """Commands of `ewan`, by name."""
+    metrics: Mapping[str, Callable[[], tuple[Any, Callable[..., float | None]]]] = field(default_factory=dict)
+    """Metrics that scenarios and figures may name, by name: what each is, an `ewan.labs.record.metric.Metric`, and the
+    function that computes it of an `ewan.analysis.rundata.RunData`: a value in the metric's unit, or None where a run
+    has none. They are computed where they are named."""
     scenario_readers: Mapping[str, Callable[[], Callable[[Path], Any]]] = field(default_factory=dict)
     """Functions that read a scenario in another format, by how the names of its files end (`.xml`): of a file they give
     an `ewan.generator.scenario.Scenario` and a tuple of lines on what of the file has no use."""
@@ -78,6 +82,11 @@ class Extras:
     def commands(self) -> Mapping[str, Callable[[], click.Command]]:
         """The commands of all extras, in the order of the extras' names."""
         return {name: load for extra in self.usable.values() for name, load in extra.commands.items()}
+
+    @property
+    def metrics(self) -> Mapping[str, Callable[[], tuple[Any, Callable[..., float | None]]]]:
+        """The metrics of all extras."""
+        return {name: load for extra in self.usable.values() for name, load in extra.metrics.items()}
 
     @property
     def scenario_readers(self) -> Mapping[str, Callable[[], Callable[[Path], Any]]]:

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar, get_args
 from ewan.labs.base.units import NS_PER_DAY, Duration, UnitError
 from ewan.labs.base.wording import nearest
 from ewan.labs.record import quantities
-from ewan.labs.record.metrics import AMBIGUOUS, METRICS
+from ewan.labs.record.metrics import AMBIGUOUS, METRICS, metric_named
 from ewan.labs.record.quantities import Quantity, Selection
 from ewan.labs.record.series import SAMPLES, SERIES, Samples, Series, Whose
 from ewan.labs.record.wishes import AskedFigure
@@ -266,7 +266,7 @@ def quantity(text: str) -> Quantity:
         return quantities.parse(SHORT[text])
     if name in SHORT:
         return quantities.parse(f"{SHORT[name]}{of}{who}")
-    if not {text, name} & {*METRICS, *AMBIGUOUS}:
+    if not ({text, name} & {*AMBIGUOUS} or metric_named(text) or metric_named(name)):
         raise ValueError(f"unknown metric, {nearest(name or text, [*SHORT, *METRICS])}")
     return quantities.parse(text)
 

@@ -7,6 +7,7 @@ docs/adding/metric.md says how to add one.
 
 from __future__ import annotations
 
+from ewan.extra import installed
 from ewan.labs.record.metric import Better, Group, Metric, StepKind, Unit
 
 __all__ = ["AMBIGUOUS", "GROUPS", "METRICS", "RANKED", "USUAL", "Better", "Group", "Metric", "StepKind", "Unit"]
@@ -523,6 +524,19 @@ _ALL = (
 )
 
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
+
+
+def metric_named(name: str) -> Metric | None:
+    """The metric of a name, the product's or an extra's; None where there is none of this name."""
+    if name in METRICS:
+        return METRICS[name]
+    load = installed().metrics.get(name)
+    if load is None:
+        return None
+    metric: Metric = load()[0]
+    return metric
+
+
 USUAL = tuple(metric.name for metric in _ALL if metric.usual)
 """Of the terminal's table, where the scenario names no metrics."""
 RANKED = tuple(metric.name for metric in sorted(_ALL, key=lambda each: each.rank or 0) if metric.rank is not None)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ewan.labs.base.wording import nearest
-from ewan.labs.record.metrics import AMBIGUOUS, METRICS, Metric
+from ewan.labs.record.metrics import AMBIGUOUS, METRICS, Metric, metric_named
 
 Kind = Literal["step", "role", "source", "flow"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -55,11 +55,11 @@ class Quantity:
 def parse(text: object) -> Quantity:
     """ValueError for what is no metric, or no way to say of whom."""
     words = " ".join(str(text).split())
-    if words in METRICS:
-        return Quantity(METRICS[words])
+    if metric := metric_named(words):
+        return Quantity(metric)
     name, _, who = words.rpartition(_OF)
-    if name in METRICS:
-        return Quantity(METRICS[name], _selection(METRICS[name], who))
+    if metric := metric_named(name):
+        return Quantity(metric, _selection(metric, who))
     if words in AMBIGUOUS:
         raise ValueError(f"unknown metric, write {AMBIGUOUS[words]}")
     if name in AMBIGUOUS:
