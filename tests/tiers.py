@@ -103,7 +103,8 @@ def pytest_configure(config: pytest.Config) -> None:
 TOGETHER = {
     "a container engine and interfaces of the host": (
         *("tests/containers/", "tests/container_engine/", "labs/runtime/tests/test_containerlab.py"),
-        *("tests/extras/test_hardware.py", "tests/extras/test_box_vm.py", "labs/runtime/tests/test_cards.py"),
+        *("tests/extras/test_hstts_containers.py", "tests/extras/test_hardware.py"),
+        *("tests/extras/test_box_vm.py", "labs/runtime/tests/test_cards.py"),
         "calibration/tests/test_surroundings.py::test_trials_leave_nothing",
     ),
 }

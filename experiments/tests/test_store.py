@@ -12,8 +12,7 @@ import sys
 import tarfile
 import threading
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import orjson
 import pytest
@@ -26,10 +25,8 @@ from ewan.experiments.store import store as store_module
 from ewan.experiments.store.cli import store_command
 from ewan.experiments.store.store import Found
 from ewan.experiments.tests.engines import CONTEXT, jobs
-from ewan.extras.executors import remote
 from ewan.labs.base.product import ROOT
-from ewan.labs.record.schedule import unnamed_from_json, unnamed_to_json
-from ewan.labs.runtime.base import LabError
+from ewan.labs.record.schedule import unnamed_to_json
 
 RUN: dict[str, Any] = {
     "plan": "1" * 64,
@@ -95,17 +92,6 @@ def test_programs_of_this_machine_are_in_the_key(tmp_path: Path, monkeypatch: py
     assert len(found) == 2
     one, other = (unit.key_of(job.contents, unit.Versions("k", binary)) for binary in "bc")
     assert one == unit.key_of(job.contents, unit.Versions("k", "b")) != other
-
-
-def test_a_worker_finds_the_key_of_a_unit_by_its_bytes() -> None:
-    """It has the schedule without names, and refuses a unit that it would name otherwise."""
-    job = jobs()[0]
-    tools = cast(unit.Tools, SimpleNamespace(versions=unit.Versions("k", "b")))
-    made = unit.unit(job.contents, tools, 5, "x", "y", "z")
-    assert unnamed_from_json(made.schedule) == job.schedule.unnamed
-    remote._check(made, tools)
-    with pytest.raises(LabError, match="has another version"):
-        remote._check(dataclasses.replace(made, program=b"{}"), tools)
 
 
 def test_all_that_makes_tables_is_in_the_key() -> None:

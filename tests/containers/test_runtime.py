@@ -22,7 +22,6 @@ from typing import Any
 
 import pytest
 
-from ewan.extras.studio.server.terminal import Terminal
 from tests.conftest import ROOT, Ewan
 from tests.container_engine.fixtures import EngineOfTests
 
@@ -111,8 +110,10 @@ def test_pairs_have_the_base_rtt(lab: dict[str, Any]) -> None:
 
 
 def test_a_terminal_of_studio_is_the_container_s_own_shell(lab: dict[str, Any], state: Path) -> None:
+    terminals = pytest.importorskip("ewan.extras.studio.server.terminal")
+
     async def told(node: str) -> str:
-        terminal = Terminal(lab["name"], node, {**os.environ, "EWAN_STATE": str(state)})
+        terminal = terminals.Terminal(lab["name"], node, {**os.environ, "EWAN_STATE": str(state)})
         try:
             await terminal.write(b"cat /etc/hostname; exit\n")
             said = b""
