@@ -3,68 +3,15 @@
 from __future__ import annotations
 
 import ast
-import functools
 import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-PARTS = ("labs", "generator", "calibration", "analysis", "experiments", "extras")
-
-
-class Layer(NamedTuple):
-    """What stands on all layers before it, and imports nothing of those after it. `holds`: dotted names of modules and
-    packages; the longest one that fits decides where a module belongs."""
-
-    name: str
-    holds: tuple[str, ...]
-
-
-def of(package: str, *names: str) -> tuple[str, ...]:
-    return tuple(f"ewan.{package}.{name}" for name in names)
-
-
-LAYERS = (
-    Layer("base", ("ewan.extra", *of("labs", "base"))),
-    Layer("link", of("labs", "link", "traces")),
-    Layer(
-        "lab",
-        of("labs", "spec", "compile", "plan", "change", "topologies", "forwarding", "following", "cards", "own")
-        + of("labs", "host", "images", "hardware", "render"),
-    ),
-    Layer("record", of("labs", "record")),
-    Layer(
-        "run",
-        of("labs", "context", "descriptions", "trust", "rundir", "clock", "runtime", "capture", "batch")
-        + of("labs", "flows", "routes", "doing", "watch"),
-    ),
-    Layer(
-        "traffic",
-        of("generator", "scenario", "congestion", "external", "readers", "commands", "link_rates", "records", "rows")
-        + of("generator", "tars", "traffic_request"),
-    ),
-    Layer("results", ("ewan.analysis",)),
-    Layer("measure", ("ewan.calibration",)),
-    Layer("experiment", ("ewan.experiments",)),
-    Layer(
-        "command line",
-        of("labs", "commands")
-        + of("analysis", "cli", "compare.cli")
-        + of("calibration", "cli", "calibrate_cli", "host.cli")
-        + of("generator", "cli", "recorded_cli")
-        + of("experiments", "engine.cli", "engine.ending", "engine.rerun", "engine.several", "engine.tag")
-        + of("experiments", "shards.cli", "shards.collect", "shards.shard", "store.cli")
-        + ("ewan.cli", "ewan.commands"),
-    ),
-    Layer("extras", ("ewan.extras",)),
-)
-"""The order in which the product is built, written here and nowhere else."""
+from tests.architecture import LAYERS, PARTS, PICTURE, ROOT, level, modules, parents, picture, within
 
 DRAWING = ("ewan.labs.base.sheet", "ewan.labs.base.reporter")
 """What else knows the library that draws on terminals."""
@@ -73,6 +20,7 @@ CONTRACT = "ewan.extra"
 """What an extra may add: commands are among it."""
 
 ENVIRONMENT = {
+    "ewan.cli": "it makes the context",
     "ewan.extras.executors.remote": "when the job ends that it is in: a worker on another machine has no context",
     "ewan.extras.course.session": "a notebook has no command line: it makes its own context",
     "ewan.labs.runtime.keeper": "who called sudo, as whom the driver runs, and what drivers get of the environment",
@@ -92,61 +40,6 @@ ENVIRONMENT = {
 """Modules that ask the environment while they work, and why the context does not tell them."""
 
 
-@dataclass(frozen=True)
-class Module:
-    """A module of the product, parsed once for all rules."""
-
-    path: Path
-    name: str
-    nodes: tuple[ast.AST, ...]
-
-    @property
-    def tree(self) -> ast.AST:
-        return self.nodes[0]
-
-    @property
-    def imports(self) -> list[str]:
-        """The full names that the module imports, at its top or later."""
-        found = []
-        for node in self.nodes:
-            if isinstance(node, ast.Import):
-                found += [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                assert node.level == 0, f"{self.path}: write imports in full"
-                found += [f"{node.module}.{alias.name}" for alias in node.names]
-        return found
-
-    @property
-    def of_the_product(self) -> list[str]:
-        """Those of the names that are the product's; its version is no module."""
-        return [name for name in self.imports if name.startswith("ewan.") and name != "ewan.__version__"]
-
-
-@functools.cache
-def modules() -> tuple[Module, ...]:
-    return tuple(
-        Module(path.relative_to(ROOT), named(path), tuple(ast.walk(ast.parse(path.read_text()))))
-        for part in PARTS
-        for path in sorted((ROOT / part).rglob("*.py"))
-        if "tests" not in path.parts and "target" not in path.parts
-    )
-
-
-def parents(name: str) -> list[str]:
-    """A dotted name and all that it is below, the longest first."""
-    parts = name.split(".")
-    return [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
-
-
-def level(name: str) -> int:
-    """The place in LAYERS of a module, or of what is imported from one."""
-    for parent in parents(name):
-        for number, layer in enumerate(LAYERS):
-            if parent in layer.holds:
-                return number
-    raise AssertionError(f"{name} has no layer: write it into LAYERS")
-
-
 def is_command(name: str) -> bool:
     """Whether a module, or the one that this is imported from, may read the command line: those of its layer, and of
     an extra its package, which has its EXTRA, and the modules that are named so."""
@@ -158,17 +51,6 @@ def is_command(name: str) -> bool:
         return True
     of_an_extra = any(each.endswith(("cli", "paper_figures")) for each in own)
     return layer == "command line" or (layer == "extras" and of_an_extra)
-
-
-def within(name: str, *prefixes: str) -> bool:
-    """Whether a dotted name is one of the prefixes, or below one."""
-    return any(parent in prefixes for parent in parents(name))
-
-
-def named(path: Path) -> str:
-    """A module's dotted name; `path` is below one of the folders that `ewan` links to."""
-    parts = ("ewan", *path.relative_to(ROOT).with_suffix("").parts)
-    return ".".join(parts[:-1] if path.name == "__init__.py" else parts)
 
 
 def test_no_layer_imports_one_above_it() -> None:
@@ -318,3 +200,7 @@ def test_only_units_knows_the_conversion_factors() -> None:
 def test_a_conversion_factor_is_seen_in_any_spelling() -> None:
     text = "a = 1e6\nb = 10**9\nc = 1e3**2\nd = 1000 * 1000\nPPM = NS_PER_MS\nBITS = 8\nNS_PER_US = e\nf = 1e3\n"
     assert sorted({line for line, _ in factors(ast.walk(ast.parse(text)))}) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_the_picture_is_of_the_code() -> None:
+    assert PICTURE.read_text() == picture(), "draw it again: python -m tests.architecture"
