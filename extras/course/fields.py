@@ -146,6 +146,8 @@ class Setting(Model):
             try:
                 share = amounts.read_as(text, "bdp", comma).value
             except UnitError as other:
+                if str(other) == str(error):
+                    raise error from None
                 raise UnitError(f"{error}, or {str(other).removeprefix('write ')}") from None
             return Amount(Exact(round(share * Exact(bdp))), kind)
 
@@ -247,9 +249,9 @@ class Question(Model):
         return result
 
     @cached_property
-    def asked(self) -> frozenset[str]:
-        """The words of what is asked, which an answer may repeat behind its amount."""
-        return worded.names(self.ask)
+    def asked(self) -> worded.Asked:
+        """What an answer may repeat of the question behind its amount."""
+        return worded.Asked.of(self.ask)
 
     @property
     def kind(self) -> Kind | None:

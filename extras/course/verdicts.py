@@ -4,13 +4,15 @@ In: a question, its truth, what a student gave. Out: a `Verdict`. Never in it: t
 amount lies. One rule of rounding holds for all labs: an amount within the tolerance is right, and so is the truth
 rounded to three digits or more, whatever the tolerance; the truth rounded to fewer, beyond it, is close. Where a known
 mistake of the lab gives an amount that can be told from the truth, and the answer is nearer to it, the answer is that
-mistake, also within the tolerance. Of a wrong answer a known mistake of the lab is said first, then those that anybody
+mistake, also within the tolerance. An amount that is not right as it is read, and may be read in another way in which
+it is, is asked about. Of a wrong answer a known mistake of the lab is said first, then those that anybody
 makes (bits for bytes, a prefix, one way for both, a sign, a reciprocal), then the lab's last hint.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction as Exact
@@ -21,7 +23,7 @@ from ewan.extras.course.answers import Given
 from ewan.extras.course.fields import Question, Setting, Tolerance
 from ewan.extras.course.measures.base import Value
 from ewan.extras.course.words import Words
-from ewan.labs.base.reading import one_line
+from ewan.labs.base.reading import one_line, printable
 from ewan.labs.base.units import BITS_PER_BYTE, KILO, MEGA, NS_PER_SECOND, UnitError, amounts
 from ewan.labs.base.units.amounts import Typed
 from ewan.labs.base.units.shown import written
@@ -36,6 +38,9 @@ NEAR = 0.05
 """Share of the truth by which an answer that is close differs at most: what rounding to two digits may change."""
 APPARENT = 0.5 * 10 ** (1 - DIGITS)
 """Share of the truth by which two amounts differ at least that can be told apart: what rounding may change."""
+
+KEPT = "\n\t\u00a0\u202f"
+"""What is no letter, and is kept of an answer in words."""
 
 HALF = Exact(1, 2)
 EXACT = 1e-9
@@ -89,7 +94,8 @@ def judge(question: Question, truth: Truth, given: Given, words: Words) -> Verdi
     wrong = f"{given.place}{question.name}: {given.wrong}" if given.wrong else ""
     if question.answer == "words":
         state: State = "missing" if given.empty else "unreadable" if wrong else "teacher"
-        return Verdict(question.name, state, None, question.points, wrong, text)
+        lines = "\n".join(re.split(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]", text))
+        return Verdict(question.name, state, None, question.points, one_line(wrong), printable(lines, KEPT))
     if wrong:
         return _verdict(question, "unreadable", wrong, text)
     if given.empty:
@@ -104,23 +110,21 @@ def judge(question: Question, truth: Truth, given: Given, words: Words) -> Verdi
     if truth.value is None:
         return _verdict(question, "unknown", truth.why, text)
     found = _amount(question, truth, typed, text, words)
-    if found.state != "right" and (both := _two(question, typed, text, words)) is not None:
+    for both in _readings(question, typed, text, words) if found.state != "right" else ():
         other = amounts.typed(both[1], question.kind, words.comma, question.asked)
         if _amount(question, truth, other, text, words).state == "right":
-            said = words.either.format(*both)
+            said = words.either.format(*(one_line(each) for each in both))
             return _verdict(question, "unreadable", f'{given.place}{question.name} "{text[:40]}": {said}', text)
     return found
 
 
-def _two(question: Question, typed: Typed, text: str, words: Words) -> tuple[str, str] | None:
-    """The two amounts that an answer may be, the one that it was read as first: where decimals are written behind a
-    comma, those of `1.045 ms`; of a share without a unit, 0.95 of the whole and 0.95 %. None: it is one amount."""
-    if words.comma and (both := amounts.either(text)) is not None:
-        return both
+def _readings(question: Question, typed: Typed, text: str, words: Words) -> Iterator[tuple[str, str]]:
+    """The two amounts that an answer may be, the one that it was read as first: see `amounts.readings`; of a share
+    without a unit, 0.95 of the whole and 0.95 %."""
+    yield from amounts.readings(text, words.comma)
     if question.kind == "share" and typed.size == 1 and typed.number:
         whole, part = (str(amounts.Amount(typed.number / each, "share")) for each in (1, 100))
-        return (whole.replace(".", ","), part.replace(".", ",")) if words.comma else (whole, part)
-    return None
+        yield (whole.replace(".", ","), part.replace(".", ",")) if words.comma else (whole, part)
 
 
 def _amount(question: Question, truth: Truth, typed: Typed, text: str, words: Words) -> Verdict:
@@ -139,14 +143,15 @@ def _amount(question: Question, truth: Truth, typed: Typed, text: str, words: Wo
 def rounded(typed: Typed, value: float) -> int:
     """To how many digits a value must be rounded to give this amount; 0: it does not give it.
 
-    Zeros before the unit, as in 300 kB, may have been measured or not: the more digits count with which it fits.
+    Zeros before the unit, as in 300 kB, may have been measured or not: the more digits count with which it fits. The
+    digits are those of the value: 100 s is 99.6 s rounded to two, and 10.0 s is 9.996 s rounded to three, as 10.00 is.
     """
     exact = Exact(value) / typed.size
-    largest = max(abs(exact), abs(typed.number))
-    if not largest:
+    if not exact or not typed.number:
         return 0
-    leading = math.floor(math.log10(largest))
-    for place in range(typed.finest, typed.coarsest + 1):
+    leading = math.floor(math.log10(abs(exact)))
+    carried = math.floor(math.log10(abs(typed.number))) > leading
+    for place in range(typed.finest - carried, typed.coarsest + 1):
         step = Exact(10) ** place
         if abs(typed.number - exact) <= step * (HALF + Exact(EXACT)):
             return max(0, leading - place + 1)
@@ -268,7 +273,7 @@ def _common(question: Question, right: float, words: Words) -> Iterator[tuple[fl
 
 def _verdict(question: Question, state: State, say: str = "", answer: str = "") -> Verdict:
     points = question.points if state == "right" else 0
-    return Verdict(question.name, state, points, question.points, say, answer)
+    return Verdict(question.name, state, points, question.points, one_line(say), one_line(answer))
 
 
 def status_of(found: Sequence[Verdict]) -> int:

@@ -6,8 +6,9 @@ import pytest
 
 from ewan.extras.course import verdicts, words
 from ewan.extras.course.answers import Given
-from ewan.extras.course.fields import Question
+from ewan.extras.course.fields import Question, Setting
 from ewan.extras.course.verdicts import Truth, Verdict
+from ewan.labs.base.units import UnitError
 
 EN, DE = words.of("en"), words.of("de")
 ASKS = {
@@ -76,6 +77,27 @@ def judged(question: Question, truth: float | str, answer: str, own: words.Words
         ("rate", 1e9, "10^9 bytes/s"),
         ("size", 1.2e6, "1.20 mega bits"),
         ("size", 1.2e6, "1.20 mega bytes/s"),
+        ("share", 0.95, "95.0 % lost"),
+        ("share", 0.95, "95.0 % (lost)"),
+        ("rate", 9.52e6, "9.52 Mbit/s download"),
+        ("ratio", 2.5, "2.5 BDP"),
+        ("ratio", 2.5, "2.5 goodput"),
+        ("count", 7, "7 windows"),
+        *(
+            ("time", 0.0421, f"42.1 ms ({each})")
+            for each in (
+                "times 2",
+                "half",
+                "double it",
+                "doubled",
+                "mal 2",
+                "x2",
+                "one way",
+                "or 50",
+                "50 ms",
+                "halved",
+            )
+        ),
     ],
 )
 def test_a_wrong_amount_is_never_right(answer: str, truth: float, text: str) -> None:
@@ -90,7 +112,6 @@ def test_a_wrong_amount_is_never_right(answer: str, truth: float, text: str) -> 
         ("share", 0.95, "0.950"),
         ("share", 0.95, "0,950"),
         ("share", 0.95, ".95"),
-        ("share", 0.95, "95.0 % lost"),
         ("share", 0.0095, "9.5 ‰"),
         ("rate", 1e9, "10^9 bit/s"),
         ("rate", 1e9, "10**9 bit/s"),
@@ -135,6 +156,9 @@ def test_a_wrong_amount_is_never_right(answer: str, truth: float, text: str) -> 
         ("ratio", 2.5, "2.50 times"),
         ("packets", 83, "83 full packets"),
         ("packets", 2500, "2.5 thousand packets"),
+        ("count", 7, "7 doublings of the window"),
+        ("ratio", 2.5, "2.50 times the goodput"),
+        ("time", 0.0421, "42.1 ms (p95 of the pings)"),
     ],
 )
 def test_a_right_amount_is_read(answer: str, truth: float, text: str) -> None:
@@ -148,6 +172,120 @@ def test_a_share_without_a_unit_may_be_of_a_hundred() -> None:
     assert (found.state, found.say) == ("unreadable", 'q "0.95": may be either of two amounts: write "95%" or "0.95%"')
     assert judged(question, 0.0095, "0,95", DE).say.endswith('kann zweierlei sein: schreibe "95%" oder "0,95%"')
     assert judged(question, 0.95, "95").say == 'q "95": write a share as "95%"'
+
+
+LEFT = asked("share", "1.5%", "What share of the law's goodput is left at a loss of 16 %?")
+CUT = asked("ratio", "0.02", "To what share of its window does CUBIC go at a cut? (Take a cut between 5 s and 50 s.)")
+GROWTH = asked(
+    "rate", "2%", "Reno adds one segment in each round trip. By how much does its goodput grow in one second?"
+)
+SLOPE = asked("ratio", "5%", "By how many segments a second does Reno's window grow between two cuts?")
+BUFFER = asked("ratio", "8%", "Which buffer, in BDP, do 4 flows need for 96 % of what the link carries?")
+PIPES = asked("ratio", "5%", "How large does the window become, in multiples of the pipe?")
+OLDER = asked("count", "0", "How many more round trips of data did your file take, from the BDP on?")
+
+
+@pytest.mark.parametrize(
+    ("question", "truth", "text"),
+    [
+        (LEFT, 0.6, "60% loss"),
+        (LEFT, 0.6, "40 % lost"),
+        (LEFT, 0.6, "60 % goodput loss"),
+        (LEFT, 0.6, "60 % left"),
+        (CUT, 0.7, "70 % cut"),
+        (CUT, 0.7, "30% cut"),
+        (CUT, 0.7, "0.7 at a cut"),
+        (GROWTH, 1.2e6, "1.20 Mbit/s in one round trip"),
+        (GROWTH, 1.2e6, "1.20 Mbit/s round trip"),
+        (GROWTH, 1.2e6, "1.20 Mbit/s/segment"),
+        (SLOPE, 25, "25.0 segments/cut"),
+        (SLOPE, 25, "25.0 segments between two cuts"),
+        (SLOPE, 25, "25.0 cuts a second"),
+        (SLOPE, 25, "25.0 segments per hour"),
+        (SLOPE, 25, "25 BDP"),
+        (OLDER, 2, "2 BDP"),
+        (OLDER, 2, "2 files"),
+    ],
+)
+def test_words_of_a_question_that_make_another_amount_are_refused(question: Question, truth: float, text: str) -> None:
+    found = judged(question, truth, text)
+    assert found.state == "unreadable" and "write a" in found.say
+
+
+@pytest.mark.parametrize(
+    ("question", "truth", "text"),
+    [
+        (LEFT, 0.6, "60 % share"),
+        (GROWTH, 1.2e6, "1.20 Mbit/s goodput"),
+        (SLOPE, 25, "25 segments per second"),
+        (SLOPE, 25, "25 segments a second"),
+        (SLOPE, 25, "25.0 segments/s"),
+        (SLOPE, 25, "25.0 segments / sec"),
+        (SLOPE, 25, "25 per second"),
+        (BUFFER, 0.25, "0.25 BDP"),
+        (PIPES, 2.7, "2.7 BDP"),
+        (OLDER, 2, "2 round trips"),
+        (OLDER, 2, "2 round trips of data"),
+    ],
+)
+def test_the_unit_of_a_question_may_be_in_its_words(question: Question, truth: float, text: str) -> None:
+    assert judged(question, truth, text).state == "right"
+
+
+@pytest.mark.parametrize(
+    ("truth", "tolerance", "text", "state"),
+    [
+        (99.6155, "0.1%", "100000 ms", "close"),
+        (99.6155, "0.1%", "100 s", "close"),
+        (99.6155, "0.1%", "99.6 s", "right"),
+        (0.996155, "0.01%", "1.00 s", "close"),
+        (9.996, "0.01%", "10.0 s", "right"),
+        (9.996, "0.01%", "10 s", "close"),
+        (100.4, "0.1%", "100 s", "right"),
+    ],
+)
+def test_three_digits_are_those_of_the_truth(truth: float, tolerance: str, text: str, state: str) -> None:
+    assert judged(asked("time", tolerance), truth, text).state == state
+
+
+@pytest.mark.parametrize(
+    ("answer", "truth", "text", "both"),
+    [
+        ("rate", 9.53e6, "9.53 MBPS", ("9.53 MB/s", "9.53 Mbit/s")),
+        ("rate", 9.53e3, "9.53KBPS goodput", ("9.53kB/s goodput", "9.53kbit/s goodput")),
+        ("rate", 9.53e9, "9.53 GB/S", ("9.53 GB/s", "9.53 Gbit/s")),
+        ("size", 1206 * 1024, "1206 KB", ("1206 kB", "1206 KiB")),
+        ("size", 1206 * 1024, "1206 KBYTES", ("1206 kB", "1206 KiB")),
+    ],
+)
+def test_capitals_may_be_of_two_units(answer: str, truth: float, text: str, both: tuple[str, str]) -> None:
+    """As they are read, they are right; where the other meaning is right, they are asked about."""
+    question = asked(answer)
+    first, second = both
+    said = f'q "{text}": may be either of two amounts: write "{first}" or "{second}"'
+    found = judged(question, truth, text)
+    assert (found.state, found.say) == ("unreadable", said)
+    assert judged(question, truth, second).state == "right" and judged(question, truth, first).state == "wrong"
+    as_read = 1206e3 if answer == "size" else truth * 8
+    assert judged(question, as_read, text).state == "right"
+
+
+def test_the_two_amounts_of_a_comma_have_their_unit() -> None:
+    said = 'may be either of two numbers: write "42.100 us" or "42100 us"'
+    assert judged(asked("time"), 0.0421, "42,100 us").say == f'q "42,100 us": {said}'
+    setting = Setting.model_validate({"from": "3kB", "to": "10MB", "bdp": "1"})
+    with pytest.raises(UnitError) as refused:
+        setting.check("43,750 B", bdp=1e5)
+    assert str(refused.value) == 'may be either of two numbers: write "43.750 B" or "43750 B"'
+
+
+@pytest.mark.parametrize("text", ["42.1 ms\x1b[2J", "1\r2 ms", "42.1\u2028ms", "42.1\u202ems"])
+def test_control_characters_of_an_answer_are_shown_as_such(text: str) -> None:
+    for answer in ("time", "words"):
+        question = asked("time") if answer == "time" else Question(name="q", ask="Why?", answer="words")
+        found = judged(question, 0.0421, text)
+        assert all(each.isprintable() or each == "\n" for each in found.answer + found.say)
+    assert judged(question, 0, "a\n\tb\u202f!\r\nc\u2028d").answer == "a\n\tb\u202f!\nc\nd"
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ UNITS: dict[str, tuple[tuple[float, str], ...]] = {
         (0.001, "‰"),
     ),
 }
-NAMES = {"time": " RTT", "rate": " goodput", "size": " on their way", "packets": " in the queue", "share": " lost"}
+NAMES = {"time": " RTT", "rate": " goodput", "share": " share"}
 SUPER = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 

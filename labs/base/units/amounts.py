@@ -8,16 +8,16 @@ bytes; shares and plain numbers as such), and their text again. What a descripti
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction as Exact
 
 from ewan.labs.base.units import NS_PER_SECOND, UnitError, scale, worded
 from ewan.labs.base.units.named import Kind
 from ewan.labs.base.units.named import unit as named
-from ewan.labs.base.units.worded import MINUS, QUOTES, bare
+from ewan.labs.base.units.worded import MINUS, NOTHING, QUOTES, Asked, bare
 
-__all__ = ["EXAMPLES", "QUOTES", "Amount", "Kind", "Typed", "either", "read", "read_as", "typed"]
+__all__ = ["EXAMPLES", "QUOTES", "Amount", "Kind", "Typed", "read", "read_as", "readings", "typed"]
 
 EXAMPLES: Mapping[Kind, str] = {
     "time": 'a time as "42.1ms"',
@@ -51,8 +51,14 @@ _SHOWN: Mapping[Kind, Mapping[str, Exact]] = {
 
 _GROUPED = re.compile(r"(?<![0-9.,])([1-9][0-9]{0,2})\.([0-9]{3})(?![0-9.,])")
 
-_RATIOS: tuple[tuple[Kind, Kind], ...] = (("number", "share"), ("number", "bdp"))
-"""What a plain number may be written as: `70%`, and `2.7BDP` where multiples of the BDP are asked for."""
+_CAPITALS = (
+    *(
+        (re.compile(rf"(?<![^\W\d_]){prefix.upper()}B(?:PS|/S)(?![^\W\d_])"), f"{prefix}B/s", f"{prefix}bit/s")
+        for prefix in ("", "k", "M", "G", "T")
+    ),
+    (re.compile(r"(?<![^\W\d_])KB(?:YTES?)?(?![\w/])"), "kB", "KiB"),
+)
+"""Units whose meaning is told by small letters, in capitals: `MBPS` may be MB/s or Mbit/s, `KB` kB or KiB."""
 _PLAIN_SHARE = 1
 """A share is at most so much where it is a plain number: 95 without a unit may be anything."""
 _PART = r"([0-9][0-9.,]*)\s*([^\W\d_]+(?:/s)?)"
@@ -113,14 +119,14 @@ def read_as(text: object, kind: Kind, comma: bool = False) -> Amount:
     return typed(text, kind, comma).amount
 
 
-def typed(text: object, kind: Kind, comma: bool = False, asked: Collection[str] = ()) -> Typed:
+def typed(text: object, kind: Kind, comma: bool = False, asked: Asked = NOTHING) -> Typed:
     """An amount of one kind with the digits in which it was written; UnitError for others.
 
     Decimals may stand behind a point or a comma, thousands may be apart. `comma`: the reader's language writes decimals
     behind a comma, so that `4,795` is less than 5; otherwise it may be either, and is refused. A number of packets
     needs no unit, a ratio may be in percent, and a share a number up to 1. What people write around an amount
-    (`about`, quotes, a full stop, an explanation in brackets) says nothing of it, nor do words of `asked` behind it
-    (see `worded.names`): any other word may make another amount of it, and is refused.
+    (`about`, quotes, a full stop, an explanation in brackets) says nothing of it, nor do the quantity's name and what
+    is counted, as `asked` has them, behind it: any other word may make another amount of it, and is refused.
     """
     instead = f"write {EXAMPLES[kind]}"
     inner = bare(text) if isinstance(text, str) else text
@@ -128,7 +134,7 @@ def typed(text: object, kind: Kind, comma: bool = False, asked: Collection[str] 
     found = _behind(unit, kind, asked)
     if found is None and isinstance(inner, str):
         return _sum(inner, kind, comma, instead)
-    size = None if found is None else _size(found, Exact(number), kind)
+    size = None if found is None else _size(found, Exact(number), kind, asked)
     if size is None:
         raise UnitError(instead)
     return _typed(number, size, kind)
@@ -142,20 +148,24 @@ def _typed(number: str, size: Exact, kind: Kind) -> Typed:
     return Typed(Exact(number), size, kind, finest, finest + zeros)
 
 
-def _behind(unit: str, kind: Kind, asked: Collection[str]) -> tuple[Kind, Exact] | None:
+def _behind(unit: str, kind: Kind, asked: Asked) -> tuple[Kind, Exact] | None:
     """Kind and size of all that is behind a number; None where it holds an unknown word."""
-    left: str | None = unit
-    while left is not None:
-        factor, rest = worded.scaled(left)
-        if (found := named(rest)) is not None and (found[0] != "number" or not rest or kind == "number"):
+    factor, rest = worded.scaled(unit)
+    if kind in ("number", "packets") and asked.counts(rest):
+        return "number", Exact(factor)
+    for told, behind in worded.cuts(rest):
+        if behind and not asked.names(behind, kind):
+            return None
+        if (found := named(told)) is not None and (found[0] != "number" or not told or kind == "number"):
             return found[0], factor * found[1]
-        left = worded.shorter(left, asked)
     return None
 
 
-def _size(found: tuple[Kind, Exact], number: Exact, kind: Kind) -> Exact | None:
-    """The size of a unit where one of this kind is asked for; None: it is of another kind."""
-    if found[0] == kind or (kind, found[0]) in _RATIOS or (found[0] == "number" and kind == "packets"):
+def _size(found: tuple[Kind, Exact], number: Exact, kind: Kind, asked: Asked) -> Exact | None:
+    """The size of a unit where one of this kind is asked for; None: it is of another kind. A plain number may be
+    written as `70%`, and as `2.7BDP` where multiples of the BDP are asked for."""
+    ratio = kind == "number" and (found[0] == "share" or (found[0] == "bdp" and asked.bdps))
+    if found[0] == kind or ratio or (found[0] == "number" and kind == "packets"):
         return found[1]
     plain = found == ("number", Exact(1)) and kind == "share"
     return found[1] if plain and 0 <= number <= _PLAIN_SHARE else None
@@ -169,7 +179,7 @@ def _sum(text: str, kind: Kind, comma: bool, instead: str) -> Typed:
     sizes = [unit for unit in units if unit is not None]
     if found is None or len(sizes) < len(units) or not all(digits.isdigit() for digits, _ in parts[:-1]):
         raise UnitError(instead)
-    numbers = [*(digits for digits, _ in parts[:-1]), _plain(parts[-1][0], comma, instead)]
+    numbers = [*(digits for digits, _ in parts[:-1]), _plain(parts[-1][0], comma, instead, parts[-1][1])]
     for before, size, number in zip(sizes, sizes[1:], numbers[1:], strict=False):
         if Exact(number) * size >= before:
             raise UnitError(instead)
@@ -184,13 +194,14 @@ def _part_of(unit: str, kind: Kind) -> Exact | None:
     return found[1] if found is not None and found[0] == kind else None
 
 
-def either(text: str) -> tuple[str, str] | None:
-    """The two amounts that one may be whose point stands before three digits, where people write decimals behind a
-    comma: `1.045 ms` may be `1,045 ms` and `1045 ms`. None: it has no such point."""
-    found = _GROUPED.search(text)
-    if found is None:
-        return None
-    return _GROUPED.sub(r"\1,\2", text), _GROUPED.sub(r"\1\2", text)
+def readings(text: str, comma: bool) -> Iterator[tuple[str, str]]:
+    """The two amounts that one may be, the one that it is read as first: where people write decimals behind a comma,
+    `1.045 ms` may be `1,045 ms` and `1045 ms`; `9.5 MBPS` may be `9.5 MB/s` and `9.5 Mbit/s`."""
+    if comma and _GROUPED.search(text):
+        yield _GROUPED.sub(r"\1,\2", text), _GROUPED.sub(r"\1\2", text)
+    for unit, first, second in _CAPITALS:
+        if unit.search(text):
+            yield unit.sub(first, text), unit.sub(second, text)
 
 
 def _split(text: object, instead: str, comma: bool) -> tuple[str, str]:
@@ -201,11 +212,13 @@ def _split(text: object, instead: str, comma: bool) -> tuple[str, str]:
     if found is None or len(found[2]) > MOST_DIGITS:
         raise UnitError(instead)
     sign = found[1].replace("+", "")
-    return f"{sign}{_plain(found[2], comma, instead)}{found[3]}", (found[4] or "").strip()
+    behind = found[0][found.end(2) :]
+    return f"{sign}{_plain(found[2], comma, instead, behind)}{found[3]}", (found[4] or "").strip()
 
 
-def _plain(digits: str, comma: bool, instead: str) -> str:
-    """Digits with a decimal point, and nothing between thousands; UnitError for what is no number, or may be two."""
+def _plain(digits: str, comma: bool, instead: str, behind: str) -> str:
+    """Digits with a decimal point, and nothing between thousands; UnitError for what is no number, or may be two, which
+    are told with what is behind them."""
     joined = _SEPARATORS.sub("", digits)
     if joined != digits and not re.fullmatch(r"[0-9]{1,3}(?:[^0-9.,][0-9]{3})+(?:[.,][0-9]*)?", digits):
         raise UnitError(instead)
@@ -217,7 +230,7 @@ def _plain(digits: str, comma: bool, instead: str) -> str:
     if not re.fullmatch(r"[0-9]*[.,]?[0-9]*", joined):
         raise UnitError(instead)
     if not comma and re.fullmatch(r"[1-9][0-9]{0,2},[0-9]{3}", joined):
-        pair = f'"{joined.replace(",", ".")}" or "{joined.replace(",", "")}"'
+        pair = f'"{joined.replace(",", ".")}{behind}" or "{joined.replace(",", "")}{behind}"'
         raise UnitError(f"may be either of two numbers: write {pair}")
     return joined.replace(",", ".")
 

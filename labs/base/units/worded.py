@@ -1,15 +1,16 @@
 """What people write around an amount and between its number and its unit, in English, German and French. Pure.
 
 In: an answer, like `about 4.2·10^-2 s`, or what is behind its number, like `million packets`. Out: the answer without
-what says nothing of the amount; the factor that a word like `dozen` is; whether a word only names what was asked for.
+what says nothing of the amount; the factor that a word like `dozen` is; whether words only name what was asked for.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from ewan.labs.base.units.named import unit
+from ewan.labs.base.units.named import Kind, unit
 
 QUOTES = "“”„‟‘’‚«»`"
 """What editors make of quotes, and the marks of Markdown for code: no part of the value between them."""
@@ -50,24 +51,87 @@ _BIG = re.compile(
     r"|kilos?|m[eé]gas?|gigas?|t[eé]ras?|petas?|exas?|mi[ck]ro|nano|pico|piko|de[ck]i|[cz]enti|[kmg]ibi|pp[mb]",
     re.IGNORECASE,
 )
-_NUMERAL = re.compile(
+_FACTOR = (
     r"scores?|gross|pairs?|paare?|paires?|couples?|hal(?:f|ves|be?|bes|ftel)|hälften?|demie?|moitiés?|quarts?|tiers"
-    r"|(?:quarter|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)s?|double[ds]?|triples?|twice|thrice"
+    r"|(?:quarter|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)s?|double[ds]?|triple[ds]?|twice|thrice|halv\w+"
+    r"|\w*fold|times|mal|fois|multipl\w+|divi[ds]\w*|geteilt|halbiert|verdoppelt"
     r"|(?:drit|vier|fünf|sechs|sieb|ach|neun|zehn)tel|doppelt|dreifach|(?:twen|thir|for|fif|six|seven|eigh|nine)ty"
     r"|(?:zwan|vier|fünf|sech|sieb|acht|neun)zig|dreißig|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
     r"|\w+teen|zwei|drei|vier|fünf|sechs|sieben|acht|neun|\w*zehn|elf|zwölf|deux|trois|quatre|cinq|sept|huit|neuf|dix"
-    r"|per|pro|par|of|von|de|durch|sur|minus|plus|moins|less|weniger|more|mehr|no|not|nicht|kein|pas|without|ohne|sans"
-    r"|below|under|unter|sous|above|over|über|to|bis|or|oder|ou|and|und|et|each|je|inverse|square[ds]?|cubed|root"
-    r"|wurzel|log|log2|log10",
+    r"|per|pro|par|durch|minus|plus|moins|less|weniger|more|mehr|no|not|nicht|kein|pas|or|oder|ou|each|je"
+    r"|inverse|square[ds]?|cubed|root|wurzel|log|log2|log10"
+)
+_JOINING = r"of|von|de|sur|without|ohne|sans|below|under|unter|sous|above|over|über|to|bis|and|und|et"
+_NUMERAL = re.compile(f"{_FACTOR}|{_JOINING}", re.IGNORECASE)
+"""Words that make another amount of a number, or may: none of them only names what was asked for."""
+_TURNING = re.compile(
+    rf"{_FACTOR}|one|einweg|aller|loss(?:es)?|los[te]|loses|losing|dropp?\w*|cut|cuts|cutting|r[eé]du\w*|decreas\w*"
+    r"|declin\w*|sav(?:ed|ings?)|remain\w*|left|rest|gone|missing|verl[ou]\w*|abnahme|rückgang|gesunken|übrig|gespart"
+    r"|perdue?s?|pertes?|baisse|restante?s?",
     re.IGNORECASE,
 )
-"""Words that make another amount of a number, or may: none of them only names what was asked for."""
+"""Words that make another amount of it also in brackets, or turn a share of what is left into one of what is lost."""
+_QUANTITIES: Mapping[Kind, str] = {
+    "time": "rtt rtts delay time duration verzögerung zeit dauer délai temps durée",
+    "rate": "goodput throughput rate bandwidth durchsatz bandbreite débit",
+    "size": "size buffer window größe puffer fenster taille tampon fenêtre",
+    "packets": "window buffer queue threshold fenster puffer schlange fenêtre tampon file",
+    "share": "share anteil part",
+    "number": "factor ratio slope exponent faktor verhältnis steigung facteur rapport pente exposant",
+}
+"""Names of what is asked for, by its kind, which say nothing of how much it is."""
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LETTERS = re.compile(r"[^\W\d_]+")
+_OF_BDPS = re.compile(
+    r"\b(?:in|en)\s+(?:(?:multiples|vielfachen)\s+(?:of\s+the|of|der|des|von|du|de)\s+)?(?:BDPs?|pipe)\b", re.IGNORECASE
+)
+_HOW_MANY = re.compile(
+    r"\b(?:how\s+many|in\s+which|wie\s*viele[rn]?|in\s+welche[rm]|combien\s+d(?:e\s|['’])|dans\s+quel(?:le)?)"
+    r"\s*([^.?!:;,(]*)",
+    re.IGNORECASE,
+)
+_TOKEN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|\S")
+_BY = ("/", "a", "per", "pro", "par", "je")
 _SECOND = re.compile(r"s|sec|seconds?|sekunden?|secondes?", re.IGNORECASE)
 LEAST_SHARED = 3
 MOST_ENDING = 3
 """Letters of a plural that its singular may lack: adjacencies, adjacency."""
+MOST_COUNTED = 4
+"""Words of a question that say what is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an answer may repeat of its question. `words`: those of it; `counted`: what stands behind each `how many`;
+    `bdps`: it asks for multiples of the BDP."""
+
+    words: frozenset[str] = frozenset()
+    counted: tuple[tuple[str, ...], ...] = ()
+    bdps: bool = False
+
+    @classmethod
+    def of(cls, question: str) -> Asked:
+        """Of a question's text."""
+        words = frozenset(word.casefold() for word in _LETTERS.findall(question))
+        counted = tuple(_tokens(each)[: MOST_COUNTED + 1] for each in _HOW_MANY.findall(question))
+        return cls(words, counted, _OF_BDPS.search(question) is not None)
+
+    def names(self, text: str, kind: Kind) -> bool:
+        """Whether words behind a unit only name the quantity that was asked for, as the question does."""
+        told = {word.strip(",;:").casefold() for word in text.split()}
+        return told <= self.words.intersection(_QUANTITIES.get(kind, "").split())
+
+    def counts(self, text: str) -> bool:
+        """Whether words behind a number say what is counted: `round trips`, `segments/s` of "how many segments a
+        second". The question's first word may be left out: of "how many more", "how many full packets"."""
+        told = _tokens(text.strip(",;:"))
+        if not told or any(_numeral(each) for each in (told[0], told[-1]) if each != "times"):
+            return False
+        starts = [each[first:] for each in self.counted for first in (0, 1)]
+        return any(len(told) <= len(each) and all(map(_alike, told, each)) for each in starts)
+
+
+NOTHING = Asked()
 
 
 def bare(text: str) -> str:
@@ -88,9 +152,9 @@ def bare(text: str) -> str:
 def _counts(text: str) -> bool:
     """Whether what is in brackets says how much the number is, as a unit or a word like `thousand` does."""
     told = text.strip()
-    if unit(told) is not None or re.match(r"[×·⋅*/^]|x\s*[0-9]", told):
+    if unit(told) is not None or re.match(r"[×·⋅*/^]|x\s*[0-9]|[=~≈+-]?\s*[0-9.,]", told):
         return True
-    return any(_BIG.fullmatch(word) for word in _LETTERS.findall(told))
+    return any(_BIG.fullmatch(word) or _TURNING.fullmatch(word) for word in _LETTERS.findall(told))
 
 
 def _numeral(text: str) -> bool:
@@ -116,27 +180,21 @@ def scaled(text: str) -> tuple[int, str]:
     return _SCALES[found[1].lower()], text[found.end() :]
 
 
-def names(text: str) -> frozenset[str]:
-    """The words of a question, of which an answer may say some behind its unit."""
-    return frozenset(word for each in _WORD.findall(text) for word in (each.casefold(), *each.casefold().split("-")))
+def cuts(text: str) -> Iterator[tuple[str, str]]:
+    """All that may be a unit and the words behind it, the longest unit first."""
+    yield text, ""
+    for space in reversed(list(re.finditer(r"\s+", text))):
+        yield text[: space.start()], text[space.end() :]
+    yield "", text
 
 
-def shorter(text: str, asked: Collection[str]) -> str | None:
-    """A unit without its last word, where that is one of what was asked for: `ms RTT` is `ms`; None: it is no such."""
-    found = re.search(r"(?:^|\s+|\s*/\s*)(\S+)$", text.rstrip())
-    if found is None:
-        return None
-    return text[: found.start()] if all(_asked(each, asked) for each in found[1].split("/")) else None
-
-
-def _asked(word: str, asked: Collection[str]) -> bool:
-    """Whether a word is one of a question's, in the singular or plural, and says nothing of how much it is."""
-    told = word.strip(",;:").casefold()
-    if _SECOND.fullmatch(told):
-        return any(_SECOND.fullmatch(each) for each in asked)
-    if not _WORD.fullmatch(told) or _numeral(told):
-        return False
-    return any(_alike(told, each) for each in asked)
+def _tokens(text: str) -> tuple[str, ...]:
+    """Words in small letters; what is said by the second is `/ s`, however it is written."""
+    found = [word.casefold() for word in _TOKEN.findall(text)]
+    for place, word in enumerate(found):
+        if place and _SECOND.fullmatch(word) and found[place - 1] in _BY:
+            found[place - 1 : place + 1] = ["/", "s"]
+    return tuple(found)
 
 
 def _alike(one: str, other: str) -> bool:
