@@ -83,20 +83,13 @@ def judged(question: Question, truth: float | str, answer: str, own: words.Words
         ("ratio", 2.5, "2.5 BDP"),
         ("ratio", 2.5, "2.5 goodput"),
         ("count", 7, "7 windows"),
+        ("count", 7, "7 (RTT)"),
         *(
             ("time", 0.0421, f"42.1 ms ({each})")
-            for each in (
-                "times 2",
-                "half",
-                "double it",
-                "doubled",
-                "mal 2",
-                "x2",
-                "one way",
-                "or 50",
-                "50 ms",
-                "halved",
-            )
+            for each in [
+                *("times 2", "half", "double it", "doubled", "mal 2", "x2", "one way", "or 50", "50 ms", "RTT/2", "½"),
+                *("vierfach", "das Doppelte", "quadruple", "in us", "wrong", "a round trip"),
+            ]
         ),
     ],
 )
@@ -159,6 +152,8 @@ def test_a_wrong_amount_is_never_right(answer: str, truth: float, text: str) -> 
         ("count", 7, "7 doublings of the window"),
         ("ratio", 2.5, "2.50 times the goodput"),
         ("time", 0.0421, "42.1 ms (p95 of the pings)"),
+        ("time", 0.0421, "42.1 ms (rtt p99.9, measured)"),
+        ("time", 0.0421, "42,1 ms (gemessen: Median aller Pings)"),
     ],
 )
 def test_a_right_amount_is_read(answer: str, truth: float, text: str) -> None:

@@ -125,7 +125,7 @@ def typed(text: object, kind: Kind, comma: bool = False, asked: Asked = NOTHING)
     Decimals may stand behind a point or a comma, thousands may be apart. `comma`: the reader's language writes decimals
     behind a comma, so that `4,795` is less than 5; otherwise it may be either, and is refused. A number of packets
     needs no unit, a ratio may be in percent, and a share a number up to 1. What people write around an amount
-    (`about`, quotes, a full stop, an explanation in brackets) says nothing of it, nor do the quantity's name and what
+    (`about`, quotes, a full stop, in brackets how it was found) says nothing of it, nor do the quantity's name and what
     is counted, as `asked` has them, behind it: any other word may make another amount of it, and is refused.
     """
     instead = f"write {EXAMPLES[kind]}"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ewan.labs.base.units.named import Kind, unit
+from ewan.labs.base.units.named import Kind
 
 QUOTES = "“”„‟‘’‚«»`"
 """What editors make of quotes, and the marks of Markdown for code: no part of the value between them."""
@@ -51,26 +51,29 @@ _BIG = re.compile(
     r"|kilos?|m[eé]gas?|gigas?|t[eé]ras?|petas?|exas?|mi[ck]ro|nano|pico|piko|de[ck]i|[cz]enti|[kmg]ibi|pp[mb]",
     re.IGNORECASE,
 )
-_FACTOR = (
+_NUMERAL = re.compile(
     r"scores?|gross|pairs?|paare?|paires?|couples?|hal(?:f|ves|be?|bes|ftel)|hälften?|demie?|moitiés?|quarts?|tiers"
-    r"|(?:quarter|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)s?|double[ds]?|triple[ds]?|twice|thrice|halv\w+"
-    r"|\w*fold|times|mal|fois|multipl\w+|divi[ds]\w*|geteilt|halbiert|verdoppelt"
+    r"|(?:quarter|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)s?|double[ds]?|triples?|twice|thrice"
     r"|(?:drit|vier|fünf|sechs|sieb|ach|neun|zehn)tel|doppelt|dreifach|(?:twen|thir|for|fif|six|seven|eigh|nine)ty"
     r"|(?:zwan|vier|fünf|sech|sieb|acht|neun)zig|dreißig|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
     r"|\w+teen|zwei|drei|vier|fünf|sechs|sieben|acht|neun|\w*zehn|elf|zwölf|deux|trois|quatre|cinq|sept|huit|neuf|dix"
-    r"|per|pro|par|durch|minus|plus|moins|less|weniger|more|mehr|no|not|nicht|kein|pas|or|oder|ou|each|je"
-    r"|inverse|square[ds]?|cubed|root|wurzel|log|log2|log10"
-)
-_JOINING = r"of|von|de|sur|without|ohne|sans|below|under|unter|sous|above|over|über|to|bis|and|und|et"
-_NUMERAL = re.compile(f"{_FACTOR}|{_JOINING}", re.IGNORECASE)
-"""Words that make another amount of a number, or may: none of them only names what was asked for."""
-_TURNING = re.compile(
-    rf"{_FACTOR}|one|einweg|aller|loss(?:es)?|los[te]|loses|losing|dropp?\w*|cut|cuts|cutting|r[eé]du\w*|decreas\w*"
-    r"|declin\w*|sav(?:ed|ings?)|remain\w*|left|rest|gone|missing|verl[ou]\w*|abnahme|rückgang|gesunken|übrig|gespart"
-    r"|perdue?s?|pertes?|baisse|restante?s?",
+    r"|per|pro|par|of|von|de|durch|sur|minus|plus|moins|less|weniger|more|mehr|no|not|nicht|kein|pas|without|ohne|sans"
+    r"|below|under|unter|sous|above|over|über|to|bis|or|oder|ou|and|und|et|each|je|inverse|square[ds]?|cubed|root"
+    r"|wurzel|log|log2|log10",
     re.IGNORECASE,
 )
-"""Words that make another amount of it also in brackets, or turn a share of what is left into one of what is lost."""
+"""Words that make another amount of a number, or may: none of them only names what was asked for."""
+_HOW_FOUND = re.compile(
+    r"p[0-9]{1,2}(?:[.,][0-9]+)?|median|mean|average|avg|max|maximum|percentile|mittel|mittelwert|durchschnitt|perzentil"
+    r"|médiane|moyenne|centile|measured|computed|calculated"
+    r"|estimated|rounded|exact|exactly|roughly|gemessen|berechnet|geschätzt|gerundet|abgelesen|genau|mesurée?|calculée?"
+    r"|estimée?|arrondie?|the|of|from|in|by|my|both|all|runs?|report|csv|figure|table|formula|der|die|das|dem|den|von"
+    r"|aus|im|mein|meinem|beider|aller|lauf|läufe|bericht|tabelle|formel|le|la|les|de|du|des|mon|essais?|formule",
+    re.IGNORECASE,
+)
+"""Words of an explanation in brackets that say how an amount was found, of which none makes another one of it."""
+_OF_WHAT = re.compile(r"rtts?|goodput|throughput|udp|tcp|delay|pings?|durchsatz|débit", re.IGNORECASE)
+"""Words of it that might be a unit, where there is no other: `7 (RTT)`."""
 _QUANTITIES: Mapping[Kind, str] = {
     "time": "rtt rtts delay time duration verzögerung zeit dauer délai temps durée",
     "rate": "goodput throughput rate bandwidth durchsatz bandbreite débit",
@@ -138,7 +141,7 @@ def bare(text: str) -> str:
     """An amount without what is written around it, and a power of ten behind its number as in `3e6`."""
     inner = text.translate(MINUS).replace("$", "").strip(_AROUND)
     found = _EXPLAINED.search(inner)
-    if found and not _counts(found[1]):
+    if found and _explains(found[1], inner[: found.start()].rstrip()):
         inner = inner[: found.start()].rstrip()
     inner = inner[about.end() :] if (about := _ABOUT.match(inner)) else inner
     inner = _SIGN.sub("-", inner, count=1) if (sign := _SIGN.match(inner)) and sign["minus"] else inner
@@ -149,12 +152,12 @@ def bare(text: str) -> str:
     return _STOP.sub(r"\1", inner)
 
 
-def _counts(text: str) -> bool:
-    """Whether what is in brackets says how much the number is, as a unit or a word like `thousand` does."""
-    told = text.strip()
-    if unit(told) is not None or re.match(r"[×·⋅*/^]|x\s*[0-9]|[=~≈+-]?\s*[0-9.,]", told):
-        return True
-    return any(_BIG.fullmatch(word) or _TURNING.fullmatch(word) for word in _LETTERS.findall(told))
+def _explains(text: str, amount: str) -> bool:
+    """Whether what is in brackets says how the amount before it was found, and nothing of how much it is."""
+    known = (_HOW_FOUND,) if amount[-1:].isdigit() else (_HOW_FOUND, _OF_WHAT)
+    return all(
+        any(each.fullmatch(word) for each in known) for word in re.findall(r"[^\s,;:.=](?:[^\s,;:=]*[^\s,;:.=])?", text)
+    )
 
 
 def _numeral(text: str) -> bool:
