@@ -62,6 +62,8 @@ def judged(question: Question, truth: float | str, answer: str, own: words.Words
         ("packets", 83, "83 thousand packets"),
         ("packets", 83, "83 dozen"),
         ("time", 0.0421, "42.1 ms squared"),
+        ("time", 0.0421, "42.1 ms s"),
+        ("time", 0.0421, "42.1 MSS"),
         ("time", 0.0421, "42.1 ms per packet"),
         ("time", 0.0421, "42.1 ms one way"),
         ("time", 0.0421, "42.1 million ms"),

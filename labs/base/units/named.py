@@ -43,7 +43,7 @@ _WORDS: Mapping[str, tuple[Kind, Exact]] = {
     word: (kind, size) for words, kind, size in _SPELLED for word in words.split()
 }
 """Units that are words, in small letters and in the singular."""
-_PLURAL = re.compile(r"(?<=[a-zµ]{2})(?:s|n)$")
+_PLURAL = re.compile(r"(?<=[a-zµ]{3})(?:s|n)$")
 
 
 def unit(text: str) -> tuple[Kind, Exact] | None:
