@@ -134,8 +134,8 @@ def start_command(context: Context, name: str, student: str, language: str, path
         return
     own, text = words.of(lab.language), made / f"{lab.name}.md"
     begin = own.begin.format(folder=made, text=text, notebook=f"{lab.name}.ipynb")
-    context.reporter.console.print(escape(begin), soft_wrap=True)
-    context.reporter.console.print(escape(own.check.format(folder=made)), soft_wrap=True)
+    context.reporter.console.print(begin, soft_wrap=True, markup=False)
+    context.reporter.console.print(own.check.format(folder=made), soft_wrap=True, markup=False)
 
 
 @click.command("check")

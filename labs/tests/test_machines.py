@@ -61,7 +61,7 @@ def test_containers_hold_no_machine(tmp_path: Path) -> None:
 
 
 def test_what_is_not_built_is_said_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machines, "BUILT", tmp_path)
+    monkeypatch.setattr(machines, "MACHINES", tmp_path)
     machines.check(planned("{stack: linux}"))
     with pytest.raises(LabError, match="right1 is a machine, and debian-12 is not built: make machine"):
         machines.check(planned("{machine: debian-12}"))

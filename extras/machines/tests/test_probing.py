@@ -110,7 +110,7 @@ def stream(
     plan: Plan, source: str, sink: str, size: int, interval_ns: int, packets: int, **more: Any
 ) -> dict[str, Any]:
     address = addresses_of(plan)
-    ends = {"from": end(LAB, source, address[source]), "to": end(LAB, sink, address[sink])}
+    ends = {"from": end(LAB, source, address[source]).data, "to": end(LAB, sink, address[sink]).data}
     name = f"{source} to {sink}"
     return {"name": name, **ends, "packet_bytes": size, "interval_ns": interval_ns, "packets": packets, **more}
 
@@ -262,7 +262,7 @@ def test_a_machine_that_dies_ends_all_in_one_line(plan: Plan, runtime: NetnsRunt
 
 
 def test_an_end_that_no_machine_has_is_refused(plan: Plan) -> None:
-    lost = stream(plan, "left1", "right1", 100, 1, 1) | {"to": end(LAB, "core", "10.0.0.1")}
+    lost = stream(plan, "left1", "right1", 100, 1, 1) | {"to": end(LAB, "core", "10.0.0.1").data}
     asked = {"kind": "delay", "name": "d", "drain_ns": 1, "streams": [lost]}
     machines = Machines()
     with pytest.raises(LabError, match=f"^/run/netns/ewan-{LAB}-core: no machine has this network namespace$"):

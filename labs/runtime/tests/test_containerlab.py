@@ -46,7 +46,7 @@ def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fakes:
     monkeypatch.setenv("PATH", fakes.path)
     monkeypatch.delenv("DOCKER_HOST", raising=False)
     monkeypatch.setenv("EWAN_ENGINE", "docker")  # a podman of this machine does not pretend
-    monkeypatch.setattr(clab, "BUILT", tmp_path / "none")
+    monkeypatch.setattr(clab, "CONTAINERLAB", tmp_path / "none")
     return fakes
 
 
@@ -222,7 +222,7 @@ def test_a_full_disk(runtime: ContainerlabRuntime, fakes: Fakes, state: Path, mo
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory))
 
     monkeypatch.setattr(containers, "write", full)
-    said = f"no space left in {state}: make room there, or set EWAN_STATE to a directory of root's that has it"
+    said = f"no space left in {state / LAB}: make room there, or set EWAN_STATE to a directory of root's that has it"
     assert refusal(runtime, state) == said
 
 
@@ -263,7 +263,7 @@ from typing import Any
 from ewan.labs.runtime import clab
 from ewan.labs.runtime.containerlab import ContainerlabRuntime
 from ewan.labs.runtime.tests.lab import BINARY, small
-clab.BUILT = Path("/none")
+clab.CONTAINERLAB = Path("/none")
 print("ready", flush=True)
 ContainerlabRuntime(BINARY, Path(sys.argv[1])).up(small(sys.argv[2]))
 """
