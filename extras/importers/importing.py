@@ -150,7 +150,7 @@ def _detected(of: dict[Format, list[Command]], every: Sequence[Command], file: s
 def _usable(mine: list[Command], others: Sequence[Command], findings: Findings) -> list[Command]:
     """Commands that surely run, in one state of the network."""
     usable: list[Command] = []
-    end = next((each for each in others if each.name == "exit" and not each.conditional), None)
+    ends = [each for each in others if each.name == "exit" and not each.conditional]
     pauses = list(programs.pauses(others))
     card = ""
     for each in mine:
@@ -158,7 +158,7 @@ def _usable(mine: list[Command], others: Sequence[Command], findings: Findings) 
         if _shows(command):
             findings.settle(command, Fate.NOTHING)
             card = shown.value(command.words, "dev") or ""
-        elif end is not None and command.number > end.number:
+        elif end := next((each for each in ends if programs.ends(each, command)), None):
             findings.warn(command, f"is behind the exit of line {end.line} and never runs: {command.text}")
         elif command.unknown:
             why = "has a word that only running the script would show: write the value"
@@ -166,7 +166,7 @@ def _usable(mine: list[Command], others: Sequence[Command], findings: Findings) 
         elif command.conditional:
             why = "is inside of if, case, a loop or a function, or behind a test, and nothing of the script runs"
             raise findings.error(command.line, command.text, f"{why}: write only the commands")
-        elif usable and (pause := programs.before(command, usable[0], pauses)) is not None:
+        elif (pause := programs.before(command, usable, pauses)) is not None:
             where = f"the pause of line {pause.line} ({pause.name})"
             why = f"comes after {where}: a description has one state, and this is an event"
             if programs.takes_away(command):

@@ -50,13 +50,22 @@ def takes_away(command: Command) -> bool:
     return any(word.startswith("del") or word in ("flush", "-d", "-r") for word in command.words[:4])
 
 
-def before(command: Command, first: Command, of: Sequence[tuple[Command, bool]]) -> Command | None:
-    """The first pause between two commands; one that is none perhaps counts where a command changes what was there."""
+def ends(end: Command, command: Command) -> bool:
+    """Whether a command never runs because its shell, or one that began it, has ended by `exit`."""
+    return command.number > end.number and command.shells[: len(end.shells)] == end.shells
+
+
+def before(command: Command, done: Sequence[Command], of: Sequence[tuple[Command, bool]]) -> Command | None:
+    """The first pause between a command and the first one that is done; one that is none perhaps counts where a command
+    changes what was there. What waits in the background comes after all else of the script.
+    """
     changes = takes_away(command) or any(word in ("change", "replace") for word in command.words[:4])
     for pause, certain in of:
         if pause.number > command.number:
             break
-        if pause.number > first.number and (certain or changes):
+        waits = pause.background and command.background and pause.shells[:1] == command.shells[:1]
+        follows = bool(done) and pause.number > done[0].number and not pause.background
+        if (waits or follows) and (certain or changes):
             return pause
     return None
 
@@ -64,7 +73,7 @@ def before(command: Command, first: Command, of: Sequence[tuple[Command, bool]])
 def pauses(of: Iterable[Command]) -> Iterator[tuple[Command, bool]]:
     """Commands that take time, so that something has seen the network as it was; False for those that perhaps do."""
     for each in of:
-        if each.conditional or each.background or each.substituted:
+        if each.conditional or each.substituted:
             continue
         certain = each.name in _PAUSES or (each.name in _MEASURING and "-D" not in each.words)
         if certain or each.name not in _SILENT | _QUICK:

@@ -91,7 +91,7 @@ def statements(text: str, line: int = 1, *, whole: bool = True) -> list[Statemen
         if words or scan.writes:
             found.append(Statement(line, last_line, words, operator, scan.writes, scan.stdin, scan.inner))
         else:
-            scan.operator = operator
+            scan.operator = operator.strip() or scan.operator
     if found and scan.operator == "&":
         found[-1].background = True
     return found

@@ -13,16 +13,15 @@ them.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from itertools import takewhile
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count, takewhile
 
+from ewan.extras.importers.groups import END, shells_of, without_groups
 from ewan.extras.importers.launch import Launch, launched
 from ewan.extras.importers.scan import (
-    BETWEEN,
-    CLOSING,
     DEEPEST,
     LONGEST_WORD,
-    OPENING,
     UNKNOWN,
     VARIABLE,
     ScriptError,
@@ -67,7 +66,8 @@ class Command:
     `name` is empty where only the shell reads the line. `namespace` is where it runs, None for the script's own
     machine. `number` tells commands of a script apart, `last_line` is that of its last word or here-document, and
     `writes` is the file to which what it prints goes. The script does not wait for a command in the `background`; what
-    a `substituted` one prints is a word of another command.
+    a `substituted` one prints is a word of another command. `shells` are those that run it, from the script's own first
+    child on.
     """
 
     line: int
@@ -81,6 +81,7 @@ class Command:
     writes: str = ""
     background: bool = False
     substituted: bool = False
+    shells: tuple[int, ...] = ()
 
     @property
     def unknown(self) -> bool:
@@ -99,7 +100,8 @@ def commands(text: str) -> list[Command]:
 class _Around:
     """What holds for all commands of a text: where they run, whether that is certain, what they read.
 
-    `batch`: it is lines of tc. `last_line`: where the text ends if its lines are not the script's.
+    `batch`: it is lines of tc. `last_line`: where the text ends if its lines are not the script's. `shells`: those that
+    run it, with numbers that `next_shell` gives.
     """
 
     place: str | None = None
@@ -109,6 +111,9 @@ class _Around:
     substituted: bool = False
     depth: int = 0
     last_line: int | None = None
+    background: bool = False
+    shells: tuple[int, ...] = ()
+    next_shell: Iterator[int] = field(default_factory=count)
 
 
 class _Reader:
@@ -126,16 +131,21 @@ class _Reader:
         """By statement: how many groups it is in, and what it prints, None where that is not known."""
 
     def read(self, of: list[Statement]) -> None:
-        for each in of:
+        outer = self.around
+        for each, ran in zip(of, shells_of(of, outer.next_shell), strict=True):
+            shells = (*outer.shells, *ran.shells)
+            background = outer.background or ran.background
+            self.around = replace(outer, shells=shells, background=background)
             self._statement(each)
+        self.around = outer
+        self.variables.leave(outer.shells)
 
     def _statement(self, of: Statement) -> None:
         outside = len(self.groups)
+        self.variables.leave(self.around.shells)
         self.variables.set_by_shell(of.words)
-        words = _without_groups(of.words, self.groups)
-        self.variables.scope(self.groups)
-        if len(self.groups) > DEEPEST:
-            raise ScriptError(of.line, f"has more than {DEEPEST} groups in each other: is it a script?")
+        self.variables.enter(self.around.shells)
+        words = without_groups(of.words, self.groups)
         self.uncertain = _is_uncertain(of.operator, self.uncertain, self.found)
         if len(self.groups) > outside and self.groups[-1] in ("(", "{", "if"):
             if self.uncertain:
@@ -146,14 +156,13 @@ class _Reader:
         perhaps = self.around.conditional or self.uncertain
         around = replace(self.around, conditional=perhaps or not _certain(self.groups[:outside]), substituted=True)
         for inner in of.inner:
-            self._within(of, inner, around, self.variables.copy())
+            self._within(of, inner, self._child(around), self.variables.copy())
         around = replace(self.around, conditional=perhaps or not _certain(self.groups))
         stdin = self._stdin(of)
         expanded = [piece for word in words for piece in _expanded(word, self.variables.values, of.line)]
         self._command(of, expanded, stdin, around)
-        if words and words[-1] is _END:
+        if words and words[-1] is END:
             self.groups.pop()
-        self.variables.scope(self.groups)
         if len(self.found) > MOST_COMMANDS:
             raise ScriptError(of.line, f"has more than {MOST_COMMANDS} commands: import a part of it")
 
@@ -162,6 +171,7 @@ class _Reader:
         shown = one_line(" ".join(words).replace(UNKNOWN, "$…"), LONGEST_SHOWN)
         left = ["tc", *words] if around.batch else words
         launch: Launch | None = None
+        fixed = left[1:] if left[:1] == ["readonly"] else []
         while left:
             if _ASSIGNMENT.fullmatch(left[0]) or _CHANGE.fullmatch(left[0]):
                 self._assign(left[0], alone=len(left) == 1 or bool(_ASSIGNMENT.fullmatch(left[1])), around=around)
@@ -174,6 +184,7 @@ class _Reader:
                 left = launch.words
             else:
                 break
+        self.variables.fix(fixed)
         text = None if launch is None or launch.words is not None else stdin
         if launch is not None and launch.text is not None:
             text = _text_of(of, launch.text)
@@ -190,14 +201,24 @@ class _Reader:
             self._add(of, Command(of.line, name, tuple(left[1:]), shown, around.conditional, around.place))
         if text is not None and launch is not None:
             around = replace(around, stdin=stdin if launch.text is not None else None, batch=launch.batch)
-            self._within(of, text, around, self.variables if launch.here else _Variables())
+            self._within(
+                of,
+                text,
+                around if launch.here else self._child(around),
+                self.variables if launch.here else _Variables(),
+            )
+
+    def _child(self, around: _Around) -> _Around:
+        """For what another shell runs."""
+        return replace(around, shells=(*around.shells, next(around.next_shell)))
 
     def _add(self, of: Statement, command: Command) -> None:
         last = self.around.last_line or of.last_line
         self.found.append(
             replace(
                 command, line=min(of.line, last), last_line=min(of.last_line, last), number=len(self.found),
-                writes=of.writes, background=of.background, substituted=self.around.substituted,
+                writes=of.writes, background=self.around.background, substituted=self.around.substituted,
+                shells=self.around.shells,
             )
         )  # fmt: skip
 
@@ -263,27 +284,37 @@ class _Variables:
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
-        self._outside: list[dict[str, str]] = []
+        self._outside: list[tuple[int, dict[str, str]]] = []
+        """For each shell below the script's own: its number, and the values that stay when it ends."""
+        self._fixed: set[str] = set()
         self._functions: set[str] = set()
         self._of_functions: set[str] = set()
 
     def copy(self) -> _Variables:
         """Of a shell that cannot set the variables of this one."""
         other = _Variables()
+        other._fixed = set(self._fixed)
         other.values, other._functions, other._of_functions = dict(self.values), self._functions, self._of_functions
         return other
 
     def set(self, name: str, value: str, groups: list[str]) -> None:
-        self.values[name] = value
+        self.values[name] = UNKNOWN if name in self._fixed else value
         if "{" in groups:
             self._of_functions.add(name)
 
-    def scope(self, groups: list[str]) -> None:
-        """Forgets behind `( … )` what was set in it."""
-        while len(self._outside) < groups.count("("):
-            self._outside.append(dict(self.values))
-        while len(self._outside) > groups.count("("):
-            self.values = self._outside.pop()
+    def fix(self, words: list[str]) -> None:
+        """Behind `readonly`: what a shell makes of another value for these is not known."""
+        self._fixed |= {named[1] for word in words if (named := _NAMED.fullmatch(word))}
+
+    def leave(self, shells: tuple[int, ...]) -> None:
+        """Forgets what was set in shells that have ended."""
+        while self._outside and self._outside[-1][0] not in shells:
+            self.values = self._outside.pop()[1]
+
+    def enter(self, shells: tuple[int, ...]) -> None:
+        """Remembers what stays when a shell has ended that begins here."""
+        known = {shell for shell, _ in self._outside}
+        self._outside += [(shell, dict(self.values)) for shell in shells if shell not in known]
 
     def set_by_shell(self, words: list[Word]) -> None:
         """Heads of loops, arrays (`X=(1 2)`), and the names of functions (`f() {`, `function f {`)."""
@@ -326,34 +357,6 @@ def _is_uncertain(operator: str, before: bool, found: list[Command]) -> bool:
 
 def _shown(of: Statement) -> str:
     return one_line(" ".join(word.text for word in of.words), LONGEST_SHOWN)
-
-
-_END = Word("", plain=True)
-"""Behind the last command of a `( … )`; expands to no word."""
-
-
-def _without_groups(words: list[Word], groups: list[str]) -> list[Word]:
-    """The words of a simple command, without those that open and close groups, of which `groups` keeps account."""
-    if words and words[0].plain and words[0].text == "function":
-        if words[-1].text in ("{", "("):
-            groups.append(words[-1].text)
-        return []
-    while words and words[0].plain and words[0].text in OPENING | CLOSING | BETWEEN:
-        first = words[0].text
-        if first in OPENING:
-            groups.append(first)
-        elif first in CLOSING and groups:
-            groups.pop()
-        elif first == "then" and groups and groups[-1] == "if":
-            groups[-1] = "then"
-        words = [] if first in ("for", "case", "select") else words[1:]
-    if words and words[-1].plain and words[-1].text in ("(", ")"):
-        label = words[-1].text == ")" and groups and groups[-1] == "case"
-        if words[-1].text == "(":
-            groups.append("(")
-            return words[:-1] if len(words) > 2 else []
-        return [] if label else [*words[:-1], *([_END] if groups else [])]
-    return words
 
 
 def _value(text: str, variables: dict[str, str]) -> str:

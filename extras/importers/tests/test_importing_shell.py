@@ -152,3 +152,67 @@ def test_programs_that_do_not_change_what_a_script_means_are_named_alone(command
 def test_values_that_commands_print_are_not_named() -> None:
     assert not read(f"N=$(nproc)\nD=`ip route show | awk '{{print $5}}'`\n{NETEM}\n").warnings
     assert len(read(f"N=$(ip link add d type dummy)\n{NETEM}\n").warnings) == 1
+
+
+AFTER = NETEM.replace("eth0", "eth1").replace("5ms", "9ms")
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        "ssh a <<'EOF'\nexit\nEOF",
+        f"ssh a <<'EOF'\n{NETEM}\nexit 0\n{NETEM}\nEOF",
+        'ssh a "true; exit 0"',
+        "(exit 1)",
+        "(\n  true\n  exit 1\n)",
+        'sh -c "exit 0"',
+        "X=$(exit 1)",
+        "echo y | exit 0",
+        "exit 0 | cat",
+        "{ exit 1; } | cat",
+        "{ exit 1; } 2>&1 | cat",
+        "exit 0 &",
+        "sleep 1 && exit 0 &",
+        "{ sleep 1; exit 0; } &",
+    ],
+)
+def test_an_exit_ends_its_own_shell_alone(begin: str) -> None:
+    made = read(f"{begin}\n{AFTER}\n")
+    assert "9ms" in made.text
+    behind = [warning for warning in made.warnings if "never runs" in warning]
+    assert len(behind) == begin.count(f"0\n{NETEM}")
+
+
+@pytest.mark.parametrize("end", ["exit", "{ exit 1; }", "eval 'exit 0'", "true; exit 0"])
+def test_an_exit_of_the_script_ends_all_that_is_behind_it(end: str) -> None:
+    assert delays(f"{NETEM}\n{end}\n({AFTER})\n") == {"eth0": "5ms"}
+    assert "is behind the exit of line 2 and never runs" in read(f"{NETEM}\n{end}\n({AFTER})\n").warnings[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "D=5ms &", "D=5ms | cat", "{ D=5ms; } | cat", "echo | { D=5ms; }", "(D=5ms)", "{ D=5ms; } &",
+        "{\n  D=5ms\n} 2>/dev/null | cat", "eval '(D=5ms)'",
+    ],
+)  # fmt: skip
+def test_a_variable_is_of_the_shell_that_sets_it(line: str) -> None:
+    assert delays(f"D=9ms\n{line}\n{NETEM.replace('5ms', '$D')}\n") == {"eth0": "9ms"}
+    assert "only running the script would show" in refusal_of(f"{line}\n{NETEM.replace('5ms', '$D')}\n")
+
+
+def test_a_second_value_of_a_readonly_variable_is_not_known() -> None:
+    line = NETEM.replace("5ms", "$D")
+    assert delays(f"readonly D=5ms\n{line}\n") == {"eth0": "5ms"}
+    for second in ("D=9ms", "D=9ms; E=1"):
+        assert "only running the script would show" in refusal_of(f"readonly D=5ms\n{second}\n{line}\n")
+
+
+@pytest.mark.parametrize("wait", ["sleep 10 && {}", "sleep 10; {}", " (sleep 10); {}", "./measure; {}"])
+def test_what_waits_in_the_background_comes_after_all_else(wait: str) -> None:
+    delete = "tc qdisc del dev eth0 root"
+    text = f"({wait.format(delete)}) &\n{NETEM}\n"
+    assert delays(text) == {"eth0": "5ms"}
+    assert any(f"{delete} comes after the pause of line 1" in warning for warning in read(text).warnings)
+    change = NETEM.replace("add", "replace")
+    assert "comes after the pause of line 1" in refusal_of(f"({wait.format(change)}) &\n{NETEM}\n")

@@ -1,0 +1,119 @@
+"""Groups of a script's commands (`( … )`, `{ … }`, `if`, loops), and the shells that run them. Pure.
+
+Comes in: statements. Goes out: their words without those that open and close groups; for each statement the shells
+below the script's own that run it. A shell of its own has each part of a pipe, what is in the background, and `( … )`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ewan.extras.importers.scan import BETWEEN, CLOSING, DEEPEST, OPENING, ScriptError, Statement, Word
+
+END = Word("", plain=True)
+"""Behind the last command of a `( … )`; expands to no word."""
+
+
+def without_groups(words: list[Word], groups: list[str]) -> list[Word]:
+    """The words of a simple command, without those that open and close groups, of which `groups` keeps account."""
+    if words and words[0].plain and words[0].text == "function":
+        if words[-1].text in ("{", "("):
+            groups.append(words[-1].text)
+        return []
+    while words and words[0].plain and words[0].text in OPENING | CLOSING | BETWEEN:
+        first = words[0].text
+        if first in OPENING:
+            groups.append(first)
+        elif first in CLOSING and groups:
+            groups.pop()
+        elif first == "then" and groups and groups[-1] == "if":
+            groups[-1] = "then"
+        words = [] if first in ("for", "case", "select") else words[1:]
+    if words and words[-1].plain and words[-1].text in ("(", ")"):
+        label = words[-1].text == ")" and groups and groups[-1] == "case"
+        if words[-1].text == "(":
+            groups.append("(")
+            return words[:-1] if len(words) > 2 else []
+        return [] if label else [*words[:-1], *([END] if groups else [])]
+    return words
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """The numbers of the shells that run a statement, from the outermost on, and whether one is in the background."""
+
+    shells: tuple[int, ...] = ()
+    background: bool = False
+
+
+@dataclass(slots=True)
+class _Unit:
+    """A simple command or a group, with its first and last statement, and what is in it."""
+
+    operator: str
+    first: int
+    last: int
+    inside: list[_Unit]
+    bracket: bool = False
+    background: bool = False
+
+    @property
+    def piped(self) -> bool:
+        """Whether it reads from a pipe."""
+        return self.operator in ("|", "|&")
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it belongs to one list with what stands before it."""
+        return self.piped or self.operator in ("&&", "||")
+
+
+def shells_of(of: list[Statement], numbers: Iterator[int]) -> list[Ran]:
+    """For each statement; `numbers` gives new ones."""
+    found = [Ran() for _ in of]
+    _number(_units(of), found, numbers)
+    return found
+
+
+def _units(of: list[Statement]) -> list[_Unit]:
+    groups: list[str] = []
+    levels: list[list[_Unit]] = [[]]
+    for at, each in enumerate(of):
+        before = len(groups)
+        words = without_groups(each.words, groups)
+        closes = len(groups) < before or (bool(words) and words[-1] is END)
+        if len(groups) < before:
+            del levels[len(groups) + 1 :]
+        elif not each.words and levels[-1] and not each.operator:
+            pass
+        else:
+            unit = _Unit(each.operator, at, at, [], bracket=len(groups) > before and groups[-1] == "(")
+            levels[-1].append(unit)
+            if len(groups) > DEEPEST:
+                raise ScriptError(each.line, f"has more than {DEEPEST} groups in each other: is it a script?")
+            if len(groups) > before:
+                levels.append(unit.inside)
+        if closes and words and words[-1] is END:
+            groups.pop()
+            del levels[len(groups) + 1 :]
+        if levels[-1]:
+            levels[-1][-1].last = at
+            levels[-1][-1].background |= each.background
+    return levels[0]
+
+
+def _number(units: list[_Unit], found: list[Ran], numbers: Iterator[int]) -> None:
+    background = False
+    for at in range(len(units) - 1, -1, -1):
+        following = units[at + 1] if at + 1 < len(units) else None
+        units[at].background |= background and following is not None and following.goes_on
+        background = units[at].background
+    for at, unit in enumerate(units):
+        into_pipe = at + 1 < len(units) and units[at + 1].piped
+        if unit.bracket or unit.piped or into_pipe or unit.background:
+            shell = next(numbers)
+            for place in range(unit.first, unit.last + 1):
+                ran = found[place]
+                found[place] = Ran((*ran.shells, shell), ran.background or unit.background)
+        _number(unit.inside, found, numbers)
