@@ -41,7 +41,7 @@ def legs(commands: Sequence[Command], line_rate: Rate, findings: Findings) -> li
         if card.root is not None and name not in redirects and name.rpartition("/")[2].startswith("ifb"):
             why = f"no filter redirects packets to {name}, so nothing passes it"
             findings.cannot(card.root.command, card.root.command.text, why, "take it as a card")
-        card.rules = [rule for rule in rules if rule.device in (None, name)]
+        card.rules = [rule for rule in rules if rule.device in (None, name) and card.is_of(rule.command.namespace)]
         if card.ended is not None and card.root is not None:
             findings.warn(card.ended, f"empties {name} again: the lab is what was there before")
         of = redirects.get(name)
@@ -90,7 +90,7 @@ def _entrance(card: Card, findings: Findings) -> tuple[str | None, Police | None
             why = "comes behind a filter that takes all packets" if found[1] is None else "comes behind a policer"
             findings.cannot(each.command, each.command.text, f"{why}: write one filter of what comes in")
         elif not read.takes_all or (target is None and policer is None):
-            findings.cannot(each.command, each.command.text, "does something to packets that come in")
+            findings.cannot(each.command, each.command.text, read.strange or "does something to packets that come in")
         else:
             found = (card.beside(target) if target is not None else None, policer)
             _settle(each, card, findings)
@@ -105,7 +105,7 @@ def _policed(card: Card, parent: Handle, findings: Findings) -> Police | None:
         policer = police(each, read.actions, findings)
         if policer is None or not read.takes_all or found is not None:
             why = "does something to packets that leave, besides one policer of all of them"
-            findings.cannot(each.command, each.command.text, why)
+            findings.cannot(each.command, each.command.text, read.strange or why)
         else:
             found = policer
             _settle(each, card, findings)

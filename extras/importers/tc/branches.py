@@ -283,7 +283,9 @@ def _chosen(qdisc: Qdisc, card: Card, findings: Findings) -> list[_Chosen]:
         flow = flow_of(each, read.flow, findings)
         if flow is None:
             continue
-        if each.kind == "fw":
+        if read.strange:
+            findings.cannot(each.command, each.command.text, read.strange)
+        elif each.kind == "fw":
             _add_marked(each, flow, card, found, findings)
         elif read.matches is None or len(read.matches) > 1 or any(not to.startswith("dst ") for to in read.matches):
             why = "chooses packets by something else than one destination"

@@ -13,11 +13,13 @@ from ewan.extras.importers.script import Command
 from ewan.extras.importers.tc.options import ALIKE, OF_BUCKETS, bucket, pairs
 from ewan.extras.importers.tc.shapers import FULL_FRAME
 from ewan.extras.importers.tc.tree import Filter
-from ewan.extras.importers.tc.words import Handle, address_of
+from ewan.extras.importers.tc.words import Handle, address_of, is_ipv6
 from ewan.labs.base.units import Rate, Size
 from ewan.labs.base.units.tools import tc_rate
 
-_PROTOCOLS = ("all", "ip", "ipv6", "ip6")
+_IPV6 = ("ipv6", "ip6")
+_PROTOCOLS = ("all", "ip", *_IPV6)
+_EVERY = ("any", "all", "default")
 _RESULTS = {"drop": "drop", "shot": "drop", "ok": "ok", "pass": "ok", "pipe": "pipe", "continue": "continue",
             "reclassify": "reclassify"}  # fmt: skip
 _ENDS_POLICE = ("flowid", "classid", "match", "action")
@@ -25,11 +27,15 @@ _ENDS_POLICE = ("flowid", "classid", "match", "action")
 
 @dataclass(slots=True)
 class Choice:
-    """`matches`: `dst ADDRESS`, `src ADDRESS`; none for all packets, None for what cannot be read."""
+    """`matches`: `dst ADDRESS`, `src ADDRESS`; none for all packets, None for what cannot be read.
+
+    `strange`: why no lab has such a filter, which takes packets of IPv6 alone, or none at all; "" for others.
+    """
 
     matches: list[str] | None = field(default_factory=list)
     flow: str | None = None
     actions: list[list[str]] = field(default_factory=list)
+    strange: str = ""
 
     @property
     def takes_all(self) -> bool:
@@ -66,18 +72,38 @@ def choice(of: Filter) -> Choice:
         elif word == "match" and of.kind == "u32" and left[:3] == ["u32", "0", "0"]:
             left = left[5:] if left[3:4] == ["at"] else left[3:]
         elif word == "match" and of.kind == "u32" and left[:1] in (["ip"], ["ip6"]) and len(left) >= 3:
-            known &= _match(left[1], left[2], found)
+            if _fits(left[0], left[2]):
+                known &= _match(left[1], left[2], found)
+            else:
+                known = False
             left = left[3:]
         elif of.kind == "flower" and word in ("dst_ip", "src_ip") and left:
             known &= _match(word[:3], left.pop(0), found)
         else:
             known = False
-    found.matches = found.matches if known else None
+    found.strange = _strange(of, found)
+    found.matches = found.matches if known and not found.strange else None
     return found
 
 
+def _fits(family: str, text: str) -> bool:
+    """Whether a match of u32 has an address of its family."""
+    return text in _EVERY or is_ipv6(text) == (family == "ip6")
+
+
+def _strange(of: Filter, found: Choice) -> str:
+    families = {is_ipv6(match) for match in found.matches or ()}
+    if of.protocol in _IPV6 and False in families:
+        return "is of protocol ipv6 and matches an address of IPv4, so it takes no packets of it"
+    if of.protocol == "ip" and True in families:
+        return "is of protocol ip and matches an address of IPv6, so it takes no packets of it"
+    if of.protocol in _IPV6 and not families:
+        return "takes packets of IPv6 alone, and those of IPv4 go elsewhere"
+    return ""
+
+
 def _match(end: str, text: str, found: Choice) -> bool:
-    address = address_of(text)
+    address = "" if text in _EVERY else address_of(text)
     if address and found.matches is not None:
         found.matches.append(f"{end} {address}")
     return end in ("dst", "src") and address is not None

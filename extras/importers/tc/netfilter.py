@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from ewan.extras.importers.findings import Fate, Findings
 from ewan.extras.importers.script import Command
-from ewan.extras.importers.tc.words import Handle, address_of, covers, handle_of
+from ewan.extras.importers.tc.words import Handle, address_of, covers, handle_of, is_ipv6
 
 TOOLS = ("iptables", "ip6tables")
 _VALUED = {"-t": "table", "--table": "table", "-A": "chain", "--append": "chain", "-o": "device",
@@ -59,6 +59,7 @@ def rules(commands: Sequence[Command], findings: Findings) -> list[Rule]:
             continue
         for before in found:
             same = (before.mark is None) == (rule.mark is None) and before.device in (None, rule.device)
+            same &= before.command.namespace == rule.command.namespace
             if same and (covers(before.to, rule.to) or covers(rule.to, before.to)):
                 message = f"takes packets of line {before.command.line} too: write one rule for each destination"
                 raise findings.error(command.line, command.text, message)
@@ -108,6 +109,9 @@ def _rule(command: Command, findings: Findings) -> Rule | None:
     if any(word in ("-R", "--replace", "-I", "--insert") for word in left):
         raise findings.error(line, text, 'puts a rule before others: write those that stay, with "-A"')
     while left:
+        if left[:3] == ["-m", "comment", "--comment"]:
+            left = left[4:]
+            continue
         key = _VALUED.get(left.pop(0))
         if key is None or not left:
             findings.cannot(command, text, "chooses packets by something else than one destination")
@@ -117,6 +121,11 @@ def _rule(command: Command, findings: Findings) -> Rule | None:
         findings.cannot(command, text, f"is in none of the chains {', '.join(_CHAINS)}")
         return None
     to = address_of(given["to"]) if "to" in given else ""
+    if to and is_ipv6(to) != (command.name == "ip6tables"):
+        raise findings.error(line, text, f"{to} is no address of {command.name}, which refuses it: write another one")
+    if not to and command.name == "ip6tables":
+        findings.cannot(command, text, "takes packets of IPv6 alone, and those of IPv4 go elsewhere")
+        return None
     device = given.get("device")
     if to is None or (device or "").endswith("+"):
         raise findings.error(line, text, 'names no address or device: write one like "10.0.0.2" and "eth0"')

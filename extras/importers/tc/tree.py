@@ -69,6 +69,10 @@ class Card:
         """The qdisc of what comes in: ingress or clsact."""
         return next((each for each in self.qdiscs if each.kind in INGRESS_KINDS), None)
 
+    def is_of(self, namespace: str | None) -> bool:
+        """Whether it is in that namespace, None for the script's own."""
+        return self.name.rpartition("/")[0] == (namespace or "")
+
     def beside(self, device: str) -> str:
         """The name of another card in the same namespace."""
         return f"{self.name.rpartition('/')[0]}/{device}" if "/" in self.name else device

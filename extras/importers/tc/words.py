@@ -12,6 +12,8 @@ from ewan.extras.importers.findings import Findings
 from ewan.extras.importers.script import Command
 
 _HANDLE = re.compile(r"(?:0x)?([0-9a-fA-F]{0,4}):(?:0x)?([0-9a-fA-F]{0,4})")
+_SHORT = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){0,2}/[0-9]{1,2}")
+"""A network of which the zeros at the end are left out."""
 _VALUED = ("handle", "parent", "dev", "classid")
 _VALUED_OPTIONS = ("-batch", "-netns", "-cf", "-conf")
 _OPTIONS = (
@@ -122,7 +124,10 @@ def handle_of(text: str, like: str, command: Command, findings: Findings) -> Han
 
 
 def address_of(text: str) -> str | None:
-    """An address, or a network with its length; "" for all; None for what is neither."""
+    """An address, or a network with its length; "" for all; None for what is neither. `10/8` is 10.0.0.0/8."""
+    if _SHORT.fullmatch(text):
+        address, _, length = text.partition("/")
+        text = f"{address}{'.0' * (3 - address.count('.'))}/{length}"
     try:
         network = ipaddress.ip_network(text, strict=False)
     except ValueError:
@@ -130,6 +135,11 @@ def address_of(text: str) -> str | None:
     if network.prefixlen == 0:
         return ""
     return str(network.network_address) if network.prefixlen == network.max_prefixlen else str(network)
+
+
+def is_ipv6(address: str) -> bool:
+    """Of an address or network."""
+    return ":" in address
 
 
 def covers(wider: str | None, narrower: str | None) -> bool:

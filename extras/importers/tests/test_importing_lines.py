@@ -344,3 +344,90 @@ class htb 1:10 root prio 0 rate {1} ceil {1} burst 1600b cburst 1600b
 
 def test_parent_root_is_root() -> None:
     assert way(NETEM.format("5ms").replace("root", "parent root"))["delay"] == "5ms"
+
+
+PRIO = """\
+tc qdisc add dev eth0 root handle 1: prio
+tc qdisc add dev eth0 parent 1:3 netem delay 5ms
+"""
+TO_IFB = "tc qdisc add dev eth0 ingress\ntc qdisc add dev ifb0 root netem delay 5ms\n"
+MARK = "iptables -t mangle -A OUTPUT -d 10.0.0.2 -j MARK --set-mark 5\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "begin", "end"),
+    [
+        (TO_IFB, "dev eth0 parent ffff:", "action mirred egress redirect dev ifb0"),
+        (CLSACT, "dev eth0 ingress", POLICE.strip()),
+        (f"{CLSACT}{TBF}", "dev eth0 egress", POLICE.strip()),
+        (PRIO, "dev eth0 parent 1:", "flowid 1:3"),
+    ],
+)
+@pytest.mark.parametrize("match", ["u32 match u32 0 0", "u32 match ip6 dst ::/0", "flower", "matchall"])
+def test_a_filter_for_ipv6_alone_is_not_one_for_all_packets(before: str, begin: str, end: str, match: str) -> None:
+    text = f"{before}tc filter add {begin} protocol ipv6 {match} {end}\n"
+    assert "takes packets of IPv6 alone" in refusal_of(text)
+    imported(text.replace("ipv6", "ip").replace("ip6 dst ::/0", "ip dst 0/0"), "a.sh")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("protocol ipv6 u32 match ip dst 10.0.0.1", "is of protocol ipv6 and matches an address of IPv4"),
+        ("protocol ipv6 flower dst_ip 10.0.0.1", "is of protocol ipv6 and matches an address of IPv4"),
+        ("protocol ip flower dst_ip 2001:db8::1", "is of protocol ip and matches an address of IPv6"),
+        ("protocol ip u32 match ip6 dst 2001:db8::1", "is of protocol ip and matches an address of IPv6"),
+        ("protocol all u32 match ip dst 2001:db8::1", "something else than one destination"),
+        ("protocol all u32 match ip6 dst 10.0.0.1", "something else than one destination"),
+        ("protocol ipv6 handle 5 fw", "takes packets of IPv6 alone"),
+    ],
+)
+def test_a_filter_has_addresses_of_its_protocol(words: str, message: str) -> None:
+    assert message in refusal_of(f"{PRIO}{MARK}tc filter add dev eth0 parent 1: {words} flowid 1:3\n")
+
+
+def test_ip6tables_marks_no_packets_of_ipv4() -> None:
+    text = f"{PRIO}{MARK}tc filter add dev eth0 parent 1: handle 5 fw flowid 1:3\n"
+    assert way(text, "what leaves eth0 to 10.0.0.2")["delay"] == "5ms"
+    assert "no address of ip6tables" in refusal_of(text.replace("iptables", "ip6tables"))
+    assert "takes packets of IPv6 alone" in refusal_of(text.replace("iptables", "ip6tables").replace("-d 10.0.0.2", ""))
+
+
+@pytest.mark.parametrize("box", ["ip netns exec h1", "ssh h1", "docker exec h1"])
+def test_rules_of_iptables_are_of_their_own_box(box: str) -> None:
+    for rule, choose in (
+        (MARK, "tc filter add dev eth0 parent 1: handle 5 fw flowid 1:3\n"),
+        (MARK.replace("MARK --set-mark 5", "CLASSIFY --set-class 1:3"), ""),
+    ):
+        elsewhere = imported(f"{PRIO}{box} {rule}{choose}", "a.sh", lenient=True)
+        assert any("not imported: " in warning and "iptables" in warning for warning in elsewhere.warnings)
+        assert "10.0.0.2" not in "".join(directions(elsewhere.text))
+        there = f"{PRIO}{rule}{choose}".replace("tc ", f"{box} tc ").replace("iptables", f"{box} iptables")
+        assert way(there, "what leaves h1/eth0 to 10.0.0.2")["delay"] == "5ms"
+    twice = f"{PRIO}{MARK}{box} {MARK}tc filter add dev eth0 parent 1: handle 5 fw flowid 1:3\n"
+    assert way(twice, "what leaves eth0 to 10.0.0.2")["delay"] == "5ms"
+
+
+@pytest.mark.parametrize(
+    ("match", "to"),
+    [
+        ("match ip dst 10/8", "10.0.0.0/8"),
+        ("match ip dst 10.1.2/24", "10.1.2.0/24"),
+        ("match ip dst 10.0.0.2 match ip src any", "10.0.0.2"),
+        ("match ip src 0/0 match ip dst 10.0.0.2", "10.0.0.2"),
+    ],
+)
+def test_addresses_as_iproute2_reads_them(match: str, to: str) -> None:
+    text = f"{PRIO}tc filter add dev eth0 parent 1: protocol ip u32 {match} flowid 1:3\n"
+    assert way(text, f"what leaves eth0 to {to}")["delay"] == "5ms"
+
+
+def test_any_is_every_address() -> None:
+    text = f"{PRIO}tc filter add dev eth0 parent 1: protocol ip u32 match ip dst any flowid 1:3\n"
+    assert way(text)["delay"] == "5ms"
+
+
+def test_a_comment_of_iptables_says_nothing() -> None:
+    rule = MARK.replace("-j", "-m comment --comment 'to h2' -j")
+    text = f"{PRIO}{rule}tc filter add dev eth0 parent 1: handle 5 fw flowid 1:3\n"
+    assert way(text, "what leaves eth0 to 10.0.0.2")["delay"] == "5ms"
