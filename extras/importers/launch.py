@@ -61,7 +61,7 @@ _WRAPPERS = {
     "ip netns exec": _Wrapper(place="*"),
     "nsenter": _Wrapper(("-t", "--target"), place="-t"),
     "himage": _Wrapper(place="*"),
-    "chroot": _Wrapper(place="*"),
+    "chroot": _Wrapper(("--userspec", "--groups"), skipped=1),
 }  # fmt: skip
 _LONG = {"--name": "-n", "--target": "-t"}
 _SHELLS = ("sh", "bash", "dash", "ash", "zsh", "ksh")
@@ -105,11 +105,16 @@ def _options(words: list[str], valued: tuple[str, ...]) -> tuple[dict[str, str],
 
 
 def _wrapped(wrapper: _Wrapper, words: list[str], name: str) -> Launch | None:
+    behind: list[str] | None = None
+    if name == "kubectl" and "--" in words:
+        behind, words = words[words.index("--") + 1 :], words[: words.index("--")]
     options, left = _options(words, wrapper.valued)
     place = options.get(wrapper.place)
     if wrapper.place == "*" and left:
         place = left.pop(0)
         left = left[1:] if left[:1] == ["--"] else left
+    if behind is not None:
+        left = [*_options(left, wrapper.valued)[1], *behind]
     if name == "nsenter":
         place = place or options.get("--net")
     left = left[wrapper.skipped :]

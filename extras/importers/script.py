@@ -53,6 +53,7 @@ _SUCCEED = frozenset((
     "echo", "printf", "sleep", "sysctl", "ifconfig", "ethtool", "cd", "set", "true", ":",
 ))  # fmt: skip
 """Commands of which a script means that they succeed: what is behind them and `&&` runs."""
+_TOOLS = frozenset(("tc", "ip", "iptables", "ip6tables", "ipfw", "dnctl", "cnistnet"))
 _ALWAYS = ("(", "if", "{}")
 """Groups whose commands run in any case: the condition of an `if`, up to its `then`, and braces around no function."""
 _PERHAPS = "?"
@@ -176,6 +177,11 @@ class _Reader:
             if _ASSIGNMENT.fullmatch(left[0]) or _CHANGE.fullmatch(left[0]):
                 self._assign(left[0], alone=len(left) == 1 or bool(_ASSIGNMENT.fullmatch(left[1])), around=around)
                 left = left[1:]
+            elif self.variables.is_function(left[0]):
+                if left[0] in _TOOLS:
+                    why = f'"{left[0]}" is a function of the script here, and nothing of the script runs'
+                    raise ScriptError(of.line, f"{why}: write the commands that it gives")
+                break
             elif (launch := launched(left)) is not None:
                 places = [place for place in (around.place, launch.place) if place is not None]
                 around = replace(around, place="/".join(places) or None)
@@ -301,6 +307,10 @@ class _Variables:
         self.values[name] = UNKNOWN if name in self._fixed else value
         if "{" in groups:
             self._of_functions.add(name)
+
+    def is_function(self, name: str) -> bool:
+        """Whether the script has made a function of that name."""
+        return name in self._functions
 
     def fix(self, words: list[str]) -> None:
         """Behind `readonly`: what a shell makes of another value for these is not known."""

@@ -37,6 +37,7 @@ def legs(commands: Sequence[Command], line_rate: Rate, findings: Findings) -> li
         if to is not None and redirects.setdefault(to, name) != name:
             command = found[name].filters[-1].command
             raise findings.error(command.line, command.text, f"{redirects[to]} goes to {to} too: give each an ifb")
+    _loopback(found, findings)
     for name, card in found.items():
         if card.root is not None and name not in redirects and name.rpartition("/")[2].startswith("ifb"):
             why = f"no filter redirects packets to {name}, so nothing passes it"
@@ -54,7 +55,9 @@ def legs(commands: Sequence[Command], line_rate: Rate, findings: Findings) -> li
             there = [Branch(None, policed.command)]
         for branch in there:
             way = _way(branch, line_rate, policed, findings)
-            if branch.to is None:
+            if card.is_loopback:
+                made += _both(branch, name, way, policed, findings)
+            elif branch.to is None:
                 made.append(OfDevice(branch.line, of or name, of is None, way))
             elif of is None:
                 choosers.add(name)
@@ -80,6 +83,33 @@ def legs(commands: Sequence[Command], line_rate: Rate, findings: Findings) -> li
     return chosen or of_devices(of_cards, findings)
 
 
+def _loopback(found: dict[str, Card], findings: Findings) -> None:
+    """Of what a machine sends to itself, lo has both directions, and other cards none."""
+    used = [card for card in found.values() if card.qdiscs]
+    for card in [card for card in used if card.is_loopback]:
+        command = card.qdiscs[0].command
+        if card.entrance is not None:
+            why = "is about what comes in by lo, which has left by it before: write what leaves alone"
+            raise findings.error(command.line, command.text, why)
+        if len(used) > 1:
+            why = f"is about packets of the machine to itself, which pass no other card: import {card.name} alone"
+            findings.cannot(command, command.text, why)
+            del found[card.name]
+
+
+def _both(branch: Branch, name: str, way: Way, policed: Police | None, findings: Findings) -> list[OfDevice]:
+    """The two directions of lo: each meets the same, one after the other."""
+    command = branch.command
+    if branch.to is not None:
+        raise findings.error(command.line, command.text, "chooses packets of lo, which has both directions of them")
+    rated = branch.shaper is not None or (branch.netem is not None and branch.netem.rate is not None)
+    if rated or policed is not None or branch.held is not None:
+        why = "is shared by both directions, which leave by lo, and a description's directions share nothing"
+        findings.cannot(command, command.text, why, "give each direction one of its own")
+    findings.note(command, f"both directions leave by {name}, so each has what this line does")
+    return [OfDevice(branch.line, name, outward, way) for outward in (True, False)]
+
+
 def _entrance(card: Card, findings: Findings) -> tuple[str | None, Police | None]:
     """Of what comes in by a card: the device (ifb) to which all is sent, or a policer of all."""
     found: tuple[str | None, Police | None] = (None, None)
@@ -93,6 +123,9 @@ def _entrance(card: Card, findings: Findings) -> tuple[str | None, Police | None
             findings.cannot(each.command, each.command.text, read.strange or "does something to packets that come in")
         else:
             found = (card.beside(target) if target is not None else None, policer)
+            if target is not None and not target.startswith("ifb"):
+                why = f"sends what comes in by {card.name} out by {target}, and the lab has nothing else that leaves"
+                findings.warn(each.command, f"{why} {target}: {each.command.text}")
             _settle(each, card, findings)
     return found
 
@@ -232,6 +265,10 @@ def _impairments(way: Way, netem: Netem, findings: Findings) -> None:
     where = f"line {netem.command.line}"
     delay, jitter = _pareto(netem, findings) if netem.distribution == "pareto" else (netem.delay, netem.jitter)
     way.put("delay", delay, where)
+    if jitter > delay:
+        why = f"spreads delays by {jitter} around {delay}, and a description's spread is no more than the delay"
+        findings.cannot(netem.command, f"delay {netem.delay} {netem.jitter}", why, f"take {delay}")
+        jitter = delay
     if jitter.ns:
         way.put("jitter", jitter, where)
         plain = "without distribution netem's jitter is uniform, whatever tc-netem(8) says"

@@ -168,8 +168,10 @@ def _htb(qdisc: Qdisc, card: Card, findings: Findings, level: int) -> Iterator[B
     chosen = _chosen(qdisc, card, findings)
     for each in chosen:
         if each.flow not in leaves:
-            why = "has classes below it: name one of them" if each.flow in classes else "is no class: write its class"
-            raise findings.error(each.command.line, each.command.text, f"{each.flow} {why}, or packets are not limited")
+            why = "has classes below it" if each.flow in classes else "is no class"
+            instead = f"class {default}" if default in leaves else "no class, and are not limited"
+            message = f"{each.flow} {why}, so its packets go to {instead}: write a class without others below it"
+            raise findings.error(each.command.line, each.command.text, message)
     of_all = any(each.to is None for each in chosen)
     if default in leaves and not of_all:
         chosen.append(_Chosen(REST if chosen else None, default, classes[default].command))
@@ -288,8 +290,9 @@ def _chosen(qdisc: Qdisc, card: Card, findings: Findings) -> list[_Chosen]:
         elif each.kind == "fw":
             _add_marked(each, flow, card, found, findings)
         elif read.matches is None or len(read.matches) > 1 or any(not to.startswith("dst ") for to in read.matches):
-            why = "chooses packets by something else than one destination"
-            findings.cannot(each.command, each.command.text, why)
+            several = len(read.matches or ()) > 1
+            why = "chooses packets by several addresses" if several else "chooses packets by something else"
+            findings.cannot(each.command, each.command.text, f"{why} than one destination")
         else:
             to = read.matches[0].removeprefix("dst ") if read.matches else None
             _add(_Chosen(to, flow, each.command), found, findings)

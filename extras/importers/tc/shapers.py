@@ -49,6 +49,9 @@ def tbf(command: Command, options: Sequence[str], findings: Findings) -> Shaper:
             command, f"burst {burst}", f"is less than a packet, and tbf drops such: write {FULL_FRAME} or more"
         )
     shaper = Shaper(command, rate, burst if burst > ONE_PACKET else None)
+    if "peakrate" in given and not given.get("mtu", "0").strip("0"):
+        message = 'has a peakrate, for which tc needs mtu (or minburst) too: write it, like "mtu 1540"'
+        raise findings.error(command.line, command.text, message)
     if "peakrate" in given:
         peak = findings.read(command, "peakrate", tc_rate, given["peakrate"])
         least = findings.read(command, "mtu", bucket, given.get("mtu", "0"))

@@ -69,6 +69,11 @@ class Card:
         """The qdisc of what comes in: ingress or clsact."""
         return next((each for each in self.qdiscs if each.kind in INGRESS_KINDS), None)
 
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it is lo."""
+        return self.name.rpartition("/")[2] == "lo"
+
     def is_of(self, namespace: str | None) -> bool:
         """Whether it is in that namespace, None for the script's own."""
         return self.name.rpartition("/")[0] == (namespace or "")

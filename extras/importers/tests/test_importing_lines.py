@@ -135,7 +135,10 @@ def test_a_filter_that_tc_shows_is_refused() -> None:
             f"{HTB}iptables -t mangle -A OUTPUT -p tcp -j CLASSIFY --set-class 1:10",
             "something else than one destination",
         ),
-        (f"{HTB}iptables -t mangle -A OUTPUT -j CLASSIFY --set-class 1:9", "1:9 is no class: write its class"),
+        (
+            f"{HTB}iptables -t mangle -A OUTPUT -j CLASSIFY --set-class 1:9",
+            "1:9 is no class, so its packets go to no class, and are not limited: write",
+        ),
         (f"{HTB}iptables -A OUTPUT -j MARK --set-mark 1", "MARK is in the table mangle only"),
         ("[ -n x ] && tc qdisc add dev eth0 root netem delay 1ms", "is inside of if, case, a loop or a function, or"),
         ("tc qdisc change dev e root netem || tc qdisc add dev e root netem", "or behind a test, and nothing"),
@@ -431,3 +434,62 @@ def test_a_comment_of_iptables_says_nothing() -> None:
     rule = MARK.replace("-j", "-m comment --comment 'to h2' -j")
     text = f"{PRIO}{rule}tc filter add dev eth0 parent 1: handle 5 fw flowid 1:3\n"
     assert way(text, "what leaves eth0 to 10.0.0.2")["delay"] == "5ms"
+
+
+LO = "tc qdisc add dev lo root netem delay 50ms loss 1%\n"
+
+
+def test_what_lo_does_both_directions_have() -> None:
+    made = directions(imported(LO, "a.sh").text)
+    assert [(way["delay"], way["loss"]) for way in made.values()] == [("50ms", "1%")] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (LO.replace("loss 1%", "rate 1mbit"), "is shared by both directions, which leave by lo"),
+        (TBF.replace("eth0", "lo"), "is shared by both directions, which leave by lo"),
+        (LO + LO.replace("lo ", "eth0 "), "pass no other card: import lo alone"),
+        (f"{CLSACT}tc filter add dev eth0 ingress matchall {POLICE}".replace("eth0", "lo"), "has left by it before"),
+        (
+            f"{PRIO}tc filter add dev eth0 protocol ip u32 match ip dst 127.0.0.2 flowid 1:3\n".replace("eth0", "lo"),
+            "has both directions",
+        ),
+        (f"{TBF.strip()} peakrate 10mbit\n", "has a peakrate, for which tc needs mtu"),
+        ("tc qdisc add dev eth0 root netem delay 10ms 20ms\n", 'a.sh:1: "delay 10ms 20ms": spreads delays by 20ms'),
+        (
+            "tc qdisc add dev eth0 root netem delay 10ms 20ms distribution pareto\n",
+            'a.sh:1: "delay 10ms 20ms": spreads delays by',
+        ),
+        (
+            f"{HTB.replace('htb', 'htb default 10', 1)}tc filter add dev eth0 parent 1: matchall flowid 1:77\n",
+            "1:77 is no class, so its packets go to class 1:10",
+        ),
+        (
+            f"{PRIO}tc filter add dev eth0 parent 1: protocol ip u32 match ip dst 10.0.0.1 match ip dst 10.0.0.2 "
+            "flowid 1:3\n",
+            "chooses packets by several addresses",
+        ),
+    ],
+)
+def test_what_no_direction_of_its_own_has_is_refused(text: str, message: str) -> None:
+    assert message in refusal_of(text)
+
+
+def test_lo_beside_another_card_is_left_out_where_that_is_wanted() -> None:
+    made = imported(LO + LO.replace("lo ", "eth0 ").replace("50ms", "9ms"), "a.sh", lenient=True)
+    assert directions(made.text)["what leaves eth0"]["delay"] == "9ms"
+    assert made.warnings[0].startswith("a.sh:1:")
+
+
+def test_more_jitter_than_delay_is_the_delay_where_that_is_wanted() -> None:
+    made = imported("tc qdisc add dev eth0 root netem delay 10ms 20ms\n", "a.sh", lenient=True)
+    assert directions(made.text)["what leaves eth0"]["jitter"] == "10ms"
+
+
+def test_a_redirection_to_another_card_is_named() -> None:
+    text = (TO_IFB + "tc filter add dev eth0 parent ffff: matchall action mirred egress redirect dev ifb0\n").replace(
+        "ifb0", "eth1"
+    )
+    assert "a.sh:3: sends what comes in by eth0 out by eth1" in imported(text, "a.sh").warnings[0]
+    assert not imported(text.replace("eth1", "ifb0"), "a.sh").warnings

@@ -60,6 +60,8 @@ def refusal_of(text: str) -> str:
         f"C='{NETEM}'; eval $C",
         f"time {NETEM}",
         f"sudo nice -n 5 timeout 5 nohup {NETEM}",
+        f"sudo chroot /mnt {NETEM}",
+        f"chroot --userspec root /mnt sh -c '{NETEM}'",
         f"TC=$(which tc)\nsudo {NETEM.replace('tc', '$TC', 1)}",
         f"{{ {NETEM}; }} 2>/dev/null",
     ],
@@ -76,8 +78,9 @@ def test_a_command_of_tc_is_found_wherever_it_runs(text: str) -> None:
         ("docker exec box sh -c '{}'", "box"),
         ("docker compose exec -T box {}", "box"),
         ("kubectl -n x exec box -- {}", None),
-        ("kubectl exec -n x box -c c -- {}", None),
+        ("kubectl exec -n x box -c c -- {}", "box"),
         ("kubectl exec box -- {}", "box"),
+        ("kubectl exec -it box --container=c -- sh -c '{}'", "box"),
         ("lxc-attach -n box -- {}", "box"),
         ("nsenter -t 17 -n {}", "17"),
         ("ip netns exec box {}", "box"),
@@ -124,6 +127,9 @@ def test_pipes_of_several_commands_are_read_to_their_end() -> None:
         (f"sudo sh -c '\n{NETEM}\n{NETEM}\n'", "a.sh:3:"),
         ('"$(' * 60, "has more than 50"),
         ("x=$(" * 60 + ")" * 60, "has more than 50"),
+        (f'tc() {{ echo "tc $@"; }}\n{NETEM}', '"tc" is a function of the script here'),
+        (f"function tc {{\n  :\n}}\n{NETEM}", '"tc" is a function of the script here'),
+        (f"sudo() {{ :; }}\nsudo {NETEM}", "is run by a command that is not known here"),
         ("eval " * 60 + "x", "has more than 50"),
         (f"{NETEM}\nping -c 10 h\ntc qdisc change dev eth0 root netem delay 9ms", "the pause of line 2 (ping)"),
         (f"{NETEM}\niperf3 -c h -t 30\n{NETEM.replace('eth0', 'eth1')}", "the pause of line 2 (iperf3)"),
@@ -216,3 +222,9 @@ def test_what_waits_in_the_background_comes_after_all_else(wait: str) -> None:
     assert any(f"{delete} comes after the pause of line 1" in warning for warning in read(text).warnings)
     change = NETEM.replace("add", "replace")
     assert "comes after the pause of line 1" in refusal_of(f"({wait.format(change)}) &\n{NETEM}\n")
+
+
+def test_what_a_function_does_instead_of_a_command_is_named() -> None:
+    text = f"sudo() {{ :; }}\nsudo {NETEM}\n{AFTER}\n"
+    assert delays(text) == {"eth1": "9ms"}
+    assert read(text).warnings[-1] == f"a.sh:2: not imported: sudo {NETEM}"
