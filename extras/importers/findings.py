@@ -90,7 +90,10 @@ class Findings:
             return notes
         rest = notes[MOST_NOTES:]
         lines = ", ".join(map(str, dict.fromkeys(note.line for note in rest)))
-        return [*notes[:MOST_NOTES], Note(rest[0].line, f"there are as many notes on lines {lines}", warns=True)]
+        return [
+            *notes[:MOST_NOTES],
+            Note(rest[0].line, f"{len(rest)} more notes are left out, about lines {lines}", warns=True),
+        ]
 
     def read(self, command: Command, what: str, parse: Callable[[str], Value], text: str) -> Value:
         """A quantity; refused with its line and words where the tool would read something else."""

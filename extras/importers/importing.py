@@ -79,9 +79,9 @@ def imported(
     reader, framing = _READERS[form]
     found = reader(_usable(mine, others, findings), line_rate, findings)
     if not found:
-        raise ImportingError(
-            f"{file}: has no path of {_TITLES[form]} in it: write its commands, like {_EXAMPLES[form]}"
-        )
+        last = next((each for each in reversed(mine) if not _shows(each)), mine[-1])
+        why = f"shapes nothing, nor does any line before it, so the script has no path of {_TITLES[form]} in it"
+        raise findings.error(last.line, last.text, f"{why}: write its commands, like {_EXAMPLES[form]}")
     for leg in found:
         leg.way.settings = legs.completed(leg.way, framing, line_rate).settings
     layout = legs.layout(found, findings)

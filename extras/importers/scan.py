@@ -2,7 +2,7 @@
 
 Comes in: text. Goes out: statements, each the words of a simple command or a word like `then`, with the operator before
 it, the file to which its output goes, its standard input where the script has it (`<<EOF`, `<<< TEXT`), and the texts
-of its substitutions (`$(…)`, backquotes), which are scripts themselves.
+of its substitutions (`$(…)`, backquotes, `<(…)`), which are scripts themselves.
 """
 
 from __future__ import annotations
@@ -202,6 +202,8 @@ class _Scan:
             elif letter == "#":
                 stop = self.text.find("\n", self.at)
                 self.at = len(self.text) if stop < 0 else stop
+            elif letter in "<>" and self.text.startswith("(", self.at + 1):
+                yield self._file_of_commands()
             elif letter in "<>" or (letter == "&" and self.text.startswith("&>", self.at)):
                 self._redirection()
             else:
@@ -214,6 +216,13 @@ class _Scan:
                 reserved = word.text in OPENING | CLOSING | BETWEEN and word.text not in ("for", "case", "in", "select")
                 if begins and reserved and word.plain:
                     return
+
+    def _file_of_commands(self) -> Word:
+        """`<(…)`: the name of a file, which only running shows, that commands write or read."""
+        self.at += 2
+        begun = self.line
+        self.inner.append(Text(begun, self._taken_in_pairs("(", begun)))
+        return Word(UNKNOWN, plain=False)
 
     def _redirection(self) -> None:
         if self.text.startswith("<<", self.at) and not self.text.startswith("<<<", self.at):
@@ -231,7 +240,9 @@ class _Scan:
         while self.at < len(self.text) and self.text[self.at] in "<>&|":
             sign += self._step()
         self._skip_blanks()
-        if self.at < len(self.text) and self.text[self.at] not in _ENDS:
+        if self.text[self.at : self.at + 2] in ("<(", ">("):
+            self._file_of_commands()
+        elif self.at < len(self.text) and self.text[self.at] not in _ENDS:
             line, target = self.line, self._word().text
             if sign == "<<<":
                 self.stdin = Text(line, target)

@@ -126,7 +126,7 @@ def _prio(qdisc: Qdisc, card: Card, findings: Findings, level: int) -> Iterator[
     chosen = _chosen(qdisc, card, findings)
     for each in chosen:
         if not 1 <= each.flow.minor <= bands.count:
-            raise findings.error(each.command.line, each.command.text, f"there is no band {each.flow}: write another")
+            raise findings.error(each.command.line, each.command.text, f'there is no band "{each.flow}": write another')
     children = {each.parent: each for each in card.qdiscs if each.parent is not None and each.parent.major == major}
     if all(each.to is not None for each in chosen):
         ordinary = Handle(major, bands.ordinary)

@@ -86,6 +86,9 @@ def _take(what: str, verb: str, words: list[str], command: Command, found: dict[
     verb = next((full for full in ("add", "change", "replace", "delete", "link") if full.startswith(verb)), verb)
     if verb not in ("add", "change", "replace", "delete"):
         raise findings.error(command.line, command.text, f'"{verb}" is no verb of tc that can be imported: write add')
+    if block := next((word for word in words if word in ("ingress_block", "egress_block")), ""):
+        why = f"{block} gives several cards the same filters, which has no word in a description: write those of each"
+        raise findings.error(command.line, command.text, why)
     read = in_words(words, take is _OfFilter, command, findings)
     take(read, command, found.setdefault(name, Card(name)), findings).do(verb)
 
@@ -239,6 +242,9 @@ class _OfQdisc(_Change):
 
     def entrance(self, verb: str, kind: str, options: list[str]) -> None:
         here = self.card.entrance
+        if options:
+            instead = "a qdisc shapes what leaves: send what comes in to an ifb, and write it there"
+            raise self.refused(f'{kind} has no options, so tc refuses "{options[0]}": {instead}')
         if verb == "delete":
             self.findings.settle(self.command, Fate.NOTHING if here is None else Fate.LAB)
             if here is not None and kind not in ("", here.kind):
@@ -384,7 +390,7 @@ class _OfFilter(_Change):
             self.findings.cannot(self.command, self.command.text, f"is of {above.kind}, which has no classes to choose")
             return
         if parent.minor and parent.major != INGRESS.major:
-            why = f"is asked only about packets that another filter sent to {parent}: write it for {parent.major:x}:"
+            why = f'is asked only about packets that another filter sent to {parent}: write "parent {parent.major:x}:"'
             self.findings.cannot(self.command, self.command.text, why)
             return
         if head.get("chain", "0") != "0":

@@ -64,6 +64,7 @@ def as_commands(commands: Sequence[Command], findings: Findings) -> list[Command
                 f"shows what line {maker.line} is about too: leave out the commands, or what tc shows of their outcome"
             )
             raise findings.error(each.line, each.text, why)
+    _are_whole(mine, [command for command in commands if command.name != "qdisc"], findings)
     devices: dict[str, set[str]] = {}
     for command in mine:
         devices.setdefault(command.words[1], set()).add(value(command.words, "dev") or _CARD)
@@ -78,6 +79,23 @@ def as_commands(commands: Sequence[Command], findings: Findings) -> list[Command
         elif command.name == "filter":
             findings.cannot(command, command.text, "is a filter as tc shows it: write the command that made it")
     return [*_in_order(made), *(command for command in commands if not is_shown(command))]
+
+
+def _are_whole(qdiscs: Sequence[Command], others: Sequence[Command], findings: Findings) -> None:
+    """Of an htb, `tc qdisc show` and `tc class show` tell one half each."""
+    made = [command for command in others if command.name == "tc" and "htb" in command.words]
+    classes = [command for command in others if command.name == "class" and command.words[0] == "htb"]
+    roots = [command for command in qdiscs if command.words[0] == "htb"]
+    for these, those, what, show in (
+        (roots, classes, "has classes", "class"),
+        (classes, roots, "has a qdisc", "qdisc"),
+    ):
+        for each in these:
+            major = each.words[1].split(":")[0]
+            if not made and not any(other.words[1].split(":")[0] == major for other in those):
+                device = value(each.words, "dev") or "CARD"
+                why = f'{what} that this does not tell: write what "tc {show} show dev {device}" prints here too'
+                raise findings.error(each.line, each.text, why)
 
 
 def _configures(command: Command, findings: Findings) -> bool:

@@ -234,7 +234,9 @@ def test_lines_of_a_pipe_without_a_rule_and_of_rules_that_pass_are_named() -> No
 def test_what_is_too_much_for_comments_is_told_by_its_lines() -> None:
     made = imported(TBF + "ip link set eth0 up\n" * 300, "a.sh")
     assert len(made.warnings) == 201
-    assert made.warnings[-1].endswith(f"notes on lines {', '.join(map(str, range(202, 302)))}")
+    assert made.warnings[-1].endswith(
+        f"100 more notes are left out, about lines {', '.join(map(str, range(202, 302)))}"
+    )
     nothing_is_forgotten(TBF + "ip link set eth0 up\n" * 300, made)
 
 
@@ -493,3 +495,38 @@ def test_a_redirection_to_another_card_is_named() -> None:
     )
     assert "a.sh:3: sends what comes in by eth0 out by eth1" in imported(text, "a.sh").warnings[0]
     assert not imported(text.replace("eth1", "ifb0"), "a.sh").warnings
+
+
+ROOT_SHOWN, CLASSES_SHOWN = SHOWN.splitlines()[2], "\n".join(SHOWN.splitlines()[3:])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"{ROOT_SHOWN}\n", 'a.sh:1: "qdisc htb 1: dev eth0 root'),
+        (f"{ROOT_SHOWN}\n", 'what "tc class show dev eth0" prints'),
+        ("\n".join(SHOWN.splitlines()[:3]) + "\n", 'what "tc class show dev eth0" prints'),
+        (f"{CLASSES_SHOWN}\n", 'what "tc qdisc show dev CARD" prints'),
+        (
+            "tc qdisc add dev eth0 ingress netem delay 5ms\n",
+            'a.sh:1: "tc qdisc add dev eth0 ingress netem delay 5ms": ingress has no options, so tc refuses "netem"',
+        ),
+        ("tc qdisc show\ntc qdisc del dev eth0 root\n", 'a.sh:2: "tc qdisc del dev eth0 root": shapes nothing'),
+        ("tc qdisc add dev eth0 ingress\n", 'a.sh:1: "tc qdisc add dev eth0 ingress": shapes nothing'),
+        ("tc qdisc add dev eth0 ingress_block 1 clsact\n", "ingress_block gives several cards the same filters"),
+        (f"{TBF}tc -b <(echo 'qdisc add dev eth1 root netem')\n", "a.sh:2:"),
+        ("tc -b <(echo 'qdisc add dev eth1 root netem')\n", "a word that only running the script would show"),
+        (
+            f"{PRIO}tc filter add dev eth0 parent 1:3 matchall flowid 1:3\n",
+            'another filter sent to 1:3: write "parent 1:"',
+        ),
+        (f"{PRIO}tc filter add dev eth0 parent 1: matchall flowid 1:\n", 'there is no band "1:": write'),
+    ],
+)
+def test_a_refusal_says_the_line_and_what_is_missing(text: str, message: str) -> None:
+    assert message in refusal_of(text)
+
+
+def test_commands_in_a_file_of_commands_are_no_group_of_the_script() -> None:
+    text = f"diff <(tc qdisc show) <(exit 1)\n{TBF}while read x; do :; done < <(ip link show)\n"
+    assert directions(imported(text, "a.sh").text)["what leaves eth0"]["rate"] == "8Mbit/s"
