@@ -77,7 +77,8 @@ def imported(
     for command in programs.are_silent(others):
         findings.settle(command, Fate.NOTHING)
     reader, framing = _READERS[form]
-    found = reader(_usable(mine, others, findings), line_rate, findings)
+    usable = _usable(mine, others, findings)
+    found = tc.legs(usable, line_rate, findings, others) if form == "tc" else reader(usable, line_rate, findings)
     if not found:
         last = next((each for each in reversed(mine) if not _shows(each)), mine[-1])
         why = f"shapes nothing, nor does any line before it, so the script has no path of {_TITLES[form]} in it"

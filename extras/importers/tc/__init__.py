@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ewan.extras.importers.findings import Fate, Findings
 from ewan.extras.importers.legs import CARD_PACKETS, Leg, OfDevice, Setting, Way, of_devices
 from ewan.extras.importers.script import Command
-from ewan.extras.importers.tc import branches, netfilter
+from ewan.extras.importers.tc import branches, netfilter, stacked
 from ewan.extras.importers.tc.branches import Branch
 from ewan.extras.importers.tc.changes import cards
 from ewan.extras.importers.tc.choosing import Police, choice, police, redirected
@@ -25,8 +25,8 @@ _FRAMINGS = {0: "header", 4: "ethernet", 24: "wire", -14: "ip"}
 """Bytes that a size table or netem adds to a packet → what counts them so."""
 
 
-def legs(commands: Sequence[Command], line_rate: Rate, findings: Findings) -> list[Leg]:
-    """All of a script; ImportingError for what no lab has."""
+def legs(commands: Sequence[Command], line_rate: Rate, findings: Findings, others: Sequence[Command] = ()) -> list[Leg]:
+    """All of a script; ImportingError for what no lab has. `others`: its commands of other programs."""
     rules = netfilter.rules([command for command in commands if command.name in netfilter.TOOLS], findings)
     found = cards([command for command in commands if command.name not in netfilter.TOOLS], findings)
     made: list[OfDevice | Leg] = []
@@ -38,6 +38,7 @@ def legs(commands: Sequence[Command], line_rate: Rate, findings: Findings) -> li
             command = found[name].filters[-1].command
             raise findings.error(command.line, command.text, f"{redirects[to]} goes to {to} too: give each an ifb")
     _loopback(found, findings)
+    stacked.refuse(found, others, findings)
     for name, card in found.items():
         if card.root is not None and name not in redirects and name.rpartition("/")[2].startswith("ifb"):
             why = f"no filter redirects packets to {name}, so nothing passes it"

@@ -530,3 +530,19 @@ def test_a_refusal_says_the_line_and_what_is_missing(text: str, message: str) ->
 def test_commands_in_a_file_of_commands_are_no_group_of_the_script() -> None:
     text = f"diff <(tc qdisc show) <(exit 1)\n{TBF}while read x; do :; done < <(ip link show)\n"
     assert directions(imported(text, "a.sh").text)["what leaves eth0"]["rate"] == "8Mbit/s"
+
+
+@pytest.mark.parametrize(
+    ("begin", "upper"),
+    [
+        ("", "eth0.100"),
+        ("ip link add link eth0 name v5 type vlan id 5\n", "v5"),
+        ("ip link add v5 link eth0 type macvlan mode bridge\n", "v5"),
+        ("ip link set dev eth0 master br0\n", "br0"),
+        ("ip link set eth0 master br0\n", "br0"),
+    ],
+)
+def test_a_card_that_stands_on_another_one_is_no_direction_of_its_own(begin: str, upper: str) -> None:
+    text = f"{begin}{TBF}{TBF.replace('eth0', upper)}"
+    assert f"packets that leave {upper} leave eth0 too" in refusal_of(text)
+    assert len(directions(imported(text.replace("dev eth0 root", "dev eth1 root"), "a.sh").text)) == 2
