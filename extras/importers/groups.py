@@ -104,16 +104,23 @@ def _units(of: list[Statement]) -> list[_Unit]:
 
 
 def _number(units: list[_Unit], found: list[Ran], numbers: Iterator[int]) -> None:
-    background = False
-    for at in range(len(units) - 1, -1, -1):
-        following = units[at + 1] if at + 1 < len(units) else None
-        units[at].background |= background and following is not None and following.goes_on
-        background = units[at].background
-    for at, unit in enumerate(units):
-        into_pipe = at + 1 < len(units) and units[at + 1].piped
-        if unit.bracket or unit.piped or into_pipe or unit.background:
-            shell = next(numbers)
-            for place in range(unit.first, unit.last + 1):
-                ran = found[place]
-                found[place] = Ran((*ran.shells, shell), ran.background or unit.background)
-        _number(unit.inside, found, numbers)
+    lists: list[list[_Unit]] = []
+    for unit in units:
+        if lists and unit.goes_on:
+            lists[-1].append(unit)
+        else:
+            lists.append([unit])
+    for each in lists:
+        if each[-1].background:
+            _within(each[0].first, each[-1].last, found, numbers, background=True)
+        for at, unit in enumerate(each):
+            if unit.bracket or unit.piped or any(following.piped for following in each[at + 1 : at + 2]):
+                _within(unit.first, unit.last, found, numbers)
+            _number(unit.inside, found, numbers)
+
+
+def _within(first: int, last: int, found: list[Ran], numbers: Iterator[int], *, background: bool = False) -> None:
+    """One more shell for these statements."""
+    shell = next(numbers)
+    for at in range(first, last + 1):
+        found[at] = Ran((*found[at].shells, shell), found[at].background or background)

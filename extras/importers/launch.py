@@ -63,7 +63,7 @@ _WRAPPERS = {
     "himage": _Wrapper(place="*"),
     "chroot": _Wrapper(("--userspec", "--groups"), skipped=1),
 }  # fmt: skip
-_LONG = {"--name": "-n", "--target": "-t"}
+_LONG = {"--name": "-n", "--namespace": "-n", "--target": "-t"}
 _SHELLS = ("sh", "bash", "dash", "ash", "zsh", "ksh")
 _OF_SSH = tuple(f"-{letter}" for letter in "bcDEeFIiJLlmOopQRSWw")
 _OF_TC = ("qdisc", "class", "filter")
@@ -81,6 +81,9 @@ def launched(words: list[str]) -> Launch | None:
         return Launch(text=words[at] if at else None)
     if name == "ssh":
         return _ssh(words[1:])
+    if name == "kubectl" and "exec" in words:
+        at = words.index("exec")
+        words = [name, "exec", *words[1:at], *words[at + 1 :]]
     if name == "tc":
         return _batch(words[1:])
     for count in (3, 2, 1):
@@ -112,6 +115,8 @@ def _wrapped(wrapper: _Wrapper, words: list[str], name: str) -> Launch | None:
     place = options.get(wrapper.place)
     if wrapper.place == "*" and left:
         place = left.pop(0)
+        if name == "kubectl" and "-n" in options:
+            place = f"{options['-n']}/{place}"
         left = left[1:] if left[:1] == ["--"] else left
     if behind is not None:
         left = [*_options(left, wrapper.valued)[1], *behind]

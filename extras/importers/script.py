@@ -44,6 +44,8 @@ _COMPUTED = re.compile(
     r"([A-Za-z_][A-Za-z0-9_]*)\s*(?:(?:<<|>>|[-+*/%&|^])?=(?!=)|\+\+|--)|(?:\+\+|--)\s*([A-Za-z_][A-Za-z0-9_]*)"
 )
 """A variable that an arithmetic expression sets."""
+_DECLARING = frozenset(("export", "local", "readonly"))
+_PLAIN = re.compile(r"-?[A-Za-z0-9_]+")
 _SETTERS = frozenset(("read", "unset", "declare", "typeset", "mapfile", "readarray", "getopts"))
 """Commands that set variables which they name."""
 _SET_ANY = frozenset(("source", ".", "eval"))
@@ -177,6 +179,8 @@ class _Reader:
             if _ASSIGNMENT.fullmatch(left[0]) or _CHANGE.fullmatch(left[0]):
                 self._assign(left[0], alone=len(left) == 1 or bool(_ASSIGNMENT.fullmatch(left[1])), around=around)
                 left = left[1:]
+            elif left[0] in _DECLARING and all(_PLAIN.fullmatch(word) for word in left[1:]):
+                break
             elif self.variables.is_function(left[0]):
                 if left[0] in _TOOLS:
                     why = f'"{left[0]}" is a function of the script here, and nothing of the script runs'

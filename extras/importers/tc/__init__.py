@@ -89,6 +89,12 @@ def _loopback(found: dict[str, Card], findings: Findings) -> None:
     used = [card for card in found.values() if card.qdiscs]
     for card in [card for card in used if card.is_loopback]:
         command = card.qdiscs[0].command
+        if card.ended is not None and len(used) > 1:
+            for each in (*card.qdiscs, *card.classes.values(), *card.filters):
+                findings.settle(each.command, Fate.UNDONE)
+            findings.settle(card.ended, Fate.LAB)
+            del found[card.name]
+            continue
         if card.entrance is not None:
             why = "is about what comes in by lo, which has left by it before: write what leaves alone"
             raise findings.error(command.line, command.text, why)

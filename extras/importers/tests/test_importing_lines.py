@@ -484,6 +484,12 @@ def test_lo_beside_another_card_is_left_out_where_that_is_wanted() -> None:
     assert made.warnings[0].startswith("a.sh:1:")
 
 
+def test_lo_that_is_empty_again_may_be_beside_another_card() -> None:
+    made = imported(f"{LO}tc qdisc del dev lo root\n{TBF}", "a.sh")
+    assert directions(made.text)["what leaves eth0"]["rate"] == "8Mbit/s"
+    assert not made.warnings
+
+
 def test_more_jitter_than_delay_is_the_delay_where_that_is_wanted() -> None:
     made = imported("tc qdisc add dev eth0 root netem delay 10ms 20ms\n", "a.sh", lenient=True)
     assert directions(made.text)["what leaves eth0"]["jitter"] == "10ms"
