@@ -45,6 +45,8 @@ _COMPUTED = re.compile(
 )
 """A variable that an arithmetic expression sets."""
 _DECLARING = frozenset(("export", "local", "readonly"))
+_OF_SHELL = frozenset(("command", "builtin", "time", "exec", *_DECLARING))
+"""Commands of the shell itself that run others in it."""
 _PLAIN = re.compile(r"-?[A-Za-z0-9_]+")
 _SETTERS = frozenset(("read", "unset", "declare", "typeset", "mapfile", "readarray", "getopts"))
 """Commands that set variables which they name."""
@@ -174,6 +176,7 @@ class _Reader:
         shown = one_line(" ".join(words).replace(UNKNOWN, "$…"), LONGEST_SHOWN)
         left = ["tc", *words] if around.batch else words
         launch: Launch | None = None
+        program = False
         fixed = left[1:] if left[:1] == ["readonly"] else []
         while left:
             if _ASSIGNMENT.fullmatch(left[0]) or _CHANGE.fullmatch(left[0]):
@@ -187,6 +190,7 @@ class _Reader:
                     raise ScriptError(of.line, f"{why}: write the commands that it gives")
                 break
             elif (launch := launched(left)) is not None:
+                program |= left[0] not in _OF_SHELL
                 places = [place for place in (around.place, launch.place) if place is not None]
                 around = replace(around, place="/".join(places) or None)
                 if launch.words is None:
@@ -208,7 +212,9 @@ class _Reader:
             if of.operator.startswith("|") and launch is not None and launch.words is None:
                 shown = f"{self.found[-1].text} | {shown}"
             name = left[0].rsplit("/", 1)[-1]
-            self._add(of, Command(of.line, name, tuple(left[1:]), shown, around.conditional, around.place))
+            shells = (next(around.next_shell),) if program else ()
+            command = Command(of.line, name, tuple(left[1:]), shown, around.conditional, around.place, shells=shells)
+            self._add(of, command)
         if text is not None and launch is not None:
             around = replace(around, stdin=stdin if launch.text is not None else None, batch=launch.batch)
             self._within(
@@ -228,7 +234,7 @@ class _Reader:
             replace(
                 command, line=min(of.line, last), last_line=min(of.last_line, last), number=len(self.found),
                 writes=of.writes, background=self.around.background, substituted=self.around.substituted,
-                shells=self.around.shells,
+                shells=(*self.around.shells, *command.shells),
             )
         )  # fmt: skip
 

@@ -19,7 +19,7 @@ from ewan.extras.importers.tc.netfilter import mark_of, marks_with
 from ewan.extras.importers.tc.queues import Held
 from ewan.extras.importers.tc.shapers import Bands, HtbClass, Shaper
 from ewan.extras.importers.tc.tree import Card, Class, Filter, Qdisc
-from ewan.extras.importers.tc.words import Handle, covers
+from ewan.extras.importers.tc.words import Handle, covers, is_ipv6
 from ewan.labs.base.units import Rate
 
 MOST_LEVELS = 16
@@ -305,6 +305,7 @@ def _add_marked(of: Filter, flow: Handle, card: Card, found: list[_Chosen], find
         findings.cannot(of.command, of.command.text, "takes marks for classes: write a filter for each mark")
         return
     rules = marks_with(mark_of(of.mark, of.command, findings), card.rules)
+    rules = [rule for rule in rules if of.protocol != "ip" or rule.to is None or not is_ipv6(rule.to)]
     if not rules:
         findings.warn(of.command, f"no line of iptables marks packets with {of.mark}: {of.command.text}")
     for rule in rules:

@@ -76,7 +76,7 @@ def _sizes(given: dict[str, str], command: Command, findings: Findings) -> None:
         ("overhead", "is no longer read by Linux here: write it as stab overhead, or leave it out"),
         ("linklayer", "counts cells, which has no word in a description"),
     ):
-        if given.get(key, "0") not in ("0", "ethernet"):
+        if given.get(key, "0") not in ("0", "0b", "ethernet"):
             findings.cannot(command, f"{key} {given[key]}", why)
 
 

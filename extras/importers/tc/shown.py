@@ -202,11 +202,17 @@ _OPTIONS: dict[str, Callable[[list[str]], list[str]]] = {
 }  # fmt: skip
 
 
+def _above(words: Sequence[str]) -> str:
+    """The handle of what a command is below, "" for a root."""
+    own = value(words, "classid") or ""
+    return (value(words, "parent") or own.split(":")[0]).rstrip(":")
+
+
 def _in_order(commands: list[Command]) -> list[Command]:
     """Each below what is there already; what has nothing above it comes last."""
     left, made, there = list(commands), list[Command](), set[str]()
     while left:
-        ready = [each for each in left if (value(each.words, "parent") or "").rstrip(":") in ("", *there)]
+        ready = [each for each in left if _above(each.words) in ("", *there)]
         for each in ready or left:
             made.append(each)
             own = value(each.words, "classid") or (value(each.words, "handle") or "").rstrip(":")

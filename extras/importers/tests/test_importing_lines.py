@@ -552,3 +552,25 @@ def test_a_card_that_stands_on_another_one_is_no_direction_of_its_own(begin: str
     text = f"{begin}{TBF}{TBF.replace('eth0', upper)}"
     assert f"packets that leave {upper} leave eth0 too" in refusal_of(text)
     assert len(directions(imported(text.replace("dev eth0 root", "dev eth1 root"), "a.sh").text)) == 2
+
+
+def test_marks_of_ipv6_are_none_for_a_filter_of_ipv4() -> None:
+    rule = MARK.replace("iptables", "ip6tables").replace("10.0.0.2", "2001:db8::1")
+    text = f"{PRIO}{rule}tc filter add dev eth0 parent 1: protocol all handle 5 fw flowid 1:3\n"
+    assert way(text, "what leaves eth0 to 2001:db8::1")["delay"] == "5ms"
+    made = imported(text.replace("protocol all", "protocol ip"), "a.sh", lenient=True)
+    assert any("no line of iptables marks packets with 5" in warning for warning in made.warnings)
+
+
+def test_what_tc_shows_of_an_htb_below_a_prio_is_read() -> None:
+    text = (
+        "qdisc prio 1: dev eth0 root refcnt 2 bands 3 priomap 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n"
+        "qdisc htb 10: dev eth0 parent 1:2 r2q 10 default 0x1 direct_packets_stat 0 direct_qlen 1000\n"
+        "class htb 10:1 root prio 0 rate 5Mbit ceil 5Mbit burst 1600b cburst 1600b\n"
+    )
+    assert way(text)["rate"] == "5Mbit/s"
+
+
+def test_what_tc_shows_of_tbf_in_detail_is_read() -> None:
+    made = way("qdisc tbf 1: dev eth0 root refcnt 2 rate 8Mbit burst 16Kb/8 mpu 0b lat 10ms\n")
+    assert (made["rate"], made["burst"]) == ("8Mbit/s", "16.384kB")

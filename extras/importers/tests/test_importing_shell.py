@@ -177,6 +177,8 @@ AFTER = NETEM.replace("eth0", "eth1").replace("5ms", "9ms")
         "exit 0 &",
         "sleep 1 && exit 0 &",
         "{ sleep 1; exit 0; } &",
+        "sudo exit 1",
+        "ip netns exec h1 exit 1",
     ],
 )
 def test_an_exit_ends_its_own_shell_alone(begin: str) -> None:
@@ -186,7 +188,7 @@ def test_an_exit_ends_its_own_shell_alone(begin: str) -> None:
     assert len(behind) == begin.count(f"0\n{NETEM}")
 
 
-@pytest.mark.parametrize("end", ["exit", "{ exit 1; }", "eval 'exit 0'", "true; exit 0"])
+@pytest.mark.parametrize("end", ["exit", "{ exit 1; }", "eval 'exit 0'", "true; exit 0", "builtin exit"])
 def test_an_exit_of_the_script_ends_all_that_is_behind_it(end: str) -> None:
     assert delays(f"{NETEM}\n{end}\n({AFTER})\n") == {"eth0": "5ms"}
     assert "is behind the exit of line 2 and never runs" in read(f"{NETEM}\n{end}\n({AFTER})\n").warnings[0]
