@@ -358,6 +358,8 @@ class _Variables:
         found = list[str]()
         if name in _SETTERS:
             found = [named[1] for word in words[1:] if (named := _NAMED.fullmatch(word))]
+            if name in ("declare", "typeset") and any(re.fullmatch("-[a-zA-Z]*r[a-zA-Z]*", word) for word in words):
+                self.fix(words[1:])
         elif words[:2] == ["printf", "-v"]:
             found = words[2:3]
         elif name in ("let", "(("):

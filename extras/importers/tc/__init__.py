@@ -90,8 +90,8 @@ def _loopback(found: dict[str, Card], findings: Findings) -> None:
     for card in [card for card in used if card.is_loopback]:
         command = card.qdiscs[0].command
         if card.ended is not None and len(used) > 1:
-            for each in (*card.qdiscs, *card.classes.values(), *card.filters):
-                findings.settle(each.command, Fate.UNDONE)
+            for each in card.commands:
+                findings.settle(each, Fate.UNDONE)
             findings.settle(card.ended, Fate.LAB)
             del found[card.name]
             continue

@@ -70,6 +70,12 @@ class Card:
         return next((each for each in self.qdiscs if each.kind in INGRESS_KINDS), None)
 
     @property
+    def commands(self) -> list[Command]:
+        """Those that made what is there."""
+        below = [*(each.command for each in self.classes.values()), *(each.command for each in self.filters)]
+        return [*(each.command for each in self.qdiscs), *below]
+
+    @property
     def is_loopback(self) -> bool:
         """Whether it is lo."""
         return self.name.rpartition("/")[2] == "lo"

@@ -212,7 +212,8 @@ def test_a_second_value_of_a_readonly_variable_is_not_known() -> None:
         assert delays(f"{first}\n{line}\n") == {"eth0": "5ms"}
         assert not read(f"{first}\n{line}\n").warnings
     for second in ("D=9ms", "D=9ms; E=1"):
-        assert "only running the script would show" in refusal_of(f"readonly D=5ms\n{second}\n{line}\n")
+        for first in ("readonly D=5ms", "D=5ms\nreadonly D", "D=5ms\ndeclare -r D", "typeset -xr D=5ms"):
+            assert "only running the script would show" in refusal_of(f"{first}\n{second}\n{line}\n")
 
 
 @pytest.mark.parametrize("wait", ["sleep 10 && {}", "sleep 10; {}", " (sleep 10); {}", "./measure; {}"])
