@@ -9,6 +9,7 @@ from tests.tiers import ROOT, all_files
 NOTHING_TO_TEST = {
     "labs/runtime/tests/test_cards.py": "refusals of a kernel without psp, where the kernel has psp",
     "labs/tests/test_flows.py": "what was captured on a machine whose bytes are in the other order",
+    "tests/containers/test_runtime.py": "a terminal of Studio, where the product has no Studio",
     "tests/test_switches.py": "slow switches of user space, where the kernel switches",
 }
 """By file: what is tested, and where there is none of it."""
