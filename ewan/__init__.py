@@ -27,10 +27,12 @@ def load(directory: str | os.PathLike[str]) -> Results:
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
-    """A function that an extra adds, like `ewan.course()`."""
-    from ewan.extra import installed
+    """A function that an extra adds, like `ewan.course()`. Python asks here for each module of this package too."""
+    from importlib.machinery import PathFinder
 
-    load = None if name.startswith("_") else installed().functions.get(name)
-    if load is None:
-        raise AttributeError(f"ewan has no {name}: no extra that is installed adds it")
-    return load()
+    if not name.startswith("_") and PathFinder.find_spec(f"ewan.{name}", __path__) is None:
+        from ewan.extra import installed
+
+        if load := installed().functions.get(name):
+            return load()
+    raise AttributeError(f"ewan has no {name}: no extra that is installed adds it")

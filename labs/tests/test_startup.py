@@ -1,0 +1,16 @@
+"""What a command of the core imports before it works."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize("words", ["--version", "down --help", "ps --help"])
+def test_a_command_of_the_core_looks_for_no_extra(words: str) -> None:
+    text = f"import sys\nfrom ewan.cli import main\nmain({words.split()}, standalone_mode=False)\n"
+    text += "print([name for name in sys.modules if name.startswith('importlib.metadata')])"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
