@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture import LAYERS, PARTS, PICTURE, ROOT, level, modules, parents, picture, within
+from tests.architecture import LAYERS, PARTS, ROOT, level, modules, parents, within
 
 DRAWING = ("ewan.labs.base.sheet", "ewan.labs.base.reporter")
 """What else knows the library that draws on terminals."""
@@ -200,7 +200,3 @@ def test_only_units_knows_the_conversion_factors() -> None:
 def test_a_conversion_factor_is_seen_in_any_spelling() -> None:
     text = "a = 1e6\nb = 10**9\nc = 1e3**2\nd = 1000 * 1000\nPPM = NS_PER_MS\nBITS = 8\nNS_PER_US = e\nf = 1e3\n"
     assert sorted({line for line, _ in factors(ast.walk(ast.parse(text)))}) == [1, 2, 3, 4, 5, 6, 7]
-
-
-def test_the_picture_is_of_the_code() -> None:
-    assert PICTURE.read_text() == picture(), "draw it again: python -m tests.architecture"

@@ -225,18 +225,13 @@ def test_a_lab_of_another_user_is_asked_for(context: Context, tmp_path: Path) ->
         descriptions.trusted_plan_of(context, str(lab), {}, virtual=False)
 
 
-def test_a_file_of_workers_or_machines_of_another_user_is_asked_for(context: Context, tmp_path: Path) -> None:
+def test_a_file_of_workers_of_another_user_is_asked_for(context: Context, tmp_path: Path) -> None:
     file = tmp_path / "workers.yaml"
     file.write_text("engine: local\n\ncores: 1\n")
     trust.ask_for_file(context, file)
     given_away(file)
     with pytest.raises(LabError, match=r"executes workers.yaml: engine: local and 1 more: write --trust"):
         trust.ask_for_file(context, file)
-    machines = tmp_path / "machines.yaml"
-    machines.write_text("machines: {one: {ssh: root@node-1, interface: eth1}}\n")
-    given_away(machines)
-    with pytest.raises(LabError, match=r"executes machines.yaml: machines: .*: write --trust"):
-        dataclasses.replace(context, machines=machines).stretching()
 
 
 def test_an_answer_that_another_user_wrote_into_the_cache_counts_for_nothing(context: Context, tmp_path: Path) -> None:

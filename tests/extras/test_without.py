@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ewan.extra import installed
+from tests.architecture import PICTURE, picture
 
 pytestmark = pytest.mark.slow
 
@@ -79,3 +80,7 @@ def test_what_only_an_extra_does_is_refused_in_one_line(words: list[str], said: 
     done = run(list(EXTRAS), words, tmp_path)
     assert done.returncode == 2
     assert said in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_the_picture_of_the_architecture_is_of_the_code() -> None:
+    assert PICTURE.read_text() == picture(), "draw it again: python -m tests.architecture"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ewan.analysis.tests import synthetic
+from ewan.cli import main
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.tests.origins import origin
 from ewan.extras.suites import applications as package
@@ -23,6 +24,7 @@ from ewan.extras.suites.profiles import PROFILES
 from ewan.generator import scenario
 from ewan.labs import host
 from ewan.labs.base.product import ROOT
+from ewan.labs.commands.errors import Refused
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.context import Context
 from ewan.labs.link import BernoulliLoss
@@ -492,3 +494,8 @@ def test_background_of_packets_fills_a_tenth_of_the_bottleneck() -> None:
         packets = [flow for flow in flows if flow.role == "background"]
         assert len(packets) == 2, word
         assert {flow.kind for flow in packets} == {"udp"}
+
+
+def test_a_congestion_control_that_is_none_is_refused_in_one_line() -> None:
+    with pytest.raises(Refused, match=r"RENO.*cubic"):
+        main(["hstts", "--cc", "RENO"], standalone_mode=False)
