@@ -284,8 +284,9 @@ def walked(device: str, to: str, state: State) -> Passed:
         elif kind == "htb":
             default = f"{handle}{int(value(options, 'default'), 0):x}" if "default" in options else "0"
             classes = dict(htb_classes(state, device))
-            at = sent(device, handle, to, state, classes) or default
-            at = at if at in classes and not any(parent == at for parent, _, _ in classes.values()) else None
+            leaves = set(classes) - {parent for parent, _, _ in classes.values()}
+            # A filter to a class that is missing or has others below it: sch_htb takes the default one.
+            at = next((each for each in (sent(device, handle, to, state, classes), default) if each in leaves), None)
             if at is not None:
                 parent, least, most = classes[at]
                 limited(least, most if parent else least, out)
