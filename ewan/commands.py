@@ -37,6 +37,7 @@ NAMES = (
     "path",
     "metrics",
     "doctor",
+    "new",
     "completion",
     "docs",
 )

@@ -138,7 +138,7 @@ def test_what_is_asked_at_import_is_seen() -> None:
 
 def test_help_and_removal_import_nothing_heavy() -> None:
     """`ewan --version` and `ewan down --help` take a tenth of a second: most of it is what they import."""
-    text = "import sys, ewan, labs.commands.down, labs.commands.use\nprint(*sys.modules)"
+    text = "import sys, ewan, ewan.labs.commands.down, ewan.labs.commands.use\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, check=True)
     heavy = {
         "rich",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import subprocess
 import sys
 
 import pytest
+
+from ewan import commands
 
 
 @pytest.mark.parametrize("words", ["--version", "down --help", "ps --help"])
@@ -14,3 +18,7 @@ def test_a_command_of_the_core_looks_for_no_extra(words: str) -> None:
     text += "print([name for name in sys.modules if name.startswith('importlib.metadata')])"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_help_lists_each_command_of_the_core() -> None:
+    assert re.findall(r'case "([^"]+)":', inspect.getsource(commands.load)) == list(commands.NAMES)
