@@ -6,14 +6,14 @@ A package names one object, an `Extra`, by an entry point of the group `ewan.ext
     example = "ewan_example:EXTRA"
 
 Each of its fields maps names to functions that import what they return, so that an extra costs nothing until it is
-used. Commands of the core do not look for extras.
+used. The core looks for extras where it meets a name that it does not know, and for what only an extra can do.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -36,15 +36,15 @@ class Export:
     """
 
     ending: str
-    """How the names of its files end, like `.xml`."""
+    """The ending of its files' names, like `.xml`."""
     help: str
-    """What `ewan export --help` says of it."""
+    """One line about it for `ewan export --help`."""
     load: Callable[[], Callable[..., str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """What a package adds to the product."""
+    """A package's additions to the product."""
 
     commands: Mapping[str, Callable[[], click.Command]] = field(default_factory=dict)
     """Commands of `ewan`, by name."""
@@ -70,57 +70,18 @@ class Extra:
     """Functions of `import ewan` for notebooks, by name: `ewan.course()`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extras:
-    """The extras of this Python environment, and a line for each that cannot be imported."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstalledExtras(Extra):
+    """All that the extras of this Python environment add, and which extras they are."""
 
     usable: Mapping[str, Extra]
-    """By the name of their entry point."""
+    """The extras by the names of their entry points, in the order of these names."""
     failures: tuple[str, ...]
-
-    @property
-    def commands(self) -> Mapping[str, Callable[[], click.Command]]:
-        """The commands of all extras, in the order of the extras' names."""
-        return {name: load for extra in self.usable.values() for name, load in extra.commands.items()}
-
-    @property
-    def metrics(self) -> Mapping[str, Callable[[], tuple[Any, Callable[..., float | None]]]]:
-        """The metrics of all extras."""
-        return {name: load for extra in self.usable.values() for name, load in extra.metrics.items()}
-
-    @property
-    def scenario_readers(self) -> Mapping[str, Callable[[], Callable[[Path], Any]]]:
-        """The readers of scenarios of all extras."""
-        return {ending: load for extra in self.usable.values() for ending, load in extra.scenario_readers.items()}
-
-    @property
-    def exports(self) -> Mapping[str, Export]:
-        """The formats of all extras."""
-        return {name: each for extra in self.usable.values() for name, each in extra.exports.items()}
-
-    @property
-    def executors(self) -> Mapping[str, Callable[[], Callable[..., Any]]]:
-        """The executors of all extras."""
-        return {name: load for extra in self.usable.values() for name, load in extra.executors.items()}
-
-    @property
-    def machines(self) -> Mapping[str, Callable[[], Callable[..., Any]]]:
-        """The makers of labs over several machines of all extras."""
-        return {name: load for extra in self.usable.values() for name, load in extra.machines.items()}
-
-    @property
-    def drivers(self) -> Mapping[str, Callable[[], ModuleType]]:
-        """The drivers of all extras."""
-        return {name: load for extra in self.usable.values() for name, load in extra.drivers.items()}
-
-    @property
-    def functions(self) -> Mapping[str, Callable[[], Callable[..., Any]]]:
-        """The functions of all extras."""
-        return {name: load for extra in self.usable.values() for name, load in extra.functions.items()}
+    """A line for each extra that cannot be imported."""
 
 
 @functools.cache
-def installed() -> Extras:
+def installed() -> InstalledExtras:
     """The extras of this Python environment. It reads the environment's packages once, which takes about 20 ms."""
     from importlib.metadata import entry_points
 
@@ -131,7 +92,11 @@ def installed() -> Extras:
             usable[point.name] = _extra(point)
         except Exception as error:  # a package of anybody's: whatever it raises, the others are usable
             failures.append(f"the extra {point.name} ({point.value}) cannot be used: {type(error).__name__}: {error}")
-    return Extras(usable, tuple(failures))
+    together = {
+        each.name: {name: what for extra in usable.values() for name, what in getattr(extra, each.name).items()}
+        for each in fields(Extra)
+    }
+    return InstalledExtras(**together, usable=usable, failures=tuple(failures))
 
 
 def _extra(point: EntryPoint) -> Extra:

@@ -266,7 +266,7 @@ def quantity(text: str) -> Quantity:
         return quantities.parse(SHORT[text])
     if name in SHORT:
         return quantities.parse(f"{SHORT[name]}{of}{who}")
-    if not ({text, name} & {*AMBIGUOUS} or metric_named(text) or metric_named(name)):
+    if not ({text, name} & {*METRICS, *AMBIGUOUS} or metric_named(text) or metric_named(name)):
         raise ValueError(f"unknown metric, {nearest(name or text, [*SHORT, *METRICS])}")
     return quantities.parse(text)
 

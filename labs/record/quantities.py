@@ -55,11 +55,12 @@ class Quantity:
 def parse(text: object) -> Quantity:
     """ValueError for what is no metric, or no way to say of whom."""
     words = " ".join(str(text).split())
-    if metric := metric_named(words):
-        return Quantity(metric)
     name, _, who = words.rpartition(_OF)
-    if metric := metric_named(name):
-        return Quantity(metric, _selection(metric, who))
+    for known in (METRICS.get, metric_named):  # extras are looked for last: few metrics are of theirs
+        if metric := known(words):
+            return Quantity(metric)
+        if metric := known(name):
+            return Quantity(metric, _selection(metric, who))
     if words in AMBIGUOUS:
         raise ValueError(f"unknown metric, write {AMBIGUOUS[words]}")
     if name in AMBIGUOUS:
