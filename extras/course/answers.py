@@ -16,9 +16,9 @@ from pathlib import Path as File
 from typing import Any
 
 from ewan.extras.course import entries
+from ewan.extras.course.amounts import QUOTES
 from ewan.extras.course.fields import Question
 from ewan.labs.base.reading import decoded, one_line, read_bytes
-from ewan.labs.base.units.amounts import QUOTES
 from ewan.labs.base.wording import nearest
 from ewan.labs.spec import DescriptionError
 

@@ -10,10 +10,10 @@ import re
 import string
 from collections.abc import Sequence
 
-from ewan.labs.base.units.worded import MINUS, QUOTES
+from ewan.extras.course.worded import MINUS, QUOTES
 
 LETTERS = string.ascii_lowercase
-"""Of choices, in their order."""
+"""The letters of choices, in their order."""
 _DROPPED = {**dict.fromkeys(map(ord, f"{QUOTES}*"), None), **MINUS}
 _NAMED = re.compile(
     r"(?:the |die |la )?(?:option|choice|answer|letter|antwort|möglichkeit|auswahl|buchstabe|choix|réponse|lettre)\b"
@@ -24,7 +24,7 @@ _PIECE = re.compile(r"(?:(?<![^\s(])-(?=\w|\.\w)|(?:(?<=\()|^)-(?=\s*[0-9]))|[\w
 
 
 def key(text: str) -> tuple[str, ...]:
-    """What counts of a choice's words: letters, digits, and the signs of amounts and relations."""
+    """The letters and digits of a choice's words, and the signs of amounts and relations, by which choices differ."""
     pieces = _PIECE.findall(text.translate(_DROPPED).casefold().strip())
     return tuple(kept for each in pieces if (kept := each.rstrip(".")))
 
@@ -44,5 +44,5 @@ def chosen(choices: Sequence[str], text: str) -> int | None:
 
 
 def differ(choices: Sequence[str]) -> bool:
-    """Whether these are choices, of which no answer can mean two."""
+    """Whether there are two choices or more, and no answer can mean two of them."""
     return 2 <= len({key(each) for each in choices}) == len(choices) <= len(LETTERS)

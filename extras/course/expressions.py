@@ -16,8 +16,8 @@ from typing import Any
 
 import simpleeval
 
+from ewan.extras.course import amounts
 from ewan.extras.course.measures.base import NoValueError, Value, every
-from ewan.labs.base.units import amounts
 from ewan.labs.base.wording import nearest
 
 Names = Mapping[str, "Value | Mapping[str, Value]"]

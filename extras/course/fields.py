@@ -15,11 +15,12 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, PlainValidator, PrivateAttr, model_validator
 
+from ewan.extras.course import amounts, worded
+from ewan.extras.course.amounts import Amount, Kind
 from ewan.extras.course.choices import LETTERS, differ
 from ewan.generator.scenario.fields import Text
 from ewan.labs.base.model import Model
-from ewan.labs.base.units import UnitError, amounts, worded
-from ewan.labs.base.units.amounts import Amount, Kind
+from ewan.labs.base.units import UnitError
 
 AnswerKind = Literal["time", "rate", "size", "packets", "count", "ratio", "share", "choice", "words", "settings"]
 QUANTITIES: dict[str, Kind] = {

@@ -18,6 +18,7 @@ from pathlib import Path
 from ewan.experiments.engine.unit import Tools, Unit
 from ewan.experiments.store import Store, made_by
 from ewan.extras.course import (
+    amounts,
     answers,
     checking,
     confirming,
@@ -45,7 +46,7 @@ from ewan.extras.course.verdicts import Truth, Verdict
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.reading import one_line, read_bytes
 from ewan.labs.base.reporter import Silent
-from ewan.labs.base.units import NS_PER_SECOND, UnitError, amounts
+from ewan.labs.base.units import NS_PER_SECOND, UnitError
 from ewan.labs.record.experiment import DOCUMENT as EXPERIMENT
 from ewan.labs.spec import DescriptionError, names
 

@@ -11,10 +11,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ewan.extras.course import amounts
 from ewan.extras.course.fields import Drawn
 from ewan.extras.course.measures.base import Value
 from ewan.labs.base.reading import one_line
-from ewan.labs.base.units import UnitError, amounts
+from ewan.labs.base.units import UnitError
 from ewan.labs.spec import DescriptionError
 
 FORMAT = "ewan-course/1"

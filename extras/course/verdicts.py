@@ -18,14 +18,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction as Exact
 from typing import Literal
 
-from ewan.extras.course import choices, expressions
+from ewan.extras.course import amounts, choices, expressions
+from ewan.extras.course.amounts import Typed
 from ewan.extras.course.answers import Given
 from ewan.extras.course.fields import Question, Setting, Tolerance
 from ewan.extras.course.measures.base import Value
 from ewan.extras.course.words import Words
 from ewan.labs.base.reading import one_line, printable
-from ewan.labs.base.units import BITS_PER_BYTE, KILO, MEGA, NS_PER_SECOND, UnitError, amounts
-from ewan.labs.base.units.amounts import Typed
+from ewan.labs.base.units import BITS_PER_BYTE, KILO, MEGA, NS_PER_SECOND, UnitError
 from ewan.labs.base.units.shown import written
 
 State = Literal["right", "close", "wrong", "missing", "unreadable", "teacher", "unknown"]

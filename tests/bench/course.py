@@ -26,7 +26,7 @@ import orjson
 from ewan.analysis.one_run import OneRun
 from ewan.experiments.engine.unit import Tools
 from ewan.experiments.store import Store
-from ewan.extras.course import grading, parameters, pool, reading, rendering, submission, truths
+from ewan.extras.course import amounts, grading, parameters, pool, reading, rendering, submission, truths
 from ewan.extras.course.executing import Here
 from ewan.extras.course.fields import Question, Setting
 from ewan.extras.course.grading import Machine
@@ -37,7 +37,7 @@ from ewan.extras.course.submission import Answer, Experiment, Run, Submission
 from ewan.extras.course.verdicts import Truth
 from ewan.labs.base import processes
 from ewan.labs.base.reporter import Silent
-from ewan.labs.base.units import NS_PER_SECOND, about, amounts
+from ewan.labs.base.units import NS_PER_SECOND, about
 from ewan.labs.context import COMMAND, STORE_VARIABLE, Context
 from ewan.labs.runtime import kernel
 from ewan.labs.runtime.base import LabError

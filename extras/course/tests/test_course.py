@@ -12,7 +12,19 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ewan.extras.course import answers, expressions, folder, parameters, reading, rendering, verdicts, words
+from ewan.extras.course import (
+    amounts,
+    answers,
+    expressions,
+    folder,
+    parameters,
+    reading,
+    rendering,
+    verdicts,
+    worded,
+    words,
+)
+from ewan.extras.course.amounts import Kind
 from ewan.extras.course.answers import Given
 from ewan.extras.course.fields import Drawn, Question
 from ewan.extras.course.measures.base import NoValueError, Value
@@ -20,8 +32,7 @@ from ewan.extras.course.reading import Lab
 from ewan.extras.course.tests.courses import COURSE, GERMAN, SCENARIO, TEXT, written
 from ewan.extras.course.verdicts import Known, Truth
 from ewan.labs.base.errors import UserError
-from ewan.labs.base.units import UnitError, amounts, worded
-from ewan.labs.base.units.amounts import Kind
+from ewan.labs.base.units import UnitError
 
 
 @pytest.fixture(scope="module")

@@ -20,14 +20,13 @@ from pathlib import Path
 import click
 
 from ewan.analysis.one_run import OneRun
-from ewan.extras.course import parameters, reading, truths, verdicts, words
+from ewan.extras.course import amounts, parameters, reading, truths, verdicts, words
 from ewan.extras.course.answers import Given
 from ewan.extras.course.executing import Here
 from ewan.extras.course.fields import Question
 from ewan.extras.course.reading import Lab
 from ewan.extras.course.runs import Executor, Student
 from ewan.extras.course.verdicts import Truth
-from ewan.labs.base.units import amounts
 from ewan.labs.context import Context
 from tests.extras.course.desk import written
 

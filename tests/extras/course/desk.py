@@ -24,13 +24,13 @@ from ewan.experiments.engine import cli as running
 from ewan.experiments.engine import engine, preparation
 from ewan.experiments.store import Store
 from ewan.experiments.tests import engines
-from ewan.extras.course import folder, markdown
+from ewan.extras.course import amounts, folder, markdown
 from ewan.extras.course.executing import Here
 from ewan.extras.course.folder import Folder
 from ewan.extras.course.reading import Lab
 from ewan.generator import scenario as scenarios
 from ewan.labs import rundir
-from ewan.labs.base.units import NS_PER_SECOND, amounts
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.context import Context
 
 

@@ -15,13 +15,23 @@ from pathlib import Path
 import pytest
 
 from ewan.analysis.one_run import OneRun
-from ewan.extras.course import answers, checking, markdown, parameters, reading, rendering, truths, verdicts, words
+from ewan.extras.course import (
+    amounts,
+    answers,
+    checking,
+    markdown,
+    parameters,
+    reading,
+    rendering,
+    truths,
+    verdicts,
+    words,
+)
 from ewan.extras.course.answers import Given
 from ewan.extras.course.fields import Question
 from ewan.extras.course.reading import Lab
 from ewan.extras.course.runs import Student
 from ewan.extras.course.verdicts import Truth, Verdict
-from ewan.labs.base.units import amounts
 from tests.conftest import ROOT
 from tests.extras.course import audit
 from tests.extras.course.desk import Desk, written

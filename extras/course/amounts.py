@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction as Exact
 
-from ewan.labs.base.units import NS_PER_SECOND, UnitError, scale, worded
-from ewan.labs.base.units.named import Kind
-from ewan.labs.base.units.named import unit as named
-from ewan.labs.base.units.worded import MINUS, NOTHING, QUOTES, Asked, bare
+from ewan.extras.course import worded
+from ewan.extras.course.named_units import Kind
+from ewan.extras.course.named_units import unit as named
+from ewan.extras.course.worded import MINUS, NOTHING, QUOTES, Asked, bare
+from ewan.labs.base.units import NS_PER_SECOND, UnitError, scale
 
 __all__ = ["EXAMPLES", "QUOTES", "Amount", "Kind", "Typed", "read", "read_as", "readings", "typed"]
 

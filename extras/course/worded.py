@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ewan.labs.base.units.named import Kind
+from ewan.extras.course.named_units import Kind
+from ewan.labs.base.units import GIGA, KILO, MEGA
 
 QUOTES = "“”„‟‘’‚«»`"
 """What editors make of quotes, and the marks of Markdown for code: no part of the value between them."""
@@ -38,9 +39,9 @@ _STOP = re.compile(r"([^\W\d_]|[%\s]|[.,][0-9]+)\.$")
 
 _SCALES = {
     **dict.fromkeys(("hundred", "hundert"), 100),
-    **dict.fromkeys(("thousand", "tausend", "tsd", "mille"), 1000),
-    **dict.fromkeys(("million", "millionen", "mio"), 10**6),
-    **dict.fromkeys(("milliard", "milliarde", "milliarden", "mrd"), 10**9),
+    **dict.fromkeys(("thousand", "tausend", "tsd", "mille"), KILO),
+    **dict.fromkeys(("million", "millionen", "mio"), MEGA),
+    **dict.fromkeys(("milliard", "milliarde", "milliarden", "mrd"), GIGA),
     **dict.fromkeys(("dozen", "dutzend", "douzaine"), 12),
 }
 """Words that multiply, and mean the same in all three languages: a billion does not."""

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from fractions import Fraction as Exact
 from typing import Literal
 
-from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
+from ewan.labs.base.units import BITS_PER_BYTE, GIGA, KILO, MEGA, NS_PER_SECOND, PPB
 
 Kind = Literal["time", "rate", "size", "packets", "share", "bdp", "number"]
 
 _PREFIXES = {
-    **{"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30},
-    **{"kilo": 10**3, "mega": 10**6, "méga": 10**6, "giga": 10**9, "tera": 10**12, "téra": 10**12},
+    **{"": 1, "k": KILO, "m": MEGA, "g": GIGA, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30},
+    **{"kilo": KILO, "mega": MEGA, "méga": MEGA, "giga": GIGA, "tera": 10**12, "téra": 10**12},
     **{"kibi": 2**10, "mebi": 2**20, "gibi": 2**30},
 }
 _DATA = re.compile(
