@@ -16,18 +16,18 @@ from ewan.labs.context import Context
 SKELETONS = Path(__file__).resolve().parent / "skeletons"
 FILES = {
     "extra": {
-        "pyproject.toml": "pyproject.toml",
-        "package.py": "${package}/__init__.py",
-        "command.py": "${package}/command.py",
-        "test.py": "tests/test_${package}.py",
+        "package/pyproject.toml": "pyproject.toml",
+        "extra/package.py": "${package}/__init__.py",
+        "extra/command.py": "${package}/command.py",
+        "extra/test.py": "tests/test_${package}.py",
     },
     "metric": {
-        "pyproject.toml": "pyproject.toml",
-        "package.py": "${package}/__init__.py",
-        "metric.py": "${package}/metric.py",
-        "test.py": "tests/test_${package}.py",
+        "package/pyproject.toml": "pyproject.toml",
+        "metric/package.py": "${package}/__init__.py",
+        "metric/metric.py": "${package}/metric.py",
+        "metric/test.py": "tests/test_${package}.py",
     },
-    "scenario": {"scenario.yaml": "${name}.scenario.yaml"},
+    "scenario": {"scenario/scenario.yaml": "${name}.scenario.yaml"},
 }
 """The templates of each kind, and which file each becomes: in a new folder NAME, a scenario in this directory."""
 NEXT = {
@@ -58,7 +58,7 @@ def new_command(context: Context, /, kind: str, name: str) -> None:
     words = {"name": name, "package": f"ewan_{name.replace('-', '_')}", "words": name.replace("-", " ")}
     made: dict[Path, bytes | str] = {
         place / string.Template(target).substitute(words): string.Template(
-            (SKELETONS / kind / f"{template}.in").read_text()
+            (SKELETONS / f"{template}.in").read_text()
         ).substitute(words)
         for template, target in FILES[kind].items()
     }

@@ -15,6 +15,7 @@ from ewan.labs.commands.options import json_option, lab_option, live_option, pas
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 from ewan.labs.link.change import LIVE
+from ewan.labs.link.direction import Heading
 
 _KEYS = list(LIVE)
 HELP = f"""Change a link while it runs; queued packets are kept. Or take it down, and bring it up again.
@@ -43,7 +44,7 @@ ewan set ring1 up at=+10s
 def set_command(
     context: Context,
     lab: str | None,
-    direction: change.Heading | Literal["both"],
+    direction: Heading | Literal["both"],
     as_json: bool,
     link: str,
     words: tuple[str, ...],
