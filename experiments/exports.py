@@ -15,23 +15,15 @@ from ewan.experiments.engine import source
 from ewan.extra import installed
 from ewan.generator.scenario import Runs, ScenarioRun
 from ewan.labs import host
-from ewan.labs.base import writing
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.plan import Plan
 from ewan.labs.spec import DescriptionError
 
 
-def write(
-    kind: str, of: Path | str, target: Path, scale: str | None = None, settings: Mapping[str, str] | None = None
-) -> list[Path]:
-    """Writes the files and names them; OSError where that cannot be, and then there is none of them."""
-    return writing.write_all(files(kind, of, target, scale, settings))
-
-
 def files(
     kind: str, of: Path | str, target: Path, scale: str | None = None, settings: Mapping[str, str] | None = None
 ) -> dict[Path, bytes | str]:
-    """What is to be written, by its file.
+    """The text of each file, by its path; nothing is written.
 
     `scale` and `settings` as for `ewan run`; of an experiment's directory those that it was made with, unless given.
     """

@@ -24,7 +24,7 @@ def load(name: str) -> tuple[Scenario, tuple[str, ...]]:
 
 
 def in_another_format(name: str) -> tuple[str, Path] | None:
-    """How the file's name ends, and the file: a path, or a name here or in the library; None for YAML."""
+    """The ending of the file's name, and the file: a path, or a name here or in the library; None for YAML."""
     is_name = "/" not in name
     if name.endswith((".yaml", ".yml")) or (is_name and names.find(name, names.SCENARIO)):
         return None

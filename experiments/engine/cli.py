@@ -171,7 +171,7 @@ def scenario_of(context: Context, name: str) -> Scenario:
 
 
 Elsewhere = contextlib.AbstractContextManager[Executor]
-"""What executes runs on other machines; its workers are there for as long as the context lasts."""
+"""An executor on other machines, whose workers are there for as long as the context lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +284,7 @@ def go_on(
 
 
 def elsewhere(context: Context, file: Path) -> Elsewhere:
-    """What executes runs as a file for --cluster says; Refused where no extra can."""
+    """The executor that a file for --cluster describes; Refused where no extra has one."""
     executors = list(installed().executors.values())
     if not executors:
         raise Refused("--cluster needs an extra that executes runs on other machines, and none is installed")

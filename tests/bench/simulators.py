@@ -16,6 +16,7 @@ from ewan.experiments import exports
 from ewan.generator import records
 from ewan.generator import scenario as scenarios
 from ewan.labs import host
+from ewan.labs.base import writing
 from ewan.labs.base.units.shown import percent, written
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.context import Context
@@ -85,7 +86,8 @@ def _case(context: Context, name: str, scratch: Path, say: Callable[[str], None]
     file.write_text(CASES[name])
     runs = scenarios.load(file).runs()
     sources, scripts = (
-        exports.write(kind, file, place / f"case.{end}") for kind, end in (("ns3", "cc"), ("ns2", "tcl"))
+        writing.write_all(exports.files(kind, file, place / f"case.{end}"))
+        for kind, end in (("ns3", "cc"), ("ns2", "tcl"))
     )
     for number, (source, script) in enumerate(zip(sources, scripts, strict=True)):
         of_point = runs[number * runs.seeds : (number + 1) * runs.seeds]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from ewan.extras.simulators.flows import traffic
 from ewan.extras.simulators.network import network
 from ewan.generator.scenario import DescriptionError
 from ewan.generator.tests.scenarios import FACTS, parse, planned
+from ewan.labs.base import writing
 from ewan.labs.compile import compile as compile_spec
 
 LAB = "lab: {topology: {dumbbell: {pairs: 2}}, rtt: 20ms, wan: {rate: 50Mbit/s, buffer: 100kB, loss: 0.1%}, "
@@ -22,6 +24,11 @@ steps:
   - {name: file, at: 1s, from: left1, to: right1, bulk: 40MB, streams: 2, congestion: bic}
   - {name: calls, role: background, from: left2, to: right2, for: 5s, udp: {rate: 8Mbit/s, size: 1000B}}
 """
+
+
+def write(kind: str, of: Path, target: Path, **given: Any) -> list[Path]:
+    """The files that `ewan export` would write."""
+    return writing.write_all(exports.files(kind, of, target, **given))
 
 
 def made(text: str) -> dict[str, str]:
@@ -111,16 +118,16 @@ def test_a_sweep_is_a_file_for_each_point_and_nothing_is_left_by_a_refusal(tmp_p
     text = "lab: dumbbell\nsweep: {cc: [reno, %s], volume: [1MB]}\nseeds: 3\n"
     steps = 'steps: [{name: a, from: left1, to: right1, bulk: "${volume}", congestion: "${cc}"}]\n'
     file.write_text(text % "bic" + steps)
-    paths = exports.write("ns3", file, tmp_path / "out/x.cc")
+    paths = write("ns3", file, tmp_path / "out/x.cc")
     assert [path.name for path in paths] == ["x-cc-reno-volume-1MB.cc", "x-cc-bic-volume-1MB.cc"]
-    assert exports.write("ns2", file, tmp_path / "one.tcl", settings={"cc": "bic"}) == [tmp_path / "one.tcl"]
-    assert "<repetitions>3</repetitions>" in exports.write("nxe", file, tmp_path / "x.xml")[0].read_text()
+    assert write("ns2", file, tmp_path / "one.tcl", settings={"cc": "bic"}) == [tmp_path / "one.tcl"]
+    assert "<repetitions>3</repetitions>" in write("nxe", file, tmp_path / "x.xml")[0].read_text()
     file.write_text(text % "dctcp" + steps)
     with pytest.raises(DescriptionError, match="has no dctcp"):
-        exports.write("ns3", file, tmp_path / "other/x.cc")
+        write("ns3", file, tmp_path / "other/x.cc")
     assert not (tmp_path / "other").exists()
     with pytest.raises(DescriptionError, match=r"--ns3 .*: write the path of a file that ends in \.cc"):
-        exports.write("ns3", file, tmp_path / "x.cpp")
+        write("ns3", file, tmp_path / "x.cpp")
 
 
 @pytest.mark.parametrize(
