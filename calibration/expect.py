@@ -10,7 +10,6 @@ import dataclasses
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from ewan.calibration import lans
 from ewan.calibration.distribution import delay_line
@@ -32,10 +31,11 @@ from ewan.labs.base.units import PPB
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.link import DelayTable, Direction, DropTail, Psp
 from ewan.labs.link.delay import nominal_ns
+from ewan.labs.link.direction import Heading
 from ewan.labs.link.egress import card_of, paced
 from ewan.labs.plan import End, Hop, Interface, Link, Pair, Plan
 
-DIRECTIONS: tuple[Literal["forward", "backward"], ...] = ("forward", "backward")
+DIRECTIONS: tuple[Heading, ...] = ("forward", "backward")
 FEW_PACKETS = 16
 """On a path that holds no more, TCP fills the queue and halves its window many times within 200 segments."""
 TCP_HEADER_BYTES = 32  # with the timestamp option (RFC 7323), which Linux uses
@@ -145,7 +145,7 @@ class _Behind:
 
 def _link(
     link: Link,
-    name: Literal["forward", "backward"],
+    name: Heading,
     interfaces: Mapping[tuple[str, str], Interface],
     behind: _Behind,
 ) -> LinkExpectation:

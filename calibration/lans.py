@@ -12,6 +12,7 @@ from typing import Literal
 
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.link import Direction, DropTail, Framing, Psp, Queue, Tbf, plain_direction
+from ewan.labs.link.direction import Heading
 from ewan.labs.link.egress import paced
 from ewan.labs.plan import End, Hop, Interface, Link, Plan, VlanInterface, Wire
 
@@ -38,7 +39,7 @@ class Way:
     @property
     def back(self) -> tuple[Hop, ...]:
         """The shared links from router to host."""
-        turned: Mapping[str, Literal["forward", "backward"]] = {"forward": "backward", "backward": "forward"}
+        turned: Mapping[str, Heading] = {"forward": "backward", "backward": "forward"}
         return tuple(Hop(hop.link, turned[hop.direction]) for hop in reversed(self.shared))
 
 

@@ -19,7 +19,7 @@ from ewan.labs.link import Change, Direction, DropTail, Queue, Red, TraceOpportu
 from ewan.labs.link.change import LIVE
 from ewan.labs.link.context import LinkContext
 from ewan.labs.link.delay import nominal_ns
-from ewan.labs.link.direction import compile_direction, described, obstacle
+from ewan.labs.link.direction import Heading, compile_direction, described, obstacle
 from ewan.labs.link.keys import DirectionKeys
 from ewan.labs.link.settings import settings
 from ewan.labs.link.trace import said
@@ -31,7 +31,6 @@ ROOM = 5
 
 PROTOCOLS = {"static": "static routing", "ospf": "OSPF", "isis": "IS-IS", "bgp": "BGP"}
 
-Heading = Literal["forward", "backward"]
 _PATH: Path = ("wan",)
 
 

@@ -18,6 +18,7 @@ import orjson
 from ewan.labs.base.garbage import uncollected
 from ewan.labs.base.typed import read_typed
 from ewan.labs.link import Direction, Egress
+from ewan.labs.link.direction import Heading
 from ewan.labs.own import Own
 
 FORMAT = "ewan-plan/3"
@@ -226,7 +227,7 @@ class Hop:
     """One direction of a link that packets cross: an emulated link, or a plain one, which is a wire of its own."""
 
     link: str
-    direction: Literal["forward", "backward"]
+    direction: Heading
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,11 @@ from ewan.calibration.judge import OTHER_TRAFFIC
 from ewan.calibration.probe import TimeBudget
 from ewan.labs import host, record
 from ewan.labs.base.units import NS_PER_MS
-from ewan.labs.change import Heading, compile_change, wanted
+from ewan.labs.change import compile_change, wanted
 from ewan.labs.compile import compile
 from ewan.labs.context import Context
 from ewan.labs.link import ConstantDelay, Framing
+from ewan.labs.link.direction import Heading
 from ewan.labs.plan import Plan, to_json
 from ewan.labs.record import Certificate, Policy, Row
 from ewan.labs.runtime.base import LabError, Live

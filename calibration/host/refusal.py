@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Literal
 
 from ewan.calibration import envelope
 from ewan.calibration.envelope import Demand, Frontier
 from ewan.calibration.host import links, measurement
 from ewan.labs.context import Context
 from ewan.labs.link import Framing
+from ewan.labs.link.direction import Heading
 from ewan.labs.plan import Plan
 
 MTU_BYTES = 1500
@@ -22,7 +22,7 @@ MOST_LINKS = 64
 """So many links the host is asked to carry once more, in place of more of them."""
 
 
-def outside(context: Context, plan: Plan, loads: Mapping[tuple[str, Literal["forward", "backward"]], int]) -> str:
+def outside(context: Context, plan: Plan, loads: Mapping[tuple[str, Heading], int]) -> str:
     """Empty where the host carries it, or where nothing tells that it does not."""
     wanted = demands(plan, loads)
     if not wanted:
@@ -35,7 +35,7 @@ def outside(context: Context, plan: Plan, loads: Mapping[tuple[str, Literal["for
     return ""
 
 
-def demands(plan: Plan, loads: Mapping[tuple[str, Literal["forward", "backward"]], int]) -> list[Demand]:
+def demands(plan: Plan, loads: Mapping[tuple[str, Heading], int]) -> list[Demand]:
     """What each spinner, and the kernel, is to carry: so many loaded directions, of the mean of their loads, with
     packets as large as the MTU."""
     spinner_of = {name: number for number, each in enumerate(plan.spinners) for name in each.links}

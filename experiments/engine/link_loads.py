@@ -7,18 +7,18 @@ link; several that cross a link carry no more than its rate together. Acknowledg
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
 
+from ewan.labs.link.direction import Heading
 from ewan.labs.record.schedule import CrossedPath
 
-Loads = Mapping[tuple[str, Literal["forward", "backward"]], int]
+Loads = Mapping[tuple[str, Heading], int]
 """bit/s by link and direction."""
 
 
 def loads(paths: Iterable[CrossedPath], links: Iterable[str]) -> Loads:
     """`links`: the names of those that are emulated; others are left out."""
     emulated = set(links)
-    found: dict[tuple[str, Literal["forward", "backward"]], int] = {}
+    found: dict[tuple[str, Heading], int] = {}
     for path in paths:
         rates = [hop.rate_bps for hop in path.hops if hop.rate_bps]
         if not rates:

@@ -13,8 +13,9 @@ from ewan.generator.scenario.runs import ScenarioRun
 from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import Duration
 from ewan.labs.base.wording import nearest
-from ewan.labs.change import Heading, Wanted, after, check_headings, compile_change
+from ewan.labs.change import Wanted, after, check_headings, compile_change
 from ewan.labs.link.change import LIVE
+from ewan.labs.link.direction import Heading
 from ewan.labs.link.keys import DirectionKeys
 from ewan.labs.plan import Plan
 from ewan.labs.record.events import CarrierChange, Event, LinkChange

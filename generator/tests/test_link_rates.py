@@ -12,9 +12,10 @@ from ewan.calibration.tests.plans import plan
 from ewan.generator.link_rates import with_mean_rates
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.link import Change
+from ewan.labs.link.direction import Heading
 from ewan.labs.link.trace import TraceOpportunities, TraceRows
 from ewan.labs.record import tables
-from ewan.labs.record.events import Heading, MadeEvent
+from ewan.labs.record.events import MadeEvent
 
 ROWS = ((0, 8_000_000, None, None, None), (3 * NS_PER_MS, 80_000_000, None, None, None))
 

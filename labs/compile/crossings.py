@@ -7,10 +7,11 @@ takes at each host's bottleneck.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from ewan.labs.compile.lan import Lan
 from ewan.labs.compile.outline import Outline
+from ewan.labs.link.direction import Heading
 from ewan.labs.link.framing import packet_time
 from ewan.labs.link.settings import Settings
 from ewan.labs.plan import Hop, NetworkPath, Pair
@@ -85,7 +86,7 @@ class Crossings:
         self._known[index, forward] = found
         return found
 
-    def _port(self, network: Lan, direction: Literal["forward", "backward"]) -> _Crossed:
+    def _port(self, network: Lan, direction: Heading) -> _Crossed:
         """Between a switch and its router; `forward` goes to the router."""
         mtu = self._outline.links[network.edges[0]].mtu
         return _Crossed(Hop(network.switch, direction), network.port, mtu, _PORT, network.port.rate.bps)

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
+from typing import Literal
 
 from ewan.labs.base.units import Duration, Rate, Size
 from ewan.labs.link import acks, bucket, displace, radio
@@ -24,6 +25,9 @@ from ewan.labs.link.row import Row
 from ewan.labs.link.settings import Settings
 from ewan.labs.link.store import compile_store
 from ewan.labs.link.trace import NO_TRACE, Trace, length
+
+Heading = Literal["forward", "backward"]
+"""Which of a link's two directions: from its first end to its second one, or back."""
 
 MOST_TABLED = 1 << 23  # in all tables and traces of a plan, which says them for each direction of each link
 

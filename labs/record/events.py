@@ -13,11 +13,10 @@ from typing import Any, ClassVar, Literal
 from ewan.labs.base import documents
 from ewan.labs.base.typed import read_typed
 from ewan.labs.link import Change
+from ewan.labs.link.direction import Heading
 
 FORMAT: Literal["ewan-events/1"] = "ewan-events/1"
 FILE = "events.json"
-
-Heading = Literal["forward", "backward"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 import orjson
 
 from ewan.labs.base.typed import plain, read_typed
+from ewan.labs.link.direction import Heading
 
 FORMAT: Literal["ewan-schedule/2"] = "ewan-schedule/2"
 OWN = "ewan"
@@ -29,7 +30,7 @@ class CrossedLink:
     """One direction of a link; `rate_bps` at the start of the run, None for a plain link without a rate."""
 
     link: str
-    direction: Literal["forward", "backward"]
+    direction: Heading
     rate_bps: int | None
 
 

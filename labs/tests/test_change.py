@@ -7,7 +7,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from ewan.labs.change import Heading, after, as_it_is, check_headings, compile_change, delay_until, wanted
+from ewan.labs.change import after, as_it_is, check_headings, compile_change, delay_until, wanted
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.link import (
     BitErrorLoss,
@@ -22,6 +22,7 @@ from ewan.labs.link import (
     Red,
 )
 from ewan.labs.link.change import words as change_words
+from ewan.labs.link.direction import Heading
 from ewan.labs.plan import Plan
 from ewan.labs.spec import DescriptionError, from_template
 

@@ -23,8 +23,9 @@ from unittest.mock import patch
 from ewan.generator.traffic_request import addresses_of
 from ewan.labs import host
 from ewan.labs.base.source import DescriptionError
-from ewan.labs.change import Heading, compile_change, wanted
+from ewan.labs.change import compile_change, wanted
 from ewan.labs.compile import compile
+from ewan.labs.link.direction import Heading
 from ewan.labs.plan import Plan
 from ewan.labs.record.events import LinkChange
 from ewan.labs.runtime.program import Command, Program

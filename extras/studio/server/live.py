@@ -18,6 +18,7 @@ from ewan.labs import change, doing, following
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import NS_PER_MS, mean_rate_bps
 from ewan.labs.context import Context
+from ewan.labs.link.direction import Heading
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
 
@@ -27,7 +28,7 @@ DROPS = ("lost", "queue_full", "aqm", "store_full")
 ANSWERS_S = 1.0
 """A lab whose look takes longer does not answer."""
 SILENT = "silent"
-HEADINGS: tuple[change.Heading, ...] = get_args(change.Heading)
+HEADINGS: tuple[Heading, ...] = get_args(Heading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Moment:
     """A direction of a link over the last frame."""
 
     link: str
-    direction: Literal["forward", "backward"]
+    direction: Heading
     rate_bps: int
     queue_bytes: int
     dropped_packets: int
@@ -159,7 +160,7 @@ class Live:
         """The plan of a lab that is up; LabError."""
         return self._labs.load(name).plan
 
-    def set(self, name: str, link: str, words: Mapping[str, str], direction: change.Heading | Literal["both"]) -> Any:
+    def set(self, name: str, link: str, words: Mapping[str, str], direction: Heading | Literal["both"]) -> Any:
         """Changes a link; LabError and DescriptionError, in one line."""
         return doing.set_link(self._labs, name, link, words, direction)
 
@@ -216,7 +217,7 @@ class Frames:
                 found += [self._moment(link, heading, sums.get(heading), passed_ms) for heading in HEADINGS]
         return found
 
-    def _moment(self, link: str, heading: change.Heading, sums: Mapping[str, int] | None, passed_ms: int) -> Moment:
+    def _moment(self, link: str, heading: Heading, sums: Mapping[str, int] | None, passed_ms: int) -> Moment:
         """`sums`: none of a direction that did nothing: its queue is what it was."""
         if sums is None:
             return Moment(link, heading, 0, self._queue_bytes.get((link, heading), 0), 0, 0, 0)

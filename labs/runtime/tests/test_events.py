@@ -20,9 +20,10 @@ import pytest
 from ewan.generator.traffic_request import addresses_of
 from ewan.labs import host
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
-from ewan.labs.change import Heading, compile_change, wanted
+from ewan.labs.change import compile_change, wanted
 from ewan.labs.compile import compile
 from ewan.labs.link import Change, EveryNthLoss
+from ewan.labs.link.direction import Heading
 from ewan.labs.plan import Plan
 from ewan.labs.record.events import Event, LinkChange
 from ewan.labs.runtime.base import LabError
