@@ -22,8 +22,8 @@ from ewan.labs.runtime.state import DEFAULT_ROOT, Owner
 
 if TYPE_CHECKING:
     from ewan.labs.runtime.live import LiveRuntime
+    from ewan.labs.runtime.multi_machine import MultiMachineRuntime
     from ewan.labs.runtime.progress import RunProgress
-    from ewan.labs.runtime.stretched import Stretching
     from ewan.labs.runtime.virtual import VirtualRuntime
 
 COMMAND = (sys.executable, "-P", str(ROOT / "ewan" / "cli.py"))
@@ -104,17 +104,17 @@ class Context:
             self.state,
             show=show,
             tell=self.reporter.note,
-            stretching=lambda: self.stretching(show),
+            multi_machine=lambda: self.multi_machine(show),
             stretched=self.machines is not None,
             owner=Owner.of(self.environment, ROOT),
         )
 
-    def stretching(self, show: Tell = lambda progress: None) -> Stretching:
+    def multi_machine(self, show: Tell = lambda progress: None) -> MultiMachineRuntime:
         """What makes labs over the machines of --machines; LabError where no extra does."""
         makers = list(installed().machines.values())
         if not makers:
             raise LabError("labs over several machines need an extra that makes them, and none is installed")
-        found: Stretching = makers[0]()(self, show)
+        found: MultiMachineRuntime = makers[0]()(self, show)
         return found
 
     def virtual(

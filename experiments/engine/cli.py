@@ -201,7 +201,7 @@ def experiment(
         as_root(context)
     runtime = "virtual" if virtual else context.runtime
     facts = facts_of(scenario, stop, scale, asked.settings, asked.seeds, runtime, asked.labels, context.machines)
-    over = None if context.machines is None else context.stretching()
+    over = None if context.machines is None else context.multi_machine()
     directory = rundir.make(scenario.name)
 
     def work() -> int:

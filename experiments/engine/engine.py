@@ -32,7 +32,7 @@ from ewan.labs.record.experiment import STAGES, Entry, Stage, StageName, checksu
 from ewan.labs.runtime import cpu
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
-from ewan.labs.runtime.stretched import Stretching
+from ewan.labs.runtime.multi_machine import MultiMachineRuntime
 
 Repeat = Callable[[dict[str, str | int], int, int], ScenarioRun]
 """The run of a scenario at a point of its parameters, with a number and a seed, for stop conditions."""
@@ -337,9 +337,9 @@ class Engine:
             self._keeping.name(batch)
         return batch
 
-    def _over(self) -> Stretching | None:
+    def _over(self) -> MultiMachineRuntime | None:
         """The machines over which labs stretch."""
-        return None if self._context.machines is None else self._context.stretching()
+        return None if self._context.machines is None else self._context.multi_machine()
 
     def _has_tables(self, entry: Entry) -> bool:
         return f"{entry.directory}/flows.parquet" in self._experiment.files

@@ -25,7 +25,7 @@ from ewan.labs.plan import Plan
 from ewan.labs.record.demand import Demand
 from ewan.labs.record.experiment import Clock, Entry
 from ewan.labs.runtime import own
-from ewan.labs.runtime.stretched import Stretching
+from ewan.labs.runtime.multi_machine import MultiMachineRuntime
 
 MOST_AT_ONCE = 1000
 """Runs of an experiment all of which are made, checked and written before the first one starts: seconds. Of more runs
@@ -35,7 +35,7 @@ MOST_COUNTED = 200
 
 
 def jobs(
-    runs: Runs, virtual: bool, numbers: Sequence[int] | None = None, over: Stretching | None = None
+    runs: Runs, virtual: bool, numbers: Sequence[int] | None = None, over: MultiMachineRuntime | None = None
 ) -> Iterator[Job]:
     """A scenario's runs, or those of these numbers, as they are executed in a clock, each made and checked when it is
     asked for; `over`: live labs stretch over its machines.
@@ -60,7 +60,7 @@ class Others:
     make: Make
 
 
-def in_time(runs: Runs, virtual: bool, over: Stretching | None = None) -> Iterator[Job | Others]:
+def in_time(runs: Runs, virtual: bool, over: MultiMachineRuntime | None = None) -> Iterator[Job | Others]:
     """The same as `jobs`. Where there are many runs of the virtual clock, those whose lab and steps have been checked
     with the first one of their point are left to be made later."""
     if not virtual or len(runs) <= MOST_AT_ONCE or not runs.alike:
@@ -116,13 +116,15 @@ def job(run: ScenarioRun, plan: Plan, schedule: ScheduledRun, demand: Demand | N
     return Job(entry, plan, program, schedule.document)
 
 
-def repeated(run: ScenarioRun, virtual: bool, demand: Demand | None = None, over: Stretching | None = None) -> Job:
+def repeated(
+    run: ScenarioRun, virtual: bool, demand: Demand | None = None, over: MultiMachineRuntime | None = None
+) -> Job:
     """A run beside those of a scenario, at one of its points with another seed, as it is executed."""
     schedule = run.schedule(compile_spec(run.spec, facts_of(virtual, over)), clock(virtual))
     return job(run, schedule.plan, schedule, demand)
 
 
-def facts_of(virtual: bool, over: Stretching | None = None) -> HostFacts:
+def facts_of(virtual: bool, over: MultiMachineRuntime | None = None) -> HostFacts:
     """What is known of the machine that runs are for, or of those of `over`."""
     if over is not None:
         return over.host_facts()
@@ -165,7 +167,7 @@ def prepare(
     directory: Path,
     unverified: bool = False,
     executes: bool = True,
-    over: Stretching | None = None,
+    over: MultiMachineRuntime | None = None,
 ) -> Prepared:
     """Writes all runs into an empty directory, one after the other, so that none of them stays in memory; `over`: labs
     stretch over its machines. Not `executes`: this machine needs nothing of what they need, but for room.

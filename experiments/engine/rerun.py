@@ -126,7 +126,7 @@ def repeat(context: Context, before: Experiment, original: Path, directory: Path
     origin = Origin(**before.document.described(), **circumstances(), runtime=runtime, rerun_of=str(original))
     names = [name for name in (SCENARIO, SETTINGS) if (before.directory / name).exists()]
     files = {name: _kept(before.directory / name) for name in names}
-    over = None if context.machines is None else context.stretching()
+    over = None if context.machines is None else context.multi_machine()
     prepared = preparation.prepare(
         fresh(),
         Facts(files, origin),

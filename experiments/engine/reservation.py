@@ -19,13 +19,13 @@ from ewan.generator.scenario import captures
 from ewan.labs.base.units import about
 from ewan.labs.link.trace import beyond
 from ewan.labs.plan import Spinner
-from ewan.labs.runtime import cpu, memory, stretched, wall
+from ewan.labs.runtime import cpu, memory, multi_machine, wall
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.guests import SHARED_MEMORY
+from ewan.labs.runtime.multi_machine import MultiMachineRuntime
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.services import OURSELVES
 from ewan.labs.runtime.spinners import check_cpus
-from ewan.labs.runtime.stretched import Stretching
 from ewan.labs.runtime.virtual import check_path, check_shared_memory
 
 # What programs find as their PATH in both clocks (labs/node/src/batch).
@@ -57,7 +57,7 @@ WORK_BYTES = 64 << 20
 class Needs:
     """What runs need of a machine, added up run by run, so that none of them is kept; `over`: of its machines."""
 
-    over: Stretching | None = None
+    over: MultiMachineRuntime | None = None
     runs: int = 0
     congestion: set[str] = field(default_factory=set)
     """Congestion controls."""
@@ -71,7 +71,7 @@ class Needs:
     """The spinners of each live lab, by its name."""
     shorter: dict[str, None] = field(default_factory=dict)
     """Traces that are shorter than a run: what becomes of each."""
-    elsewhere: stretched.Needs = field(default_factory=stretched.Needs)
+    elsewhere: multi_machine.Needs = field(default_factory=multi_machine.Needs)
     """What the machines of `over` are asked for."""
     largest: tuple[str, memory.Need] | None = None
     """Of the virtual labs the one that needs most memory: its name, and what it needs."""
@@ -103,7 +103,7 @@ class Needs:
             self.largest = (job.plan.lab, wanted)
 
 
-def needs(jobs: Iterable[Job], virtual: bool, over: Stretching | None = None) -> Needs:
+def needs(jobs: Iterable[Job], virtual: bool, over: MultiMachineRuntime | None = None) -> Needs:
     """What all of them need."""
     result = Needs(over)
     for job in jobs:
@@ -111,7 +111,7 @@ def needs(jobs: Iterable[Job], virtual: bool, over: Stretching | None = None) ->
     return result
 
 
-def of_stored(experiment: Experiment, over: Stretching | None = None) -> Needs:
+def of_stored(experiment: Experiment, over: MultiMachineRuntime | None = None) -> Needs:
     """What an experiment's runs need, as they are stored; one that is not written yet needs what others of its point
     do."""
     result = Needs(over)
@@ -169,7 +169,7 @@ def machines(wanted: Needs) -> None:
     if wanted.over is None:
         return
     asked = wanted.elsewhere
-    found = stretched.first(wanted.over.lacking(asked, SEARCHED), asked.machines)
+    found = multi_machine.first(wanted.over.lacking(asked, SEARCHED), asked.machines)
     if found is None:
         return
     name, lacks = found

@@ -21,7 +21,7 @@ from ewan.labs.base.units import about
 from ewan.labs.commands.errors import Incomplete
 from ewan.labs.context import Context
 from ewan.labs.runtime import cpu, memory
-from ewan.labs.runtime.stretched import Stretching
+from ewan.labs.runtime.multi_machine import MultiMachineRuntime
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Planned:
 
 
 def prepared(
-    planned: Sequence[Planned], virtual: bool, unverified: bool, over: Stretching | None = None
+    planned: Sequence[Planned], virtual: bool, unverified: bool, over: MultiMachineRuntime | None = None
 ) -> dict[str, Prepared]:
     """Each experiment by its name, checked whole and not begun; `over`: labs stretch over its machines. Where one of
     them cannot begin, none is left."""

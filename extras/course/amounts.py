@@ -15,7 +15,7 @@ from fractions import Fraction as Exact
 from ewan.extras.course import worded
 from ewan.extras.course.named_units import Kind
 from ewan.extras.course.named_units import unit as named
-from ewan.extras.course.worded import MINUS, NOTHING, QUOTES, Asked, bare
+from ewan.extras.course.worded import MINUS, NOTHING, QUOTES, QuestionWords, bare
 from ewan.labs.base.units import NS_PER_SECOND, UnitError, scale
 
 __all__ = ["EXAMPLES", "QUOTES", "Amount", "Kind", "Typed", "read", "read_as", "readings", "typed"]
@@ -120,7 +120,7 @@ def read_as(text: object, kind: Kind, comma: bool = False) -> Amount:
     return typed(text, kind, comma).amount
 
 
-def typed(text: object, kind: Kind, comma: bool = False, asked: Asked = NOTHING) -> Typed:
+def typed(text: object, kind: Kind, comma: bool = False, asked: QuestionWords = NOTHING) -> Typed:
     """An amount of one kind with the digits in which it was written; UnitError for others.
 
     Decimals may stand behind a point or a comma, thousands may be apart. `comma`: the reader's language writes decimals
@@ -149,7 +149,7 @@ def _typed(number: str, size: Exact, kind: Kind) -> Typed:
     return Typed(Exact(number), size, kind, finest, finest + zeros)
 
 
-def _behind(unit: str, kind: Kind, asked: Asked) -> tuple[Kind, Exact] | None:
+def _behind(unit: str, kind: Kind, asked: QuestionWords) -> tuple[Kind, Exact] | None:
     """Kind and size of all that is behind a number; None where it holds an unknown word."""
     factor, rest = worded.scaled(unit)
     if kind in ("number", "packets") and asked.counts(rest):
@@ -162,7 +162,7 @@ def _behind(unit: str, kind: Kind, asked: Asked) -> tuple[Kind, Exact] | None:
     return None
 
 
-def _size(found: tuple[Kind, Exact], number: Exact, kind: Kind, asked: Asked) -> Exact | None:
+def _size(found: tuple[Kind, Exact], number: Exact, kind: Kind, asked: QuestionWords) -> Exact | None:
     """The size of a unit where one of this kind is asked for; None: it is of another kind. A plain number may be
     written as `70%`, and as `2.7BDP` where multiples of the BDP are asked for."""
     ratio = kind == "number" and (found[0] == "share" or (found[0] == "bdp" and asked.bdps))

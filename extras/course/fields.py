@@ -250,9 +250,9 @@ class Question(Model):
         return result
 
     @cached_property
-    def asked(self) -> worded.Asked:
+    def asked(self) -> worded.QuestionWords:
         """What an answer may repeat of the question behind its amount."""
-        return worded.Asked.of(self.ask)
+        return worded.QuestionWords.of(self.ask)
 
     @property
     def kind(self) -> Kind | None:

@@ -105,8 +105,8 @@ MOST_COUNTED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What an answer may repeat of its question. `words`: those of it; `counted`: what stands behind each `how many`;
+class QuestionWords:
+    """Words of a question that its answer may repeat. `words`: all of them; `counted`: those behind each `how many`;
     `bdps`: it asks for multiples of the BDP."""
 
     words: frozenset[str] = frozenset()
@@ -114,7 +114,7 @@ class Asked:
     bdps: bool = False
 
     @classmethod
-    def of(cls, question: str) -> Asked:
+    def of(cls, question: str) -> QuestionWords:
         """Of a question's text."""
         words = frozenset(word.casefold() for word in _LETTERS.findall(question))
         counted = tuple(_tokens(each)[: MOST_COUNTED + 1] for each in _HOW_MANY.findall(question))
@@ -135,7 +135,7 @@ class Asked:
         return any(len(told) <= len(each) and all(map(_alike, told, each)) for each in starts)
 
 
-NOTHING = Asked()
+NOTHING = QuestionWords()
 
 
 def bare(text: str) -> str:

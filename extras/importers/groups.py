@@ -40,7 +40,7 @@ def without_groups(words: list[Word], groups: list[str]) -> list[Word]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class EnclosingShells:
     """The numbers of the shells that run a statement, from the outermost on, and whether one is in the background."""
 
     shells: tuple[int, ...] = ()
@@ -69,9 +69,9 @@ class _Unit:
         return self.piped or self.operator in ("&&", "||")
 
 
-def shells_of(of: list[Statement], numbers: Iterator[int]) -> list[Ran]:
+def shells_of(of: list[Statement], numbers: Iterator[int]) -> list[EnclosingShells]:
     """For each statement; `numbers` gives new ones."""
-    found = [Ran() for _ in of]
+    found = [EnclosingShells() for _ in of]
     _number(_units(of), found, numbers)
     return found
 
@@ -103,7 +103,7 @@ def _units(of: list[Statement]) -> list[_Unit]:
     return levels[0]
 
 
-def _number(units: list[_Unit], found: list[Ran], numbers: Iterator[int]) -> None:
+def _number(units: list[_Unit], found: list[EnclosingShells], numbers: Iterator[int]) -> None:
     lists: list[list[_Unit]] = []
     for unit in units:
         if lists and unit.goes_on:
@@ -119,8 +119,10 @@ def _number(units: list[_Unit], found: list[Ran], numbers: Iterator[int]) -> Non
             _number(unit.inside, found, numbers)
 
 
-def _within(first: int, last: int, found: list[Ran], numbers: Iterator[int], *, background: bool = False) -> None:
+def _within(
+    first: int, last: int, found: list[EnclosingShells], numbers: Iterator[int], *, background: bool = False
+) -> None:
     """One more shell for these statements."""
     shell = next(numbers)
     for at in range(first, last + 1):
-        found[at] = Ran((*found[at].shells, shell), found[at].background or background)
+        found[at] = EnclosingShells((*found[at].shells, shell), found[at].background or background)

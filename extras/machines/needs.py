@@ -12,7 +12,7 @@ from ewan.extras.machines.talking import ASK_S, all_of, done
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import machines, own
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.stretched import Lacks, Needs
+from ewan.labs.runtime.multi_machine import Lacks, Needs
 
 if TYPE_CHECKING:
     from ewan.extras.machines.ssh import Fleet, Remote

@@ -13,7 +13,7 @@ from ewan.extras.machines.shares import Stretched, machine_of_spinner
 from ewan.extras.machines.tunnels import Measured
 from ewan.labs.base.typed import read_typed
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.stretched import MANIFEST
+from ewan.labs.runtime.multi_machine import MANIFEST
 
 _HEAD = ("format", "id", "lab")
 """Of the manifest, beside the record."""

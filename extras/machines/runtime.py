@@ -37,11 +37,11 @@ from ewan.labs.render.files import hosts as hosts_file
 from ewan.labs.runtime import own
 from ewan.labs.runtime.base import Capture, Elsewhere, LabError, Seen
 from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.multi_machine import Lacks, Needs
 from ewan.labs.runtime.namespaces import NAMESPACES
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.state import DEFAULT_ROOT
-from ewan.labs.runtime.stretched import Lacks, Needs
 
 if TYPE_CHECKING:
     from ewan.extras.machines.ssh import Fleet

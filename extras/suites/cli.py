@@ -144,7 +144,7 @@ def hstts_command(
         trust.ask_for_scenario(context, one.runs, virtual=virtual, read=read)
     if not virtual:
         as_root(context)
-    over = None if machines is None else context.stretching()
+    over = None if machines is None else context.multi_machine()
     experiments = several.prepared(planned, virtual, unverified, over)
     places, complete = _run(context, experiments, Parts.default(), as_json, every)
     if missing := [app for app in experiments if app not in places]:

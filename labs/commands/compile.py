@@ -44,7 +44,7 @@ def compile_command(context: Context, /, topology: str, output: Path, as_json: b
     prepared = None
     if context.machines is not None:
         with reporter.progress(f"placing {plan.lab}") as progress:
-            prepared = context.stretching(progress.update).prepare(plan)
+            prepared = context.multi_machine(progress.update).prepare(plan)
         for warning in prepared.warnings:
             reporter.warn(warning)
     machine_of = {} if prepared is None else prepared.machine_of

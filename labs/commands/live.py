@@ -47,7 +47,7 @@ def host_facts(context: Context) -> Callable[[], HostFacts]:
 
     def of_machines() -> HostFacts:
         with context.reporter.progress("asking the machines what they have") as progress:
-            return context.stretching(progress.update).host_facts()
+            return context.multi_machine(progress.update).host_facts()
 
     return host.facts if context.machines is None else of_machines
 

@@ -64,7 +64,7 @@ def metrics_command(context: Context, name: str | None, listen: str, once: bool,
     # It ends when we are killed: nobody would know of it.
     command = [binary, "launch", "--", binary]
     if labs.runtime_of(lab) == "cluster":
-        with context.stretching().samples(lab) as samples:
+        with context.multi_machine().samples(lab) as samples:
             show(context.reporter, lab, [*command, "joint-metrics"], None if once else listen, samples.now)
         return
     state = str(State(context.state).directory(lab))

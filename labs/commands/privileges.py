@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from ewan.labs.commands.errors import Refused
 from ewan.labs.context import COMMAND, PRESERVED, Context
+from ewan.labs.runtime.multi_machine import MANIFEST
 from ewan.labs.runtime.state import State
-from ewan.labs.runtime.stretched import MANIFEST
 
 
 def as_root(context: Context, command: Sequence[str] = COMMAND) -> None:

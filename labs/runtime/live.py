@@ -15,14 +15,14 @@ from ewan.labs.plan import Plan
 from ewan.labs.runtime import containers, own
 from ewan.labs.runtime.base import Capture, Elsewhere, LabError, Live, LiveChoice, LiveName, Loaded, Seen
 from ewan.labs.runtime.containerlab import ContainerlabRuntime, Show
+from ewan.labs.runtime.multi_machine import MANIFEST
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.state import DEFAULT_ROOT, Owner, State
-from ewan.labs.runtime.stretched import MANIFEST
 
 if TYPE_CHECKING:
     from ewan.labs.capture.words import Wanted
-    from ewan.labs.runtime.stretched import Stretching
+    from ewan.labs.runtime.multi_machine import MultiMachineRuntime
 
 Maker = Literal[LiveName, "cluster"]
 DONE = "done.jsonl"
@@ -45,13 +45,13 @@ class LiveRuntime:
         *,
         show: Show = lambda progress: None,
         tell: Callable[[str], None] = lambda line: None,
-        stretching: Callable[[], Stretching] | None = None,
+        multi_machine: Callable[[], MultiMachineRuntime] | None = None,
         stretched: bool = False,
         owner: Owner | None = None,
     ) -> None:
         self._owner = owner
         self._choice = choice
-        self._stretching = stretching
+        self._multi_machine = multi_machine
         self._stretched = stretched
         self._state = State(state)
         self._containers = ContainerlabRuntime(binary, state, show)
@@ -168,8 +168,8 @@ class LiveRuntime:
 
     def _made_by(self, maker: Maker) -> Live:
         if maker == "cluster" and maker not in self._runtimes:
-            assert self._stretching is not None
-            self._runtimes[maker] = self._stretching()
+            assert self._multi_machine is not None
+            self._runtimes[maker] = self._multi_machine()
         return self._runtimes[maker]
 
     def _chosen(self, plan: Plan) -> Live:

@@ -714,7 +714,7 @@ def test_what_is_no_amount_of_an_answer(text: str) -> None:
 
 
 def test_a_plain_number_may_say_what_is_counted() -> None:
-    asked = worded.Asked.of("How many adjacencies? How many segments per second? In wie vielen Runden? In BDP?")
+    asked = worded.QuestionWords.of("How many adjacencies? How many segments per second? In wie vielen Runden? In BDP?")
     texts = (
         ("8 adjacency", 8),
         ("8,2 segments/s", 8.2),

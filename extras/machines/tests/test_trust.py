@@ -17,4 +17,4 @@ def test_a_file_of_machines_of_another_user_is_asked_for(tmp_path: Path) -> None
     machines.write_text("machines: {one: {ssh: root@node-1, interface: eth1}}\n")
     given_away(machines)
     with pytest.raises(LabError, match=r"executes machines.yaml: machines: .*: write --trust"):
-        dataclasses.replace(CONTEXT, machines=machines).stretching()
+        dataclasses.replace(CONTEXT, machines=machines).multi_machine()

@@ -114,7 +114,7 @@ class Samples(Protocol):
         ...
 
 
-class Stretching(Live, Protocol):
+class MultiMachineRuntime(Live, Protocol):
     """A runtime whose labs stretch over several machines."""
 
     def host_facts(self) -> HostFacts:
