@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from ewan.extra import installed
-from tests.architecture import PICTURE, picture
+from ewan.extra import Extra, installed
+from tests.architecture import PICTURE, ROOT, picture
 
 pytestmark = pytest.mark.slow
 
@@ -84,3 +86,8 @@ def test_what_only_an_extra_does_is_refused_in_one_line(words: list[str], said: 
 
 def test_the_picture_of_the_architecture_is_of_the_code() -> None:
     assert PICTURE.read_text() == picture(), "draw it again: python -m tests.architecture"
+
+
+def test_the_page_of_extras_has_each_field_of_the_contract() -> None:
+    page = (ROOT / "docs/adding/extra.md").read_text()
+    assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == [each.name for each in fields(Extra)]
