@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from ewan.calibration.uncertainty import Instrument
 from ewan.generator import traffic_request
 from ewan.labs import descriptions, rundir
 from ewan.labs.base import writing
+from ewan.labs.base.codec import replace
 from ewan.labs.base.sheet import grid
 from ewan.labs.base.units.shown import ARROWS, written
 from ewan.labs.commands import live

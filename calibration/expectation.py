@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ewan.calibration import lans
 from ewan.calibration.distribution import DelayLine, Fate, LossStatistics, loss, netem_fate, own_fate
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, PPB, Duration
 from ewan.labs.link import NO_AGGREGATE, BitErrorLoss, Direction, DropTail, EveryNthLoss, Framing, LossPattern, Red
 from ewan.labs.link.trace import Said, TraceOpportunities, TraceRows, said

@@ -14,7 +14,7 @@ from ewan.labs.forwarding import Forwarding
 from ewan.labs.link import Direction, DropTail, Framing, Psp, Queue, Tbf, plain_direction
 from ewan.labs.link.direction import Heading
 from ewan.labs.link.egress import paced
-from ewan.labs.plan import End, Hop, Interface, Link, Plan, VlanInterface, Wire
+from ewan.labs.plan import End, Hop, Interface, Link, Plan, Wire
 
 ETHERNET_HEADER_BYTES = 14
 TAG_BYTES = 4
@@ -119,7 +119,7 @@ def _direction(port: Interface, in_user_space: bool) -> Direction:
     assert card is not None, "the compiler gives both ends of a switch's shared link a rate"
     framing, queue = card_framing(card), Queue(None, card.limit_bytes, DropTail())
     # A program writes tags among a frame's bytes, where the card counts them.
-    inside = TAG_BYTES if in_user_space and isinstance(port, VlanInterface) and port.vlans.tagged else 0
+    inside = TAG_BYTES if in_user_space and port.vlans is not None and port.vlans.tagged else 0
     framing = Framing(framing.overhead_bytes + inside, framing.minimum_bytes)
     if isinstance(card, Tbf):
         # Its queue counts frames without what the framing adds.

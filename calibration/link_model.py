@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from ewan.labs.base import codec
 from ewan.labs.base.product import ROOT
 from ewan.labs.link import Direction
 
@@ -51,7 +52,7 @@ def departures(
         {"at_ns": each.at_ns, "ip_bytes": each.ip_bytes, "head": each.head, "backward": each.backward}
         for each in arrivals
     ]
-    request = orjson.dumps({"direction": direction, "backward": backward, "begin_ns": begin_ns, "arrivals": came})
+    request = codec.compact({"direction": direction, "backward": backward, "begin_ns": begin_ns, "arrivals": came})
     done = subprocess.run(
         ["cargo", "run", *PROGRAM, "--", "model"], cwd=ROOT, input=request, stdout=subprocess.PIPE, check=True
     )

@@ -5,9 +5,9 @@ In: the two plans. Out: in words where they differ; empty where they are the sam
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import Duration, Rate
 from ewan.labs.link import Direction
 from ewan.labs.plan import Link, Plan
@@ -54,7 +54,6 @@ def _of_link(wanted: Link, made: Link) -> Iterator[str]:
             yield f"{name} {', '.join(others)}"
 
 
-def _fields(one: object, other: object) -> list[str]:
-    """Names of the fields that differ, of two values of one dataclass."""
-    assert dataclasses.is_dataclass(one)
-    return [each.name for each in dataclasses.fields(one) if getattr(one, each.name) != getattr(other, each.name)]
+def _fields(one: Struct, other: Struct) -> list[str]:
+    """Names of the fields that differ, of two values of one type."""
+    return [name for name in one.__struct_fields__ if getattr(one, name) != getattr(other, name)]

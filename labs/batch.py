@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from ewan.labs.base import shell
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import NS_PER_DAY, Duration, UnitError, about
 from ewan.labs.capture import bpf, points
 from ewan.labs.capture.words import FILE, PART, Bounds, options

@@ -8,9 +8,11 @@ refused for.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
+from ewan.labs.base import codec
+from ewan.labs.base.codec import replace
 from ewan.labs.base.source import DescriptionError, Path, Place, Places
 from ewan.labs.base.units import NS_PER_DAY, Duration, Rate, Size, UnitError, about
 from ewan.labs.hardware import catalogue
@@ -177,7 +179,7 @@ def as_it_is(link: Link, past: Sequence[Mapping[str, Any]]) -> Link:
     """The link with the changes that were made to it, in the order in which the spinner tells them."""
     for each in past:
         if each["link"] == link.name:
-            link = after(link, each["direction"], Change.from_data(each["change"]))
+            link = after(link, each["direction"], codec.from_data(Change, each["change"], "change"))
     return link
 
 
@@ -214,7 +216,7 @@ def make(
     compiled = {each: compile_change(plan, now, each, asked) for each in headings}
     answers = {}
     for heading, made in compiled.items():
-        keys = made.to_data()
+        keys = codec.data_of(made)
         request = {"command": "set", "link": name, "direction": heading, "in_ns": in_ns, **keys}
         answers[heading] = {"change": keys, "in_ns": in_ns, **ask(request)}
     return answers

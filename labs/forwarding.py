@@ -13,7 +13,7 @@ from functools import cached_property
 
 from ewan.labs.link.delay import nominal_ns
 from ewan.labs.link.egress import paced
-from ewan.labs.plan import End, Hop, Interface, Link, NetworkPath, Pair, Plan, VlanInterface
+from ewan.labs.plan import End, Hop, Interface, Link, NetworkPath, Pair, Plan
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Table = dict[tuple[int, int], tuple[Address | None, str]]
@@ -71,7 +71,7 @@ class Forwarding:
     def wired(self, end: End) -> End:
         """The interface at whose wire an interface's packets are: itself, or the one of whose VLANs it is one."""
         interface = self._interfaces[end]
-        parent = interface.vlans.parent if isinstance(interface, VlanInterface) else None
+        parent = interface.vlans.parent if interface.vlans is not None else None
         return end if parent is None else End(end.node, parent)
 
     def followed(self, source: str, sink: str) -> NetworkPath:
@@ -123,17 +123,17 @@ class Forwarding:
 
     def _carries(self, port: End, vlan: int | None) -> bool:
         interface = self._interfaces[port]
-        if not isinstance(interface, VlanInterface):
+        if interface.vlans is None:
             return True
         return vlan in (*interface.vlans.tagged, interface.vlans.untagged)
 
     def _vlan(self, end: End) -> int | None:
         """The VLAN of an interface's packets, where the link there leads to a switch that has VLANs."""
         interface = self._interfaces[end]
-        if isinstance(interface, VlanInterface) and interface.vlans.parent is not None:
+        if interface.vlans is not None and interface.vlans.parent is not None:
             return interface.vlans.tagged[0]
         port = self._interfaces[self._at[end][1]]
-        return port.vlans.untagged if isinstance(port, VlanInterface) else None
+        return port.vlans.untagged if port.vlans is not None else None
 
     @cached_property
     def _trunks(self) -> dict[str, list[tuple[End, str, End]]]:

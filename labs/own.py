@@ -6,13 +6,12 @@ that a plan of a lab that says nothing of its nodes is what it always was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal
+from typing import Literal
+
+from ewan.labs.base.codec import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(Struct):
     """A file or directory of this machine that a node sees: `source`, absolute, at `target`.
 
     `outside`: it is not below the folder of the description.
@@ -24,8 +23,7 @@ class Bind:
     outside: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
+class Port(Struct):
     """A port of a node that is published at an address of this machine."""
 
     address: str
@@ -34,8 +32,7 @@ class Port:
     protocol: Literal["tcp", "udp"]
 
 
-@dataclass(frozen=True, slots=True)
-class Own:
+class Own(Struct):
     """`exec`: commands that are run in the node when the lab is there, as words. `startup`: what becomes of a router's
     configuration by the one that the description names: it is added to ours, or stands in its place.
 
@@ -48,12 +45,6 @@ class Own:
     cmd: tuple[str, ...] = ()
     binds: tuple[Bind, ...] = ()
     ports: tuple[Port, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
     exec: tuple[tuple[str, ...], ...] = ()
     startup: Literal["merge", "replace"] | None = None
-
-    SPARSE: ClassVar[bool] = True
-
-    def to_data(self) -> dict[str, Any]:
-        """As the plan has it: without what is not said."""
-        return {each.name: value for each in fields(self) if (value := getattr(self, each.name))}

@@ -8,33 +8,35 @@ the same keys; unknown ones are refused on both sides. Two compilations of one d
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, fields, make_dataclass, replace
-from functools import cache
-from operator import attrgetter
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
-import orjson
-
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Document, Struct
 from ewan.labs.base.garbage import uncollected
-from ewan.labs.base.typed import read_typed
 from ewan.labs.link import Direction, Egress
 from ewan.labs.link.direction import Heading
 from ewan.labs.own import Own
 
-FORMAT = "ewan-plan/3"
-_FAMILY = "ewan-plan/"
 
-
-@dataclass(frozen=True, slots=True)
-class Neighbour:
+class Neighbour(Struct):
     """A permanent entry of the neighbour table: an address at the other end of a wire, and its MAC address."""
 
     address: str
     mac: str
 
 
-@dataclass(frozen=True, slots=True)
-class Interface:
+class Vlans(Struct):
+    """The VLANs of an interface (IEEE 802.1Q): those whose frames have a tag, and that of the untagged ones.
+
+    `parent`: of an interface that is one VLAN of another one of its node, whose frames it sends and takes with the tag.
+    """
+
+    tagged: tuple[int, ...]
+    untagged: int | None
+    parent: str | None
+
+
+class Interface(Struct):
     """An interface of a node. Addresses carry their prefix lengths; `mtu` is in bytes.
 
     `steer`: the kernel handles the packets that arrive here on the hosts' CPUs (RPS), not on those that spin.
@@ -48,29 +50,11 @@ class Interface:
     egress: Egress
     """The root queueing discipline; psp at hosts of the virtual clock."""
     steer: bool
+    vlans: Vlans | None = None
+    """Of a port of a switch with VLANs, or of an interface of a host or router with tags, which is after its parent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Vlans:
-    """The VLANs of an interface (IEEE 802.1Q): those whose frames have a tag, and that of the untagged ones.
-
-    `parent`: of an interface that is one VLAN of another one of its node, whose frames it sends and takes with the tag.
-    """
-
-    tagged: tuple[int, ...]
-    untagged: int | None
-    parent: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class VlanInterface(Interface):
-    """A port of a switch with VLANs, or an interface of a host or router with tags; after its parent, if it has one."""
-
-    vlans: Vlans
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct):
     """A route: the prefix `to` is reached by the neighbour's address `via`, over an interface of the node."""
 
     to: str
@@ -78,8 +62,7 @@ class Route:
     interface: str
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(Struct):
     """A program that belongs to a node and is started in it, after its interfaces, in the node's order.
 
     `{run}` in a word of `argv` or a file's text is the node's own directory (nodes/NODE of the lab's), where `files`
@@ -94,8 +77,7 @@ class Service:
     ready: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Stack:
+class Stack(Struct):
     """What a host's routes tell its TCP (ip-route(8)).
 
     `quick_acks` (`quickack`): each segment is acknowledged at once. `window_bytes` (`window`): the receive window with
@@ -106,39 +88,34 @@ class Stack:
     window_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct):
     """A machine of the lab: interfaces, routes and sysctls (path below /proc/sys → value)."""
 
     name: str
     kind: Literal["host", "router", "switch", "emulator"]
-    interfaces: tuple[Interface | VlanInterface, ...]
+    interfaces: tuple[Interface, ...]
     routes: tuple[Route, ...]
     """Those that the node is given at the lab's start."""
     sysctls: dict[str, str]
     services: tuple[Service, ...]
-    learned_routes: tuple[Route, ...] = ()
+    learned_routes: tuple[Route, ...]
     """Those that the routing protocol is to find, at a router: nobody installs them. They say which paths are right."""
-    stack: Stack | None = None
+    stack: Stack | None
     """Of a host whose TCP differs from that of the lab's other hosts, in its sysctls too."""
-    machine: str | None = None
+    machine: str | None
     """Of a host that is a machine with a kernel of its own: the system whose kernel it is."""
     own: Own | None = None
     """What it is made of, where the description says so; not in the plan where it does not."""
 
-    SPARSE: ClassVar[frozenset[str]] = frozenset({"own"})
 
-
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct):
     """One end of a wire or link: an interface of a node."""
 
     node: str
     interface: str
 
 
-@dataclass(frozen=True, slots=True)
-class Wire:
+class Wire(Struct):
     """A veth pair: a plain link of its own, `forward` from a to b, or one of the two halves of an emulated link."""
 
     link: str
@@ -147,8 +124,7 @@ class Wire:
     b: End
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct):
     """An interface of a node that is a network card of the host, called `name` there.
 
     `own_mac`: it keeps its MAC address, as who is at the other end of its cable is not of this lab.
@@ -159,8 +135,7 @@ class Card:
     own_mac: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Hardware:
+class Hardware(Struct):
     """The external emulator that is a link (docs/hardware.md).
 
     `driver` is a name, or the absolute path of a program. `own_queue`: nobody sets its queue, or knows it.
@@ -174,8 +149,7 @@ class Hardware:
     own_queue: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Tunnel:
+class Tunnel(Struct):
     """A wire whose other end is on another machine: a VXLAN (RFC 7348), which is the interface `end` of a node here.
 
     `link` as of a `Wire`. `local` is an address of this machine, `remote` one of the other; `port` is UDP's, at both.
@@ -193,8 +167,7 @@ class Tunnel:
     backward_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct):
     """An emulated link: a node of its own between two neighbours; `forward` goes from a to b.
 
     `backend`: user, our model in a process; ewan, our model in the virtual kernel; kernel, netem with psp below it;
@@ -214,24 +187,21 @@ class Link:
     backward: Direction
 
 
-@dataclass(frozen=True, slots=True)
-class Spinner:
+class Spinner(Struct):
     """A process that runs links, by name, and spins on one CPU."""
 
     cpu: int
     links: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Hop:
+class Hop(Struct):
     """One direction of a link that packets cross: an emulated link, or a plain one, which is a wire of its own."""
 
     link: str
     direction: Heading
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkPath:
+class NetworkPath(Struct):
     """What packets cross from one host to another, in order.
 
     `bottleneck` is the place in `hops` of the slowest one. Of equally slow ones it is the one that more hosts share:
@@ -248,8 +218,7 @@ class NetworkPath:
         return self.hops[self.bottleneck]
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct):
     """Two end hosts that the topology means to talk; `rtt_ns` is propagation only, both ways."""
 
     source: str
@@ -268,8 +237,7 @@ class Pair:
 Routing = Literal["static", "ospf", "bgp", "isis"]
 
 
-@dataclass(frozen=True, slots=True)
-class Containers:
+class Containers(Struct, omit_defaults=False):
     """What only a lab of containers has.
 
     `management`: nodes have the engine's network at eth0 and their own interfaces from eth1 on; `dashboards`:
@@ -281,8 +249,7 @@ class Containers:
     ovs_bridge: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Document, tag="ewan-plan/3"):
     """A whole lab. `topology` is the kind's word, `host_cpus` are those of hosts and routers."""
 
     lab: str
@@ -296,7 +263,6 @@ class Plan:
     spinners: tuple[Spinner, ...]
     pairs: tuple[Pair, ...]
     host_cpus: tuple[int, ...]
-    format: str = FORMAT
     cards: tuple[Card, ...] = ()
     """Interfaces that are the host's own cards. A wire between two of them is a cable; JSON leaves the key out if there
     are none."""
@@ -309,69 +275,11 @@ class Plan:
     always_spins: bool = False
     """Spinners never sleep, also while nothing comes; JSON leaves the key out where they do."""
 
-    SPARSE: ClassVar[frozenset[str]] = frozenset({"always_spins", "cards", "hardware", "tunnels"})
-
-
-class OtherVersionError(ValueError):
-    """A plan that another version of ewan wrote."""
-
 
 def to_json(plan: Plan) -> bytes:
     """The plan as indented JSON with sorted keys: equal plans give equal bytes."""
-    texts = _DirectionTexts()
     with uncollected():
-        links = tuple(
-            replace(each, forward=texts.of(each.forward), backward=texts.of(each.backward)) for each in plan.links
-        )
-        nodes: Any = tuple(map(_sparse, plan.nodes))
-        data = {field.name: getattr(plan, field.name) for field in fields(plan)} | {"links": links, "nodes": nodes}
-        said = _made_of(tuple(key for key in data if data[key] or key not in plan.SPARSE))
-        return orjson.dumps(
-            said(*(data[field.name] for field in fields(said))), option=_OPTIONS | orjson.OPT_APPEND_NEWLINE
-        )
-
-
-@cache
-def _made_of(names: tuple[str, ...]) -> type[Any]:
-    """What orjson takes in place of a plan that says these keys alone, in their order, which a dictionary loses."""
-    return make_dataclass("_Said", [(name, Any) for name in names], slots=True)
-
-
-_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
-
-
-_PLAIN = tuple(field for field in fields(Node) if field.name not in Node.SPARSE)
-_PlainNode = make_dataclass("_PlainNode", [(field.name, field.type) for field in _PLAIN], slots=True)
-_plain_values = attrgetter(*(field.name for field in _PLAIN))
-
-
-def _sparse(node: Node) -> Any:
-    """What orjson takes in place of the node: without `own` where it has none."""
-    if node.own is None:
-        return _PlainNode(*_plain_values(node))
-    own: Any = node.own.to_data()
-    return replace(node, own=own)
-
-
-class _DirectionTexts:
-    """Directions as a plan's JSON has them. Many differ in their seed alone, so each text is made once."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, ...], tuple[bytes, bytes]] = {}
-
-    def of(self, direction: Direction) -> Any:
-        """What orjson takes in place of the direction."""
-        parts = tuple(map(id, _BUT_SEED(direction)))
-        known = self._known.get(parts)
-        if known is None:
-            text = orjson.dumps(direction, option=_OPTIONS).replace(b"\n", b"\n      ")  # as deep as it stands
-            head, _, tail = text.partition(b'"seed": %d' % direction.seed)
-            known = self._known[parts] = head, tail
-        head, tail = known
-        return orjson.Fragment(b'%b"seed": %d%b' % (head, direction.seed, tail))
-
-
-_BUT_SEED = attrgetter(*(field.name for field in fields(Direction) if field.name != "seed"))
+        return codec.document(plan)
 
 
 def digest(plan: Plan) -> str:
@@ -385,13 +293,7 @@ def from_json(text: bytes) -> Plan:
     OtherVersionError where another version of ewan wrote it; ValueError for what is no plan, an unknown or missing
     key, or a value of the wrong type.
     """
-    data = orjson.loads(text)
-    found = data.get("format") if isinstance(data, dict) else None
-    if found != FORMAT:
-        message = f"format is {found!r}, this version reads {FORMAT!r}"
-        raise OtherVersionError(message) if str(found).startswith(_FAMILY) else ValueError(message)
-    plan = read_typed(Plan, data, "plan")
-    assert isinstance(plan, Plan)
+    plan = codec.decode(Plan, text, "plan")
     if any(not service.argv for node in plan.nodes for service in node.services):
         raise ValueError("plan: a service has no words")
     return plan

@@ -21,6 +21,7 @@ from ewan.calibration.host import kept
 from ewan.calibration.judge import OTHER_TRAFFIC
 from ewan.calibration.probe import TimeBudget
 from ewan.labs import host, record
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.change import compile_change, wanted
 from ewan.labs.compile import compile
@@ -79,7 +80,7 @@ class Dumbbell:
     def set(self, way: Heading, **words: str) -> None:
         link = self.plan.links[0]
         change = compile_change(self.plan, link, way, wanted(words))
-        request = {"command": "set", "link": link.name, "direction": way, "in_ns": 0, **change.to_data()}
+        request = {"command": "set", "link": link.name, "direction": way, "in_ns": 0, **codec.data_of(change)}
         self.labs.control(self.plan.lab, link.name, request)
 
     def offloads(self, word: str) -> None:
@@ -121,12 +122,12 @@ def test_a_link_that_nobody_changed_and_that_is_another_shows_which_fault_it_has
     ahead, limit = link.forward, link.forward.queue.limit_bytes
     assert limit is not None
     in_line = ahead.rate_bps // 8 * 20 // 1000
-    forward = dataclasses.replace(
-        ahead, delay=ConstantDelay(20_400_000), queue=dataclasses.replace(ahead.queue, limit_bytes=limit - in_line)
+    forward = codec.replace(
+        ahead, delay=ConstantDelay(20_400_000), queue=codec.replace(ahead.queue, limit_bytes=limit - in_line)
     )
-    backward = dataclasses.replace(link.backward, framing=Framing(0, 0))
-    made = dataclasses.replace(link, forward=forward, backward=backward)
-    place.labs.up(dataclasses.replace(told, links=(made,)))
+    backward = codec.replace(link.backward, framing=Framing(0, 0))
+    made = codec.replace(link, forward=forward, backward=backward)
+    place.labs.up(codec.replace(told, links=(made,)))
     try:
         (place.context.state / told.lab / "plan.json").write_bytes(to_json(told))
         certificate = place.verified()
@@ -234,9 +235,9 @@ def test_a_second_lab_on_the_links_cpu_and_another_clock_source_are_said(
 
 def test_a_lab_of_another_plan_is_not_measured(lab: Dumbbell) -> None:
     link = lab.plan.links[0]
-    swapped = dataclasses.replace(lab.plan, links=(dataclasses.replace(link, backend="tbf"),))
+    swapped = codec.replace(lab.plan, links=(codec.replace(link, backend="tbf"),))
     with pytest.raises(LabError, match=r"made of another plan \(core: back end user in place of tbf\): ewan down"):
         lab.verified(swapped)
-    nearer = dataclasses.replace(link, forward=link.backward, backward=link.forward)
+    nearer = codec.replace(link, forward=link.backward, backward=link.forward)
     with pytest.raises(LabError, match="made of another plan"):
-        lab.verified(dataclasses.replace(lab.plan, links=(nearer,)))
+        lab.verified(codec.replace(lab.plan, links=(nearer,)))

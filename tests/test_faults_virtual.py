@@ -6,7 +6,6 @@ One run tells of six faults: three links in a row, two directions each.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import threading
 from collections.abc import Callable
@@ -17,6 +16,7 @@ import pytest
 
 from ewan.calibration import BatchLab, hints, verify_lab
 from ewan.labs import host
+from ewan.labs.base.codec import replace
 from ewan.labs.compile import compile
 from ewan.labs.link import BernoulliLoss, ConstantDelay, Direction, Framing, NoLoss
 from ewan.labs.plan import Link, Plan
@@ -51,19 +51,19 @@ class WithFaults:
         self.faults = faults
 
     def run(self, plan: Plan, program: Program, directory: Path, stop: threading.Event | None = None) -> Run:
-        made = dataclasses.replace(plan, links=tuple(map(self.faults, plan.links)))
+        made = replace(plan, links=tuple(map(self.faults, plan.links)))
         return VirtualRuntime(BINARY).run(made, program, directory, stop)
 
 
 def changed(**values: object) -> Fault:
-    return lambda way: dataclasses.replace(way, **values)  # type: ignore[arg-type]
+    return lambda way: replace(way, **values)
 
 
 def counting_the_line(way: Direction) -> Direction:
     """The queue has room for so much less as the delay line holds at the link's rate."""
     assert isinstance(way.delay, ConstantDelay) and way.queue.limit_bytes is not None
     in_line = way.rate_bps * way.delay.delay_ns // (8 * 10**9)
-    return dataclasses.replace(way, queue=dataclasses.replace(way.queue, limit_bytes=way.queue.limit_bytes - in_line))
+    return replace(way, queue=replace(way.queue, limit_bytes=way.queue.limit_bytes - in_line))
 
 
 def faulty(link: Link) -> Link:
@@ -73,7 +73,7 @@ def faulty(link: Link) -> Link:
         "hop3": (changed(framing=Framing(0, 0)), changed(rate_bps=20_000_000)),
     }
     forward, backward = faults[link.name]
-    return dataclasses.replace(link, forward=forward(link.forward), backward=backward(link.backward))
+    return replace(link, forward=forward(link.forward), backward=backward(link.backward))
 
 
 def row(certificate: Certificate, link: str, quantity: str, direction: str) -> Row:

@@ -5,13 +5,13 @@ Random graphs are in tests/torture/graphs.py, which the same measurement is made
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from pathlib import Path
 
 import pytest
 
 from ewan.labs import host
+from ewan.labs.base.codec import replace
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
 from ewan.labs.spec import load
@@ -25,7 +25,7 @@ LIBRARY = Path(__file__).parents[1] / "labs/library"
 
 def of_library(name: str) -> Plan:
     plan = compile(load(LIBRARY / f"{name}.lab.yaml"), host.virtual_facts())
-    return dataclasses.replace(plan, lab=f"tp{os.getpid()}")
+    return replace(plan, lab=f"tp{os.getpid()}")
 
 
 def some_pairs(plan: Plan) -> list[Ends]:
@@ -48,6 +48,6 @@ def test_a_path_that_is_not_the_packets_does_not_escape(tmp_path: Path) -> None:
     plan = of_library("ring")
     pair = plan.pairs[0]
     _, moved = measured(plan, [(pair.source, pair.sink)], tmp_path / "run")
-    turned = dataclasses.replace(pair, forward=pair.backward, backward=pair.forward)
+    turned = replace(pair, forward=pair.backward, backward=pair.forward)
     with pytest.raises(AssertionError, match="the plan says"):
-        graphs.check(dataclasses.replace(plan, pairs=(turned,)), [(pair.source, pair.sink)], moved)
+        graphs.check(replace(plan, pairs=(turned,)), [(pair.source, pair.sink)], moved)

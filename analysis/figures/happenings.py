@@ -18,6 +18,7 @@ from ewan.analysis.figures.style import Drawing
 from ewan.analysis.flows import active
 from ewan.analysis.load import RunResults
 from ewan.analysis.rundata import RunData
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import written
 from ewan.labs.record.events import MadeEvent
@@ -114,7 +115,7 @@ def words_of(event: MadeEvent) -> str:
     if event.down is not None:
         return f"{link} {'down' if event.down else 'up'}"
     parts = []
-    for key, value in sorted(event.change.to_data().items()):
+    for key, value in sorted(codec.data_of(event.change).items()):
         name, _, unit = key.rpartition("_")
         units = {"bps": "bit/s", "ns": "ns", "bytes": "B"}
         plain = isinstance(value, int | float) and unit in units

@@ -221,9 +221,9 @@ EVENT = {"at_ns": 0, "link": "core", "direction": "forward", "change": {}, "erro
     ("name", "content", "says"),
     [
         ("schedule.json", {"paths": [{"source": "a"}]}, "no key"),
-        ("schedule.json", {"paths": 7}, "paths is no list"),
-        ("events.json", {"events": ["x"]}, "events[0] is no object"),
-        ("events.json", {"events": 0.5}, "events is no list"),
+        ("schedule.json", {"paths": 7}, "paths is 7, not a list"),
+        ("events.json", {"events": ["x"]}, "events[0] is 'x', not an object"),
+        ("events.json", {"events": 0.5}, "events is 0.5, not a list"),
         ("events.json", {"events": [{**EVENT, "applied_ns": "soon"}]}, "events[0].applied_ns is 'soon'"),
     ],
 )

@@ -23,6 +23,7 @@ from ewan.calibration.probing import MS, Probing, packet_stream
 from ewan.calibration.spinner import Classes
 from ewan.calibration.tolerances import Tolerances
 from ewan.labs import change, host
+from ewan.labs.base import codec
 from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import BITS_PER_BYTE, Rate
 from ewan.labs.compile import compile
@@ -99,7 +100,7 @@ class Bench:
         asked, keys = change.wanted(words), dict[str, Any]()
         for name, now in self.now.items():
             made = change.compile_change(self.plan, now, "forward", asked)
-            keys = made.to_data()
+            keys = codec.data_of(made)
             request = {"command": "set", "link": name, "direction": "forward", "in_ns": 0, **keys}
             self.runtime.control(self.plan.lab, name, request)
             self.now[name] = change.after(now, "forward", made)

@@ -5,7 +5,6 @@ In: a name, facts of the host, and how long each measurement takes. Out: a plan,
 
 from __future__ import annotations
 
-import dataclasses
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 
 from ewan.calibration.host.timers import Budget
 from ewan.generator.traffic_request import end
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
@@ -96,10 +96,10 @@ def lab(name: str, facts: HostFacts) -> Plan:
 
     def made(node: Node, port: Interface) -> Interface:
         mtu = JUMBO_BYTES if End(node.name, port.name) in large else port.mtu
-        return dataclasses.replace(port, mtu=mtu, egress=port.egress if node.name == RATED else Bare())
+        return replace(port, mtu=mtu, egress=port.egress if node.name == RATED else Bare())
 
-    nodes = [dataclasses.replace(n, interfaces=tuple(made(n, port) for port in n.interfaces)) for n in plan.nodes]
-    return dataclasses.replace(plan, lab=name, nodes=tuple(nodes), host_cpus=hosts)
+    nodes = [replace(n, interfaces=tuple(made(n, port) for port in n.interfaces)) for n in plan.nodes]
+    return replace(plan, lab=name, nodes=tuple(nodes), host_cpus=hosts)
 
 
 def _port(plan: Plan, node: str, neighbour: str) -> End:

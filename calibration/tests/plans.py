@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from ewan.calibration.expect import expectations
 from ewan.calibration.expectation import Expectations
 from ewan.calibration.probe import LiveProbes
 from ewan.calibration.probing import Probing, plan_probes
+from ewan.labs.base.codec import replace
 from ewan.labs.link import Bare, Direction, DropTail, Framing, Queue, plain_direction
 from ewan.labs.plan import Containers, End, Hop, Interface, Link, NetworkPath, Node, Pair, Plan, Spinner, Wire
 
@@ -27,7 +27,7 @@ def plan(**changes: Any) -> Plan:
     nodes = (
         _node("left", "host", "10.64.0.1/30", "fd00::1/126"),
         _node("r1", "router", "10.64.1.1/30", "fd00::5/126"),
-        Node("core", "emulator", (), (), {}, ()),
+        Node("core", "emulator", (), (), {}, (), (), None, None),
         _node("r2", "router", "10.64.1.2/30", "fd00::6/126"),
         _node("right", "host", "10.64.2.1/30", "fd00::9/126"),
     )
@@ -52,7 +52,7 @@ def _node(name: str, kind: Any, *addresses: str) -> Node:
     ports = [Interface("eth0", mac, 1500, addresses, (), Bare(), False)]
     if kind == "router":
         ports.append(Interface("eth1", mac, 1500, (), (), Bare(), False))
-    return Node(name, kind, tuple(ports), (), {}, ())
+    return Node(name, kind, tuple(ports), (), {}, (), (), None, None)
 
 
 def delays(base_ns: int, late_ns: int = 5_000) -> dict[str, float]:

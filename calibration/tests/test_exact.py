@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from ewan.calibration.expect import expectations
 from ewan.calibration.expectation import Expectations
 from ewan.calibration.probing import SECOND, Probing, plan_probes
 from ewan.calibration.tests.plans import DROP_TAIL, delays, direction, plan
+from ewan.labs.base.codec import replace
 from ewan.labs.link import BernoulliLoss, ConstantDelay, Psp, Queue, Red
 from ewan.labs.link.trace import TraceOpportunities, TraceRows
 from ewan.labs.plan import Plan
@@ -24,17 +24,15 @@ CARD = Psp(rate_bps=0, overhead_bytes=24, minimum_bytes=84, limit_bytes=10**7, l
 def virtual(backend: Any = "kernel", dither_ns: int = 0, **changes: Any) -> Plan:
     """The plan of a dumbbell without spinners, whose hosts have a dither."""
     lab = plan(**changes)
-    links = tuple(dataclasses.replace(link, backend=backend) for link in lab.links)
-    egress = dataclasses.replace(CARD, dither_ns=dither_ns)
+    links = tuple(replace(link, backend=backend) for link in lab.links)
+    egress = replace(CARD, dither_ns=dither_ns)
     nodes = tuple(
-        dataclasses.replace(
-            node, interfaces=tuple(dataclasses.replace(interface, egress=egress) for interface in node.interfaces)
-        )
+        replace(node, interfaces=tuple(replace(interface, egress=egress) for interface in node.interfaces))
         if node.kind == "host"
         else node
         for node in lab.nodes
     )
-    return dataclasses.replace(lab, links=links, nodes=nodes, spinners=())
+    return replace(lab, links=links, nodes=nodes, spinners=())
 
 
 def prepared(lab: Plan) -> tuple[Expectations, Probing]:
@@ -175,11 +173,11 @@ def test_a_policer_that_does_not_limit_the_goodput_widens_nothing() -> None:
     slow = direction(police_bps=10_000_000, police_bytes=10**6)
     (link,) = virtual().links
     links = {
-        "there": dataclasses.replace(link, forward=slow),
-        "back": dataclasses.replace(link, backward=slow),
+        "there": replace(link, forward=slow),
+        "back": replace(link, backward=slow),
         "none": link,
     }
-    found = {name: expectations(dataclasses.replace(virtual(), links=(each,))).pairs[0] for name, each in links.items()}
+    found = {name: expectations(replace(virtual(), links=(each,))).pairs[0] for name, each in links.items()}
     assert found["there"].goodput_bps == pytest.approx(found["none"].goodput_bps / 100)
     assert (found["there"].bucket_bytes, found["there"].bucket_ns) == (10**6, 8 * 10**8)
     assert (found["back"].bucket_bytes, found["back"].goodput_bps) == (0, found["none"].goodput_bps)
@@ -320,8 +318,8 @@ def test_a_queue_is_filled_by_bursts_that_it_can_hold() -> None:
 def test_a_star_of_five_hundred_is_measured_in_part_and_says_so() -> None:
     (link,) = virtual().links
     both = direction(delay=ConstantDelay(5_000_000), queue=Queue(1_000, None, DROP_TAIL))
-    links = tuple(dataclasses.replace(link, name=f"arm{k}", forward=both, backward=both) for k in range(500))
-    _, probing = prepared(dataclasses.replace(virtual(), links=links, pairs=()))
+    links = tuple(replace(link, name=f"arm{k}", forward=both, backward=both) for k in range(500))
+    _, probing = prepared(replace(virtual(), links=links, pairs=()))
     assert packets_of(probing) < 2_500_000
     assert any(what == "queue limit" and "packets" in why for (_, what), why in probing.skipped.items())
     assert all(probe["drain_ns"] < SECOND for probe in probing.probes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +14,7 @@ from ewan.calibration.expect import expectations
 from ewan.calibration.probe import LiveProbes
 from ewan.calibration.probing import MS, SECOND, Method, Probing, plan_probes
 from ewan.calibration.tests.plans import DROP_TAIL, plan
+from ewan.labs.base.codec import replace
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.link import Aggregate, BernoulliLoss, BitErrorLoss, Framing, NormalDelay, Psp, Queue
 from ewan.labs.link.trace import TraceRows
@@ -47,12 +47,10 @@ def test_small_packets_count_as_the_smallest_frame() -> None:
 def test_ipv6_where_there_is_no_ipv4() -> None:
     old = plan()
     nodes = tuple(
-        dataclasses.replace(
-            node, interfaces=tuple(dataclasses.replace(i, addresses=i.addresses[1:]) for i in node.interfaces)
-        )
+        replace(node, interfaces=tuple(replace(i, addresses=i.addresses[1:]) for i in node.interfaces))
         for node in old.nodes
     )
-    expected = expectations(dataclasses.replace(old, nodes=nodes))
+    expected = expectations(replace(old, nodes=nodes))
     assert expected.links[0].ends.source_address == "fd00::5"
     # 1500 − 40 − 32 of 1538 bytes.
     assert expected.pairs[0].goodput_bps == pytest.approx(1e9 * 1428 / 1538)
@@ -62,8 +60,8 @@ def test_a_pair_over_an_asymmetric_link() -> None:
     """The way to the sink limits; where the way back has no room for one acknowledgement of two segments, TCP may."""
     old = plan(rate_bps=50_000_000)
     for back_bps, fair in ((5_000_000, True), (100_000, False)):
-        back = dataclasses.replace(old.links[0].backward, rate_bps=back_bps)
-        lab = dataclasses.replace(old, links=(dataclasses.replace(old.links[0], backward=back),))
+        back = replace(old.links[0].backward, rate_bps=back_bps)
+        lab = replace(old, links=(replace(old.links[0], backward=back),))
         pair = expectations(lab).pairs[0]
         assert pair.goodput_bps == pytest.approx(50e6 * 1448 / 1538) and pair.goodput_fair == fair
 
@@ -182,13 +180,13 @@ def psp(rate_bps: int, dither_ns: int) -> Psp:
 
 def with_egress(old: Plan, egresses: dict[str, Psp]) -> Plan:
     nodes = tuple(
-        dataclasses.replace(
+        replace(
             node,
-            interfaces=tuple(dataclasses.replace(i, egress=egresses.get(node.name, i.egress)) for i in node.interfaces),
+            interfaces=tuple(replace(i, egress=egresses.get(node.name, i.egress)) for i in node.interfaces),
         )
         for node in old.nodes
     )
-    return dataclasses.replace(old, nodes=nodes)
+    return replace(old, nodes=nodes)
 
 
 def test_hosts_of_the_virtual_clock_add_their_rate_and_a_dither() -> None:
@@ -202,8 +200,8 @@ def test_hosts_of_the_virtual_clock_add_their_rate_and_a_dither() -> None:
 
 def test_a_plain_access_link_that_is_the_bottleneck_counts_its_framing() -> None:
     old = with_egress(plan(), {"left": psp(100_000_000, 0)})
-    there = dataclasses.replace(old.pairs[0].forward, bottleneck=0, bottleneck_bps=100_000_000)
-    lab = dataclasses.replace(old, pairs=(dataclasses.replace(old.pairs[0], forward=there),))
+    there = replace(old.pairs[0].forward, bottleneck=0, bottleneck_bps=100_000_000)
+    lab = replace(old, pairs=(replace(old.pairs[0], forward=there),))
     assert expectations(lab).pairs[0].goodput_bps == pytest.approx(100e6 * 1448 / 1538)
 
 
@@ -216,10 +214,7 @@ def test_a_probe_that_begins_at_a_host_has_the_dither_on_its_way() -> None:
 def test_a_token_bucket_lets_a_lone_packet_pass_at_once() -> None:
     old = plan()
     backends: tuple[Literal["user", "kernel", "tbf"], ...] = ("user", "kernel", "tbf")
-    by_backend = {
-        name: expectations(dataclasses.replace(old, links=(dataclasses.replace(old.links[0], backend=name),)))
-        for name in backends
-    }
+    by_backend = {name: expectations(replace(old, links=(replace(old.links[0], backend=name),))) for name in backends}
     assert by_backend["kernel"].links[0].delay_ns(100) == by_backend["user"].links[0].delay_ns(100)
     assert by_backend["tbf"].links[0].delay_ns(100) == 50_000_000
     assert by_backend["tbf"].pairs[0].round_trip_ns(100) == 100_000_000
@@ -228,9 +223,9 @@ def test_a_token_bucket_lets_a_lone_packet_pass_at_once() -> None:
 def test_netem_draws_losses_and_duplicates_whatever_the_other_draws() -> None:
     """Both together leave one packet, and a copy enters netem anew: sch_netem.c, netem_enqueue."""
     lossy = plan(loss=BernoulliLoss(100_000_000), duplicate_ppb=200_000_000, corrupt_ppb=20_000_000)
-    lab = dataclasses.replace(lossy, links=tuple(dataclasses.replace(link, backend="kernel") for link in lossy.links))
+    lab = replace(lossy, links=tuple(replace(link, backend="kernel") for link in lossy.links))
     forward = expectations(lab).links[0]
-    clean = expectations(dataclasses.replace(lab, links=tuple(_intact(link) for link in lab.links))).links[0]
+    clean = expectations(replace(lab, links=tuple(_intact(link) for link in lab.links))).links[0]
     assert clean.loss.probability == pytest.approx(0.1 * 0.8)
     assert clean.duplicates_of_arrived == pytest.approx(0.2 * 0.9 * 0.9 / 0.92)
     assert clean.through(1500) == pytest.approx(0.9 + 0.2 * 0.1 + 0.2 * 0.9 * 0.9)
@@ -243,10 +238,10 @@ def test_netem_draws_losses_and_duplicates_whatever_the_other_draws() -> None:
 
 
 def _intact(link: Link) -> Link:
-    return dataclasses.replace(
+    return replace(
         link,
-        forward=dataclasses.replace(link.forward, corrupt_ppb=0),
-        backward=dataclasses.replace(link.backward, corrupt_ppb=0),
+        forward=replace(link.forward, corrupt_ppb=0),
+        backward=replace(link.backward, corrupt_ppb=0),
     )
 
 

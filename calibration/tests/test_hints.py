@@ -13,6 +13,7 @@ from ewan.calibration.machine import MachineLoad, Process, Snapshot
 from ewan.calibration.same_plan import differences
 from ewan.calibration.spinner import LinkFacts
 from ewan.calibration.tests.plans import answer, delays, direction, plan, prepared
+from ewan.labs.base import codec
 from ewan.labs.link import BernoulliLoss, ConstantDelay, Framing
 from ewan.labs.record import Row
 
@@ -75,15 +76,15 @@ def test_a_limit_that_counts_the_delay_line_is_told_by_what_is_missing() -> None
     row = forward(queue_bytes=12_500_000 - 6_250_000)["queue limit"]
     assert row.verdict == "outside" and f"{hints.LINE_COUNTED}: 6.25 MB (rate × delay) are missing" in row.note
     # 100 packets: the line holds more than the limit has room for, and the link is never full.
-    short = {"queue": dataclasses.replace(direction().queue, limit_bytes=None, limit_packets=100)}
+    short = {"queue": codec.replace(direction().queue, limit_bytes=None, limit_packets=100)}
     row = forward(changes=short, rate_bps=100 * 1538 * 8e9 / 50e6)["rate"]
     assert row.verdict == "outside" and f"{hints.LINE_COUNTED}, which then never fills the link" in row.note
 
 
 def test_directions_that_were_swapped_are_told_by_each_others_values() -> None:
     (link,) = plan().links
-    other = dataclasses.replace(link.backward, delay=ConstantDelay(30_000_000), rate_bps=GBIT // 2)
-    lab = dataclasses.replace(plan(), links=(dataclasses.replace(link, backward=other),))
+    other = codec.replace(link.backward, delay=ConstantDelay(30_000_000), rate_bps=GBIT // 2)
+    lab = codec.replace(plan(), links=(codec.replace(link, backward=other),))
     expected, probing = prepared(lab)
     rows = compare(expected, probing, answer(probing, rate_bps=GBIT / 2, delay=delays(30_002_208)), {})
     found = {row.quantity: row for row in rows if row.direction == "forward"}
@@ -134,7 +135,7 @@ def test_plans_that_differ_are_told_by_what_differs_first() -> None:
     (link,) = lab.links
 
     def said(**changes: Any) -> str:
-        return differences(lab, dataclasses.replace(lab, links=(dataclasses.replace(link, **changes),)))
+        return differences(lab, codec.replace(lab, links=(codec.replace(link, **changes),)))
 
     assert differences(lab, plan()) == ""
     assert said(backend="kernel") == "core: back end kernel in place of user"
@@ -143,7 +144,7 @@ def test_plans_that_differ_are_told_by_what_differs_first() -> None:
     )
     assert said(backward=direction(framing=Framing(0, 0))) == "core: backward framing"
     assert said(name="other") == "no link core, a link other more"
-    assert differences(lab, dataclasses.replace(lab, host_cpus=(3,))) == "its host_cpus"
+    assert differences(lab, codec.replace(lab, host_cpus=(3,))) == "its host_cpus"
 
 
 @pytest.mark.parametrize(

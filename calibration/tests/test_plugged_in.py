@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ewan.calibration import plugged_in
+from ewan.labs.base.codec import replace
 from ewan.labs.link import Bare
 from ewan.labs.plan import Card, End
 from ewan.labs.runtime.tests.bench import bench

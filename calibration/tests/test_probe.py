@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -12,6 +11,7 @@ from ewan.calibration.expect import expectations
 from ewan.calibration.probe import LiveProbes
 from ewan.calibration.probing import MS, SECOND, Probing, plan_probes
 from ewan.calibration.tests.plans import DROP_TAIL, direction, plan
+from ewan.labs.base.codec import replace
 from ewan.labs.link import BernoulliLoss, ConstantDelay, Queue, UniformDelay
 from ewan.labs.plan import Plan
 
@@ -24,8 +24,8 @@ def star(arms: int, **changes: Any) -> Plan:
     """The one link of `plan`, `arms` times over."""
     (link,) = plan().links
     both = direction(**changes)
-    links = tuple(dataclasses.replace(link, name=f"arm{k}", forward=both, backward=both) for k in range(arms))
-    return dataclasses.replace(plan(), links=links, pairs=())
+    links = tuple(replace(link, name=f"arm{k}", forward=both, backward=both) for k in range(arms))
+    return replace(plan(), links=links, pairs=())
 
 
 def streams(probing: Probing, kind: str) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from ewan.experiments.tests.origins import origin
 from ewan.generator import readers
 from ewan.labs.link import Change
 from ewan.labs.record import disturbances, tables
-from ewan.labs.record.events import LinkChange
+from ewan.labs.record.events import link_change
 from ewan.labs.record.experiment import INPUTS
 from ewan.labs.record.traffic import TrafficRequest
 from ewan.labs.runtime import occupied as occupied_module
@@ -35,7 +35,7 @@ def test_a_program_is_read_back_as_it_was_written() -> None:
     program = Program(
         commands=(Command("left1", ("ping", "right1"), 5, True),),
         prepare=(Preparation("left1", ("true",)),),
-        events=(LinkChange(7, "core", "forward", Change(rate_bps=1)),),
+        events=(link_change(7, "core", "forward", Change(rate_bps=1)),),
         traffic=TrafficRequest(clock="virtual", cpus=(1,), seed=5, longest_ns=9, flows=()),
         longest_ns=9,
         expected_ns=8,

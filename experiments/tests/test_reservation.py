@@ -11,6 +11,7 @@ import pytest
 from ewan.experiments.engine import reservation
 from ewan.experiments.tests.engines import TEXT, jobs
 from ewan.generator import congestion
+from ewan.labs.base import codec
 from ewan.labs.base.units import Duration
 from ewan.labs.link import TraceRows
 from ewan.labs.runtime import memory
@@ -77,7 +78,8 @@ def test_a_missing_tool_is_refused_with_its_package(monkeypatch: pytest.MonkeyPa
 
 def test_what_commands_read_is_there_before_the_first_run(tmp_path: Path) -> None:
     first, *_ = jobs()
-    wanted = reservation.needs([replace(first, program=replace(first.program, needs=("/nonexistent",)))], virtual=True)
+    program = codec.replace(first.program, needs=("/nonexistent",))
+    wanted = reservation.needs([replace(first, program=program)], virtual=True)
     with pytest.raises(LabError, match=r"^needs: /nonexistent: is not on this machine: write a path that is there$"):
         reservation.check(wanted, True, tmp_path, True)
 
@@ -88,8 +90,8 @@ def test_a_trace_that_is_shorter_than_a_run_is_said() -> None:
 
     def said(period_ns: int) -> list[str]:
         trace = TraceRows(period_ns=period_ns, rows=((0, 10**6, None, None, None), (10**6, 10**7, None, None, None)))
-        traced = dataclasses.replace(link, backward=dataclasses.replace(link.backward, trace=trace))
-        plan = dataclasses.replace(first.plan, links=(traced, *first.plan.links[1:]))
+        traced = codec.replace(link, backward=codec.replace(link.backward, trace=trace))
+        plan = codec.replace(first.plan, links=(traced, *first.plan.links[1:]))
         return list(reservation.needs([dataclasses.replace(first, plan=plan)], virtual=True).shorter)
 
     assert reservation.needs([first], virtual=True).shorter == {}

@@ -25,6 +25,7 @@ from ewan.experiments.store import store as store_module
 from ewan.experiments.store.cli import store_command
 from ewan.experiments.store.store import Found
 from ewan.experiments.tests.engines import CONTEXT, jobs
+from ewan.labs.base import codec
 from ewan.labs.base.product import ROOT
 from ewan.labs.record.schedule import unnamed_to_json
 
@@ -70,9 +71,9 @@ def test_a_key_covers_each_thing_that_decides_a_result() -> None:
 def test_what_was_asked_for_is_not_in_the_key() -> None:
     """The same plan, program and flows give the same tables, whatever the scenario and its values are called."""
     job = jobs()[0]
-    named = dataclasses.replace(job.schedule, scenario="another", run="x=1 seed=7", parameters={"x": 1}, seed=7)
+    named = codec.replace(job.schedule, scenario="another", run="x=1 seed=7", parameters={"x": 1}, seed=7)
     assert named != job.schedule and unnamed_to_json(named) == unnamed_to_json(job.schedule)
-    flows = dataclasses.replace(job.schedule, flows=())
+    flows = codec.replace(job.schedule, flows=())
     assert unnamed_to_json(flows) != unnamed_to_json(job.schedule)
 
 

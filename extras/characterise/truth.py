@@ -13,6 +13,7 @@ from ewan.calibration import expect
 from ewan.calibration.expectation import BYTE_NS, framed_bytes, losses, untold
 from ewan.calibration.probing import PROBE_BYTES
 from ewan.extras.characterise.plan import Load
+from ewan.labs.base import codec
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import PPB
 from ewan.labs.forwarding import Forwarding
@@ -33,7 +34,7 @@ def path_of(plan: Plan, source: str, sink: str) -> Pair:
 
 def beside(found: Characterisation, plan: Plan, pair: Pair, loads: Sequence[Load]) -> Characterisation:
     """The same, with what the plan says; values that it has not are None."""
-    expected = expect.expectations(dataclasses.replace(plan, pairs=(pair,))).pairs[0]
+    expected = expect.expectations(codec.replace(plan, pairs=(pair,))).pairs[0]
     constant = all(line.constant for line in expected.lines) and not expected.untold("delay")
     alone = found.clock == "virtual"
     ways = {

@@ -18,14 +18,14 @@ import click
 import orjson
 
 from ewan.extras.devices.conformance import checks
-from ewan.labs.base import ownership
+from ewan.labs.base import codec, ownership
 from ewan.labs.base.sheet import grid
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 from ewan.labs.hardware import catalogue
-from ewan.labs.hardware.abilities import FORMAT, Abilities, Range, ranges
+from ewan.labs.hardware.abilities import Abilities, Range, ranges
 from ewan.labs.hardware.driver import Driver, caller
 
 
@@ -60,10 +60,7 @@ def list_command(context: Context, as_json: bool) -> None:
     found = [(name, each) for name in catalogue.names() for each in catalogue.models(name).values()]
     if as_json:
         context.reporter.emit(
-            {
-                name: {"model": each.name, "abilities": orjson.loads(orjson.dumps(each.abilities))}
-                for name, each in found
-            }
+            {name: {"model": each.name, "abilities": codec.data_of(each.abilities)} for name, each in found}
         )
         return
     rows = [[name, each.name, *_shown(each.abilities)] for name, each in found]
@@ -79,8 +76,8 @@ def describe_command(context: Context, program: str, address: str, model: str | 
     """Ask a device what it can: JSON, as PROGRAM.driver.json has it."""
     with _starter(context, program)() as driver:
         found = driver.describe(address, model, _pairs(options))
-    abilities = orjson.loads(orjson.dumps(found.abilities))
-    document = {"format": FORMAT, "models": {found.model: {"abilities": abilities, "sources": [found.device]}}}
+    abilities = codec.data_of(found.abilities)
+    document = {"format": "ewan-driver/1", "models": {found.model: {"abilities": abilities, "sources": [found.device]}}}
     sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 

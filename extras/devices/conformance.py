@@ -9,11 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ParamSpec
 
 import orjson
 
+from ewan.labs.base import codec
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.hardware.abilities import Abilities, Range, ranges
 from ewan.labs.hardware.driver import ANSWERS_S, ENDS_S, PROTOCOL, Described, Driver, DriverError, Reading
@@ -178,7 +180,7 @@ def _round_trip(driver: Driver, heading: str, settings: Settings) -> str:
 
 
 def _equal(found: Settings, wanted: Settings) -> None:
-    here, there = (asdict(_plain(each)) for each in (wanted, found))
+    here, there = (codec.data_of(_plain(each)) for each in (wanted, found))
     for key, value in here.items():
         if there[key] != value:
             raise _WrongError(f"{key} was set to {_text(value)} and reads {_text(there[key])}")
@@ -249,7 +251,7 @@ def _with(base: Settings, known: Abilities, name: str, value: int) -> Settings:
         case "queue.limit_packets":
             return replace(base, queue=Queue(value, None, _discipline(known)))
         case _:
-            return replace(base, **{name: value})  # type: ignore[arg-type]
+            return replace(base, **{name: value})
 
 
 def _value(found: Settings, name: str) -> int:
@@ -391,7 +393,7 @@ def _refused(driver: Driver, line: bytes) -> str:
 
 
 def _set_line(heading: str, settings: Settings, **changed: object) -> bytes:
-    data = settings.to_data() | changed
+    data = codec.data_of(settings) | changed
     request = {
         "request": "set",
         "direction": heading,

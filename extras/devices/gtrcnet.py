@@ -7,15 +7,13 @@ option `wire` names. What the boxes' own words are is not known to us: see there
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 from ewan.extras.devices import wire
 from ewan.extras.devices.line import Line
 from ewan.extras.devices.serve import RefusedError, serve
+from ewan.labs.base import codec
 from ewan.labs.base.reading import read_text
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.hardware import catalogue
@@ -51,7 +49,7 @@ class Gtrcnet:
             raise RefusedError(f"the box is a {found['model']}: known are {', '.join(names)}")
         if model is not None and model != own:
             raise RefusedError(f"the box is a {own}, no {model}")
-        abilities = orjson.loads(orjson.dumps(asdict(known[own].abilities)))
+        abilities = codec.data_of(known[own].abilities)
         return {"model": own, "device": f"{found['model']} {found.get('any', '')}".strip(), "abilities": abilities}
 
     def set(self, heading: str, settings: Settings) -> None:
@@ -65,7 +63,7 @@ class Gtrcnet:
 
     def read(self) -> Mapping[str, Any]:
         """Three questions for each direction."""
-        return {heading: self._settings(heading).to_data() for heading in HEADINGS}
+        return {heading: codec.data_of(self._settings(heading)) for heading in HEADINGS}
 
     def _settings(self, heading: str) -> Settings:
         channel = self._table.channels[heading]

@@ -18,14 +18,14 @@ import time
 import tty
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ewan.extras.devices import wire
 from ewan.extras.devices.box import Box
 from ewan.labs import plan as plans
-from ewan.labs.base import interrupt
+from ewan.labs.base import codec, interrupt
+from ewan.labs.base.codec import replace
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import bytes_in
 from ewan.labs.hardware import catalogue
@@ -90,7 +90,7 @@ class _Spinner:
         loss = BernoulliLoss(values["loss_ppb"]) if values["loss_ppb"] else NoLoss()
         change = Change(rate_bps=values["rate_bps"], delay=ConstantDelay(values["delay_ns"]), loss=loss)
         request = {"command": "set", "link": LINK, "direction": heading, "in_ns": 0}
-        spinners.ask(self._folder, 0, request | change.to_data())
+        spinners.ask(self._folder, 0, request | codec.data_of(change))
 
     def complete(self) -> int:
         return int(self._series(0, 0)["end_ms"])
@@ -117,7 +117,7 @@ def _link(binary: Path, folder: Path, lab: str, abilities: Abilities, cpu: int, 
         seed=1,
         routing="static",
         containers=Containers(),
-        nodes=(Node(LINK, "emulator", interfaces, (), {}, ()),),
+        nodes=(Node(LINK, "emulator", interfaces, (), {}, (), (), None, None),),
         wires=(),
         links=(Link(LINK, "wan", "user", LINK, *PORTS, *ends, way, way),),
         spinners=(Spinner(cpu, (LINK,)),),

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, replace
 from typing import Any
-
-import orjson
 
 from ewan.extras.devices.remote import Remote, opened, two_cards
 from ewan.extras.devices.serve import RefusedError, serve
+from ewan.labs.base import codec
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import GIGA, KILO, MEGA, NS_PER_MS, PPB
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.abilities import Abilities, Range
@@ -130,7 +129,7 @@ class SshDummynet:
             raise RefusedError(f"kern.hz is {ticks}: delays of whole ms need kern.hz=1000 in /boot/loader.conf")
         self._known = self._of_box(catalogue.models(NAME)[MODEL].abilities)
         self._pipes = {"forward": (number, cards[1]), "backward": (number + 1, cards[0])}
-        return {"model": MODEL, "device": device, "abilities": orjson.loads(orjson.dumps(asdict(self._known)))}
+        return {"model": MODEL, "device": device, "abilities": codec.data_of(self._known)}
 
     def _need_bridge(self, cards: tuple[str, str]) -> None:
         for bridge in self._said("ifconfig", "-g", "bridge").split():
@@ -151,7 +150,7 @@ class SshDummynet:
         slots, size = (self._number(f"net.inet.ip.dummynet.pipe_{each}_limit") for each in ("slot", "byte"))
         limits = {"limit_packets": _up_to(known.queue.limit_packets, slots)}
         limits["limit_bytes"] = _up_to(known.queue.limit_bytes, size)
-        return replace(known, queue=replace(known.queue, **limits))  # type: ignore[arg-type]
+        return replace(known, queue=replace(known.queue, **limits))
 
     def set(self, heading: str, settings: Settings) -> None:
         """One command for the pipe, so that it is changed as a whole or not; then its rule, where there is none."""
@@ -171,7 +170,7 @@ class SshDummynet:
             number, card = self._pipes[heading]
             if not has_rule(listed, number, card):
                 raise RefusedError(f"rule {number} is not there, so that pipe {number} is empty: reset it first")
-            answer[heading] = parsed(printed, number).to_data()
+            answer[heading] = codec.data_of(parsed(printed, number))
         return answer
 
     def series(self, since: int) -> Mapping[str, Any]:
@@ -182,7 +181,7 @@ class SshDummynet:
         """The highest rate, no delay, no loss, 50 slots."""
         queue = Queue(UNSET_SLOTS, None, DropTail())
         assert self._known.queue is not None and self._known.queue.limit_packets is not None
-        queue = replace(queue, limit_packets=min(UNSET_SLOTS, self._known.queue.limit_packets.most))
+        queue = codec.replace(queue, limit_packets=min(UNSET_SLOTS, self._known.queue.limit_packets.most))
         neutral = Settings(self._known.rate_bps.most, ConstantDelay(0), False, NoLoss(), 0, 0, queue)
         for heading in self._pipes:
             self.set(heading, neutral)

@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
-
-import orjson
 
 from ewan.extras.devices.remote import CommandError, Remote, opened, two_cards
 from ewan.extras.devices.serve import RefusedError, serve
+from ewan.labs.base import codec
 from ewan.labs.base.units import BITS_PER_BYTE, MEGA, NS_PER_SECOND, PPB
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import HEADINGS
@@ -192,7 +190,7 @@ class SshNetem:
         self._cards = {"forward": cards[1], "backward": cards[0]}
         kernel, tool = (self._remote.run(words, plain=True).strip() for words in (["uname", "-sr"], ["tc", "-V"]))
         device = f"{kernel}, {tool}"
-        known = orjson.loads(orjson.dumps(asdict(self._known)))
+        known = codec.data_of(self._known)
         known["delay"]["kinds"] = [each for each in known["delay"]["kinds"] if self._has(each)]
         return {"model": MODEL, "device": device, "abilities": known}
 
@@ -225,7 +223,7 @@ class SshNetem:
     def read(self) -> Mapping[str, Any]:
         """What tc shows."""
         found = {heading: parsed(self._show(self._cards[heading])) for heading in HEADINGS}
-        answer: dict[str, Any] = {heading: settings.to_data() for heading, (settings, _) in found.items()}
+        answer: dict[str, Any] = {heading: codec.data_of(settings) for heading, (settings, _) in found.items()}
         return answer | {"counters": {heading: counters for heading, (_, counters) in found.items()}}
 
     def series(self, since: int) -> Mapping[str, Any]:

@@ -13,7 +13,6 @@ from typing import Any
 
 from ewan.extras.machines.programs import Split, Where
 from ewan.extras.machines.routes import BETWEEN_S, Routes
-from ewan.labs.record.events import CarrierChange
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
 
@@ -42,7 +41,7 @@ class Followed:
             return
         self._made[machine] = made
         for number, event in enumerate(self.program.events):
-            if isinstance(event, CarrierChange) and number not in self.recovered_ns and self._is_made(number):
+            if event.down is not None and number not in self.recovered_ns and self._is_made(number):
                 self._waiting[number] = None
                 self._asked = None  # what was asked before it does not count
 
@@ -50,7 +49,7 @@ class Followed:
         """Whether all of its machines have made it; each makes its own in the order of their times."""
         events = self.program.events
         for machine in self.where.of_event(events[number]):
-            mine = [each for each in self.split.parts[machine].events if isinstance(events[each], CarrierChange)]
+            mine = [each for each in self.split.parts[machine].events if events[each].down is not None]
             order = sorted(mine, key=lambda each: events[each].at_ns)
             if order.index(number) >= self._made.get(machine, 0):
                 return False

@@ -19,7 +19,7 @@ import orjson
 from ewan.extras.machines import halves
 from ewan.extras.machines.probing import Offset
 from ewan.extras.machines.programs import SINK, SOURCE, Split, Where
-from ewan.labs.base.typed import plain
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_SECOND, about
 from ewan.labs.base.writing import anew, write
 from ewan.labs.runtime.base import LabError
@@ -124,7 +124,7 @@ def merge(
     if program.traffic is not None:
         request = directory / "traffic/request.json"
         request.parent.mkdir(exist_ok=True)
-        _write(request, program.traffic.to_data())
+        _write(request, codec.data_of(program.traffic))
         flows = _Flows(split, told["traffic/traffic.json"], clocks, missing)
         _write(directory / "traffic/traffic.json", flows.document())
         _table(places, GOODPUT, directory / GOODPUT, flows.of_whole)
@@ -245,7 +245,7 @@ def _events(program: Program, split: Split, where: Where, told: Documents, missi
                 continue
             first = made.setdefault(number, entry)
             first["error"] = first["error"] or entry["error"]
-        made.setdefault(number, {**plain(event), "applied_ns": None, "error": missing})
+        made.setdefault(number, {**codec.data_of(event), "applied_ns": None, "error": missing})
     return made
 
 

@@ -10,12 +10,13 @@ whole step. A link that goes down loses its carrier on both of its machines; all
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from ewan.extras.machines.shares import Stretched
+from ewan.labs.base.codec import replace
 from ewan.labs.plan import Plan
-from ewan.labs.record.events import CarrierChange, Event
+from ewan.labs.record.events import Event
 from ewan.labs.record.traffic import Endpoint, FlowRequest, Half, TrafficRequest
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.namespaces import NAMESPACES
@@ -77,7 +78,7 @@ class Where:
         """The machines that make a change: first the one that has the link's emulator."""
         link = next(each for each in self.plan.links if each.name == event.link)
         yield self.machine_of[link.node]
-        if isinstance(event, CarrierChange):
+        if event.down is not None:
             for each in self.stretched:
                 if each.link == link.name:
                     yield each.far_machine

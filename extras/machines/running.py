@@ -35,7 +35,6 @@ from ewan.labs.base import writing
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.plan import Plan
-from ewan.labs.record.events import LinkChange
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
 
@@ -128,7 +127,7 @@ class Runs:
         """LabError for a delay that is shorter than what the tunnel takes by itself."""
         links = {link.name: link for link in self.plan.links}
         for event in program.events:
-            if isinstance(event, LinkChange):
+            if event.down is None:
                 ways = self.record.stretched, self.record.tunnels
                 tunnels.check_change(links[event.link], event.direction, event.change, *ways)
 

@@ -28,6 +28,7 @@ from ewan.extras.machines.samples import Samples, asking
 from ewan.extras.machines.talking import SHARES, Relays
 from ewan.labs import plan as plans
 from ewan.labs import trust
+from ewan.labs.base import codec
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.compile.facts import HostFacts
 from ewan.labs.context import Context
@@ -261,7 +262,7 @@ class ClusterRuntime(NetnsRuntime):
 
     def _check_change(self, name: str, record: Record, request: Mapping[str, Any]) -> None:
         other = ("command", "link", "direction", "in_ns")
-        change = Change.from_data({key: value for key, value in request.items() if key not in other})
+        change = codec.from_data(Change, {key: value for key, value in request.items() if key not in other}, "change")
         link = next(each for each in self.load(name).plan.links if each.name == request["link"])
         tunnels.check_change(link, request["direction"], change, record.stretched, record.tunnels)
 

@@ -7,9 +7,10 @@ spinners of all of them, numbered through the machines in order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ewan.extras.machines.placement import Placement
+from ewan.labs.base.codec import replace
 from ewan.labs.compile.placement import share_out
 from ewan.labs.plan import End, Plan, Spinner, Tunnel
 

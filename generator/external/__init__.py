@@ -20,7 +20,7 @@ from ewan.generator.external import ditg, iperf3, openmpi, udt
 from ewan.generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
 from ewan.generator.rows import WRONG, Row, Rows, bounded, frame_of
 from ewan.labs.base.reading import one_line, read_bytes
-from ewan.labs.record.schedule import OWN, DitgTool, Flow, Schedule, ServedTool
+from ewan.labs.record.schedule import OWN, DitgTool, Flow, Iperf3Tool, Schedule, UdtTool
 from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _output(flow: Flow, row: Row, entries: Sequence[RunCommand], directory: Path
     assert flow.command is not None
     entry = entries[flow.command]
     assert entry.started_ns is not None
-    server = entries[flow.tool.server] if isinstance(flow.tool, ServedTool | DitgTool) else None
+    server = entries[flow.tool.server] if isinstance(flow.tool, Iperf3Tool | UdtTool | DitgTool) else None
     return Output(
         flow=flow,
         row=row,

@@ -110,7 +110,7 @@ def commands(transfer: Transfer) -> Made:
             Command(transfer.source, ("sh", "-c", script), transfer.at_ns),
         ),
         client=1,
-        tool=DitgTool(log, number),
+        tool=DitgTool(log, number, stream=0),
         port=FIRST_PORT + number,
         node_congestion={} if congestion is None else {transfer.source: congestion},
     )

@@ -18,7 +18,7 @@ from ewan.generator.external.transfer import LEAD_NS, Made, Obstacle, Output, To
 from ewan.generator.rows import Rows
 from ewan.generator.scenario.laws import amount, mean
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
-from ewan.labs.record.schedule import ServedTool
+from ewan.labs.record.schedule import Iperf3Tool
 from ewan.labs.runtime.program import Command
 
 FIRST_PORT = 5201
@@ -77,7 +77,7 @@ def commands(transfer: Transfer) -> Made:
             Command(transfer.source, tuple(words), transfer.at_ns),
         ),
         client=1,
-        tool=ServedTool("iperf3", transfer.number),
+        tool=Iperf3Tool(transfer.number, stream=0),
         port=port,
     )
 

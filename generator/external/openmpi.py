@@ -86,6 +86,7 @@ def commands(transfer: Transfer) -> Made:
             work.pattern,
             work.iterations,
             None if work.pattern == "barrier" else size * _messages(work.pattern, len(nodes)),
+            stream=0,
         ),
         node_congestion=dict.fromkeys(nodes, congestion),
     )

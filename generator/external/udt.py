@@ -16,7 +16,7 @@ from ewan.generator.external.transfer import Made, Obstacle, Output, Tool, Trans
 from ewan.generator.rows import Row, Rows
 from ewan.labs.base.product import RELEASE
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND
-from ewan.labs.record.schedule import ServedTool
+from ewan.labs.record.schedule import UdtTool
 from ewan.labs.runtime.program import Command
 
 PROGRAM = str(RELEASE / "ewan-udt")
@@ -61,7 +61,7 @@ def commands(transfer: Transfer) -> Made:
             Command(transfer.source, (PROGRAM, "send", *both, *_buffer(socket.send_buffer_bytes), *sends), early_ns),
         ),
         client=1,
-        tool=ServedTool("udt", transfer.number),
+        tool=UdtTool(transfer.number, stream=0),
     )
 
 

@@ -18,7 +18,7 @@ from ewan.labs.link.change import LIVE
 from ewan.labs.link.direction import Heading
 from ewan.labs.link.keys import DirectionKeys
 from ewan.labs.plan import Plan
-from ewan.labs.record.events import CarrierChange, Event, LinkChange
+from ewan.labs.record.events import Event, carrier_change, link_change
 
 
 def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tuple[Event, ...]:
@@ -35,7 +35,7 @@ def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tupl
             message = f'is when all is over, at {Duration(longest_ns - begin_ns)}: write a larger "longest:"'
             raise run.places.error((*path, "at"), message)
         if event.down is not None or event.up is not None:
-            made.append(CarrierChange(at_ns, event.link, _is_down(event, run, index)))
+            made.append(carrier_change(at_ns, event.link, _is_down(event, run, index)))
             continue
         asked = _asked(event, run, index)
         both: tuple[Heading, ...] = ("forward", "backward")
@@ -47,7 +47,7 @@ def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tupl
             except DescriptionError as error:
                 raise run.places.error(path, str(error)) from None
             links[event.link] = after(links[event.link], direction, change)
-            made.append(LinkChange(at_ns, event.link, direction, change))
+            made.append(link_change(at_ns, event.link, direction, change))
     return tuple(made)
 
 

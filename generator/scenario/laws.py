@@ -16,7 +16,16 @@ from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema, model_va
 
 from ewan.labs.base.model import Model, OneOf
 from ewan.labs.base.units import NS_PER_SECOND, Duration, Size, UnitError, parse_volume
-from ewan.labs.record.traffic import ConstantLaw, ExponentialLaw, NormalLaw, RequestLaw, ShapedLaw, UniformLaw
+from ewan.labs.record.traffic import (
+    ConstantLaw,
+    ExponentialLaw,
+    GammaLaw,
+    NormalLaw,
+    ParetoLaw,
+    RequestLaw,
+    UniformLaw,
+    WeibullLaw,
+)
 
 DAY_NS = 86_400 * NS_PER_SECOND
 
@@ -182,8 +191,12 @@ def request(law: Either) -> RequestLaw:
             return ExponentialLaw(amount(given.mean), most)
         case "normal":
             return NormalLaw(amount(given.mean), amount(given.deviation), most)
-        case "pareto" | "weibull" | "gamma":
-            return ShapedLaw(law.kind, amount(given.mean), number_or(given.shape), most)
+        case "pareto":
+            return ParetoLaw(amount(given.mean), number_or(given.shape), most)
+        case "weibull":
+            return WeibullLaw(amount(given.mean), number_or(given.shape), most)
+        case "gamma":
+            return GammaLaw(amount(given.mean), number_or(given.shape), most)
         case never:
             assert_never(never)
 

@@ -6,10 +6,10 @@ Comes in: a plan. Out: what its machines need; errors point to the key that is w
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from ewan.generator import external
 from ewan.generator.scenario.flows import Error
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.program import Command

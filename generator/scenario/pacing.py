@@ -8,9 +8,9 @@ what the lab says of its host.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 from typing import Literal
 
+from ewan.labs.base.codec import replace
 from ewan.labs.compile.pacing import (
     MOST_CLASSES,
     PacingError,
@@ -23,7 +23,7 @@ from ewan.labs.compile.pacing import (
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.link import Egress, Filter, FqPacer, GapPacer, NoPacer, PacedClass, Pacer, PspPacer, Sources, TbfPacer
 from ewan.labs.link.egress import UNPACED
-from ewan.labs.plan import End, Interface, Plan, VlanInterface
+from ewan.labs.plan import End, Interface, Plan
 from ewan.labs.spec import fields
 
 To = tuple[str, Literal["tcp", "udp"], int | None]
@@ -62,7 +62,7 @@ class Classes:
             return
         if port is None:
             raise PacingError("finds no packets of this generator: pace its host in the lab (hosts:)")
-        if isinstance(self._ports[end], VlanInterface):
+        if self._ports[end].vlans is not None:
             raise PacingError(f"finds no packets with VLAN tags: put {source} on an access port")
         self._add(end, (Filter(address=address, protocol=protocol, port=port),), pacing, connections)
 

@@ -26,6 +26,7 @@ from ewan.generator.scenario.pacing import Classes
 from ewan.generator.scenario.participants import Member, participants
 from ewan.generator.scenario.runs import ScenarioRun
 from ewan.generator.scenario.transit import longest_transit_ns
+from ewan.labs.base import codec
 from ewan.labs.base.shell import argv
 from ewan.labs.base.source import Path
 from ewan.labs.base.units import NS_PER_DAY, NS_PER_SECOND, Duration
@@ -184,7 +185,10 @@ class _Scheduler:
             longest_ns=longest_ns,
             series_ns=self._document.series.ns,
             paths=self._paths.found(),
-            flows=(*parts.flows, *(replace(each, number=number) for number, each in enumerate(parts.external, own))),
+            flows=(
+                *parts.flows,
+                *(codec.replace(each, number=number) for number, each in enumerate(parts.external, own)),
+            ),
             commands=tuple(parts.scheduled),
         )
         return ScheduledRun(
@@ -233,7 +237,8 @@ class _Scheduler:
             if isinstance(request.work, UdpWork):
                 hops = self._forwarding.path(flow.source, flow.sink).hops
                 transit_ns = min(longest_transit_ns(links, hops, changes, mtu), most_ns)
-                self._parts.requests[index] = replace(request, work=replace(request.work, transit_ns=transit_ns))
+                work = codec.replace(request.work, transit_ns=transit_ns)
+                self._parts.requests[index] = codec.replace(request, work=work)
                 longest_ns = max(longest_ns, transit_ns)
         return longest_ns
 
@@ -331,15 +336,15 @@ class _Scheduler:
             streams = list(zip(names, works, strict=True))
             self._parts.transfers += 1
             if settings.generator != "ewan":
-                named = [replace(described, name=name, volume_bytes=volume) for name, (_, volume) in streams]
+                named = [codec.replace(described, name=name, volume_bytes=volume) for name, (_, volume) in streams]
                 self._add_external(turn, step, start, settings, named, error)
                 continue
             asked = self._flow(turn, step, start, self._paced(start, settings, error), works[0][0])
             for name, (work, volume) in streams:
                 number = len(self._parts.requests)
-                flow = replace(described, name=name, volume_bytes=volume, number=number, request=number)
+                flow = codec.replace(described, name=name, volume_bytes=volume, number=number, request=number)
                 self._parts.flows.append(flow)
-                self._parts.requests.append(replace(asked, name=name, work=self._among(start, work)))
+                self._parts.requests.append(codec.replace(asked, name=name, work=self._among(start, work)))
 
     def _paced(self, start: Start, settings: flows.FlowSettings, error: flows.Error) -> flows.FlowSettings:
         """The settings with the class that one member's sockets name, if its step says how it is paced."""
@@ -349,7 +354,7 @@ class _Scheduler:
             number = self._classes.own(start.source, start.sink, settings.pacing, settings.streams)
         except PacingError as wrong:
             raise error(("pacing",), str(wrong)) from None
-        return replace(settings, socket=replace(settings.socket, class_=number))
+        return replace(settings, socket=codec.replace(settings.socket, class_=number))
 
     def _describe(
         self, turn: Turn, step: Step, start: Start, settings: flows.FlowSettings, paced_bps: int | None
@@ -381,7 +386,7 @@ class _Scheduler:
     def _among(self, start: Start, work: Work) -> Work:
         """What is sent, of messages between these ranks."""
         if isinstance(work, MessagesWork):
-            return replace(work, ranks=tuple(self._end(name) for name in start.members))
+            return codec.replace(work, ranks=tuple(self._end(name) for name in start.members))
         return work
 
     def _flow(self, turn: Turn, step: Step, start: Start, settings: flows.FlowSettings, work: Work) -> FlowRequest:
@@ -442,12 +447,12 @@ class _Scheduler:
         for command in made.commands:
             client = command is made.commands[made.client]
             # A server listens from the beginning on: when its client comes is not known before.
-            timed = self._timed(command, turn) if client else replace(command, at_ns=0) if turn.after else command
+            timed = self._timed(command, turn) if client else codec.replace(command, at_ns=0) if turn.after else command
             timed = timed if client else self._machines.early(timed)
             self._tell(step.name, timed, settings.generator, "client" if client else "server")
         for stream, flow in enumerate(streams):
-            tool = replace(made.tool, stream=stream)
-            self._parts.external.append(replace(flow, command=transfer.number + made.client, tool=tool))
+            tool = codec.replace(made.tool, stream=stream)
+            self._parts.external.append(codec.replace(flow, command=transfer.number + made.client, tool=tool))
 
     def _add_commands(self, turn: Turn, step: Step, starts: Sequence[Start], error: flows.Error) -> None:
         try:
@@ -461,7 +466,7 @@ class _Scheduler:
 
     def _timed(self, command: Command, turn: Turn) -> Command:
         """A command that waits, and that others may wait for."""
-        return replace(command, step=turn.number, after=turn.after) if self._ordered else command
+        return codec.replace(command, step=turn.number, after=turn.after) if self._ordered else command
 
     def _tell(self, step: str, command: Command, tool: str | None, part: Part) -> None:
         self._parts.scheduled.append(

@@ -15,7 +15,7 @@ from ewan.labs.link.delay import longest_ns
 from ewan.labs.link.queue import Queue, queue_limits
 from ewan.labs.link.trace import NoTrace, TraceRows
 from ewan.labs.plan import Hop, Link
-from ewan.labs.record.events import Event, LinkChange
+from ewan.labs.record.events import Event
 
 _FRAMING_BYTES = 64
 """More than any link adds to an IP packet."""
@@ -29,7 +29,7 @@ def longest_transit_ns(links: Mapping[str, Link], hops: Iterable[Hop], events: S
 def _of_hop(link: Link, hop: Hop, events: Sequence[Event], mtu: int) -> int:
     states = [(0, link.forward if hop.direction == "forward" else link.backward)]
     for event in events:
-        if isinstance(event, LinkChange) and (event.link, event.direction) == (hop.link, hop.direction):
+        if event.down is None and (event.link, event.direction) == (hop.link, hop.direction):
             states.append((event.at_ns, event.change.applied(states[-1][1])))
     directions = [direction for _, direction in states]
     waiting_bytes = max(_queue_bytes(direction.queue, mtu) for direction in directions)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ewan.generator import scenario
 from ewan.generator.scenario import Scenario, ScenarioRun, ScheduledRun
+from ewan.labs.base.codec import Struct
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.record.experiment import Clock
@@ -50,6 +51,22 @@ def only(text: str) -> ScheduledRun:
 
 
 def flows(schedule: ScheduledRun) -> list[Any]:
-    """What the traffic generator is asked for, as it reads it."""
+    """What the traffic generator is asked for, as it reads it, defaults with it."""
     assert schedule.program.traffic is not None
-    return list(schedule.program.traffic.to_data()["flows"])
+    return [_whole(flow) for flow in schedule.program.traffic.flows]
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_whole(each) for each in value]
+    if not isinstance(value, Struct):
+        return value
+    names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
+    config = value.__struct_config__
+    tag = {} if config.tag is None else {config.tag_field: config.tag}
+    return tag | {key: _whole(each) for key, name in names if not _absent(key, each := getattr(value, name))}
+
+
+def _absent(key: str, value: object) -> bool:
+    optional = ("most", "class", "transit_ns", "from", "to", "step", "after", "number", "half", "sample_ns")
+    return value is None and key in optional

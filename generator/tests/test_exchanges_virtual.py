@@ -4,7 +4,6 @@ description of the link says, to some microseconds of the hosts' access links; w
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 
 from ewan.generator import traffic_request
 from ewan.labs import host
+from ewan.labs.base.codec import replace
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
 from ewan.labs.record.traffic import (
@@ -21,13 +21,15 @@ from ewan.labs.record.traffic import (
     Endpoint,
     ExponentialLaw,
     FlowRequest,
+    GammaLaw,
     MessagesWork,
     NormalLaw,
+    ParetoLaw,
     RequestsWork,
-    ShapedLaw,
     SocketOptions,
     UdpWork,
     UniformLaw,
+    WeibullLaw,
     Work,
 )
 from ewan.labs.runtime.program import Program
@@ -158,14 +160,14 @@ def test_what_is_drawn_is_drawn_again(plan: Plan, tmp_path: Path) -> None:
     udp = UdpWork(
         count=None,
         size_bytes=ExponentialLaw(400, most=1472),
-        interval_ns=ShapedLaw("gamma", 2 * MS, shape=0.5),
-        on_ns=ShapedLaw("pareto", 200 * MS, shape=1.5),
-        off_ns=ShapedLaw("weibull", 100 * MS, shape=0.7),
+        interval_ns=GammaLaw(2 * MS, shape=0.5),
+        on_ns=ParetoLaw(200 * MS, shape=1.5),
+        off_ns=WeibullLaw(100 * MS, shape=0.7),
     )
     asks = RequestsWork(
         count=None,
         request_bytes=UniformLaw(100, 300),
-        response_bytes=ShapedLaw("pareto", 20_000, shape=1.3, most=1e6),
+        response_bytes=ParetoLaw(20_000, shape=1.3, most=1e6),
         think_ns=NormalLaw(50 * MS, deviation=20 * MS),
     )
     works: tuple[Work, ...] = (udp, asks)

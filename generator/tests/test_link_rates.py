@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -10,6 +9,7 @@ import pytest
 
 from ewan.calibration.tests.plans import plan
 from ewan.generator.link_rates import with_mean_rates
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.link import Change
 from ewan.labs.link.direction import Heading

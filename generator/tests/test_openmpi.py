@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from ewan.generator.external.transfer import Output
 from ewan.generator.rows import Rows
 from ewan.generator.scenario import ScheduledRun
 from ewan.generator.tests import schedules
+from ewan.labs.base.codec import replace
 from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.compile import HostFacts
@@ -38,7 +38,7 @@ def scheduled(steps: str) -> ScheduledRun:
 
 
 def captured(directory: Path, stderr: str = "") -> Rows:
-    tool = OpenMpiTool("all-to-all", 3, 2000)
+    tool = OpenMpiTool("all-to-all", 3, 2000, stream=0)
     row = {"flow": 4, "scheduled_ns": 3000 * NS_PER_MS, "source": "left1", "sink": "left2"}
     flow = replace(schedules.FLOW, tool=tool, members=tuple(RANKS))
     return openmpi.rows(Output(flow, row, f"{BEGUN_NS}\n".encode(), stderr, directory, 0, 0))

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from ewan.generator.scenario.laws import SizeLaw, TimeLaw, draw, mean, request
-from ewan.labs.record.traffic import ConstantLaw, ShapedLaw
+from ewan.labs.record.traffic import ConstantLaw, ParetoLaw
 from ewan.labs.spec.patterns import PatternError, expand, members
 
 NODES = {f"{side}{number}": True for side in ("left", "right") for number in range(1, 13)}
@@ -87,7 +87,7 @@ def test_the_same_seed_draws_the_same_and_most_cuts() -> None:
 
 def test_laws_are_written_for_the_generator_in_whole_ns_and_bytes() -> None:
     size = SizeLaw.model_validate({"pareto": {"mean": "100kB", "shape": "1.3", "most": "10MB"}})
-    assert request(size) == ShapedLaw("pareto", 100_000, 1.3, 10_000_000)
+    assert request(size) == ParetoLaw(100_000, 1.3, 10_000_000)
     assert request(TimeLaw.model_validate("20us")) == ConstantLaw(20_000)
     assert request(SizeLaw.model_validate("8kbit")) == ConstantLaw(1000)
 

@@ -12,7 +12,6 @@ from ewan.labs import host, spec
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.doing import Direction, Done, said
 from ewan.labs.plan import Plan
-from ewan.labs.record.events import LinkChange
 from ewan.labs.spec import DescriptionError
 
 LAB = """# A small lab.
@@ -60,8 +59,8 @@ def test_the_scenario_does_again_what_was_done(tmp_path: Path) -> None:
         *((5100, way, None) for way in both),
     ]
     delayed, slower = program.events[0], program.events[2]
-    assert isinstance(delayed, LinkChange) and delayed.change.delay is not None
-    assert isinstance(slower, LinkChange) and slower.change.rate_bps == 5_000_000
+    assert delayed.down is None and delayed.change.delay is not None
+    assert slower.down is None and slower.change.rate_bps == 5_000_000
     assert program.longest_ns > 10_000 * MS
 
 

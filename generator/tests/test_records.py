@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -12,6 +11,7 @@ from ewan.calibration.tests.plans import plan
 from ewan.generator import records
 from ewan.generator.tests import schedules
 from ewan.generator.tests.schedules import FLOW
+from ewan.labs.base.codec import replace
 from ewan.labs.link import Change
 from ewan.labs.record import disturbances, tables
 from ewan.labs.record.events import MadeEvent

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import orjson
 import pytest
 
 from ewan.generator import scenario
 from ewan.generator.scenario.manual import markdown
 from ewan.generator.tests.scenarios import planned
+from ewan.labs.base import codec
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = sorted((ROOT / "labs/library").glob("*.scenario.yaml"))
@@ -30,7 +30,7 @@ def test_every_ready_scenario_compiles_in_all_of_its_scales(file: Path) -> None:
         last = runs[-1]
         one, two = planned(last), planned(replace(last))
         assert one.program.to_json() == two.program.to_json()
-        assert orjson.dumps(one.document) == orjson.dumps(two.document)
+        assert codec.compact(one.document) == codec.compact(two.document)
         assert 0 < one.program.expected_ns <= one.program.longest_ns
 
 

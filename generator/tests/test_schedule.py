@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ewan.generator.tests.scenarios import HEAD, flows, only, parse, planned
-from ewan.labs.base.typed import plain
+from ewan.labs.base import codec
 from ewan.labs.link import Change, ConstantDelay
 from ewan.labs.record.bounds import RELEASE_P99_NS
 from ewan.labs.runtime import program as programs
@@ -37,7 +37,7 @@ steps:
     told = schedule.document.flows
     assert [flow.transfer for flow in told] == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
     assert [flow.number for flow in told] == [flow.request for flow in told] == list(range(12))
-    assert plain(told[3]) | {"name": ""} == {
+    assert codec.data_of(told[3]) | {"name": ""} == {
         "number": 3, "name": "", "step": "files", "role": "load", "transfer": 1, "kind": "bulk", "generator": "ewan",
         "source": "left1", "sink": "right1", "congestion": "bic", "scheduled_ns": 11 * 10**9, "volume_bytes": 334,
         "request": 3,

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import pytest
 
 from ewan.generator import traffic_request
 from ewan.labs import host
+from ewan.labs.base.codec import replace
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
 from ewan.labs.record.traffic import ArrivalsWork, BulkWork, ConstantLaw, FlowRequest, SocketOptions, UniformLaw, Work

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from ewan.labs.base import codec
 from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.base.units import about
 from ewan.labs.link import Change
@@ -31,7 +32,7 @@ def changes(labs: Controllable, plan: Plan) -> list[list[str]]:
         except LabError:  # a dead spinner is in the lab's own line
             continue
         for each in answer["changes"]:
-            words = change_words(Change.from_data(each["change"]))
+            words = change_words(codec.from_data(Change, each["change"], "change"))
             times = [about(each["requested_ns"], "time", 6), about(each["late_ns"], "time")]
             rows.append([each["link"], each["direction"], words, *times])
     return rows

@@ -96,6 +96,8 @@ def _node(
         of_kind | own_sysctls if own_sysctls else of_kind,
         machine.services if runs is None else (*runs.services, *machine.services),
         tuple(found.learned.get(name, ())),
+        stack=None,
+        machine=None,
     )
 
 

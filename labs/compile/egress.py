@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import Duration, Rate, Size, bytes_in
 from ewan.labs.link import Bare, Egress, Fifo, Framing, Psp, Tbf
 from ewan.labs.link.buffer import buffer_limits

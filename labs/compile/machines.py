@@ -6,10 +6,10 @@ Comes in: nodes, and what the description says of hosts. Goes out: the same node
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from ewan.labs.base.codec import replace
 from ewan.labs.compile.hosts import written
-from ewan.labs.plan import Node, VlanInterface
+from ewan.labs.plan import Node
 from ewan.labs.spec import Spec
 
 
@@ -19,7 +19,7 @@ def hosts(spec: Spec, nodes: Sequence[Node], virtual: bool) -> tuple[Node, ...]:
         return tuple(nodes)
     found = written(spec, [node.name for node in nodes if node.kind == "host"])
     systems = {name: host.machine for name, (_, host) in found.items() if host.machine is not None}
-    with_tags = {node.name for node in nodes if any(isinstance(port, VlanInterface) for port in node.interfaces)}
+    with_tags = {node.name for node in nodes if any(port.vlans is not None for port in node.interfaces)}
     for name in systems:
         path, host = found[name]
         if virtual:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
+from ewan.labs.base.codec import replace
 from ewan.labs.base.source import Path
 from ewan.labs.compile.hosts import by_name
 from ewan.labs.own import Bind, Own, Port

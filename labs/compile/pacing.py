@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 
+from ewan.labs.base.codec import replace
 from ewan.labs.base.source import Path
 from ewan.labs.base.units import NS_PER_MS, Rate, Size, bytes_in
 from ewan.labs.compile.hosts import names
@@ -35,7 +35,7 @@ from ewan.labs.link import (
 )
 from ewan.labs.link.egress import UNPACED, card_of
 from ewan.labs.link.framing import ETHERNET_HEADER, FRAMING, framed
-from ewan.labs.plan import End, Interface, Node, VlanInterface
+from ewan.labs.plan import End, Interface, Node
 from ewan.labs.spec import Spec, fields
 
 MOST_PRIO = 16
@@ -196,7 +196,7 @@ def _paced(
     virtual: bool,
 ) -> Node:
     """A host with the classes that are written at `path`."""
-    if any(isinstance(each, VlanInterface) for each in node.interfaces):
+    if any(each.vlans is not None for each in node.interfaces):
         message = f"{node.name} sends with VLAN tags, by which its packets are not found: put it on an access port"
         raise spec.error(path, message)
     found: dict[str, int] = {}
@@ -218,7 +218,11 @@ def _paced(
             if shown in found:
                 raise spec.error(here, f"says how {node.name} sends to {shown} a second time: write it once")
             found[shown] = index
-            filters = () if sink is None else tuple(Filter(address=each) for each in addresses[sink])
+            filters = (
+                ()
+                if sink is None
+                else tuple(Filter(address=each, port=None, protocol=None) for each in addresses[sink])
+            )
             for interface, those, of_port in zip(interfaces, classes, kinds, strict=True):
                 at = End(node.name, interface.name)
                 try:

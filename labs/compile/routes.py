@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from ewan.labs.base.codec import replace
 from ewan.labs.compile import frr_startup, own, routing
 from ewan.labs.compile.numbering import Numbering
 from ewan.labs.compile.outline import Outline

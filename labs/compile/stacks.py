@@ -7,8 +7,8 @@ with a stack of their own changed. Linux documents the sysctls in ip-sysctl, wha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
+from ewan.labs.base.codec import replace
 from ewan.labs.base.source import Path
 from ewan.labs.base.units import Size
 from ewan.labs.compile.hosts import written

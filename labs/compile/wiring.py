@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ewan.labs.base.codec import replace
 from ewan.labs.compile import backends, dhcp, outside, ovs, own, vlans
 from ewan.labs.compile.egress import BARE, Egresses, Tag, with_tag
 from ewan.labs.compile.lan import Lan
@@ -20,7 +21,7 @@ from ewan.labs.link import Direction, Egress
 from ewan.labs.link.context import LinkContext
 from ewan.labs.link.direction import Directions
 from ewan.labs.link.settings import Settings
-from ewan.labs.plan import Card, End, Hardware, Interface, Link, Neighbour, Service, VlanInterface, Vlans, Wire
+from ewan.labs.plan import Card, End, Hardware, Interface, Link, Neighbour, Service, Vlans, Wire
 from ewan.labs.topologies import Edge
 
 
@@ -35,7 +36,7 @@ class WiredNode:
     kind: Literal["host", "router", "switch", "emulator"]
     interfaces: list[Interface] = field(default_factory=list)
     services: tuple[Service, ...] = ()
-    tagged: list[VlanInterface] = field(default_factory=list)
+    tagged: list[Interface] = field(default_factory=list)
 
     @property
     def all_interfaces(self) -> tuple[Interface, ...]:
@@ -249,7 +250,7 @@ class _Wiring:
             return name, Interface("", self._mac(), mtu, (), (), BARE, False), ()
         return name, Interface("", member.mac, mtu, member.prefixes, member.neighbours, BARE, False), member.far
 
-    def _with_vlans(self, machine: WiredNode, index: int, edge: Edge, port: Interface) -> VlanInterface:
+    def _with_vlans(self, machine: WiredNode, index: int, edge: Edge, port: Interface) -> Interface:
         """The interface with its VLANs; what its node has in those with a tag becomes interfaces of their own."""
         carried = vlans.carried(edge)
         for vlan in edge.tagged:
@@ -257,13 +258,13 @@ class _Wiring:
             if member is not None:
                 name = f"{port.name}.{vlan}"
                 inside = Interface(name, member.mac, port.mtu, member.prefixes, member.neighbours, BARE, port.steer)
-                machine.tagged.append(_in_vlans(inside, Vlans((vlan,), None, port.name)))
+                machine.tagged.append(replace(inside, vlans=Vlans((vlan,), None, port.name)))
                 if member.far:
                     self.reach[machine.name, index] = name, member.far
         if machine.kind == "switch":
             self._ports[machine.name, index] = len(machine.interfaces) + 1
         untagged = next((vlan for vlan, tagged in carried.items() if not tagged), None)
-        return _in_vlans(port, Vlans(tuple(sorted(edge.tagged)), untagged, None))
+        return replace(port, vlans=Vlans(tuple(sorted(edge.tagged)), untagged, None))
 
     def _card_of(self, edge: Edge) -> Callable[[str, bool, Settings, int], Egress]:
         """The egress of a plain link's end, by node, whether that is a host, settings and MTU."""
@@ -298,7 +299,7 @@ class _Wiring:
             machine = self.machines[switch]
             ports = []
             for number, interface in enumerate(machine.interfaces, 1):
-                assert isinstance(interface, VlanInterface)
+                assert interface.vlans is not None
                 macs_here = tuple(behind.get((switch, links[switch, number]), ()))
                 ports.append(ovs.VlanPort(interface.name, interface.vlans, macs_here))
             machine.services = ovs.vlan_services(ports, facts.datapath, at_boot=facts.clock == "virtual")
@@ -340,10 +341,6 @@ class _Wiring:
         if link.hardware is not None:
             return forward, backward, "hardware"
         return forward, backward, backends.choose(spec, self._outline.host, edge.name, link, forward, backward)
-
-
-def _in_vlans(port: Interface, of: Vlans) -> VlanInterface:
-    return VlanInterface(port.name, port.mac, port.mtu, port.addresses, port.neighbours, port.egress, port.steer, of)
 
 
 def _prefixes(addresses: Sequence[str], lengths: Sequence[str]) -> tuple[str, ...]:

@@ -7,12 +7,11 @@ device cannot have, with what it can; what the device makes of a value between t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import orjson
-
-from ewan.labs.base.typed import kinds, read_typed
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Document, Struct, replace, tags
 from ewan.labs.base.units import Duration, Fraction, Rate, Size
 from ewan.labs.hardware.settings import Settings, settings_of
 from ewan.labs.link import Delay, Direction, Framing, Loss, Queue
@@ -21,8 +20,6 @@ from ewan.labs.link.direction import TABLE, is_plain
 from ewan.labs.link.framing import framing_words
 from ewan.labs.link.queue import AnyDiscipline
 
-FORMAT = "ewan-driver/1"
-"""Of the file beside a driver that says what its models can."""
 ENDING = ".driver.json"
 
 if TYPE_CHECKING:
@@ -30,11 +27,10 @@ if TYPE_CHECKING:
     LossKind = str
     DisciplineKind = str
 else:
-    DelayKind, LossKind, DisciplineKind = (Literal[kinds(each)] for each in (Delay, Loss, AnyDiscipline))
+    DelayKind, LossKind, DisciplineKind = (Literal[tags(each)] for each in (Delay, Loss, AnyDiscipline))
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct):
     """Values from `least` to `most`; the device has those that are whole steps above `least`, and rounds others."""
 
     least: int
@@ -56,8 +52,7 @@ class Range:
         return self.nearest((self.least + self.most) // 2)
 
 
-@dataclass(frozen=True, slots=True)
-class Delays:
+class Delays(Struct):
     """Kinds of `ewan.labs.link.delay`; `jitter_ns` is None where all kinds are constant."""
 
     kinds: tuple[DelayKind, ...]
@@ -65,16 +60,14 @@ class Delays:
     jitter_ns: Range | None
 
 
-@dataclass(frozen=True, slots=True)
-class Losses:
+class Losses(Struct):
     """Kinds of `ewan.labs.link.loss`; `ppb` holds for every probability of theirs, None where there are none."""
 
     kinds: tuple[LossKind, ...]
     ppb: Range | None
 
 
-@dataclass(frozen=True, slots=True)
-class Queues:
+class Queues(Struct):
     """`KINDS` of `ewan.labs.link.disciplines`, and how the limit is counted; the device needs one of the two ranges."""
 
     disciplines: tuple[DisciplineKind, ...]
@@ -82,16 +75,14 @@ class Queues:
     limit_packets: Range | None
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesAbility:
+class SeriesAbility(Struct):
     """What passed in each period, and how many of the last periods the device keeps."""
 
     period_ns: int
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class Abilities:
+class Abilities(Struct):
     """All that a device can; None: it has no such setting.
 
     `framing`: what its rate counts. `apart`: its two directions may differ. `queue` None: it has a queue of its own, of
@@ -111,16 +102,29 @@ class Abilities:
     counters: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
-    """One model of device that a driver knows; `sources` say where its figures are from."""
+class ModelEntry(Struct):
+    """A model in a driver's file; `sources` say where its figures are from."""
 
-    name: str
     abilities: Abilities
     sources: tuple[str, ...] = ()
 
 
-Stage = TypeVar("Stage")
+class DriverFile(Document, tag="ewan-driver/1"):
+    """The file beside a driver that says what its models can."""
+
+    models: dict[str, ModelEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One model of device that a driver knows."""
+
+    name: str
+    abilities: Abilities
+    sources: tuple[str, ...]
+
+
+Stage = TypeVar("Stage", bound=Struct)
 LIMITS = ("limit_bytes", "limit_packets")
 Refusal = tuple[str, str]
 """A key of the description, and what the device has in place of what it says."""
@@ -128,7 +132,12 @@ Refusal = tuple[str, str]
 
 def read_abilities(data: Any, where: str) -> Abilities:
     """ValueError, one line, for what is none: `WHERE.delay has no key 'kinds'`, an empty range."""
-    found: Abilities = read_typed(Abilities, data, where)
+    found = codec.from_data(Abilities, data, where)
+    _check(found, where)
+    return found
+
+
+def _check(found: Abilities, where: str) -> None:
     for name, each in ranges(found).items():
         if each.least < 0 or each.most < each.least or each.step < 1:
             raise ValueError(f"{where}.{name} goes from {each.least} to {each.most} by {each.step}")
@@ -144,29 +153,16 @@ def read_abilities(data: Any, where: str) -> Abilities:
         raise ValueError(f"{where}.queue has neither limit_bytes nor limit_packets: write null where it has no limit")
     if found.series is not None and (found.series.period_ns < 1 or found.series.rows < 1):
         raise ValueError(f"{where}.series has no rows")
-    return found
 
 
 def read_models(text: bytes, where: str) -> dict[str, Model]:
     """The models of a driver's file by name, the default one first; ValueError, one line, for what is no such file."""
-    try:
-        data: Any = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise ValueError(f"{where}: is no JSON ({error})") from None
-    if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("models"), dict):
-        raise ValueError(f'{where}: write {{"format": "{FORMAT}", "models": {{NAME: …}}}}')
-    models = {}
-    for name, each in data["models"].items():
-        if not isinstance(each, dict) or set(each) - {"abilities", "sources"} or "abilities" not in each:
-            raise ValueError(f'{where}: models.{name}: write "abilities", and "sources" if you like')
-        models[name] = Model(
-            name,
-            read_abilities(each["abilities"], f"{where}: models.{name}.abilities"),
-            tuple(str(source) for source in each.get("sources", ())),
-        )
+    models = codec.decode(DriverFile, text, f"{where}:").models
     if not models:
         raise ValueError(f"{where}: has no model")
-    return models
+    for name, model in models.items():
+        _check(model.abilities, f"{where}: models.{name}.abilities")
+    return {name: Model(name, model.abilities, model.sources) for name, model in models.items()}
 
 
 def ranges(abilities: Abilities) -> dict[str, Range]:
@@ -265,9 +261,9 @@ def _of_queue(queue: Queue | None, known: Queues | None, own_buffer: bool) -> Re
     return None
 
 
-def probabilities(loss: object) -> Mapping[str, int]:
+def probabilities(loss: Loss) -> Mapping[str, int]:
     """The probabilities (ppb) of a loss model by name."""
-    names = (name for name in getattr(loss, "__dataclass_fields__", ()) if name.endswith("_ppb"))
+    names = (name for name in loss.__struct_fields__ if name.endswith("_ppb"))
     return {name: getattr(loss, name) for name in names}
 
 
@@ -302,4 +298,4 @@ def _nearest(stage: Stage, known: Mapping[str, Range | None]) -> Stage:
         for key, each in known.items()
         if each is not None and (value := getattr(stage, key, None)) is not None
     }
-    return replace(stage, **made)  # type: ignore[type-var]
+    return replace(stage, **made)

@@ -7,10 +7,11 @@ is no more what it said after the last setting.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct, replace
 from ewan.labs.hardware.abilities import Abilities, rounded
 from ewan.labs.hardware.driver import HEADINGS, DriverError, Reading
 from ewan.labs.hardware.settings import Settings, differences
@@ -19,14 +20,13 @@ FaultKind = Literal["dead", "rounding", "reset"]
 MOST_FAULTS = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct):
     """`time_s`: since the epoch. `ended_s`: when it was over; None: it lasts."""
 
     kind: FaultKind
     time_s: float
     said: str
-    ended_s: float | None = None
+    ended_s: float | None
 
 
 @dataclass(slots=True)
@@ -88,19 +88,12 @@ class Account:
 
     def to_data(self) -> dict[str, Any]:
         """As JSON has it."""
-
-        def of(known: Mapping[str, Settings]) -> dict[str, Any]:
-            return {heading: settings.to_data() for heading, settings in known.items()}
-
-        return {
-            "requested": of(self.requested),
-            "says": of(self.said),
-            "faults": [asdict(each) for each in self.faults],
-        }
+        said = {"requested": self.requested, "says": self.said, "faults": self.faults}
+        return dict(codec.data_of(said))
 
     def _add(self, kind: FaultKind, now_s: float, said: str) -> None:
         if len(self.faults) < MOST_FAULTS:
-            self.faults.append(Fault(kind, now_s, said))
+            self.faults.append(Fault(kind, now_s, said, None))
 
     def _end(self, kind: FaultKind, now_s: float, heading: str = "") -> None:
         self.faults = [

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_MS, mean_rate_bps
 from ewan.labs.hardware.driver import Counters
 
@@ -60,7 +61,7 @@ class Counts:
         before = self._came.get(heading, Came(0, 0))
         counted = _since(self._began.get(heading), now)
         ours = {"came_packets": came.packets - before.packets, "came_bytes": came.bytes - before.bytes}
-        return asdict(counted) | ours | {"rate_bps": self._rate(heading)}
+        return {**codec.data_of(counted), **ours, "rate_bps": self._rate(heading)}
 
     def _rate(self, heading: str) -> int | None:
         last_ns, last = self._readings[-1]
@@ -72,6 +73,7 @@ class Counts:
 
 
 def _since(before: Counters | None, now: Counters) -> Counters:
-    if before is None or any(getattr(now, key) < value for key, value in asdict(before).items()):
+    if before is None:
         return now
-    return Counters(**{key: getattr(now, key) - value for key, value in asdict(before).items()})
+    grown = [getattr(now, name) - getattr(before, name) for name in Counters.__struct_fields__]
+    return now if min(grown) < 0 else Counters(*grown)

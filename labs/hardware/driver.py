@@ -21,7 +21,8 @@ from typing import IO, Any, Literal
 
 import orjson
 
-from ewan.labs.base import ownership
+from ewan.labs.base import codec, ownership
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.reading import one_line
 from ewan.labs.hardware.abilities import Abilities, read_abilities
@@ -63,8 +64,7 @@ class Described:
     abilities: Abilities
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
+class Counters(Struct):
     """Packets and bytes that left the device in one direction since it was reset, and those that it dropped."""
 
     out_packets: int
@@ -209,7 +209,9 @@ class Driver:
 
     def set(self, heading: str, settings: Settings) -> None:
         """Sets one direction, as a whole."""
-        self._only("set", self.ask({"request": "set", "direction": heading, "settings": settings.to_data()}), set())
+        self._only(
+            "set", self.ask({"request": "set", "direction": heading, "settings": codec.data_of(settings)}), set()
+        )
 
     def read(self) -> Reading:
         """What the device says it does."""
@@ -334,7 +336,4 @@ class _Reading:
 
 
 def _counters(data: Any, where: str) -> Counters:
-    from ewan.labs.base.typed import read_typed
-
-    found: Counters = read_typed(Counters, data, where)
-    return found
+    return codec.from_data(Counters, data, where)

@@ -6,16 +6,15 @@ The stages are those of the plan (labs/link).
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from ewan.labs.base.typed import read_typed
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct, replace
 from ewan.labs.link import Delay, Direction, Loss, Queue
 from ewan.labs.link.change import LIVE
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct):
     """One direction; `queue` is None where the device has none to set."""
 
     rate_bps: int
@@ -26,12 +25,8 @@ class Settings:
     duplicate_ppb: int
     queue: Queue | None
 
-    def to_data(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
 
-
-NAMES = tuple(each.name for each in fields(Settings))
+NAMES = Settings.__struct_fields__
 
 
 def settings_of(direction: Direction, *, queue: bool) -> Settings:
@@ -42,8 +37,7 @@ def settings_of(direction: Direction, *, queue: bool) -> Settings:
 
 def read_settings(data: Any, where: str) -> Settings:
     """ValueError, one line, for what is none."""
-    found: Settings = read_typed(Settings, data, where)
-    return found
+    return codec.from_data(Settings, data, where)
 
 
 def words(settings: Settings) -> dict[str, str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields, make_dataclass, replace
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, get_type_hints
 
-from ewan.labs.base.typed import read_typed
+from msgspec import defstruct
+
+from ewan.labs.base.codec import Struct, replace
 from ewan.labs.link.direction import TABLE, Direction
 from ewan.labs.link.row import Row
 
@@ -21,32 +22,17 @@ _VALUES: list[tuple[str, Any, None]] = [
 
 
 class Change(
-    make_dataclass(  # type: ignore[misc]
-        "_Values", [*_VALUES, ("restart_trace", bool | None, None)], frozen=True, slots=True
-    )
+    defstruct("_Values", [*_VALUES, ("restart_trace", bool | None, None)], bases=(Struct,))  # type: ignore[misc]
 ):
-    """Values of fields of a `Direction`, and whether its trace begins anew; what is None stays as it is."""
+    """Values of fields of a `Direction`, and whether its trace begins anew; what is None stays as it is.
 
-    __slots__ = ()
-    SPARSE: ClassVar[bool] = True
+    The control socket, a program and the journal of a kernel link say it without what stays.
+    """
 
     def applied(self, direction: Direction) -> Direction:
         """What a direction is after it."""
-        return replace(direction, **{key: value for key, value in self._named().items() if key != "restart_trace"})
-
-    def to_data(self) -> dict[str, Any]:
-        """As the control socket, a program and the journal of a kernel link say it: without what stays."""
-        return {key: value for key, value in asdict(self).items() if value is not None}
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Change:
-        """The change that `to_data` wrote; ValueError for what is none."""
-        change = read_typed(cls, dict(data), "change")
-        assert isinstance(change, cls)
-        return change
-
-    def _named(self) -> dict[str, Any]:
-        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
+        values = {name: getattr(self, name) for name in self.__struct_fields__ if name != "restart_trace"}
+        return replace(direction, **{name: value for name, value in values.items() if value is not None})
 
 
 def words(change: Change) -> str:

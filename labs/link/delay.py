@@ -7,11 +7,12 @@ emulator/model/src/config.rs (`Delay`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, assert_never
 
 from pydantic import PlainValidator, ValidationInfo
 
+from ewan.labs.base.codec import Variant
 from ewan.labs.base.units import PPB, Duration, Fraction
 from ewan.labs.base.values import LONGEST_TABLE, read_file, written_as
 from ewan.labs.link.context import INT32, LinkContext, Obstacle
@@ -69,57 +70,45 @@ CorrelationText = Annotated[Fraction, PlainValidator(_correlation), written_as("
 DelayText = Annotated[Duration | DelayFile, PlainValidator(_delay), written_as("delay", "50ms", "{table: delays.txt}")]
 
 
-@dataclass(frozen=True, slots=True)
-class ConstantDelay:
+class ConstantDelay(Variant, tag="constant"):
     """The same for every packet."""
 
     delay_ns: int
-    kind: Literal["constant"] = field(default="constant", init=False)
 
 
-@dataclass(frozen=True, slots=True)
-class UniformDelay:
+class UniformDelay(Variant, tag="uniform"):
     """Uniform within ± jitter around the delay."""
 
     delay_ns: int
     jitter_ns: int
-    kind: Literal["uniform"] = field(default="uniform", init=False)
 
 
-@dataclass(frozen=True, slots=True)
-class NormalDelay:
+class NormalDelay(Variant, tag="normal"):
     """Normal; jitter is the standard deviation."""
 
     delay_ns: int
     jitter_ns: int
-    kind: Literal["normal"] = field(default="normal", init=False)
 
 
-@dataclass(frozen=True, slots=True)
-class GaussMarkovDelay:
+class GaussMarkovDelay(Variant, tag="gauss_markov"):
     """Normal; jitter is the standard deviation, and each packet's deviation is correlated with the one before it."""
 
     correlation_ppb: int
     delay_ns: int
     jitter_ns: int
-    kind: Literal["gauss_markov"] = field(default="gauss_markov", init=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ParetoDelay:
+class ParetoDelay(Variant, tag="pareto"):
     """From delay - jitter on, a tail of shape 3 whose standard deviation is jitter."""
 
     delay_ns: int
     jitter_ns: int
-    kind: Literal["pareto"] = field(default="pareto", init=False)
 
 
-@dataclass(frozen=True, slots=True)
-class DelayTable:
+class DelayTable(Variant, tag="table"):
     """One of the values for each packet, all equally likely: measured delays."""
 
     delays_ns: tuple[int, ...]
-    kind: Literal["table"] = field(default="table", init=False)
 
 
 Delay = ConstantDelay | UniformDelay | NormalDelay | GaussMarkovDelay | ParetoDelay | DelayTable

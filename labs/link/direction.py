@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from operator import attrgetter
+from dataclasses import replace
 from typing import Literal
 
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import Duration, Rate, Size
 from ewan.labs.link import acks, bucket, displace, radio
 from ewan.labs.link import delay as delays
@@ -16,6 +17,7 @@ from ewan.labs.link import queue as queues
 from ewan.labs.link import trace as traces
 from ewan.labs.link.context import LinkContext, Obstacle
 from ewan.labs.link.delay import ConstantDelay, Delay, DelayTable
+from ewan.labs.link.disciplines.drop_tail import DropTail
 from ewan.labs.link.framing import Framing, check_rate, framing_of
 from ewan.labs.link.keys import ROWS, DirectionKeys
 from ewan.labs.link.loss import NO_LOSS, Loss, LossPattern
@@ -32,55 +34,79 @@ Heading = Literal["forward", "backward"]
 MOST_TABLED = 1 << 23  # in all tables and traces of a plan, which says them for each direction of each link
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Direction:
-    """Impair → queue → rate → delay line (emulator/model/src/config.rs); probabilities in parts per billion.
-
-    What has a value here is that of a plain link, which only queues, sends and delays.
-    """
+class Direction(Struct, kw_only=True):
+    """Impair → queue → rate → delay line (emulator/model/src/config.rs); probabilities in parts per billion."""
 
     framing: Framing
     rate_bps: int
-    loss: Loss = NO_LOSS
-    corrupt_ppb: int = 0
-    duplicate_ppb: int = 0
-    ecn_bleach: bool = False
-    blackhole_bytes: int = 0
-    police_bps: int = 0
-    police_bytes: int = 0
-    burst_bytes: int = 0
-    peak_bps: int = 0
-    aggregate: Aggregate = NO_AGGREGATE
-    half_duplex: bool = False
-    slot_ns: int = 0
-    harq: Harq = NO_HARQ
-    ack_filter: bool = False
+    loss: Loss
+    corrupt_ppb: int
+    duplicate_ppb: int
+    ecn_bleach: bool
+    blackhole_bytes: int
+    police_bps: int
+    police_bytes: int
+    burst_bytes: int
+    peak_bps: int
+    aggregate: Aggregate
+    half_duplex: bool
+    slot_ns: int
+    harq: Harq
+    ack_filter: bool
     queue: Queue
     delay: Delay
-    reorder: bool = False
-    displace_ppb: int = 0
-    displace_packets: int = 0
-    displace_within_ns: int = 0
-    trace: Trace = NO_TRACE
-    seed: int = 0
-    store_packets: int = 0
-    store_bytes: int = 0
+    reorder: bool
+    displace_ppb: int
+    displace_packets: int
+    displace_within_ns: int
+    trace: Trace
+    seed: int
+    store_packets: int
+    store_bytes: int
 
 
 def plain_direction(framing: Framing, rate_bps: int, queue: Queue, delay_ns: int) -> Direction:
-    """A plain link, whose datapath holds no packet."""
-    return Direction(framing=framing, rate_bps=rate_bps, queue=queue, delay=ConstantDelay(delay_ns))
+    """A plain link, which only queues, sends and delays, and whose datapath holds no packet."""
+    return Direction(
+        framing=framing,
+        rate_bps=rate_bps,
+        queue=queue,
+        delay=ConstantDelay(delay_ns),
+        loss=NO_LOSS,
+        corrupt_ppb=0,
+        duplicate_ppb=0,
+        ecn_bleach=False,
+        blackhole_bytes=0,
+        police_bps=0,
+        police_bytes=0,
+        burst_bytes=0,
+        peak_bps=0,
+        aggregate=NO_AGGREGATE,
+        half_duplex=False,
+        slot_ns=0,
+        harq=NO_HARQ,
+        ack_filter=False,
+        reorder=False,
+        displace_ppb=0,
+        displace_packets=0,
+        displace_within_ns=0,
+        trace=NO_TRACE,
+        seed=0,
+        store_packets=0,
+        store_bytes=0,
+    )
 
 
-_PLAIN = {each.name: each.default for each in fields(Direction)}
-_VALUES = attrgetter(*_PLAIN)
-TABLE: Mapping[str, Row] = dict(sorted(ROWS.items(), key=lambda item: list(_PLAIN).index(item[1].plan[0])))
+_PLAIN = plain_direction(Framing(0, 0), 0, Queue(None, None, DropTail()), 0)
+TABLE: Mapping[str, Row] = dict(
+    sorted(ROWS.items(), key=lambda item: Direction.__struct_fields__.index(item[1].plan[0]))
+)
 """The rows of all keys in the order of the plan's fields."""
 
 
 def is_plain(row: Row, direction: Direction) -> bool:
     """Whether a plain link has the same."""
-    return row.values(direction) == tuple(_PLAIN[name] for name in row.plan)
+    return row.values(direction) == row.values(_PLAIN)
 
 
 def column_words(direction: Direction) -> dict[str, str]:
@@ -112,8 +138,7 @@ class Directions:
         self._count_tables(way, at, same)
         text = f"{self._seed}/{at.link}/{heading}".encode()
         seed = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
-        # `replace` takes several times as long, for each of a lab's directions.
-        return Direction(**dict(zip(_PLAIN, _VALUES(same), strict=True)) | {"seed": seed})
+        return codec.replace(same, seed=seed)
 
     def _count_tables(self, way: Settings, at: LinkContext, direction: Direction) -> None:
         delays_tabled = len(direction.delay.delays_ns) if isinstance(direction.delay, DelayTable) else 0

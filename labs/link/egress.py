@@ -6,44 +6,35 @@ Sizes in bytes, times in ns. `overhead_bytes` is what the framing adds to an Eth
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
+from ewan.labs.base.codec import Struct, Variant
 from ewan.labs.base.units import Size
 
 
-@dataclass(frozen=True, slots=True)
-class Bare:
+class Bare(Variant, tag="none"):
     """The kernel's own: nothing is set."""
 
-    kind: Literal["none"] = field(default="none", init=False)
 
-
-@dataclass(frozen=True, slots=True)
-class Fifo:
+class Fifo(Variant, tag="fifo"):
     """A queue without a rate."""
 
-    kind: Literal["fifo"] = field(default="fifo", init=False)
     limit_packets: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tbf:
+class Tbf(Variant, tag="tbf", kw_only=True):
     """A token bucket, which passes a burst at once."""
 
     burst_bytes: int
-    kind: Literal["tbf"] = field(default="tbf", init=False)
     limit_bytes: int
     overhead_bytes: int
     rate_bps: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Psp:
+class Psp(Variant, tag="psp", kw_only=True):
     """An exact rate (0: none), and before it a time uniform from 0 to `dither_ns` for each packet."""
 
     dither_ns: int
-    kind: Literal["psp"] = field(default="psp", init=False)
     limit_bytes: int
     limit_packets: int | None
     minimum_bytes: int
@@ -55,72 +46,58 @@ class Psp:
 Card = Bare | Fifo | Tbf | Psp
 
 
-@dataclass(frozen=True, slots=True)
-class NoPacer:
+class NoPacer(Variant, tag="none"):
     """Packets join the card's queue as they come."""
 
-    kind: Literal["none"] = field(default="none", init=False)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PspPacer:
+class PspPacer(Variant, tag="psp", kw_only=True):
     """Packets leave evenly spaced, none before its time; a packet counts as in `Psp`."""
 
-    kind: Literal["psp"] = field(default="psp", init=False)
     minimum_bytes: int
     overhead_bytes: int
     rate_bps: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GapPacer:
+class GapPacer(Variant, tag="gap", kw_only=True):
     """The same, by PAUSE frames (IEEE 802.3x) that fill the line between packets; needs the sorter `psp_gap`."""
 
-    kind: Literal["gap"] = field(default="gap", init=False)
     minimum_bytes: int
     overhead_bytes: int
     rate_bps: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TbfPacer:
+class TbfPacer(Variant, tag="tbf", kw_only=True):
     """A token bucket; a packet counts as at the card."""
 
     burst_bytes: int
-    kind: Literal["tbf"] = field(default="tbf", init=False)
     rate_bps: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FqPacer:
+class FqPacer(Variant, tag="fq", kw_only=True):
     """The kernel's fq: so much of each connection; a packet counts as at the card."""
 
-    kind: Literal["fq"] = field(default="fq", init=False)
     rate_bps: int
 
 
 Pacer = NoPacer | PspPacer | GapPacer | TbfPacer | FqPacer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class Filter(Struct, kw_only=True):
     """Packets to an address, of a protocol and to a port if they are given (both or neither)."""
 
     address: str
-    port: int | None = None
-    protocol: Literal["tcp", "udp"] | None = None
+    port: int | None
+    protocol: Literal["tcp", "udp"] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PacedClass:
+class PacedClass(Struct, kw_only=True):
     """Packets that are paced together: those whose socket names the class (SO_PRIORITY), or that a filter finds."""
 
     filters: tuple[Filter, ...]
     pacer: Pacer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
+class Sources(Variant, tag="sources", kw_only=True):
     """A card, and before it the classes of what is paced; they are numbered from 1, and the first is not paced.
 
     `default` is the class of what names none and no filter finds. `sorter` is the queueing discipline that has the
@@ -132,7 +109,6 @@ class Sources:
     card: Card
     classes: tuple[PacedClass, ...]
     default: int
-    kind: Literal["sources"] = field(default="sources", init=False)
     limit_bytes: int
     limit_packets: int | None
     minimum_bytes: int

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import Duration, Size, time_for
 from ewan.labs.link.context import LinkContext
 from ewan.labs.traces import Opportunities
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from ewan.labs.link.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class Framing:
+class Framing(Struct):
     """What a packet's length counts: max(bytes of the IP packet + overhead, minimum)."""
 
     overhead_bytes: int

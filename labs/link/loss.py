@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, assert_never
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, assert_never
 
 from pydantic import Field, PlainValidator, ValidationInfo, model_validator
 
+from ewan.labs.base.codec import Variant
 from ewan.labs.base.model import Model, OneOf
 from ewan.labs.base.units import PPB, Fraction
 from ewan.labs.base.values import LONGEST_TABLE, Count, FractionText, read_file, written_as
@@ -99,45 +100,34 @@ class LossKeys(OneOf, defer_build=True):
         return model
 
 
-@dataclass(frozen=True, slots=True)
-class NoLoss:
+class NoLoss(Variant, tag="none"):
     """No packet is lost here."""
 
-    kind: Literal["none"] = field(default="none", init=False)
 
-
-@dataclass(frozen=True, slots=True)
-class BernoulliLoss:
+class BernoulliLoss(Variant, tag="bernoulli"):
     """Each packet is lost with the same probability, whatever happened to others."""
 
-    kind: Literal["bernoulli"] = field(default="bernoulli", init=False)
     loss_ppb: int
 
 
-@dataclass(frozen=True, slots=True)
-class BitErrorLoss:
+class BitErrorLoss(Variant, tag="bit_errors"):
     """Each bit is wrong with the same probability, and a packet with a wrong bit is lost."""
 
-    kind: Literal["bit_errors"] = field(default="bit_errors", init=False)
     bit_ppb: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GilbertElliottLoss:
+class GilbertElliottLoss(Variant, tag="gilbert_elliott", kw_only=True):
     """Two states with a loss probability each, and probabilities to change between them per packet."""
 
-    kind: Literal["gilbert_elliott"] = field(default="gilbert_elliott", init=False)
     loss_bad_ppb: int
     loss_good_ppb: int
     to_bad_ppb: int
     to_good_ppb: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Markov4Loss:
+class Markov4Loss(Variant, tag="markov4", kw_only=True):
     """netem's `loss state` (Salsano et al. 2009): 1 received, 2 received in and 3 lost in a burst, 4 lost alone."""
 
-    kind: Literal["markov4"] = field(default="markov4", init=False)
     p13_ppb: int
     p14_ppb: int
     p23_ppb: int
@@ -145,19 +135,15 @@ class Markov4Loss:
     p32_ppb: int
 
 
-@dataclass(frozen=True, slots=True)
-class EveryNthLoss:
+class EveryNthLoss(Variant, tag="every_nth"):
     """Packets n, 2n, 3n … are lost."""
 
-    kind: Literal["every_nth"] = field(default="every_nth", init=False)
     n: int
 
 
-@dataclass(frozen=True, slots=True)
-class LossPattern:
+class LossPattern(Variant, tag="pattern"):
     """`1` is a lost packet, `0` one that passes; repeated for ever."""
 
-    kind: Literal["pattern"] = field(default="pattern", init=False)
     pattern: str
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import functools
 import operator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, create_model, model_validator
 
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.model import Model, OneOf
 from ewan.labs.base.units import Buffer, Size
 from ewan.labs.link.buffer import buffer_limits, room_of
@@ -69,8 +69,7 @@ class QueueKeys(
         return model
 
 
-@dataclass(frozen=True, slots=True)
-class Queue:
+class Queue(Struct):
     """Limits count packets that wait, not the one in service; at least one of the two is set."""
 
     limit_packets: int | None

@@ -6,11 +6,11 @@ Times in ns, probabilities in parts per billion.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, PlainValidator
 
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.model import GroupOrNone
 from ewan.labs.base.units import Duration, Fraction
 from ewan.labs.base.values import Count, written_as
@@ -86,8 +86,7 @@ class HarqKeys(GroupOrNone):
         return self.errors is None or not self.errors.ppb
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(Struct):
     """Packets that wait are sent together, up to so many; none joins once the others take `time_ns` (0: no limit).
 
     Before each transmission nothing is sent for `gap_ns`. 0 packets: each packet is sent on its own.
@@ -98,8 +97,7 @@ class Aggregate:
     time_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Harq:
+class Harq(Struct):
     """A transmission fails with this probability and is repeated `round_ns` later, up to `rounds` times."""
 
     error_ppb: int

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, assert_never
 
 from pydantic import Field, PlainValidator, PrivateAttr, ValidationInfo
 
 from ewan.labs import traces
+from ewan.labs.base.codec import Variant
 from ewan.labs.base.model import Model
 from ewan.labs.base.units import Duration
 from ewan.labs.base.values import TextFile, read_file, written_as
@@ -93,30 +93,23 @@ Said = traces.Column
 """What a trace may say."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoTrace:
+class NoTrace(Variant, tag="none"):
     """Nothing changes by itself."""
 
-    kind: Literal["none"] = field(default="none", init=False)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceRows:
+class TraceRows(Variant, tag="rows", kw_only=True):
     """Each row is (at_ns, rate_bps, delay_ns, loss_ppb, limit_bytes), None where it stays; the first says all.
 
     Repeated after `period_ns`; 0: the last row holds.
     """
 
-    kind: Literal["rows"] = field(default="rows", init=False)
     period_ns: int
     rows: tuple[tuple[int | None, ...], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceOpportunities:
+class TraceOpportunities(Variant, tag="opportunities", kw_only=True):
     """Each is (at_ns, count): so many times 1504 bytes of what waits leave then. Repeated after `period_ns`."""
 
-    kind: Literal["opportunities"] = field(default="opportunities", init=False)
     opportunities: tuple[tuple[int, ...], ...]
     period_ns: int
 

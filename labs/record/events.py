@@ -1,64 +1,55 @@
 """Changes of links in a run: as its program asks for them, and as events.json says that they were made.
 
-In: changes compiled for links, or the data that `ewan-node` reads and writes (labs/node/src/batch/events.rs). Out:
-typed events, and the same data again.
+In: changes compiled for links, or the documents that `ewan-node` reads and writes (labs/node/src/batch/events.rs). Out:
+typed events, and the same documents again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any
 
-from ewan.labs.base import documents
-from ewan.labs.base.typed import read_typed
+from ewan.labs.base import codec, documents
+from ewan.labs.base.codec import Document, Struct
 from ewan.labs.link import Change
 from ewan.labs.link.direction import Heading
 
-FORMAT: Literal["ewan-events/1"] = "ewan-events/1"
 FILE = "events.json"
 
 
-@dataclass(frozen=True, slots=True)
-class LinkChange:
-    """One direction of a link changes `at_ns` after T0, as `ewan.labs.change.compile_change` says."""
+class Event(Struct):
+    """At `at_ns` after T0 one direction of a link changes, as `ewan.labs.change.compile_change` says.
 
-    TAG: ClassVar[str] = "down"
+    Where `down` is not None, the whole link goes down (true) or comes back (false) instead, and nothing else changes.
+    """
+
     at_ns: int
     link: str
     direction: Heading
     change: Change
-    down: None = field(default=None, init=False)
+    down: bool | None
+
+    def __post_init__(self) -> None:
+        if self.down is not None and (self.change != Change() or self.direction != "forward"):
+            raise ValueError("a link that goes down or comes back changes nothing else, and its direction is forward")
 
 
-@dataclass(frozen=True, slots=True)
-class NoChange:
-    """Where a change would be."""
+def link_change(at_ns: int, link: str, direction: Heading, change: Change) -> Event:
+    """The event that changes one direction of a link."""
+    return Event(at_ns, link, direction, change, down=None)
 
 
-@dataclass(frozen=True, slots=True)
-class CarrierChange:
-    """A whole link goes down (true) or comes back (false) `at_ns` after T0."""
-
-    TAG: ClassVar[str] = "down"
-    at_ns: int
-    link: str
-    down: bool
-    direction: Literal["forward"] = field(default="forward", init=False)
-    change: NoChange = field(default=NoChange(), init=False)
+def carrier_change(at_ns: int, link: str, down: bool) -> Event:
+    """The event that takes a whole link down, or brings it back."""
+    return Event(at_ns, link, "forward", Change(), down)
 
 
-Event = LinkChange | CarrierChange
-
-
-@dataclass(frozen=True, slots=True)
-class MadeEvent:
-    """What became of an event: of a `LinkChange` where `down` is None. `applied_ns`: from T0, None: it was not made.
+class MadeEvent(Struct):
+    """An `Event` of a run with its outcome. `applied_ns`: from T0, None: it was not made.
 
     `recovered_ns`: when routes again carried every pair, where a protocol finds them and they did.
     """
 
-    SPARSE: ClassVar = {"down", "recovered_ns"}
     at_ns: int
     link: str
     direction: Heading
@@ -69,12 +60,10 @@ class MadeEvent:
     recovered_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MadeEvents:
+class MadeEvents(Document, tag="ewan-events/1"):
     """events.json, in the order of its times."""
 
     events: tuple[MadeEvent, ...]
-    format: Literal["ewan-events/1"] = field(default=FORMAT, init=False)
 
 
 def read(directory: Path) -> tuple[MadeEvent, ...] | None:
@@ -92,5 +81,4 @@ def read(directory: Path) -> tuple[MadeEvent, ...] | None:
 
 def from_data(data: Any) -> tuple[MadeEvent, ...]:
     """The events of the file's data; ValueError that names the first wrong place."""
-    found: MadeEvents = read_typed(MadeEvents, data, "")
-    return found.events
+    return codec.from_data(MadeEvents, data, "").events

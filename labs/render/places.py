@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from ewan.labs.plan import Plan, VlanInterface
+from ewan.labs.plan import Plan
 
 Point = tuple[float, float]
 STEP = 190.0
@@ -23,8 +23,7 @@ def places(plan: Plan, edges: list[tuple[str, str]]) -> dict[str, Point]:
     routers = [
         node.name
         for node in plan.nodes
-        if node.kind == "router"
-        or (node.kind == "switch" and any(isinstance(port, VlanInterface) for port in node.interfaces))
+        if node.kind == "router" or (node.kind == "switch" and any(port.vlans is not None for port in node.interfaces))
     ]
     known = set(routers)
     core = [(a, b) for a, b in edges if a in known and b in known]

@@ -13,7 +13,7 @@ from ewan.labs.base.units import Duration, Rate, about
 from ewan.labs.link import Direction, Psp
 from ewan.labs.link.direction import column_words, impairment_words
 from ewan.labs.link.egress import card_of, limit_words, paced
-from ewan.labs.plan import Interface, Node, Pair, Plan, VlanInterface
+from ewan.labs.plan import Interface, Node, Pair, Plan
 from ewan.labs.render import vlan_words
 
 Sheet = tuple[str, list[str], list[list[str]]]
@@ -44,7 +44,7 @@ def nodes(plan: Plan) -> list[list[str]]:
 
 def _addresses(port: Interface) -> tuple[str, ...]:
     """Those of an interface; of one that is a VLAN of another, its name before them."""
-    alone = not isinstance(port, VlanInterface) or port.vlans.parent is None
+    alone = port.vlans is None or port.vlans.parent is None
     return port.addresses if alone else (f"{port.name}:", *port.addresses)
 
 

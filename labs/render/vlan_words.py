@@ -6,7 +6,7 @@ the wire's end at the switch has.
 
 from __future__ import annotations
 
-from ewan.labs.plan import Plan, VlanInterface, Vlans
+from ewan.labs.plan import Plan, Vlans
 
 
 def of_links(plan: Plan) -> dict[str, str]:
@@ -16,7 +16,7 @@ def of_links(plan: Plan) -> dict[str, str]:
         for node in plan.nodes
         if node.kind == "switch"
         for port in node.interfaces
-        if isinstance(port, VlanInterface)
+        if port.vlans is not None
     }
     ends = [(wire.link, end) for wire in plan.wires for end in (wire.a, wire.b)]
     return {link: words(known[end.node, end.interface]) for link, end in ends if (end.node, end.interface) in known}

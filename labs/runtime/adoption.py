@@ -20,6 +20,7 @@ from typing import Any
 import yaml
 
 from ewan.labs import plan as plans
+from ewan.labs.base.codec import OtherVersionError
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
 
@@ -73,7 +74,7 @@ def read(path: Path) -> Compiled:
         plan = plans.from_json((directory / "plan.json").read_bytes())
     except OSError as error:
         raise LabError(f"{directory}/plan.json: {error.strerror}: it belongs beside {path}; {again}") from None
-    except plans.OtherVersionError as error:
+    except OtherVersionError as error:
         raise LabError(f"{path} was compiled by another version of ewan ({error}): {again}") from None
     except ValueError as error:
         raise LabError(f"{directory}/plan.json is no plan ({str(error).splitlines()[0]}): {again}") from None

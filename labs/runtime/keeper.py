@@ -18,13 +18,13 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from ewan.labs import plan as plans
+from ewan.labs.base import codec
 from ewan.labs.base.reading import one_line
 from ewan.labs.base.units import NS_PER_DAY, NS_PER_MS, NS_PER_SECOND
 from ewan.labs.hardware import catalogue
@@ -201,7 +201,7 @@ class Keeper:
             "driver": self._hardware.driver,
             "model": self.described.model,
             "device": self.described.device,
-            "abilities": asdict(self.described.abilities),
+            "abilities": codec.data_of(self.described.abilities),
             "answers": not self.account.dead,
             **self.account.to_data(),
         }
@@ -213,7 +213,7 @@ class Keeper:
             raise RefusedError(f"direction {heading!r}: write forward or backward")
         if not 0 <= in_ns <= LONGEST_WAIT_NS:
             raise RefusedError(f"in_ns {in_ns}: write at most a day")
-        change = Change.from_data(keys)
+        change = codec.from_data(Change, keys, "change")
         self._check(heading, change.applied(self._now[heading]))
         if in_ns:
             self._waiting.append((time.monotonic_ns() + in_ns, heading, change))
@@ -224,7 +224,7 @@ class Keeper:
     def _change(self, heading: str, change: Change) -> None:
         begun = time.monotonic_ns()
         self._set(heading, change.applied(self._now[heading]))
-        made = {"link": self._link.name, "direction": heading, "change": change.to_data()}
+        made = {"link": self._link.name, "direction": heading, "change": codec.data_of(change)}
         self.changes.append(made | {"applied_ns": begun - self._began_ns, "took_ns": time.monotonic_ns() - begun})
 
     def _series(self, since: int) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import orjson
 
 from ewan.labs import plan as plans
 from ewan.labs.base import writing
+from ewan.labs.base.codec import OtherVersionError
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.reading import one_line, read_bytes
 from ewan.labs.plan import Plan
@@ -42,7 +43,7 @@ DEVICE = -1
 
 @lru_cache(maxsize=8)
 def _read(text: bytes) -> tuple[Plan, str]:
-    """A plan and its digest; what watches a lab asks every second. ValueError, plans.OtherVersionError."""
+    """A plan and its digest; what watches a lab asks every second. ValueError, OtherVersionError."""
     plan = plans.from_json(text)
     return plan, plans.digest(plan)
 
@@ -102,7 +103,7 @@ class NetnsRuntime:
             raise self._absent(name)
         try:
             return Loaded(manifest, _read(text)[0])
-        except plans.OtherVersionError as error:
+        except OtherVersionError as error:
             message = f"{name} was made by another version of ewan ({error}): remove it with `ewan down {name}`"
             raise LabError(message) from None
         except ValueError as error:
@@ -128,7 +129,7 @@ class NetnsRuntime:
             return status
         try:
             plan, digest = _read(text)
-        except plans.OtherVersionError:
+        except OtherVersionError:
             return status | {"note": f"made by another version of ewan: remove it with `ewan down {name}`"}
         except ValueError:  # its writer died half way
             return status

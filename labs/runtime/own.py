@@ -14,9 +14,9 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
+from ewan.labs.base.codec import replace
 from ewan.labs.own import Own
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError

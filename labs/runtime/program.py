@@ -7,28 +7,21 @@ clock) execute, the same in both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
-import orjson
-
-from ewan.labs.base.typed import plain, read_typed
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Document, Struct, replace
 from ewan.labs.record.events import Event
 from ewan.labs.record.traffic import TrafficRequest
 
-FORMAT = "ewan-program/1"
 
-
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct):
     """A program and its arguments in a node, `at_ns` after T0; a service is ended when all others have ended.
 
     `step`: the number of the step that it is of. `after`: steps that must have ended; `at_ns` counts from then.
     `number`: in the whole program, from 0, where this is a machine's part of it; None: its place.
     """
 
-    SPARSE: ClassVar = {"step", "after", "number"}
     node: str
     argv: tuple[str, ...]
     at_ns: int = 0
@@ -38,16 +31,14 @@ class Command:
     number: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Preparation:
+class Preparation(Struct):
     """A program and its arguments in a node, that runs before the probe; one that fails ends the run."""
 
     node: str
     argv: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DisturbanceWatch:
+class DisturbanceWatch(Struct):
     """What disturbs the links of a live lab is counted so often from T0 on; what leaves a link later than `late_ns`
     after its due time is late. See labs/record/disturbances.py."""
 
@@ -55,8 +46,7 @@ class DisturbanceWatch:
     late_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Document, tag="ewan-program/1"):
     """`longest_ns`: how long after T0 commands may run. `expected_ns`: about how long all of it takes, for progress.
 
     `traffic` is a request for `ewan-node traffic`, with the same T0. `watch_ns`: the links' counters are read so often
@@ -68,10 +58,7 @@ class Program:
     and commands (services apart) have ended: an event whose time comes later is not made.
     """
 
-    SPARSE: ClassVar = {
-        *("prepare", "traffic", "events", "watch_ns", "disturbances", "drops", "elsewhere", "needs", "expected_ns"),
-    }
-    probe: Mapping[str, Any] | None = None
+    probe: dict[str, Any] | None = None
     commands: tuple[Command, ...] = ()
     longest_ns: int = 0
     expected_ns: int = 0
@@ -85,25 +72,17 @@ class Program:
     needs: tuple[str, ...] = ()
 
     def to_json(self) -> bytes:
-        """The program as `labs/node/src/batch` reads it; what is absent there is left out."""
-        document = plain(self) | {"format": FORMAT}
-        document.pop("expected_ns", None)
-        if self.prepare:
-            document["prepare"] = self.prepare  # its keys stand as in the type, not sorted
-        return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+        """The program as `labs/node/src/batch` reads it."""
+        return codec.document(replace(self, expected_ns=0))
 
 
 def from_json(text: bytes, expected_ns: int) -> Program:
     """The program whose `to_json` is `text`; ValueError for another format, unknown keys and wrong types. What is in a
     probe is for `ewan-node` to check. `expected_ns` is not in the file."""
-    document = orjson.loads(text)
-    if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
-        raise ValueError(f"the program's format is not {FORMAT!r}")
-    if "expected_ns" in document:
+    found = codec.decode(Program, text, "program")
+    if found.expected_ns:
         raise ValueError("program has an unknown key 'expected_ns'")
-    found: Program = read_typed(Program, document, "program")
-    program = replace(found, expected_ns=expected_ns)
-    words = [*(each.argv for each in program.commands), *(each.argv for each in program.prepare)]
+    words = [*(each.argv for each in found.commands), *(each.argv for each in found.prepare)]
     if not all(words):
         raise ValueError("the program has a command without words")
-    return program
+    return replace(found, expected_ns=expected_ns)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import orjson
 import pytest
 
+from ewan.labs.base import codec
+from ewan.labs.base.codec import replace
 from ewan.labs.change import after, as_it_is, check_headings, compile_change, delay_until, wanted
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.link import (
@@ -140,13 +140,13 @@ def test_red_without_thresholds_goes_by_the_buffer_that_there_is() -> None:
 
 def test_a_change_is_told_and_read_back_without_what_stays() -> None:
     made = change("rate=5Mbit/s queue=codel loss=1%")
-    told = made.to_data()
+    told = codec.data_of(made)
     assert told.keys() == {"rate_bps", "queue", "loss"}
-    assert Change.from_data(orjson.loads(orjson.dumps(told))) == made
-    with pytest.raises(ValueError, match=r"change\.loss\.kind is 'nonsense': one of none, bernoulli"):
-        Change.from_data({"loss": {"kind": "nonsense"}})
+    assert codec.from_data(Change, orjson.loads(orjson.dumps(told)), "change") == made
+    with pytest.raises(ValueError, match=r"change\.loss\.kind is 'nonsense'"):
+        codec.from_data(Change, {"loss": {"kind": "nonsense"}}, "change")
     with pytest.raises(ValueError, match="change has an unknown key 'colour'"):
-        Change.from_data({"colour": 1})
+        codec.from_data(Change, {"colour": 1}, "change")
 
 
 def test_a_change_in_words() -> None:
@@ -206,7 +206,7 @@ def test_a_change_starts_from_the_link_as_it_is() -> None:
     link = plan().links[0]
     past = [
         {"link": "core", "direction": "forward", "change": {"delay": {"kind": "constant", "delay_ns": 20_000_000}}},
-        {"link": "core", "direction": "forward", "change": change("buffer=50pkt").to_data()},
+        {"link": "core", "direction": "forward", "change": codec.data_of(change("buffer=50pkt"))},
         {"link": "other", "direction": "forward", "change": {"rate_bps": 1}},
     ]
     now = as_it_is(link, past)

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import dataclasses
 import ipaddress
 import time
 from pathlib import Path
 
 import pytest
 
+from ewan.labs.base import codec
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.link import Bare, ConstantDelay, Fifo, Tbf
 from ewan.labs.link.egress import paced
@@ -149,8 +149,8 @@ def test_the_library_compiles_under_its_files_names(file: Path) -> None:
 
 def test_a_missing_route_does_not_escape_the_walk() -> None:
     plan = compiled("dumbbell", {})
-    nodes = tuple(dataclasses.replace(n, routes=()) if n.name == "r2" else n for n in plan.nodes)
-    broken = Network(dataclasses.replace(plan, nodes=nodes))
+    nodes = tuple(codec.replace(n, routes=()) if n.name == "r2" else n for n in plan.nodes)
+    broken = Network(codec.replace(plan, nodes=nodes))
     assert broken.walk("left1", broken.addresses("right1", 4)[0])[0] == ["left1", "r1", "core", "r2", "right1"]
     with pytest.raises(AssertionError, match="r2 has no route"):
         broken.walk("right1", broken.addresses("left1", 4)[0])
@@ -165,7 +165,7 @@ def test_the_default_dumbbell() -> None:
     assert (core.forward.framing.overhead_bytes, core.forward.framing.minimum_bytes) == (38, 84)
     assert core.forward.store_bytes >= 6_250_000 + 12_500_000, "the delay line and the queue"
     assert core.forward.store_packets >= (6_250_000 + 12_500_000) // 84
-    assert dataclasses.replace(core.forward, seed=0) == dataclasses.replace(core.backward, seed=0)
+    assert codec.replace(core.forward, seed=0) == codec.replace(core.backward, seed=0)
     assert (plan.spinners[0].cpu, plan.host_cpus) == (1, (0,))
     left = Network(plan).nodes["left1"]
     assert left.interfaces[0].egress == Tbf(

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import os
 import shlex
 import socket
@@ -13,6 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from ewan.labs.base.codec import replace
 from ewan.labs.commands.compile import compile_command
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.context import Context
@@ -38,8 +38,8 @@ def dumbbell(**overrides: str) -> Plan:
 
 def switched(plan: Plan, router: str, **containers: bool) -> Plan:
     """The plan with a switch in a router's place."""
-    nodes = tuple(dataclasses.replace(n, kind="switch") if n.name == router else n for n in plan.nodes)
-    return dataclasses.replace(plan, nodes=nodes, containers=Containers(**containers))
+    nodes = tuple(replace(n, kind="switch") if n.name == router else n for n in plan.nodes)
+    return replace(plan, nodes=nodes, containers=Containers(**containers))
 
 
 def golden() -> str:
@@ -147,7 +147,7 @@ def test_a_bridges_ports_are_short_and_no_others() -> None:
     names = [containerlab.bridge_port(plan, f"sw-{'long-' * 5}{n}", f"eth{k}") for n in range(30) for k in range(30)]
     assert len(set(names)) == len(names)
     assert max(map(len, names)) <= 15
-    other = dataclasses.replace(plan, lab="other")
+    other = replace(plan, lab="other")
     assert containerlab.bridge_port(other, "sw-long-long-long", "eth0") != containerlab.bridge_port(
         plan, "sw-long-long-long", "eth0"
     )
@@ -178,8 +178,8 @@ def test_the_bridges_script_says_what_ports_hold(tmp_path: Path) -> None:
 def test_the_labs_directory_has_names_and_configuration_to_read(tmp_path: Path) -> None:
     plan = dumbbell()
     zebra = Service("zebra", "daemon", ("zebra", "-f", "{run}/zebra.conf"), {"zebra.conf": "log file {run}/z\n"}, None)
-    nodes = tuple(dataclasses.replace(n, services=(zebra,)) if n.name == "r1" else n for n in plan.nodes)
-    files.lay_out(dataclasses.replace(plan, nodes=nodes), tmp_path)
+    nodes = tuple(replace(n, services=(zebra,)) if n.name == "r1" else n for n in plan.nodes)
+    files.lay_out(replace(plan, nodes=nodes), tmp_path)
     assert (tmp_path / "nodes/r1/zebra.conf").read_text() == "log file /lab/nodes/r1/z\n"
     assert {path.name for path in (tmp_path / "nodes").iterdir()} == {node.name for node in plan.nodes}
     lines = (tmp_path / "hosts").read_text().splitlines()

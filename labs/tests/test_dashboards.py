@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from ewan.labs.base.codec import replace
 from ewan.labs.commands.metrics import metrics_command
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.context import Context

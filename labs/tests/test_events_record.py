@@ -8,16 +8,16 @@ from typing import Any
 import orjson
 import pytest
 
+from ewan.labs.base import codec
 from ewan.labs.base.documents import DocumentError
-from ewan.labs.base.typed import plain
 from ewan.labs.link import Change, ConstantDelay
 from ewan.labs.record import events
-from ewan.labs.record.events import CarrierChange, LinkChange, MadeEvent
+from ewan.labs.record.events import MadeEvent, carrier_change, link_change
 from ewan.labs.runtime import program as programs
 from ewan.labs.runtime.program import Program
 
-SLOWER = LinkChange(7, "core", "backward", Change(rate_bps=8000, delay=ConstantDelay(5)))
-DOWN, UP = CarrierChange(9, "core", True), CarrierChange(10, "core", False)
+SLOWER = link_change(7, "core", "backward", Change(rate_bps=8000, delay=ConstantDelay(5)))
+DOWN, UP = carrier_change(9, "core", True), carrier_change(10, "core", False)
 
 
 def test_a_program_has_the_same_keys_for_both_kinds() -> None:
@@ -41,8 +41,8 @@ def test_a_program_has_the_same_keys_for_both_kinds() -> None:
     ("change", "says"),
     [
         ({"down": 1}, r"program\.events\[0\]\.down is 1"),
-        ({"down": True, "change": {"rate_bps": 5}}, r"events\[0\]\.change has an unknown key 'rate_bps'"),
-        ({"down": True, "direction": "backward"}, r"events\[0\]\.direction is 'backward'"),
+        ({"down": True, "change": {"rate_bps": 5}}, r"events\[0\].*changes nothing else"),
+        ({"down": True, "direction": "backward"}, r"events\[0\].*its direction is forward"),
         ({"rate": 5}, r"events\[0\] has an unknown key 'rate'"),
     ],
 )
@@ -56,7 +56,7 @@ def test_what_no_event_says_is_refused(change: dict[str, Any], says: str) -> Non
 def test_what_became_of_events_is_read(tmp_path: Path) -> None:
     assert events.read(tmp_path) is None
     file = tmp_path / events.FILE
-    made = {**plain(DOWN), "applied_ns": 11, "error": None, "recovered_ns": 12}
+    made = {**codec.data_of(DOWN), "applied_ns": 11, "error": None, "recovered_ns": 12}
     file.write_bytes(orjson.dumps({"format": "ewan-events/1", "events": [made]}))
     assert events.read(tmp_path) == (MadeEvent(9, "core", "forward", Change(), 11, None, True, 12),)
     file.write_bytes(orjson.dumps({"format": "ewan-events/1", "events": [{**made, "applied_ns": "soon"}]}))

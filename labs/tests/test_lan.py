@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import ipaddress
 import itertools
 from typing import Any
 
 import pytest
 
+from ewan.labs.base import codec
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.host import virtual_facts
 from ewan.labs.plan import Interface, Node, Plan, to_json
@@ -121,7 +121,7 @@ def test_a_router_knows_its_hosts_and_they_know_it_and_nobody_else() -> None:
 
 
 def exits(plan: Plan, name: str) -> list[dict[str, Any]]:
-    return [dataclasses.asdict(port.egress) for port in node(plan, name).interfaces]
+    return [codec.data_of(port.egress) for port in node(plan, name).interfaces]
 
 
 def test_the_port_to_the_router_holds_the_packets_that_were_written() -> None:

@@ -6,13 +6,13 @@ that a link is told; emulator/model/src/check.rs reads the same file.
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from ewan.labs.base import codec
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.spec import DescriptionError, load
 
@@ -25,7 +25,7 @@ def test_a_description_is_refused_for_what_a_link_refuses(tmp_path: Path, case: 
     file.write_bytes(orjson.dumps({"topology": "dumbbell", "wan": case["wan"]}))
     if case["allowed"]:
         compiled = compile(load(file), HostFacts((0, 1), ())).links[0].forward
-        forward = orjson.loads(orjson.dumps(asdict(compiled)))
+        forward = codec.data_of(compiled)
         assert {key: forward[key] for key in case["change"]} == case["change"], "both say the same"
     else:
         with pytest.raises(DescriptionError):

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ewan.labs.base import codec
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import Rate
 from ewan.labs.change import compile_change, wanted
 from ewan.labs.commands.set import HELP
@@ -90,21 +90,19 @@ def fields_of(key: str) -> set[str]:
 def test_a_key_has_a_row(key: str) -> None:
     assert key in ROWS, f"write Annotated[…, Row(…)] for {key} in labs/link/keys.py"
     assert key in KEYS, f"say in this test what asks for {key}"
-    assert fields_of(key) <= {each.name for each in dataclasses.fields(Direction)}
+    assert fields_of(key) <= set(Direction.__struct_fields__)
 
 
 def test_every_field_of_the_plan_has_a_key() -> None:
     of_the_datapath = {"seed", "store_packets", "store_bytes"}
     decided = {name for row in ROWS.values() for name in row.plan}
-    assert decided == {each.name for each in dataclasses.fields(Direction)} - of_the_datapath
+    assert decided == set(Direction.__struct_fields__) - of_the_datapath
 
 
 @every_key
 def test_a_key_decides_its_fields_of_the_plan(key: str) -> None:
     without, having = both(key)
-    differ = {
-        each.name for each in dataclasses.fields(Direction) if getattr(without, each.name) != getattr(having, each.name)
-    }
+    differ = {name for name in Direction.__struct_fields__ if getattr(without, name) != getattr(having, name)}
     assert differ & fields_of(key), "the key decides nothing"
     follow = {"queue"} if key in ("rate", "delay", "trace") else set()  # a buffer in BDP
     traced = {"rate_bps", "delay", "loss", "queue"} if key == "trace" else set()
@@ -149,7 +147,7 @@ def test_a_running_link_takes_what_a_description_says(key: str) -> None:
         return
     made = lab(wan=asking({"buffer": "3GB" if key == "buffer" else "100MB", **beside}))
     change = compile_change(made, made.links[0], "forward", wanted(text))
-    assert set(change.to_data()) == fields_of(key)
+    assert set(codec.data_of(change)) == fields_of(key)
     after = change.applied(made.links[0].forward)
     assert ROWS[key].values(after) != ROWS[key].values(made.links[0].forward)
     saying = {other for other, row in LIVE.items() if row.words is not None and fields_of(other) & fields_of(key)}
@@ -166,7 +164,7 @@ def test_help_page_and_schema_have_a_key(key: str) -> None:
 
 
 def test_a_change_has_the_fields_of_the_keys_that_change() -> None:
-    named = {each.name for each in dataclasses.fields(Change)} - {"restart_trace"}
+    named = set(Change.__struct_fields__) - {"restart_trace"}
     assert named == {name for row in LIVE.values() for name in row.plan}
     assert words(Change(restart_trace=True)) == "trace=restarted"
 

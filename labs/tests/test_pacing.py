@@ -47,7 +47,9 @@ def test_packets_to_a_destination_are_found_by_all_of_its_addresses() -> None:
     assert isinstance(own, Sources) and own.default == 4
     for number in (1, 2):
         addresses = [address.split("/")[0] for address in found[f"right{number}"].addresses]
-        assert own.classes[number].filters == tuple(Filter(address=each) for each in addresses)
+        assert own.classes[number].filters == tuple(
+            Filter(address=each, port=None, protocol=None) for each in addresses
+        )
         assert len(addresses) == 2
         # 1 ms of 10 Mbit/s is 1250 bytes: less than four packets.
         assert own.classes[number].pacer == TbfPacer(rate_bps=10_000_000, burst_bytes=4 * 1538)

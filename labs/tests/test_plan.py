@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import orjson
 import pytest
 
 from ewan.labs import host
+from ewan.labs.base.codec import replace
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.plan import Plan, digest, from_json, to_json
 from ewan.labs.spec import Spec, from_template, load
@@ -59,10 +59,10 @@ def refusal_of(change: dict[str, Any]) -> str:
 def test_what_another_version_wrote_is_refused() -> None:
     assert refusal_of({"format": "ewan-plan/2"}) == "format is 'ewan-plan/2', this version reads 'ewan-plan/3'"
     assert refusal_of({"colour": 1}) == "plan has an unknown key 'colour'"
-    assert refusal_of({"lab": 1}) == "plan.lab is 1"
-    assert refusal_of({"seed": True}) == "plan.seed is True"
+    assert refusal_of({"lab": 1}) == "plan.lab is 1, not a string"
+    assert refusal_of({"seed": True}) == "plan.seed is True, not an integer"
     assert refusal_of({"spinners": [{"cpu": 1}]}) == "plan.spinners[0] has no key 'links'"
-    assert refusal_of({"host_cpus": 3}) == "plan.host_cpus is no list"
+    assert refusal_of({"host_cpus": 3}) == "plan.host_cpus is 3, not a list"
     with pytest.raises(ValueError):
         from_json(b"[]")
     with pytest.raises(ValueError):
@@ -72,16 +72,16 @@ def test_what_another_version_wrote_is_refused() -> None:
 @pytest.mark.parametrize(
     ("path", "value", "says"),
     [
-        (("loss",), {"kind": "nonsense"}, "loss.kind is 'nonsense': one of none, bernoulli"),
-        (("loss",), {"kind": ["none"]}, "loss.kind is ['none']: one of none"),
+        (("loss",), {"kind": "nonsense"}, "loss.kind is 'nonsense'"),
+        (("loss",), {"kind": ["none"]}, "loss.kind is ['none'], not a string"),
         (("loss",), {"loss_ppb": 1}, "loss has no key 'kind'"),
-        (("loss",), "none", "loss is no object"),
-        (("loss",), {"kind": "bernoulli", "loss_ppb": "1"}, "loss.loss_ppb is '1'"),
+        (("loss",), "none", "loss is 'none', not an object"),
+        (("loss",), {"kind": "bernoulli", "loss_ppb": "1"}, "loss.loss_ppb is '1', not an integer"),
         (("loss",), {"kind": "none", "loss_ppb": 1}, "loss has an unknown key 'loss_ppb'"),
-        (("delay", "delay_ns"), 1.5, "delay.delay_ns is 1.5"),
-        (("delay",), {"kind": "table", "delays_ns": [1, None]}, "delay.delays_ns[1] is None"),
+        (("delay", "delay_ns"), 1.5, "delay.delay_ns is 1.5, not an integer"),
+        (("delay",), {"kind": "table", "delays_ns": [1, None]}, "delay.delays_ns[1] is None, not an integer"),
         (("queue", "discipline"), {"kind": "codel", "ecn": False}, "queue.discipline has no key 'interval_ns'"),
-        (("queue", "limit_bytes"), True, "queue.limit_bytes is True"),
+        (("queue", "limit_bytes"), True, "queue.limit_bytes is True, not an integer or null"),
     ],
 )
 def test_what_is_no_stage_is_refused_with_its_place(path: tuple[str, ...], value: object, says: str) -> None:
@@ -101,7 +101,7 @@ def test_what_is_no_egress_is_refused_with_its_place() -> None:
     with pytest.raises(ValueError) as refusal:
         from_json(orjson.dumps(data))
     where = "plan.nodes[1].interfaces[0].egress.kind"
-    assert str(refusal.value) == f"{where} is 'hfsc': one of none, fifo, tbf, psp, sources"
+    assert str(refusal.value) == f"{where} is 'hfsc'"
 
 
 def _plans() -> dict[str, Plan]:

@@ -6,15 +6,14 @@ has them. labs/node/src/stages_tests.rs compares it with Rust's.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import orjson
 
+from ewan.labs.base.codec import Struct, tags
 from ewan.labs.base.model import Model
-from ewan.labs.base.typed import KIND, kinds
 from ewan.labs.link import Change, Direction, PacedClass
 from ewan.labs.link.loss import LossKeys
 from ewan.labs.link.queue import QueueKeys
@@ -48,25 +47,27 @@ def listed() -> dict[str, Any]:
     of_sources = [("egress", get_type_hints(Interface)["egress"]), ("pacer", get_type_hints(PacedClass)["pacer"])]
     for name, hint in [*_nested(Direction), *of_sources]:
         found[name] = (
-            _keys(hint)
-            if dataclasses.is_dataclass(hint)
-            else {kind: sorted(set(_keys(part)) - {KIND}) for part in get_args(hint) for kind in kinds(part)}
+            _keys(hint) if _is_struct(hint) else {kind: _keys(part) for part in get_args(hint) for kind in tags(part)}
         )
     return found
 
 
 def _nested(kind: Any) -> Iterator[tuple[str, Any]]:
-    """The fields of a dataclass, and of those in it, that are dataclasses or unions of them."""
+    """The fields of a type, and of those in it, that are types of their own or unions of them."""
     for name, hint in get_type_hints(kind).items():
-        if dataclasses.is_dataclass(hint):
+        if _is_struct(hint):
             yield name, hint
             yield from _nested(hint)
-        elif any(dataclasses.is_dataclass(part) for part in get_args(hint)):
+        elif any(_is_struct(part) for part in get_args(hint)):
             yield name, hint
 
 
 def _keys(kind: Any) -> list[str]:
-    return sorted(field.name for field in dataclasses.fields(kind))
+    return sorted(kind.__struct_encode_fields__)
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Struct)
 
 
 if __name__ == "__main__":

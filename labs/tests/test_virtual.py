@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from pathlib import Path
 
 import pytest
 
 from ewan.labs import host
+from ewan.labs.base.codec import replace
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.link import Psp
 from ewan.labs.plan import Interface, Plan, to_json
@@ -122,9 +122,7 @@ def test_hosts_send_through_psp_at_their_access_rate() -> None:
     assert (card.rate_bps, card.overhead_bytes, card.minimum_bytes) == (1_000_000_000, 24, 84)
     assert (card.limit_packets, card.limit_bytes) == (1000, 1_538_000)
     back = network.ports["r1", "eth1"].egress
-    assert back == dataclasses.replace(card, dither_ns=0, seed=0), (
-        "a router sends at the same rate, without a host's dither"
-    )
+    assert back == replace(card, dither_ns=0, seed=0), "a router sends at the same rate, without a host's dither"
     assert not any(port.steer for port in network.ports.values())
 
 

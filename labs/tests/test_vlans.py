@@ -12,7 +12,7 @@ from ewan.labs.compile import HostFacts
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.host import virtual_facts
 from ewan.labs.link.egress import paced
-from ewan.labs.plan import Hop, Interface, Node, Plan, VlanInterface, Vlans
+from ewan.labs.plan import Hop, Interface, Node, Plan, Vlans
 from ewan.labs.render import svg, table
 from ewan.labs.render.places import places
 from ewan.labs.tests.texts import HOST, described, refusal
@@ -99,7 +99,7 @@ def test_a_router_on_a_stick_has_one_port_and_an_interface_in_each_vlan() -> Non
     assert [each.name for each in r1.interfaces] == ["eth0", "eth1", "eth0.10", "eth0.20"]
     assert [wire.b.interface for wire in plan.wires if wire.b.node == "r1" and wire.a.node == "s1"] == ["eth0"]
     stick, staff = port(plan, "r1", "eth0"), port(plan, "r1", "eth0.10")
-    assert isinstance(stick, VlanInterface) and isinstance(staff, VlanInterface)
+    assert stick.vlans is not None and staff.vlans is not None
     assert (stick.addresses, stick.vlans) == ((), Vlans((10, 20), None, None))
     assert staff.vlans == Vlans((10,), None, "eth0") and staff.mac != stick.mac
     assert {each.address for each in staff.neighbours} == {
@@ -110,7 +110,7 @@ def test_a_router_on_a_stick_has_one_port_and_an_interface_in_each_vlan() -> Non
     }
     # The VLAN that crosses without a tag is the port's own.
     native = port(described(LINE), "r1", "eth0")
-    assert isinstance(native, VlanInterface) and native.vlans == Vlans((20,), 10, None) and native.addresses
+    assert native.vlans == Vlans((20,), 10, None) and native.addresses
 
 
 def test_paths_cross_trunks_and_their_slowest_is_the_bottleneck() -> None:

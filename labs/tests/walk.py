@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from ewan.labs.link.delay import nominal_ns
-from ewan.labs.plan import Hop, Interface, Link, Node, Plan, VlanInterface
+from ewan.labs.plan import Hop, Interface, Link, Node, Plan
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Network:
     @staticmethod
     def on_wire(port: Interface) -> tuple[str, int | None]:
         """The interface by which packets leave, and their tag."""
-        if isinstance(port, VlanInterface) and port.vlans.parent is not None:
+        if port.vlans is not None and port.vlans.parent is not None:
             (vlan,) = port.vlans.tagged
             return port.vlans.parent, vlan
         return port.name, None
@@ -102,7 +102,7 @@ class Network:
     def switched(self, switch: str, interface: str, mac: str, tag: int | None) -> tuple[str, int | None]:
         """The port that a switch sends a frame to, and the frame's tag there."""
         ports = self.nodes[switch].interfaces
-        if not isinstance(ports[0], VlanInterface):
+        if ports[0].vlans is None:
             return self.forwards(switch, mac), tag
         (flows,) = [text for service in self.nodes[switch].services for text in service.files.values()]
         number = 1 + [port.name for port in ports].index(interface)
@@ -111,7 +111,7 @@ class Network:
         vlan = int(admitted.split("load:")[1].split("-")[0])
         (known,) = [line for line in flows.splitlines() if line.startswith(f"table=1,reg0={vlan},dl_dst={mac},")]
         out = ports[int(known.split("output:")[1]) - 1]
-        assert isinstance(out, VlanInterface) and out.name != interface
+        assert out.vlans is not None and out.name != interface
         assert ("strip_vlan" in known) == (vlan == out.vlans.untagged)
         assert (f"mod_vlan_vid:{vlan}," in known) == (vlan in out.vlans.tagged)
         return out.name, vlan if vlan in out.vlans.tagged else None

@@ -22,6 +22,7 @@ import orjson
 
 from ewan.generator import traffic_request
 from ewan.labs import host
+from ewan.labs.base import codec
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, PPM, about, bytes_in
 from ewan.labs.compile import compile
 from ewan.labs.context import Context
@@ -184,7 +185,7 @@ class TrafficBench:
         out.mkdir()
         longest_ns = traffic_request.LONGEST_NS
         request = TrafficRequest(clock="live", cpus=(self._cpu,), seed=0, longest_ns=longest_ns, flows=tuple(flows))
-        (out / "request.json").write_bytes(orjson.dumps(request.to_data()))
+        (out / "request.json").write_bytes(codec.compact(request))
         command = [str(self._binary), "traffic", "--request", str(out / "request.json"), "--out", str(out)]
         wall_s, cpu_s = cost(lambda: run(command))
         answer: dict[str, Any] = orjson.loads((out / "traffic.json").read_bytes())

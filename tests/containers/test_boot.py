@@ -14,12 +14,12 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ewan.labs import host, images
+from ewan.labs.base.codec import replace
 from ewan.labs.compile import compile
 from ewan.labs.link import Bare
 from ewan.labs.plan import End, Interface, Neighbour, Node, Plan, Service, Spinner, Stack, Wire, to_json
@@ -127,11 +127,11 @@ def row(name: str) -> Plan:
         return Interface(name, f"02:00:00:00:00:{number:02x}", 1500, addresses, known, Bare(), False)
 
     quiet = {"net/ipv6/conf/all/disable_ipv6": "1", "net/ipv6/conf/default/disable_ipv6": "1"}
-    nodes = [Node("left", "host", (interface(1, "eth0", "10.98.0.1/24"),), (), quiet, ())]
+    nodes = [Node("left", "host", (interface(1, "eth0", "10.98.0.1/24"),), (), quiet, (), (), None, None)]
     for number in range(HOPS):
         ports = interface(2 * number + 2, "eth0"), interface(2 * number + 3, "eth1")
-        nodes.append(Node(names[number + 1], "emulator", ports, (), quiet, ()))
-    nodes.append(Node("right", "host", (interface(8, "eth0", "10.98.0.2/24"),), (), quiet, ()))
+        nodes.append(Node(names[number + 1], "emulator", ports, (), quiet, (), (), None, None))
+    nodes.append(Node("right", "host", (interface(8, "eth0", "10.98.0.2/24"),), (), quiet, (), (), None, None))
     ends = [End(a, "eth0" if a == "left" else "eth1") for a in names[:-1]]
     wires = tuple(Wire(b, end, End(b, "eth0")) for end, b in zip(ends, names[1:], strict=True))
     links = tuple(
@@ -145,7 +145,9 @@ def row(name: str) -> Plan:
 def alone(name: str, *services: Service) -> Plan:
     """One host without interfaces."""
     plan = row(name)
-    return replace(plan, nodes=(Node("one", "host", (), (), {}, services),), wires=(), links=(), spinners=())
+    return replace(
+        plan, nodes=(Node("one", "host", (), (), {}, services, (), None, None),), wires=(), links=(), spinners=()
+    )
 
 
 def test_three_links_on_one_spinner_whatever_starts_first(

@@ -22,11 +22,12 @@ import pytest
 from ewan.calibration import devices as certified
 from ewan.extras.devices.conformance import checks
 from ewan.extras.devices.gtrcnet import TABLE
+from ewan.labs.base import codec
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import Driver
 from ewan.labs.link import Change, ConstantDelay
 from ewan.labs.record import tables
-from ewan.labs.record.events import LinkChange
+from ewan.labs.record.events import link_change
 from ewan.labs.runtime import devices, spinners
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Command, Program
@@ -198,14 +199,14 @@ def test_an_event_of_a_program_changes_it(lab: Path, tmp_path: Path) -> None:
     program = Program(
         commands=(Command("left1", ("ping", "-q", "-c", "1", "right1")), Command("left1", ("sleep", "0.8"))),
         longest_ns=20_000_000_000,
-        events=(LinkChange(200_000_000, "core", "forward", change),),
+        events=(link_change(200_000_000, "core", "forward", change),),
         watch_ns=100_000_000,
     )
     NetnsRuntime(BINARY, lab.parent).batch(LAB, program, tmp_path)
     (event,) = json.loads((tmp_path / "events.json").read_text())["events"]
     assert event["error"] is None and event["applied_ns"] >= 200_000_000
     made = [each["change"] for each in devices.ask(lab, "core", {"command": "changes"})["changes"]]
-    assert made[0] == change.to_data() and len(made) == 2, "the link is given back as it was"
+    assert made[0] == codec.data_of(change) and len(made) == 2, "the link is given back as it was"
     assert device(lab)["says"]["forward"]["delay"]["delay_ns"] == 20_000_000
     with (tmp_path / "links.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import random
 import struct
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,9 @@ from ewan.generator.readers import captures
 from ewan.generator.rows import frame_of
 from ewan.generator.tests import schedules
 from ewan.labs.base import documents
+from ewan.labs.base.codec import replace
 from ewan.labs.base.product import ROOT
-from ewan.labs.record.schedule import DitgTool, ServedTool
+from ewan.labs.record.schedule import DitgTool, Iperf3Tool
 from tests.torture import harness, mutations
 
 TIER = "torture"
@@ -114,7 +114,7 @@ def _generated(draw: random.Random, place: Path) -> None:
     (place / "out").write_bytes(mutations.mutated(content, draw, structured=kind == "iperf3"))
     (place / "err").write_bytes(b"")
     (place / "commands.json").write_bytes(orjson.dumps({"commands": [_entry(["x"]), _entry(["x"])]}))
-    tool = ServedTool("iperf3", 1) if kind == "iperf3" else DitgTool("x.log", 1)
+    tool = Iperf3Tool(1, stream=0) if kind == "iperf3" else DitgTool("x.log", 1, stream=0)
     flow = replace(schedules.FLOW, generator=kind, request=None, volume_bytes=None, command=0, tool=tool)
     tables = external.rows(schedules.schedule([flow]), place)
     for error in tables["flows"]["error"].drop_nulls():

@@ -27,7 +27,7 @@ from ewan.labs.change import compile_change, wanted
 from ewan.labs.compile import compile
 from ewan.labs.link.direction import Heading
 from ewan.labs.plan import Plan
-from ewan.labs.record.events import LinkChange
+from ewan.labs.record.events import Event, link_change
 from ewan.labs.runtime.program import Command, Program
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
@@ -124,7 +124,7 @@ def draw(random_: random.Random) -> tuple[dict[str, str], Plan]:
             continue
 
 
-def changes(plan: Plan, random_: random.Random) -> tuple[LinkChange, ...]:
+def changes(plan: Plan, random_: random.Random) -> tuple[Event, ...]:
     """Other rates and delays, each way, while packets are in the link. A larger delay could need a larger store."""
     link, events = plan.links[0], []
     for number in range(random_.randint(0, 6)):
@@ -135,12 +135,12 @@ def changes(plan: Plan, random_: random.Random) -> tuple[LinkChange, ...]:
             words, headings = {"duplex": random_.choice(["half", "full"])}, ["forward", "backward"]
         for heading in headings:
             change = compile_change(plan, link, heading, wanted(words))
-            events.append(LinkChange(SECOND // 5 + number * SECOND // 10, link.name, heading, change))
+            events.append(link_change(SECOND // 5 + number * SECOND // 10, link.name, heading, change))
     return tuple(events)
 
 
 def run(
-    kernel: Path, plan: Plan, commands: Sequence[Command], place: Path, events: tuple[LinkChange, ...] = ()
+    kernel: Path, plan: Plan, commands: Sequence[Command], place: Path, events: tuple[Event, ...] = ()
 ) -> list[str]:
     """What the commands wrote; last, what the kernel wrote to its console, its end included."""
     program = Program(commands=tuple(commands), longest_ns=10 * SECOND, events=events)

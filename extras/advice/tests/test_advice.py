@@ -17,6 +17,7 @@ from ewan.extras.advice.derive import ASSUMED_BUFFER, crossing, derive, rounded
 from ewan.extras.advice.objectives import OBJECTIVES, Wanted, Word
 from ewan.generator import scenario as scenarios
 from ewan.labs import host
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import compile
 from ewan.labs.record import Uncertainty
@@ -66,7 +67,7 @@ def test_the_derived_lab_does_what_was_measured() -> None:
         assert way.rate_bps == 97_529_258
         assert way.queue.limit_bytes == 242_800
         assert way.framing.overhead_bytes == 0
-        assert orjson.loads(orjson.dumps(way.loss))["loss_ppb"] == 1_200_000
+        assert codec.data_of(way.loss)["loss_ppb"] == 1_200_000
     # 100 B take 8.2 µs at the bottleneck, once each way: the rest is propagation.
     assert plan.pairs[0].rtt_ns == pytest.approx(40 * NS_PER_MS, abs=2_000)
     assert len(plan.pairs) == 4

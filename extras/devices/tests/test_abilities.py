@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ewan.labs import plan as plans
+from ewan.labs.base import codec
 from ewan.labs.base.product import ROOT
 from ewan.labs.change import compile_change, wanted
 from ewan.labs.compile import HostFacts, compile
@@ -143,7 +144,7 @@ class Told:
         self.now = 0.0
 
     def settings(self, delay_ns: int) -> object:
-        return settings_of(replace(self.link.forward, delay=ConstantDelay(delay_ns)), queue=False)
+        return settings_of(codec.replace(self.link.forward, delay=ConstantDelay(delay_ns)), queue=False)
 
     def reading(self, delay_ns: int) -> Reading:
         both = self.settings(delay_ns)
@@ -207,7 +208,7 @@ def test_silence_is_told_apart_and_may_end() -> None:
 
 def test_what_is_read_back_of_a_setting_is_its_nearest() -> None:
     known = catalogue.models("gtrcnet")["gtrcnet-1"].abilities
-    wanted_ = settings_of(replace(compiled().links[0].forward, delay=ConstantDelay(13)), queue=False)
+    wanted_ = settings_of(codec.replace(compiled().links[0].forward, delay=ConstantDelay(13)), queue=False)
     assert rounded(wanted_, known).delay == ConstantDelay(16)
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from ewan.extras.devices.conformance import checks
 from ewan.extras.devices.serve import RefusedError
 from ewan.extras.devices.ssh_dummynet import configuration, has_rule, parsed, rule
 from ewan.extras.devices.tests import freebsd_box
+from ewan.labs.base.codec import replace
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import Driver, DriverError
 from ewan.labs.hardware.settings import Settings

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ewan.extras.devices.remote import Remote
 from ewan.extras.devices.serve import RefusedError
 from ewan.extras.devices.ssh_netem import commands, parsed
+from ewan.labs.base.codec import replace
 from ewan.labs.hardware.settings import Settings
 from ewan.labs.link import BernoulliLoss, DropTail, GilbertElliottLoss, NormalDelay, Queue, UniformDelay
 

@@ -17,10 +17,11 @@ from ewan.extras.machines.probing import Offset
 from ewan.extras.machines.programs import PART, Where
 from ewan.extras.machines.shares import stretched
 from ewan.labs import spec
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.link import Change
-from ewan.labs.record.events import CarrierChange, LinkChange
+from ewan.labs.record.events import carrier_change, link_change
 from ewan.labs.record.traffic import (
     ArrivalsWork,
     BulkWork,
@@ -99,7 +100,7 @@ def test_a_program_of_nothing_that_crosses_has_no_new_keys_but_numbers(where: Wh
     split = programs.split(program, where, 1, {})
     assert split.steps == {} and split.parts["two"].program.traffic is None
     document = orjson.loads(split.parts["one"].program.to_json())
-    assert document.keys() == {"format", "probe", "commands", "longest_ns", "traffic", "watch_ns"}
+    assert document.keys() == {"format", "longest_ns", "traffic", "watch_ns"}
     assert document["traffic"]["flows"][0]["step"] == 0
 
 
@@ -120,8 +121,8 @@ def test_a_step_of_which_several_machines_know_has_a_part_on_each(where: Where) 
 
 
 def test_events_go_to_the_emulator_and_a_carrier_to_both_machines(where: Where) -> None:
-    change = Change.from_data({"rate_bps": 1_000_000})
-    events = (LinkChange(5, "core", "forward", change), CarrierChange(9, "core", True))
+    change = codec.from_data(Change, {"rate_bps": 1_000_000}, "change")
+    events = (link_change(5, "core", "forward", change), carrier_change(9, "core", True))
     split = programs.split(Program(events=events, longest_ns=SECOND), where, 1, {})
     assert (split.parts["one"].events, split.parts["two"].events) == ((0, 1), (1,))
 

@@ -14,6 +14,7 @@ from ewan.extras.machines import shares, tunnels
 from ewan.extras.machines.placement import Placement, PlacementError, place
 from ewan.extras.machines.shares import Host, machine_of_spinner, split, stretched
 from ewan.labs import spec
+from ewan.labs.base import codec
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.link import Change, ConstantDelay, UniformDelay
 from ewan.labs.link.delay import least_ns
@@ -86,13 +87,13 @@ def test_what_a_person_decided_holds_and_what_cannot_be_is_refused() -> None:
 
 def test_a_part_that_cannot_be_cut_is_on_one_machine_and_others_have_none() -> None:
     plan = plan_of("dumbbell")
-    whole = replace(plan, links=tuple(replace(link, role="access") for link in plan.links))
+    whole = codec.replace(plan, links=tuple(codec.replace(link, role="access") for link in plan.links))
     where = place(whole, CPUS, {})
     assert set(where.machine_of.values()) == {"one"}
     assert where.stretched == ()
     of = split(whole, where, HOSTS, 7, TAKEN)
     assert list(of.of) == ["one"]
-    assert replace(of.of["one"], spinners=whole.spinners, host_cpus=whole.host_cpus, pairs=whole.pairs) == whole
+    assert codec.replace(of.of["one"], spinners=whole.spinners, host_cpus=whole.host_cpus, pairs=whole.pairs) == whole
 
 
 def test_the_shares_together_are_the_lab_with_a_tunnel_at_each_cut() -> None:
@@ -212,10 +213,10 @@ def test_the_least_delay_of_a_link_counts() -> None:
     assert least_ns(UniformDelay(delay_ns=5, jitter_ns=2)) == 3
     plan, where = placed("dumbbell", {"r1": "one", "r2": "two"}, rtt="10ms")
     core = plan.links[0]
-    wide = replace(core.forward, delay=UniformDelay(delay_ns=5_000_000, jitter_ns=4_900_000))
+    wide = codec.replace(core.forward, delay=UniformDelay(delay_ns=5_000_000, jitter_ns=4_900_000))
     assert tunnels.shortest_ns(wide) == 100_000
-    assert tunnels.shortest_ns(replace(core.forward, delay=ConstantDelay(7))) == 7
-    changed = replace(plan, links=(replace(core, forward=wide), *plan.links[1:]))
+    assert tunnels.shortest_ns(codec.replace(core.forward, delay=ConstantDelay(7))) == 7
+    changed = codec.replace(plan, links=(codec.replace(core, forward=wide), *plan.links[1:]))
     with pytest.raises(LabError, match="link core delays 100us forward"):
         tunnels.check(changed, stretched(changed, where), [tunnels.read("one", "two", told())])
     assert shares.PORT != 4789

@@ -20,6 +20,7 @@ from ewan.generator import scenario as scenarios
 from ewan.generator.scenario import DescriptionError, ScenarioRun
 from ewan.generator.scenario.writing import to_yaml
 from ewan.generator.tests.scenarios import FACTS, parse, planned
+from ewan.labs.base import codec
 from ewan.labs.base.product import LIBRARY
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import compile as compile_spec
@@ -169,9 +170,9 @@ def said(run: ScenarioRun) -> Any:
     ]
     asked = [] if schedule.program.traffic is None else schedule.program.traffic.flows
     # Addresses go by the order of nodes, which is another one.
-    sent = [replace(flow, from_=None, to=None) for flow in asked]
+    sent = [codec.replace(flow, from_=None, to=None) for flow in asked]
     sent = [
-        replace(flow, work=replace(flow.work, ranks=())) if isinstance(flow.work, MessagesWork) else flow
+        codec.replace(flow, work=codec.replace(flow.work, ranks=())) if isinstance(flow.work, MessagesWork) else flow
         for flow in sent
     ]
     tools = {index for index, told in enumerate(schedule.document.commands) if told.tool}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import Field, PlainValidator
 
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.values import WHOLE, BufferText, Count, Name, written_as
 from ewan.labs.link.buffer import room_of
 from ewan.labs.link.disciplines.kind import Asked, Discipline, DisciplineKeys, Kind
@@ -73,8 +73,7 @@ class WeightedKeys(DisciplineKeys):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class TrafficClass:
+class TrafficClass(Struct):
     """Packets with one of these DSCPs, and what may wait of them; at least one of the limits is set."""
 
     dscp: tuple[int, ...]
@@ -84,15 +83,13 @@ class TrafficClass:
     weight: int
 
 
-@dataclass(frozen=True, slots=True)
-class Classes(Discipline):
+class Classes(Discipline, tag="classes"):
     """A queue a class, in place of the direction's limits; strict: a class goes before all those behind it.
 
     What no class names goes to the last one.
     """
 
     classes: tuple[TrafficClass, ...]
-    kind: Literal["classes"] = field(default="classes", init=False)
     scheduler: Literal["strict", "weighted"]
 
     @property

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -28,15 +27,13 @@ class CodelKeys(DisciplineKeys):
     ecn: bool = Field(False, description="mark instead of dropping where the packet allows it")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Codel(Discipline):
+class Codel(Discipline, tag="codel", kw_only=True):
     """RFC 8289."""
 
     one_list: ClassVar[bool] = True
     of_kernel: ClassVar[bool] = True
     ecn: bool
     interval_ns: int
-    kind: Literal["codel"] = field(default="codel", init=False)
     target_ns: int
 
     def kernel_lacks(self) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from ewan.labs.link.disciplines.kind import Asked, Discipline, DisciplineKeys, Kind
 
@@ -12,13 +11,11 @@ class DropTailKeys(DisciplineKeys):
     """Drops packets that find the buffer full; it has no settings."""
 
 
-@dataclass(frozen=True, slots=True)
-class DropTail(Discipline):
+class DropTail(Discipline, tag="drop_tail"):
     """Drops what finds the queue full."""
 
     one_list: ClassVar[bool] = True
     of_kernel: ClassVar[bool] = True
-    kind: Literal["drop_tail"] = field(default="drop_tail", init=False)
 
 
 def compile_drop_tail(keys: DropTailKeys, asked: Asked) -> DropTail:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
-
 from ewan.labs.link.disciplines.kind import Asked, Discipline, FlowsKeys, Kind, quantum_of
 
 
@@ -12,12 +9,10 @@ class DrrKeys(FlowsKeys):
     """Deficit round robin (Shreedhar and Varghese 1996). A full queue as above."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drr(Discipline):
+class Drr(Discipline, tag="drr", kw_only=True):
     """Shreedhar and Varghese 1996."""
 
     flows: int
-    kind: Literal["drr"] = field(default="drr", init=False)
     quantum_bytes: int
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -35,15 +34,13 @@ class DualPi2Keys(DisciplineKeys):
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DualPi2(Discipline):
+class DualPi2(Discipline, tag="dualpi2", kw_only=True):
     """RFC 9332; `classic_ppb` is the classic queue's least share of the rate."""
 
     alpha_mhz: int
     beta_mhz: int
     classic_ppb: int
     coupling: int
-    kind: Literal["dualpi2"] = field(default="dualpi2", init=False)
     step_ns: int
     target_ns: int
     update_ns: int

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
-
 from pydantic import Field
 
 from ewan.labs.base.values import DurationText
@@ -20,14 +17,12 @@ class FqCodelKeys(FlowsKeys):
     ecn: bool = Field(True, description="mark instead of dropping where the packet allows it; true if absent")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FqCodel(Discipline):
+class FqCodel(Discipline, tag="fq_codel", kw_only=True):
     """RFC 8290: so many queues for flows, each with CoDel."""
 
     ecn: bool
     flows: int
     interval_ns: int
-    kind: Literal["fq_codel"] = field(default="fq_codel", init=False)
     quantum_bytes: int
     target_ns: int
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import Field
 
+from ewan.labs.base.codec import Variant
 from ewan.labs.base.model import Model
 from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import Duration, Size
@@ -26,14 +27,12 @@ LEAST_UPDATE = Duration.parse("100us")  # a link evaluates each of them
 LEAST_QUANTUM, MOST_QUANTUM = Size.parse("64B"), Size.parse("1MiB")
 
 
-class Discipline:
-    """A discipline in the plan: a dataclass with its `kind`, which emulator/model/src/config.rs has too.
+class Discipline(Variant):
+    """A discipline in the plan, which emulator/model/src/config.rs has too.
 
     `one_list`: all packets wait in one list. `of_kernel`: the kernel has it as well, if `kernel_lacks` finds nothing.
     """
 
-    __slots__ = ()
-    kind: str
     one_list: ClassVar[bool] = False
     of_kernel: ClassVar[bool] = False
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -27,8 +26,7 @@ class PieKeys(DisciplineKeys):
     ecn: bool = Field(False, description="mark instead of dropping where the packet allows it")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pie(Discipline):
+class Pie(Discipline, tag="pie", kw_only=True):
     """RFC 8033."""
 
     one_list: ClassVar[bool] = True
@@ -36,7 +34,6 @@ class Pie(Discipline):
     alpha_mhz: int
     beta_mhz: int
     ecn: bool
-    kind: Literal["pie"] = field(default="pie", init=False)
     target_ns: int
     update_ns: int
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -24,14 +23,12 @@ class RedKeys(DisciplineKeys):
     ecn: bool = Field(False, description="mark instead of dropping where the packet allows it")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Red(Discipline):
+class Red(Discipline, tag="red", kw_only=True):
     """Floyd and Jacobson 1993, gentle; the average moves by 2^-weight_log2 a packet."""
 
     one_list: ClassVar[bool] = True
     of_kernel: ClassVar[bool] = True
     ecn: bool
-    kind: Literal["red"] = field(default="red", init=False)
     max_bytes: int
     max_p_ppb: int
     min_bytes: int

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
-
 from pydantic import Field
 
 from ewan.labs.base.values import DurationText
@@ -19,12 +16,10 @@ class SfqKeys(FlowsKeys):
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sfq(Discipline):
+class Sfq(Discipline, tag="sfq", kw_only=True):
     """McKenney 1990; flows are given to queues anew after each `perturb_ns`, never if 0."""
 
     flows: int
-    kind: Literal["sfq"] = field(default="sfq", init=False)
     perturb_ns: int
     quantum_bytes: int
 

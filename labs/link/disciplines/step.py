@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -22,12 +21,10 @@ class StepKeys(DisciplineKeys):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Step(Discipline):
+class Step(Discipline, tag="step"):
     """Marks each packet that makes more than this wait, where the packet allows it (DCTCP, RFC 8257)."""
 
     one_list: ClassVar[bool] = True
-    kind: Literal["step"] = field(default="step", init=False)
     threshold_bytes: int
 
 

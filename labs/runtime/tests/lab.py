@@ -65,9 +65,9 @@ def small(name: str, spinners: tuple[Spinner, ...] = (), sysctls: dict[str, str]
         return Route("0.0.0.0/0", f"10.99.{net}.2", "eth0"), Route("::/0", f"fd99::{net}:2", "eth0")
 
     nodes = (
-        Node("left", "host", (left,), default(1), sysctls or FORWARDING, ()),
-        Node("router", "router", (near, far), (), FORWARDING, ()),
-        Node("right", "host", (right,), default(2), FORWARDING, ()),
+        Node("left", "host", (left,), default(1), sysctls or FORWARDING, (), (), None, None),
+        Node("router", "router", (near, far), (), FORWARDING, (), (), None, None),
+        Node("right", "host", (right,), default(2), FORWARDING, (), (), None, None),
     )
     wires = (
         Wire("near", End("left", "eth0"), End("router", "eth0")),

@@ -13,13 +13,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from ewan.labs.base.codec import replace
 from ewan.labs.link import GapPacer, NoPacer, PacedClass, Sources, Tbf
 from ewan.labs.plan import Card, End, Plan, from_json, to_json
 from ewan.labs.runtime.tests.bench import Bench, bench

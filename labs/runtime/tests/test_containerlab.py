@@ -11,12 +11,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ewan.labs.base.codec import replace
 from ewan.labs.plan import Containers, Plan
 from ewan.labs.runtime import clab, containers
 from ewan.labs.runtime import container_engine as engines

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -19,13 +18,14 @@ import pytest
 
 from ewan.generator.traffic_request import addresses_of
 from ewan.labs import host
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.change import compile_change, wanted
 from ewan.labs.compile import compile
 from ewan.labs.link import Change, EveryNthLoss
 from ewan.labs.link.direction import Heading
 from ewan.labs.plan import Plan
-from ewan.labs.record.events import Event, LinkChange
+from ewan.labs.record.events import Event, link_change
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Command, Program
@@ -79,7 +79,7 @@ def lab(clock: str = "virtual", **settings: str) -> Plan:
 
 def change(plan: Plan, at_ns: int, link: str = "core", direction: Heading = "forward", **words: str) -> Event:
     found = next(each for each in plan.links if each.name == link)
-    return LinkChange(at_ns, link, direction, compile_change(plan, found, direction, wanted(words)))
+    return link_change(at_ns, link, direction, compile_change(plan, found, direction, wanted(words)))
 
 
 def packets(plan: Plan, times_ns: Sequence[int]) -> tuple[Command, ...]:
@@ -249,10 +249,13 @@ def test_two_runs_leave_the_same_counters_and_events(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("event", "says"),
     [
-        (LinkChange(0, "cor", "forward", Change(rate_bps=10_000_000)), "has no link cor; it has core"),
-        (LinkChange(0, "core", "forward", Change(rate_bps=1)), "event at 0 ns on core forward: rate_bps 1: write 8000"),
-        (LinkChange(0, "core", "forward", Change()), "nothing to change"),
-        (LinkChange(0, "core", "forward", Change(loss=EveryNthLoss(3))), "netem loses at random only"),
+        (link_change(0, "cor", "forward", Change(rate_bps=10_000_000)), "has no link cor; it has core"),
+        (
+            link_change(0, "core", "forward", Change(rate_bps=1)),
+            "event at 0 ns on core forward: rate_bps 1: write 8000",
+        ),
+        (link_change(0, "core", "forward", Change()), "nothing to change"),
+        (link_change(0, "core", "forward", Change(loss=EveryNthLoss(3))), "netem loses at random only"),
     ],
 )
 def test_what_no_link_can_do_is_refused_before_anything_runs(tmp_path: Path, event: Event, says: str) -> None:
@@ -300,7 +303,7 @@ def test_live_a_link_changes_when_it_is_told_to_and_is_given_back(tmp_path: Path
         while len(told := runtime.control(plan.lab, "core", {"command": "changes"})["changes"]) < 4:
             assert time.monotonic() < until, "the changes are not taken back"
     assert {key: value for each in told[2:] for key, value in each["change"].items()} == {
-        "delay": asdict(before.delay),
+        "delay": codec.data_of(before.delay),
         "rate_bps": before.rate_bps,
     }
     made = orjson.loads((place / "events.json").read_bytes())["events"]

@@ -9,12 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ewan.labs import host
+from ewan.labs.base.codec import replace
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan, from_json, to_json
 from ewan.labs.runtime.base import LabError

@@ -19,8 +19,8 @@ from ewan.labs.record.traffic import (
     Endpoint,
     FlowRequest,
     MessagesWork,
+    ParetoLaw,
     RequestLaw,
-    ShapedLaw,
     SocketOptions,
     TrafficRequest,
     UdpWork,
@@ -95,7 +95,7 @@ def test_packets_whose_payload_is_kept_count_with_it() -> None:
     shared, kept = memory.need(jumbo, sends(TCP)), memory.need(jumbo, sends(TCP, udp(ConstantLaw(8972))))
     assert (shared.packets, shared.packet_bytes) == (kept.packets, 3072) and kept.packet_bytes == 16384 + 1024
     assert memory.need(jumbo, Program(probe={"probes": [{"kind": "tcp"}]})).packet_bytes == 16384 + 1024
-    assert memory.need(jumbo, sends(udp(ShapedLaw("pareto", 9e9, 1.1)))).packets == shared.packets
+    assert memory.need(jumbo, sends(udp(ParetoLaw(9e9, 1.1)))).packets == shared.packets
     small = memory.need(jumbo, sends(udp(UniformLaw(50, 150))))
     assert small.packets > 50 * shared.packets and small.packet_bytes == 2048
     segments = memory.need(jumbo, sends(TCP, mss_bytes=536))

@@ -9,13 +9,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from ewan.labs.base.codec import replace
 from ewan.labs.plan import Spinner, Stack, digest, to_json
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.netns import NetnsRuntime

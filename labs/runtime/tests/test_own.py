@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ewan.labs import plan as plans
+from ewan.labs.base.codec import replace
 from ewan.labs.own import Own
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import own

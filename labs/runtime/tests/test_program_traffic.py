@@ -8,7 +8,6 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,12 @@ import pytest
 
 from ewan.generator import traffic_request
 from ewan.labs import host
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.change import compile_change, wanted
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
-from ewan.labs.record.events import LinkChange
+from ewan.labs.record.events import link_change
 from ewan.labs.record.traffic import BulkWork, Endpoint, FlowRequest, SocketOptions, TrafficRequest
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.netns import NetnsRuntime
@@ -113,7 +113,7 @@ def test_traffic_commands_changes_and_counters_have_one_beginning(tmp_path: Path
         commands=(Command("left1", ("ping", "-c", "1", "right1"), at_ns=NS_PER_SECOND),),
         longest_ns=60 * NS_PER_SECOND,
         traffic=traffic(plan, clock, 6 * NS_PER_SECOND),
-        events=(LinkChange(3 * NS_PER_SECOND, "core", "forward", change),),
+        events=(link_change(3 * NS_PER_SECOND, "core", "forward", change),),
         watch_ns=100 * NS_PER_MS,
     )
     execute(plan, clock, program, place)

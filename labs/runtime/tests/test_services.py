@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan, Service, to_json
 from ewan.labs.runtime import kernel

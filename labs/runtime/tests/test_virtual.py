@@ -17,6 +17,7 @@ import orjson
 import pytest
 
 from ewan.labs import host
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
@@ -236,7 +237,7 @@ def test_an_ordinary_user_needs_no_right_at_all(image: Path) -> None:
     try:
         for program, name in ((BINARY, "ewan-node"), (image, "linux")):
             shutil.copy(program, place / name)
-        (place / "plan.json").write_bytes(orjson.dumps(lab()))
+        (place / "plan.json").write_bytes(codec.compact(lab()))
         own = place / "own"
         own.mkdir()
         os.chown(own, 65534, 65534)

@@ -37,8 +37,10 @@ pub struct Command {
     pub node: String,
     pub argv: Vec<String>,
     /// From T0, or from the end of the steps that it comes after.
+    #[serde(default)]
     pub at_ns: u64,
     /// Ended when all others have come to their end; nobody waits for it.
+    #[serde(default)]
     pub service: bool,
     /// The step that it is of; none: nobody waits for it.
     #[serde(default)]

@@ -53,6 +53,7 @@ pub struct Program {
     /// A request for `ewan-node traffic`.
     #[serde(default)]
     traffic: Option<Value>,
+    #[serde(default)]
     commands: Vec<Command>,
     #[serde(default)]
     events: Vec<Event>,
@@ -72,6 +73,7 @@ pub struct Program {
     #[serde(default)]
     needs: Vec<String>,
     /// From T0; what still runs then is ended.
+    #[serde(default)]
     longest_ns: u64,
 }
 
