@@ -152,7 +152,15 @@ def _refused(kind: Any, error: Exception, where: str, data: Callable[[], Any]) -
         ours = str(kind.__struct_config__.tag)
         another = said.startswith(f"is '{ours.partition('/')[0]}/")
         return (OtherVersionError if another else ValueError)(f"format {said}, this version reads {ours!r}")
-    return ValueError(f"{(where + place).removeprefix('.') or 'it'} {said}")
+    return ValueError(f"{_joined(where, place)} {said}")
+
+
+def _joined(where: str, place: str) -> str:
+    """The place within the document that `where` names; `where` may end with a colon, or be empty."""
+    if not where or where.endswith(":"):
+        place = place.removeprefix(".") or "it"
+        return f"{where} {place}" if where else place
+    return where + place
 
 
 def _at(data: Any, place: str) -> Any:
