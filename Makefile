@@ -165,7 +165,7 @@ lint-python: setup
 lint-page:
 	@extras/studio/page/check.sh
 bench: setup ## performance, side by side, into results/bench/
-	@cargo build --release --locked --quiet -p ewan-emulator --bins
+	@cargo build --release --locked --quiet -p ewan-datapath --bins
 	@.venv/bin/python -m tests.bench $(PART) $(OPTS)
 papers: setup mpi ## what papers found, run again, with verdicts; SCALE=quick|full NAMES="nxe-table-4 …"
 	@$(EWAN) paper $(or $(call given,NAMES),all) $(call option,SCALE,scale) $(OPTS)

@@ -17,7 +17,7 @@ from ewan.labs.base import codec
 from ewan.labs.base.product import ROOT
 from ewan.labs.link import Direction
 
-PROGRAM = ["--profile", "checked", "--locked", "--quiet", "-p", "ewan-emulator", "--bin", "link-bench"]
+PROGRAM = ["--profile", "checked", "--locked", "--quiet", "-p", "ewan-datapath", "--bin", "link-bench"]
 """As the tests of Rust build it."""
 
 

@@ -231,7 +231,7 @@ def turns(links: Sequence[LinkExpectation], least_ns: Sequence[float]) -> list[T
         )
         interval = max(len(numbers) * apart, *(least_ns[number] for number in numbers))
         for place, number in enumerate(numbers):
-            # The probe begins its streams spread over an interval (generator/src/probe/udp.rs).
+            # The probe begins its streams spread over an interval (emulator/traffic/src/probe/udp.rs).
             later = round(interval * (1 + place / len(numbers) - number / len(links)))
             found[number] = Turn(interval, later if len(numbers) > 1 else 0)
     return found

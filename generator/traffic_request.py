@@ -1,7 +1,7 @@
 """Requests for `ewan-node traffic`, for the programs of both clocks, and what it writes. Pure but for `read`.
 
 In: a plan and who sends to whom, with which congestion control, when and how much. Out: the request
-(generator/src/traffic executes it); from the directory that it wrote into, each flow's record with its series.
+(emulator/traffic/src/flows executes it); from the directory that it wrote into, each flow's record with its series.
 """
 
 from __future__ import annotations

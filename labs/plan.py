@@ -1,8 +1,8 @@
 """The plan: what machines execute.
 
 Everything is decided: names, addresses, routes, stages of every link (`labs/link`), CPU placement, seeds. Integers,
-the unit in the key; probabilities in parts per billion. `labs/node/src/plan.rs` and `emulator/model/src/config.rs` read
-the same keys; unknown ones are refused on both sides. Two compilations of one description are byte-identical.
+the unit in the key; probabilities in parts per billion. `emulator/node/src/plan.rs` and `emulator/model/src/config.rs`
+read the same keys; unknown ones are refused on both sides. Two compilations of one description are byte-identical.
 """
 
 from __future__ import annotations

@@ -81,9 +81,9 @@ class BareMachine:
     @staticmethod
     def clone(tree: Path) -> None:
         """What `setup.sh` looks for Rust's sources in."""
-        for name in (".cargo", "labs", "calibration", "emulator", "generator"):
+        for name in (".cargo", "emulator"):
             (tree / name).mkdir()
-        (tree / "labs/main.rs").write_text("fn main() {}\n")
+        (tree / "emulator/main.rs").write_text("fn main() {}\n")
 
     def program(self, name: str, text: str) -> None:
         file = self.bin / name
@@ -316,7 +316,7 @@ def test_clones_of_the_same_sources_share_what_was_built(machine: BareMachine, t
     set_up(second)
     assert built(second) == 0
     # Another source is another binary, in each clone on its own.
-    (second / "labs/main.rs").write_text("fn main() { todo!() }\n")
+    (second / "emulator/main.rs").write_text("fn main() { todo!() }\n")
     set_up(second)
     set_up(first)
     assert (built(first), built(second)) == (1, 1)

@@ -29,7 +29,7 @@ ENOUGH_TRAINS = 2
 Send = Callable[[Sequence[dict[str, Any]]], list[dict[str, Any]]]
 """Sends probes, and gives a result for each."""
 Streams = dict[str, dict[str, Any]]
-"""The streams of a probe's result, by their names (generator/src/probe/results.rs)."""
+"""The streams of a probe's result, by their names (emulator/traffic/src/probe/results.rs)."""
 Unit = Literal["ns", "bit/s", "bytes", "ppb"]
 
 

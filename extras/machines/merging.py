@@ -1,8 +1,8 @@
 """What the machines of a lab measured of one run becomes what one machine would have left.
 
-In: a directory of each machine, with what `ewan-node batch` writes (labs/node/src/batch), and who did what. Out: the
-same files of the whole run: numbers of commands, flows and spinners are those of the whole. Of a machine that was lost
-nothing is there, and what it had to do says so. `clocks.json` has how far the machines' clocks were apart.
+In: a directory of each machine, with what `ewan-node batch` writes (emulator/node/src/batch), and who did what. Out:
+the same files of the whole run: numbers of commands, flows and spinners are those of the whole. Of a machine that was
+lost nothing is there, and what it had to do says so. `clocks.json` has how far the machines' clocks were apart.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Probes through a lab over several machines: each end of a stream is opened by a process on its own machine.
 
-In: probes as generator/src/probe/request.rs has them, a way to start programs on the machines, how far the machines'
-clocks are apart. Out: the answer that one process gives which has all ends (`ewan.labs.runtime.probes`). A one-way
-delay between two machines is corrected by their clocks' offsets, which are asked for before and after the probe; its
-stream then has `clocks_ns`, the half-width of what is not known of them.
+In: probes as emulator/traffic/src/probe/request.rs has them, a way to start programs on the machines, how far the
+machines' clocks are apart. Out: the answer that one process gives which has all ends (`ewan.labs.runtime.probes`). A
+one-way delay between two machines is corrected by their clocks' offsets, which are asked for before and after the
+probe; its stream then has `clocks_ns`, the half-width of what is not known of them.
 
-The machines' processes (`ewan-node probe --joint`, generator/src/probe/joint.rs) go through each probe in step: all
-open their sockets and learn each other's ports; all begin at one instant; each says when it has sent everything; when
-all have, packets that are on the way are waited for. A probe that fails on one machine is dropped on the others.
+The machines' processes (`ewan-node probe --joint`, emulator/traffic/src/probe/joint.rs) go through each probe in step:
+all open their sockets and learn each other's ports; all begin at one instant; each says when it has sent everything;
+when all have, packets that are on the way are waited for. A probe that fails on one machine is dropped on the others.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class _Comparison:
         return self.offsets.get(machine, Offset(0, 0))
 
     def reading(self, machine: str) -> dict[str, int]:
-        """As generator/src/probe/results.rs has it."""
+        """As emulator/traffic/src/probe/results.rs has it."""
         offset = self.of(machine)
         return {"at_ns": self.at_ns, "offset_ns": offset.ns, "uncertainty_ns": offset.uncertainty_ns}
 

@@ -1,4 +1,4 @@
-"""What the links of a lab over several machines do, for a page of metrics (labs/node/src/metrics/joint.rs).
+"""What the links of a lab over several machines do, for a page of metrics (emulator/node/src/metrics/joint.rs).
 
 In: a way to ask a machine for its samples, the plan, who has which link. Out: what all told by now. A machine that does
 not answer in time holds up nobody: its links are told as silent, and it is asked again when its answer is there.

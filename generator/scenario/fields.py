@@ -35,7 +35,7 @@ from ewan.labs.record.wishes import Comparison, PublishedValue, Reference
 from ewan.labs.spec.fields import Pacing
 
 _KINDS = frozenset(KINDS)
-MOST_FLOWS = 16_384  # of a run; generator/src/traffic/request.rs
+MOST_FLOWS = 16_384  # of a run; emulator/traffic/src/flows/request.rs
 MOST_EXCHANGES = 10_000_000  # of a run: each is a row of its tables
 LEAST_UDP, MOST_UDP = 24, 65_507  # the generator's header; what IPv4 carries
 

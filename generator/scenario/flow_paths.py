@@ -62,7 +62,7 @@ class FlowPaths:
 
 
 def partners(pattern: Pattern, ranks: int) -> set[tuple[int, int]]:
-    """Which rank sends to which, as generator/src/traffic/messages/pattern.rs has it."""
+    """Which rank sends to which, as emulator/traffic/src/flows/messages/pattern.rs has it."""
     match pattern:
         case "ping-pong":
             return {(rank, rank ^ 1) for rank in range(ranks)}

@@ -1,7 +1,7 @@
 """What one step asks of the generator: its kind's work, its laws, its sockets' options; and what it may not say.
 
 Comes in: a step with the scenario's defaults. Goes out: the keys `work` and `socket` of a flow of the request
-(generator/src/traffic/request.rs), one for each parallel stream; errors point to the word that is wrong.
+(emulator/traffic/src/flows/request.rs), one for each parallel stream; errors point to the word that is wrong.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ Error = Callable[[Path, str], DescriptionError]
 
 # What a step may not say of itself, by kind; what `defaults` say does not concern it then.
 _TCP = ("congestion", "window", "mss", "nodelay")
-# generator/src/socket.rs
+# emulator/traffic/src/socket.rs
 _MOST_BUFFER = (2**31 - 1) // 2
 _BUFFERS = {
     "send_buffer": (1, _MOST_BUFFER),
     "receive_buffer": (1, _MOST_BUFFER),
     "window": (1152, _MOST_BUFFER // 4),
 }
-LEAST_INTERVAL_NS = 100  # between packets; generator/src/traffic/udp.rs
+LEAST_INTERVAL_NS = 100  # between packets; emulator/traffic/src/flows/udp.rs
 
 _SENDS = ("from_", "to", "streams")
 FOREIGN: dict[Kind, tuple[str, ...]] = {

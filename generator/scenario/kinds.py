@@ -84,7 +84,7 @@ class Udp(Model):
 
 
 Pattern = Literal["ping-pong", "all-to-all", "neighbour-exchange", "barrier"]
-"""Who exchanges with whom; generator/src/traffic/messages/pattern.rs."""
+"""Who exchanges with whom; emulator/traffic/src/flows/messages/pattern.rs."""
 
 
 class Messages(Model):

@@ -1,7 +1,7 @@
 """`ewan metrics`: a page for Prometheus with what the links of a lab do, and the files that show it.
 
 In: a lab that is up, an address to listen at. Out: the page, until Ctrl-C; or, with --files, Prometheus' and Grafana's
-files for that address. The page itself is the node binary's (labs/node/src/metrics).
+files for that address. The page itself is the node binary's (emulator/node/src/metrics).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 In: a run's table `drops` (labs/record/columns.py), or two looks at the counters of a lab's nodes. Out: counts, and
 lines for people. Both clocks, runs and verifications, count by this one list. Names are those of nstat(8), and three of
-our own (labs/system/src/counters.rs). What all CPUs of a machine drop together (/proc/net/softnet_stat) is not here: it
-belongs to no node, and the interfaces count it too.
+our own (emulator/system/src/counters.rs). What all CPUs of a machine drop together (/proc/net/softnet_stat) is not
+here: it belongs to no node, and the interfaces count it too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What `ewan-node traffic` is asked for: the request for a run's flows, as generator/src/traffic/request.rs reads it.
+"""What `ewan-node traffic` is asked for: the request for a run's flows, as emulator/traffic/src/flows/request.rs
+reads it.
 
 In: flows with their ends, times, sockets and work. Out: the request, for a program or a file of its own. Integers have
 their unit in the key.
@@ -64,7 +65,7 @@ class NormalLaw(Struct, tag_field="law", tag="normal"):
 
 
 RequestLaw = ConstantLaw | UniformLaw | ExponentialLaw | ParetoLaw | WeibullLaw | GammaLaw | NormalLaw
-"""How sizes (bytes) or times (ns) are drawn; generator/src/traffic/law.rs."""
+"""How sizes (bytes) or times (ns) are drawn; emulator/traffic/src/flows/law.rs."""
 
 
 def usual(law: RequestLaw) -> Number:
@@ -87,7 +88,7 @@ class Endpoint(Struct):
 
 
 class SocketOptions(Struct):
-    """What a flow wants of its sockets; generator/src/socket.rs. TCP has always a congestion control.
+    """What a flow wants of its sockets; emulator/traffic/src/socket.rs. TCP has always a congestion control.
 
     `class_`: of the sender's queueing discipline, which paces it.
     """
@@ -153,7 +154,7 @@ Work = BulkWork | ArrivalsWork | RequestsWork | UdpWork | MessagesWork
 
 
 class Half(Struct):
-    """One end of a flow, whose other end is in a process on another machine; generator/src/traffic/half.rs."""
+    """One end of a flow, whose other end is in a process on another machine; emulator/traffic/src/flows/half.rs."""
 
     side: Literal["source", "sink"]
     port: int

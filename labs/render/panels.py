@@ -1,7 +1,7 @@
 """The dashboard of a lab's links, as Grafana reads it.
 
 In: nothing; its variables (lab, link, direction) are chosen in Grafana's page. Out: a dictionary in Grafana's schema
-39. The metrics are those of `ewan-node metrics` (labs/node/src/metrics/text.rs), docs/dashboards.md lists them.
+39. The metrics are those of `ewan-node metrics` (emulator/node/src/metrics/text.rs), docs/dashboards.md lists them.
 """
 
 from __future__ import annotations

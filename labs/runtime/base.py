@@ -129,7 +129,7 @@ class Measuring(Protocol):
     def probe(
         self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None], seen: Seen | None = None
     ) -> dict[str, Any]:
-        """Sends probes one after the other; the answer of `ewan-node probe`, see generator/src/probe.
+        """Sends probes one after the other; the answer of `ewan-node probe`, see emulator/traffic/src/probe.
 
         `tell` gets a line of each that begins; `seen` the results so far, after each, before the next begins. Raises
         LabError.

@@ -2,8 +2,8 @@
 
 In: a plan whose lab is up. Out: machines that answer, and what kernels they run. Until a machine is started its node is
 a namespace like others, so that a lab is verified before; then the namespace's interface carries the machine's packets
-and has no address any more. Programs of the node run in the machine from then on (labs/node/src/machine.rs). QEMU runs
-in the namespace, so that it ends with the lab.
+and has no address any more. Programs of the node run in the machine from then on (emulator/node/src/machine.rs). QEMU
+runs in the namespace, so that it ends with the lab.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ CONTROL_NETWORK, CONTROL, CONTROL_MAC = "192.0.2.0/24", "192.0.2.15", "52:65:77:
 PORT = 2222
 FOLDER, KEY, PENDING, PID = "machine", "key", "pending", "pid"
 CONSOLE, SENT, LOCK = "console.log", "files.tar", "machines.lock"
-"""In the node's own directory. labs/node/src/machine.rs takes `key` for the word that the machine has taken over."""
+"""In the node's own directory. emulator/node/src/machine.rs takes `key` for the word that the machine has taken
+over."""
 
 
 def of(plan: Plan) -> tuple[Node, ...]:
@@ -222,7 +223,8 @@ def qemu(node: Node, folder: Path, image: Path, accelerator: str) -> list[str]:
 
 
 def guest_script(node: Node) -> str:
-    """What gives the machine the node's interfaces, sysctls and routes, as labs/node/src/fill.rs gives them to others.
+    """What gives the machine the node's interfaces, sysctls and routes, as emulator/node/src/fill.rs gives them to
+    others.
 
     Run by the machine's first process (images/machine/init). Its console tells what its kernel refused.
     """

@@ -72,7 +72,7 @@ class Program(Document, tag="ewan-program/1"):
     needs: tuple[str, ...] = ()
 
     def to_json(self) -> bytes:
-        """The program as `labs/node/src/batch` reads it."""
+        """The program as `emulator/node/src/batch` reads it."""
         return codec.document(replace(self, expected_ns=0))
 
 

@@ -1,8 +1,8 @@
 """The virtual clock: a lab inside a Linux kernel of its own, a process whose time is simulated (User-Mode Linux).
 
 In: a plan, a program, a directory for the run. Out: results in that directory, and nowhere else. Batch only: when all
-programs in it wait, time jumps. The kernel's first process is `ewan-node init` (labs/node/src/init.rs), which makes the
-lab with the code of the live clock. Works as an ordinary user.
+programs in it wait, time jumps. The kernel's first process is `ewan-node init` (emulator/node/src/init.rs), which
+makes the lab with the code of the live clock. Works as an ordinary user.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """What the virtual kernel and the programs in it see of this machine: the words for `ewan-node launch`, whose wall
-stands outside of the kernel's process (labs/node/src/wall).
+stands outside of the kernel's process (emulator/node/src/wall).
 
 In: a plan, a program, the folders that it may read. Out: paths, and the options that name them. Shown are the system's
 own directories, the folders, what the program says that it needs, and the programs that its commands name by a path,

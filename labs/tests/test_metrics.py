@@ -14,7 +14,7 @@ from ewan.labs.record.metrics import AMBIGUOUS, GROUPS, METRICS, RANKED
 from ewan.labs.record.tables import TABLES, UNITLESS, unit
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-TCP_INFO = ROOT / "generator/src/traffic/records.rs"
+TCP_INFO = ROOT / "emulator/traffic/src/flows/records.rs"
 
 
 def test_names_groups_and_ranks_are_one_each() -> None:

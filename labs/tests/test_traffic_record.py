@@ -30,7 +30,7 @@ from ewan.labs.record.traffic import (
 )
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests/golden/traffic.json"
-"""generator/src/traffic/request.rs reads it too."""
+"""emulator/traffic/src/flows/request.rs reads it too."""
 A, B = Endpoint("/run/netns/ewan-x-a", "10.0.0.1"), Endpoint("/run/netns/ewan-x-b", "10.0.0.2")
 TCP = SocketOptions("reno", send_buffer_bytes=4_000_000, window_bytes=65536, mss_bytes=1448, ecn=True, class_=2)
 

@@ -2,7 +2,7 @@
 
 By hand only: all of it is compiled once more, which takes minutes the first time. The properties among the tests draw
 from the trial's seed. Slots within the emulator's mappings (its arena and rings) are told to the sanitizer one by one
-(emulator/src/datapath/memory.rs), and tests that are compiled for it alone make such faults and see them reported.
+(emulator/datapath/src/memory.rs), and tests that are compiled for it alone make such faults and see them reported.
 
 The sanitizer is no part of a stable compiler's options. RUSTC_BOOTSTRAP=1 lets the compiler that builds the product
 take it, so that what is tested is what that compiler makes.
@@ -23,7 +23,7 @@ LONG = 10
 FLAGS = ("-Zsanitizer=address", "-Ctarget-feature=-crt-static", "--cfg=address_sanitizer")
 """Instead of those of .cargo/config.toml: the sanitizer's runtime is none for static programs."""
 COMMAND = ("cargo", "test", "--profile", "checked", "--locked", "--no-fail-fast", "--lib", "--bins", "--tests")
-WATCHES = "datapath::sanitizer_tests::what_must_not_be_read_is_reported"
+WATCHES = "sanitizer_tests::what_must_not_be_read_is_reported"
 
 
 def environment() -> dict[str, str]:

@@ -48,7 +48,7 @@ class Bench:
         return self.out("ip", *words.split())
 
     def node(self, *words: str, fault: int | None = None, text: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        """ewan-node; `fault`: killed before this step (labs/system/src/fault.rs)."""
+        """ewan-node; `fault`: killed before this step (emulator/system/src/fault.rs)."""
         return self.run(
             str(BINARY), *words, environment={} if fault is None else {"EWAN_FAULT_AFTER": str(fault)}, text=text
         )

@@ -1,0 +1,320 @@
+//! One direction of a link as the spinner serves it: frames from a port to the model, and from the model to the far port.
+//! Time is passed in. What a link drops, marks and delays depends on its frames' stamps (and on changes) alone and not on
+//! when the spinner looked: the model is evaluated no further than to the stamp of the next frame that still lies in a
+//! ring, and frames behind a change wait until it is made.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use ewan_timers::Clock;
+
+use super::arena::{Arena, Slot};
+use super::faults::Fault;
+use super::port::Port;
+use super::series::Row;
+use super::shared::DirectionState;
+use super::stamps::Stamps;
+use ewan_model::config::{Direction, Framing};
+use ewan_model::frame;
+use ewan_model::{share, Counters, DirectionModel, Drop, Nanos, Prepared};
+
+/// Frames handed to the kernel by one call.
+pub const SEND_BURST: usize = 16;
+/// A frame is stamped before it lies in the ring: the model is evaluated so much behind the present, where nothing that
+/// is due can be late by it.
+const LAG_NS: Nanos = 100_000;
+const MS: Nanos = 1_000_000;
+
+pub struct Lane {
+    pub model: DirectionModel<Slot>,
+    pub stamps: Stamps,
+    arena: Arena,
+    framing: Framing,
+    /// The kernel did not take all that was staged.
+    pub stuck: bool,
+    /// A fault ended the link.
+    pub ended: bool,
+    fault: Option<Fault>,
+    /// The time at millisecond 0.
+    started: Nanos,
+    window: Window,
+}
+
+/// The millisecond being counted, and where the counters stood at its beginning.
+#[derive(Default)]
+struct Window {
+    ms: u64,
+    /// Something has happened since its row was written, or it has none yet.
+    dirty: bool,
+    before: Counters,
+    /// The counters when a row was last written.
+    written: Counters,
+    queue_max_bytes: u64,
+    lateness_max_ns: u64,
+    lateness_sum_ns: u64,
+    /// A reader kept the totals from being published.
+    totals_stale: bool,
+}
+
+/// Frames that were staged, and when each was due.
+#[derive(Default)]
+pub struct Staged {
+    due: [Nanos; SEND_BURST],
+    pub frames: usize,
+    /// The far port had no room for more.
+    pub full: bool,
+}
+
+impl Staged {
+    pub fn due(&self) -> &[Nanos] {
+        &self.due[..self.frames]
+    }
+}
+
+/// A direction, the other one of its link, and the ports that each of them takes frames from.
+pub struct Side<'a> {
+    pub lane: &'a mut Lane,
+    pub other: &'a mut Lane,
+    pub backward: bool,
+    pub near: &'a mut dyn Port,
+    pub far: &'a mut dyn Port,
+}
+
+impl Lane {
+    pub fn new(config: &Direction, arena: Arena, started: Nanos, fault: Option<Fault>) -> Lane {
+        Lane {
+            model: DirectionModel::with_room(config, arena.slots()),
+            stamps: Stamps::default(),
+            arena,
+            framing: config.framing,
+            stuck: false,
+            ended: false,
+            fault,
+            started,
+            window: Window::default(),
+        }
+    }
+
+    /// How far behind the present the model is evaluated at most, where no frame waits to be taken.
+    fn lag(&self) -> Nanos {
+        self.model.least_transit().min(LAG_NS)
+    }
+
+    /// When the model has something to release or to drop, if it is asked then.
+    pub fn next_event(&self) -> Option<Nanos> {
+        self.model.next_event_behind(self.lag())
+    }
+
+    /// Impair, store, enqueue.
+    fn take(&mut self, frame: &mut [u8], arrival: Nanos) {
+        if let Some(fault) = self.fault {
+            fault.happen();
+        }
+        let ip_bytes = frame::counted_bytes(frame, self.framing);
+        let mut meta = self.model.describe(frame, ip_bytes);
+        let fate = self.model.impair(arrival, &mut meta);
+        if fate.lost {
+            return;
+        }
+        if fate.bleach {
+            frame::bleach(frame);
+        }
+        let copy = fate.duplicate.then(|| self.arena.store(frame));
+        if let Some(random) = fate.corrupt {
+            frame::flip_bit(frame, random);
+        }
+        let first = self.arena.store(frame);
+        for stored in std::iter::once(first).chain(copy) {
+            match stored.map(|slot| self.model.enqueue(slot, meta, arrival)) {
+                Some(Ok(())) => {}
+                Some(Err(slot)) => self.arena.release(slot),
+                None => self.model.count_drop(Drop::Store, meta),
+            }
+        }
+        self.free_dropped();
+        self.window.queue_max_bytes = self.window.queue_max_bytes.max(self.model.counters().queued.bytes);
+    }
+
+    pub fn free_dropped(&mut self) {
+        while let Some(slot) = self.model.dropped() {
+            self.arena.release(slot);
+        }
+    }
+
+    fn stage_due(&mut self, known: Nanos, now: Nanos, port: &mut dyn Port) -> Staged {
+        let room = if self.stuck { 0 } else { port.room().min(SEND_BURST) };
+        let mut staged = Staged::default();
+        while staged.frames < room {
+            let Some(release) = self.model.pop_known(known, now) else { break };
+            let frame = self.arena.frame(release.packet);
+            if release.mark_ce {
+                frame::mark_ce(frame);
+            }
+            port.stage(frame);
+            self.arena.release(release.packet);
+            staged.due[staged.frames] = release.due;
+            staged.frames += 1;
+        }
+        self.free_dropped();
+        staged.full = staged.frames == room;
+        staged
+    }
+
+    /// Begins a new row if the millisecond is another, having written the one before. One that was written before it was over,
+    /// as the spinner went to sleep, goes on.
+    pub fn enter(&mut self, now: Nanos, state: &DirectionState) {
+        let ms = now.saturating_sub(self.started) / MS;
+        self.settle(ms, state);
+        if self.window.ms != ms {
+            let Window { written, totals_stale, .. } = std::mem::take(&mut self.window);
+            let queue_max_bytes = written.queued.bytes;
+            self.window =
+                Window { ms, before: written.clone(), written, queue_max_bytes, totals_stale, ..Window::default() };
+        }
+        self.window.dirty = true;
+    }
+
+    /// Writes the row of a millisecond before `ms`, if it is not written yet; false where a reader keeps the totals from
+    /// being published.
+    pub fn settle(&mut self, ms: u64, state: &DirectionState) -> bool {
+        if self.window.dirty && self.window.ms < ms {
+            self.write(state);
+        } else if self.window.totals_stale {
+            self.publish_totals(state);
+        }
+        !self.window.totals_stale
+    }
+
+    pub fn note_lateness(&mut self, lateness: Nanos) {
+        self.window.lateness_max_ns = self.window.lateness_max_ns.max(lateness);
+        self.window.lateness_sum_ns += lateness;
+    }
+
+    fn write(&mut self, state: &DirectionState) {
+        let (now, before, window) = (self.model.counters(), &self.window.before, &self.window);
+        let row = Row {
+            in_packets: now.in_packets - before.in_packets,
+            in_bytes: now.in_bytes - before.in_bytes,
+            out_packets: now.out.packets - before.out.packets,
+            out_bytes: now.out.bytes - before.out.bytes,
+            lost: now.taken_packets() - before.taken_packets(),
+            queue_full: now.queue_full.packets - before.queue_full.packets,
+            aqm: now.culled_packets() - before.culled_packets(),
+            store_full: now.store_full.packets - before.store_full.packets,
+            ce_packets: now.ce_packets - before.ce_packets,
+            queue_packets: now.queued.packets,
+            queue_bytes: now.queued.bytes,
+            queue_max_bytes: window.queue_max_bytes.max(now.queued.bytes),
+            delay_line_packets: now.delayed.packets,
+            lateness_max_ns: window.lateness_max_ns,
+            lateness_sum_ns: window.lateness_sum_ns,
+        };
+        state.series.write(self.window.ms, &row);
+        self.window.written = now.clone();
+        self.window.dirty = false;
+        self.publish_totals(state);
+    }
+
+    /// If a reader is just copying them, the next `settle` tries again.
+    fn publish_totals(&mut self, state: &DirectionState) {
+        self.window.totals_stale = true;
+        if let Ok(mut totals) = state.totals.try_lock() {
+            totals.model.clone_from(self.model.counters());
+            self.window.totals_stale = false;
+        }
+    }
+}
+
+impl Side<'_> {
+    /// Takes at most `budget` frames from the near port, and none stamped after `hold`: a change is due then. `seen` is a
+    /// time before this call, `now` tells the time. Returns how many came, and whether the other direction's next event
+    /// may be another.
+    ///
+    /// Where both directions share a medium, their frames are taken in order of their stamps.
+    pub fn receive(
+        &mut self,
+        clock: &mut Clock,
+        budget: usize,
+        hold: Nanos,
+        seen: Nanos,
+        now: &dyn Fn() -> Nanos,
+        state: &DirectionState,
+    ) -> (usize, bool) {
+        if self.near.next_stamp(clock).is_none() {
+            self.lane.stamps.found_empty(seen);
+            return (0, false);
+        }
+        let mut until = hold;
+        let shared_medium = self.shares_medium();
+        if shared_medium {
+            until = until.min(match self.far.next_stamp(clock) {
+                // Of two with the same stamp the forward one goes first.
+                Some(stamp) => stamp - Nanos::from(self.backward),
+                None => seen.saturating_sub(self.lag()),
+            });
+        }
+        let Side { lane, other, near, .. } = self;
+        let converting = *clock;
+        let count = near.receive(&converting, budget, until, &mut |frame, stamp| {
+            let time = now();
+            let arrival = lane.stamps.arrival(clock.reconverted(&converting, stamp), time, || {
+                clock.refresh();
+                clock.reconverted(&converting, stamp)
+            });
+            lane.enter(time, state);
+            share(&mut lane.model, &mut other.model, arrival);
+            lane.take(frame, arrival);
+            share(&mut lane.model, &mut other.model, arrival);
+        });
+        state.stamps_replaced.store(lane.stamps.replaced, Relaxed);
+        // Also where all were too long to be taken: the other direction's packets may have waited for them.
+        (count, shared_medium)
+    }
+
+    /// Hands to the far port what is due by `now`. All frames that came with earlier stamps than the next ones in the rings
+    /// have been taken; a change that is due at `hold` has not been made, and may shorten the delay.
+    pub fn release(&mut self, clock: &Clock, hold: Nanos, now: Nanos) -> (Staged, bool) {
+        let now = now.min(hold);
+        let mut known = now.saturating_sub(self.lag());
+        known = known.min(self.near.next_stamp(clock).unwrap_or(known));
+        if self.shares_medium() {
+            known = known.min(self.far.next_stamp(clock).unwrap_or(known));
+        }
+        let shared_medium = share(&mut self.lane.model, &mut self.other.model, known);
+        (self.lane.stage_due(known, now, self.far), shared_medium)
+    }
+
+    /// Do frames lie in the rings that a change at `at` comes after?
+    pub fn frames_wait_before(&mut self, clock: &Clock, at: Nanos) -> bool {
+        let before = |port: &mut dyn Port| port.next_stamp(clock).is_some_and(|stamp| stamp <= at);
+        before(self.near) || self.shares_medium() && before(self.far)
+    }
+
+    /// Makes a change as of `at`, or as of the time up to which the model has been evaluated: returns which it was.
+    pub fn take_over(&mut self, change: &mut Prepared, at: Nanos) -> Nanos {
+        let Side { lane, other, .. } = self;
+        let at = at.max(lane.model.evaluated_to());
+        share(&mut lane.model, &mut other.model, at);
+        lane.model.take_over(change, at);
+        share(&mut lane.model, &mut other.model, at);
+        lane.free_dropped();
+        at
+    }
+
+    /// Where both share a medium they are evaluated together.
+    pub fn lag(&self) -> Nanos {
+        let lag = self.lane.lag();
+        if self.shares_medium() {
+            lag.min(self.other.lag())
+        } else {
+            lag
+        }
+    }
+
+    fn shares_medium(&self) -> bool {
+        self.lane.model.shares_medium() && self.other.model.shares_medium()
+    }
+}
+
+#[cfg(test)]
+#[path = "lane_tests.rs"]
+mod tests;

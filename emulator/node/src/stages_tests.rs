@@ -1,0 +1,59 @@
+//! The stages of links have the same kinds and keys here as in Python (labs/link): `tests/golden/stages.json`, which
+//! `python -m ewan.labs.tests.test_stages` writes, lists Python's; what serde expects is ours.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use ewan_model::config::{Aggregate, Delay, Direction, Discipline, Framing, Harq, Loss, Queue, Trace};
+use ewan_model::Change;
+use serde::de::DeserializeOwned;
+use serde_json::{json, Value};
+
+use super::{Egress, Pacer};
+
+type Keys = BTreeSet<String>;
+type Kinds = BTreeMap<String, Keys>;
+
+/// The names in what serde says that it expected instead of `data`.
+fn expected<T: DeserializeOwned>(data: Value) -> Keys {
+    let error = serde_json::from_value::<T>(data).err().expect("nothing has the name ?").to_string();
+    let (said, names) = error.split_once(',').unwrap_or((&error, ""));
+    assert!(said.starts_with("unknown ") && said.contains("`?`"), "{error}");
+    names.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+fn keys<T: DeserializeOwned>() -> Keys {
+    expected::<T>(json!({"?": 0}))
+}
+
+fn kinds<T: DeserializeOwned>() -> Kinds {
+    let names = expected::<T>(json!({"kind": "?"}));
+    names.into_iter().map(|kind| (kind.clone(), expected::<T>(json!({"kind": kind, "?": 0})))).collect()
+}
+
+#[test]
+fn python_has_the_same_kinds_and_keys_of_stages() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/stages.json");
+    let text = std::fs::read(&path).expect("the golden file");
+    let golden: BTreeMap<String, Value> = serde_json::from_slice(&text).expect("a listing");
+    let ours: BTreeMap<&str, Value> = [
+        ("aggregate", json!(keys::<Aggregate>())),
+        ("change", json!(keys::<Change>())),
+        ("delay", json!(kinds::<Delay>())),
+        ("direction", json!(keys::<Direction>())),
+        ("discipline", json!(kinds::<Discipline>())),
+        ("egress", json!(kinds::<Egress>())),
+        ("framing", json!(keys::<Framing>())),
+        ("harq", json!(keys::<Harq>())),
+        ("loss", json!(kinds::<Loss>())),
+        ("pacer", json!(kinds::<Pacer>())),
+        ("queue", json!(keys::<Queue>())),
+        ("trace", json!(kinds::<Trace>())),
+    ]
+    .into();
+    let names = |listing: Vec<&str>| listing.join(", ");
+    assert_eq!(names(golden.keys().map(String::as_str).collect()), names(ours.keys().copied().collect()), "stages");
+    for (stage, ours) in ours {
+        assert_eq!(golden[stage], ours, "{stage}: Python's (tests/golden/stages.json) left, Rust's right");
+    }
+}

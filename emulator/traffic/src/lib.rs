@@ -1,0 +1,14 @@
+//! Traffic: probes that measure a link, and flows that load it.
+
+pub mod clock;
+mod ecn;
+pub mod packets;
+pub mod probe;
+mod process;
+pub mod reading;
+mod room;
+pub mod socket;
+pub use socket::CLASSES;
+pub mod flows;
+pub mod table;
+mod tcp_info;
