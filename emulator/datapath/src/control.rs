@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex};
 
+use ewan_system::clock::Clock;
 use ewan_system::{socket, Context};
-use ewan_timers::Clock;
 use serde::Deserialize;
 use serde_json::{json, Map, Value};
 

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use ewan_timers::Clock;
+use ewan_system::clock::Clock;
 
 use super::arena::{Arena, Slot};
 use super::faults::Fault;

@@ -34,9 +34,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use ewan_system::clock::Clock;
 use ewan_system::signals::{Signal, Signals};
 use ewan_system::{namespace, schedule, Context};
-use ewan_timers::Clock;
 
 use arena::Arena;
 use control::Control;

@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
+use ewan_system::clock::Clock;
 use ewan_system::packet::{
     FrameHead, RingRequest, Statistics, ETH_P_ALL, PACKET_IGNORE_OUTGOING, PACKET_QDISC_BYPASS, PACKET_RESERVE,
     PACKET_RX_RING, PACKET_STATISTICS, PACKET_VERSION, TPACKET_V2, TP_STATUS_CSUMNOTREADY, TP_STATUS_USER,
@@ -15,7 +16,6 @@ use ewan_system::packet::{
 };
 use ewan_system::socket::{self, require_option, PacketAddress};
 use ewan_system::{Context, Result};
-use ewan_timers::Clock;
 
 use super::memory::Map;
 use super::port::{ring_size, Facts, Port};

@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-use ewan_timers::Clock;
+use ewan_system::clock::Clock;
 
 use ewan_model::Nanos;
 

@@ -9,7 +9,7 @@ use std::sync::atomic::fence;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::Arc;
 
-use ewan_timers::Clock;
+use ewan_system::clock::Clock;
 
 use super::arena::Arena;
 use super::changes::Inbox;

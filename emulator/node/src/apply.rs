@@ -63,8 +63,7 @@ struct Work<'a> {
 
 /// Makes the lab; `serve`: starts its nodes' services too.
 pub fn run(plan_file: &Path, state: &Path, serve: bool) -> Result<(), String> {
-    let text =
-        ewan_traffic::reading::regular(plan_file).map_err(|error| format!("{}: {error}", plan_file.display()))?;
+    let text = ewan_system::reading::regular(plan_file).map_err(|error| format!("{}: {error}", plan_file.display()))?;
     let plan = plan::parse(&text, plan_file)?;
     let layout = Layout::of(&plan)?;
     if !nix::unistd::geteuid().is_root() {

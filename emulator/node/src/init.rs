@@ -8,8 +8,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ewan_system::clock::monotonic_ns;
 use ewan_system::signals::{Signals, END_OR_CHILD};
-use ewan_timers::clock::monotonic_ns;
 use nix::mount::{mount, MsFlags};
 use nix::sys::reboot::{reboot, set_cad_enabled, RebootMode};
 use serde_json::{json, Value};

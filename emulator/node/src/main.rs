@@ -340,7 +340,7 @@ fn main() -> ExitCode {
     match run(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("{}", ewan_traffic::reading::one_line(&message));
+            eprintln!("{}", ewan_system::reading::one_line(&message));
             ExitCode::from(2)
         }
     }

@@ -68,7 +68,7 @@ impl Manifest {
     /// The manifest of a state directory; none if there is no such file.
     pub fn read(state: &Path) -> Result<Option<Self>, String> {
         let path = state.join(NAME);
-        let text = match ewan_traffic::reading::regular(&path) {
+        let text = match ewan_system::reading::regular(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(format!("{}: {error}", path.display())),

@@ -445,7 +445,7 @@ pub struct Pair {
 
 /// Reads and checks a plan; the error names the file and what is wrong in it.
 pub fn read(path: &Path) -> Result<Plan, String> {
-    let text = ewan_traffic::reading::regular(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = ewan_system::reading::regular(path).map_err(|error| format!("{}: {error}", path.display()))?;
     parse(&text, path)
 }
 
@@ -453,7 +453,7 @@ pub fn read(path: &Path) -> Result<Plan, String> {
 pub fn parse(text: &[u8], path: &Path) -> Result<Plan, String> {
     let plan: Plan = serde_json::from_slice(text).map_err(|error| {
         // It shows names of the plan as they are.
-        format!("{}: {}", path.display(), ewan_traffic::reading::one_line(&error.to_string()))
+        format!("{}: {}", path.display(), ewan_system::reading::one_line(&error.to_string()))
     })?;
     if plan.format != FORMAT {
         return Err(format!("{}: format is {:?}, this ewan-node reads {FORMAT:?}", path.display(), plan.format));

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use ewan_system::clock::monotonic_ns;
 use ewan_system::{fault, process, Context};
-use ewan_timers::clock::monotonic_ns;
 
 use crate::exec::{self, Place};
 use crate::parallel;

@@ -1,7 +1,10 @@
 //! The Linux interfaces that all parts share, each with one home: network namespaces, route netlink, signals, sockets and
-//! their options, scheduling, limits, child processes. Callers pass plain values and get owned resources or a typed error.
+//! their options, scheduling, clocks, limits, child processes, files read within limits. Callers pass plain values and get
+//! owned resources or a typed error.
 
 pub mod bpf;
+pub mod classes;
+pub mod clock;
 pub mod counters;
 pub mod error;
 pub mod fault;
@@ -10,6 +13,7 @@ pub mod namespace;
 pub mod netlink;
 pub mod packet;
 pub mod process;
+pub mod reading;
 pub mod schedule;
 pub mod signals;
 pub mod socket;

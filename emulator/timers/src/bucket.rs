@@ -16,7 +16,7 @@ use ewan_system::{namespace, Context};
 use nix::sys::socket::{recvmsg, send, ControlMessageOwned, MsgFlags};
 use nix::sys::time::TimeSpec;
 
-use crate::clock::gettime;
+use ewan_system::clock::gettime;
 
 /// Adds a token bucket to the port with this number: rate in bit/s, burst and queue in bytes, as the kernel counts
 /// them (with the Ethernet header).

@@ -12,7 +12,7 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::time::{clock_nanosleep, ClockNanosleepFlags};
 
-use crate::clock::{gettime, Clock};
+use ewan_system::clock::{gettime, Clock};
 
 /// Between two reads of a clock that is read all the time; above it somebody else had the CPU.
 pub const GAP_NS: u64 = 10_000;

@@ -18,11 +18,11 @@ use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::bucket::{Pair, TokenBucket};
-use crate::classes;
-use crate::clock::{gettime, Clock};
 use crate::facts::{hypervisor, own_nice, steal_ns};
 use crate::lateness::{self, Gaps};
 use crate::request::Request;
+use ewan_system::classes;
+use ewan_system::clock::{gettime, Clock};
 
 /// Between two deadlines.
 pub const INTERVALS_NS: [u64; 5] = [50_000, 100_000, 500_000, 1_000_000, 10_000_000];

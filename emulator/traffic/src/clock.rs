@@ -2,8 +2,8 @@
 //! time jumps to the next timer) it never is, provided that it sleeps until exactly the next thing it has to do.
 //! In: absolute instants in nanoseconds. Out: the kernel's clocks.
 
+use ewan_system::clock::{gettime, monotonic_ns};
 use ewan_system::schedule::{set_nice, set_realtime};
-use ewan_timers::clock::{gettime, monotonic_ns};
 use nix::errno::Errno;
 use nix::sys::time::TimeSpec;
 use nix::time::{clock_nanosleep, ClockId, ClockNanosleepFlags};

@@ -5,7 +5,6 @@ mod ecn;
 pub mod packets;
 pub mod probe;
 mod process;
-pub mod reading;
 mod room;
 pub mod socket;
 pub use socket::CLASSES;

@@ -9,8 +9,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use ewan_system::clock::gettime;
 use ewan_system::schedule;
-use ewan_timers::clock::gettime;
 use ewan_traffic::table::{add, Row, Table};
 use nix::unistd::{sysconf, SysconfVar};
 use serde::Deserialize;

@@ -9,8 +9,8 @@ use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use ewan_system::clock::{gettime, monotonic_ns};
 use ewan_system::signals::Signals;
-use ewan_timers::clock::{gettime, monotonic_ns};
 use nix::errno::Errno;
 use nix::fcntl::{fcntl, FcntlArg, OFlag};
 use nix::sys::signal::Signal;

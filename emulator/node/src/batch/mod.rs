@@ -93,7 +93,7 @@ pub struct Surroundings<'a> {
 
 impl Program {
     pub fn read(path: &Path) -> Result<Self, String> {
-        let text = ewan_traffic::reading::regular(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let text = ewan_system::reading::regular(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let program: Self = serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         if program.format != FORMAT {
             return Err(format!("{}: format is {:?}, not {FORMAT:?}", path.display(), program.format));

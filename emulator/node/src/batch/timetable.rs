@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use ewan_model::config::Trace;
 use ewan_model::Change;
+use ewan_system::clock::monotonic_ns;
 use ewan_system::signals::Signals;
-use ewan_timers::clock::monotonic_ns;
 use nix::sys::signal::{killpg, Signal};
 use nix::sys::wait::{waitpid, WaitPidFlag};
 use nix::unistd::Pid;

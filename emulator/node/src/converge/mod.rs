@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use ewan_timers::clock::monotonic_ns;
+use ewan_system::clock::monotonic_ns;
 use serde::Serialize;
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::os::fd::AsFd;
 
-use ewan_timers::clock::monotonic_ns;
+use ewan_system::clock::monotonic_ns;
 use ewan_traffic::packets::{Header, Receiver, Sender, HEADER_BYTES};
 use ewan_traffic::probe::stats::{self, Arrival};
 use nix::errno::Errno;

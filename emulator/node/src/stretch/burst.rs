@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 
-use ewan_timers::clock::monotonic_ns;
+use ewan_system::clock::monotonic_ns;
 use ewan_traffic::packets::{Header, Sender, MOST};
 use ewan_traffic::probe::stats::Arrival;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};

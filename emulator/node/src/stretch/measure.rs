@@ -1,8 +1,8 @@
 //! The end that asks, in this order: whether anybody answers; single packets at even intervals, by which delays, loss and
 //! clocks are known; the largest packet each way; a burst of such packets each way. Nothing else is on the way meanwhile.
 
+use ewan_system::clock::monotonic_ns;
 use ewan_system::wait::readable;
-use ewan_timers::clock::monotonic_ns;
 use ewan_traffic::clock::sleep_until_monotonic;
 use ewan_traffic::packets::{Header, Receiver, Sender, HEADER_BYTES};
 use ewan_traffic::probe::stats::{self, Arrival};

@@ -10,7 +10,7 @@ use ewan_system::signals::{self, Signals};
 
 use super::conductor::Conductor;
 use super::{Request, World};
-use crate::reading;
+use ewan_system::reading;
 
 /// Errors are one line. `begin_ns`: T0 on CLOCK_MONOTONIC; none: as soon as all can be ready.
 pub fn run(request: &Path, out: &Path, begin_ns: Option<i64>) -> Result<(), String> {

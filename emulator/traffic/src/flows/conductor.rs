@@ -10,7 +10,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ewan_timers::clock::monotonic_ns;
+use ewan_system::clock::monotonic_ns;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::getppid;
 

@@ -10,7 +10,7 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use ewan_timers::clock::monotonic_ns;
+use ewan_system::clock::monotonic_ns;
 
 use crate::clock::{sleep_until_monotonic, Clock};
 use crate::socket::{Endpoint, Namespaces, Options};

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use ewan_datapath::packet::AfPacket;
 use ewan_datapath::port::Port;
+use ewan_system::clock::Clock;
 use ewan_system::packet::PACKET_QDISC_BYPASS;
 use ewan_system::schedule::{keep_to, set_realtime};
 use ewan_system::socket::{self, interface_index, require_option, PacketAddress};
 use ewan_system::Context;
-use ewan_timers::Clock;
 
 use crate::net::{Net, HOST_CPU};
 
