@@ -1,7 +1,7 @@
 """What a node of the plan is made of where the description says so: `nodes:` and `kinds:`.
 
-The keys are those of `emulator/node/src/own.rs`, which refuses unknown ones too. What is not said is not in the plan,
-so that a plan of a lab that says nothing of its nodes is what it always was.
+The keys are those of `emulator/plan/src/node_settings.rs`, which refuses unknown ones too. What is not said is not in
+the plan, so that a plan of a lab that says nothing of its nodes is what it always was.
 """
 
 from __future__ import annotations

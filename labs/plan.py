@@ -1,7 +1,7 @@
 """The plan: what machines execute.
 
 Everything is decided: names, addresses, routes, stages of every link (`labs/link`), CPU placement, seeds. Integers,
-the unit in the key; probabilities in parts per billion. `emulator/node/src/plan.rs` and `emulator/model/src/config.rs`
+the unit in the key; probabilities in parts per billion. `emulator/plan/src/lib.rs` and `emulator/model/src/config.rs`
 read the same keys; unknown ones are refused on both sides. Two compilations of one description are byte-identical.
 """
 

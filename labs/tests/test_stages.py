@@ -1,7 +1,7 @@
 """The kinds and keys of a link's stages are the same in Python and in Rust, and all are in the manual.
 
 `python -m ewan.labs.tests.test_stages` writes `tests/golden/stages.json`: the kinds and keys of all stages as Python
-has them. emulator/node/src/stages_tests.rs compares it with Rust's.
+has them. emulator/plan/src/stages_tests.rs compares it with Rust's.
 """
 
 from __future__ import annotations

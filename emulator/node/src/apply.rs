@@ -21,10 +21,10 @@ use serde::Serialize;
 use crate::cards::Taken;
 use crate::ethtool::Offloads;
 use crate::fill::{self, Notes};
-use crate::layout::{Layout, PlacedNode};
 use crate::manifest::{self, Manifest};
-use crate::plan::{self, Plan};
 use crate::{cards, down, hosts, parallel, services, tunnels, vlans};
+use ewan_plan::layout::{Layout, PlacedNode};
+use ewan_plan::Plan;
 
 /// More gain nothing: most of the work is done under one lock of the kernel.
 const THREADS: usize = 2;
@@ -64,7 +64,7 @@ struct Work<'a> {
 /// Makes the lab; `serve`: starts its nodes' services too.
 pub fn run(plan_file: &Path, state: &Path, serve: bool) -> Result<(), String> {
     let text = ewan_system::reading::regular(plan_file).map_err(|error| format!("{}: {error}", plan_file.display()))?;
-    let plan = plan::parse(&text, plan_file)?;
+    let plan = ewan_plan::parse(&text, plan_file)?;
     let layout = Layout::of(&plan)?;
     if !nix::unistd::geteuid().is_root() {
         return Err("making network namespaces needs root: use sudo".into());

@@ -12,8 +12,8 @@ use ewan_system::socket::interface_index;
 use ewan_system::{namespace, netlink::requests};
 use serde_json::json;
 
-use crate::plan::{Backend, End, Link, Plan, Tunnel};
 use crate::{converge, exec, links};
+use ewan_plan::{Backend, End, Link, Plan, Tunnel};
 
 const DOWN: &str = "down.json";
 
@@ -75,7 +75,7 @@ pub fn set_far(plan: &Plan, tunnel: &Tunnel, up: bool) -> Result<(), String> {
 
 /// Sets a link's ports and prints how the routes followed.
 pub fn run(state: &Path, link: &str, up: bool, longest: Duration) -> Result<(), String> {
-    let plan = crate::plan::read(&state.join("plan.json"))?;
+    let plan = ewan_plan::read(&state.join("plan.json"))?;
     if plan.links.iter().all(|known| known.name != link) {
         if let Some(tunnel) = plan.tunnels.iter().find(|tunnel| tunnel.link == link) {
             return set_far(&plan, tunnel, up);

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{json, Value};
 
 use crate::links::Counts;
-use crate::plan::{self, Backend, End, Link, Plan, HEADINGS};
+use ewan_plan::{Backend, End, Link, Plan, HEADINGS};
 
 /// Time for a keeper to answer: its driver may be at another request.
 const ANSWER: Duration = Duration::from_secs(45);
@@ -87,7 +87,7 @@ fn came(link: &Link, (socket, index): &(Socket, u32), heading: usize) -> Result<
 
 /// What came out of the device of one link, forward and backward, as the cards there count it: JSON. `state`: the lab's.
 pub fn tell(state: &Path, name: &str, mut output: impl Write) -> Result<(), String> {
-    let plan = plan::read(&state.join("plan.json"))?;
+    let plan = ewan_plan::read(&state.join("plan.json"))?;
     let link = plan.links.iter().find(|link| link.name == name && link.backend == Backend::Hardware);
     let link = link.ok_or_else(|| format!("lab {} has no device {name}", plan.lab))?;
     let found = counts(link, &open_ends(&plan, link)?)?;

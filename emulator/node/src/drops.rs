@@ -13,7 +13,7 @@ use ewan_system::namespace;
 use ewan_traffic::table::{add, Row, Table};
 use serde::Serialize;
 
-use crate::plan::{self, NodeKind, Plan};
+use ewan_plan::{NodeKind, Plan};
 
 const FILE: &str = "drops.csv";
 
@@ -94,7 +94,7 @@ fn look<'a>(plan: &'a Plan, names: Option<&[String]>) -> Result<Vec<Node<'a>>, S
 pub fn tell(mut plan: impl Read, mut out: impl Write) -> Result<(), String> {
     let mut text = Vec::new();
     plan.read_to_end(&mut text).map_err(|error| format!("standard input: {error}"))?;
-    let plan = plan::parse(&text, Path::new("standard input"))?;
+    let plan = ewan_plan::parse(&text, Path::new("standard input"))?;
     let text = serde_json::to_string(&look(&plan, None)?).map_err(|error| error.to_string())?;
     writeln!(out, "{text}").map_err(|error| error.to_string())
 }

@@ -15,7 +15,7 @@ use ewan_system::netlink::{requests, Batch, Socket};
 use ewan_system::socket::{ethtool, interface_index};
 use serde::Serialize;
 
-use crate::plan::{self, Interface};
+use ewan_plan::Interface;
 
 const GSTRINGS: u32 = 0x1b;
 const GSSET_INFO: u32 = 0x37;
@@ -167,7 +167,7 @@ impl Offloads {
 pub fn tell(mut plan: impl Read, mut out: impl Write) -> Result<(), String> {
     let mut text = Vec::new();
     plan.read_to_end(&mut text).map_err(|error| format!("standard input: {error}"))?;
-    let plan = plan::parse(&text, Path::new("standard input"))?;
+    let plan = ewan_plan::parse(&text, Path::new("standard input"))?;
     let home = namespace::own()?;
     let mut known: Option<Offloads> = None;
     let mut found = Vec::new();
@@ -201,7 +201,7 @@ pub fn tell(mut plan: impl Read, mut out: impl Write) -> Result<(), String> {
 /// takes or one: what a lab never has, for who measures what it would change.
 pub fn run(state: &Path, on: bool) -> Result<(), String> {
     const MOST_SEGMENTS: u32 = 65_535;
-    let plan = plan::read(&state.join("plan.json"))?;
+    let plan = ewan_plan::read(&state.join("plan.json"))?;
     let home = namespace::own()?;
     for node in &plan.nodes {
         namespace::within(&plan.netns_path(&node.name), &home, || {

@@ -13,8 +13,8 @@ use ewan_system::{namespace, schedule, Context};
 use nix::mount::{mount, MsFlags};
 use nix::sched::{unshare, CloneFlags};
 
-use crate::plan::{self, Plan};
 use crate::{hosts, machine, services};
+use ewan_plan::Plan;
 
 const NOTHING: Option<&str> = None;
 /// Where FRRouting's tools look for its daemons; no option of theirs stands in the environment.
@@ -25,7 +25,7 @@ const OVS_RUNS: &str = "db.sock";
 
 /// Enters `node` and becomes `command`; returns only the reason why that failed.
 pub fn run(state: &Path, node: &str, command: &[OsString]) -> Result<(), String> {
-    let plan = plan::read(&state.join("plan.json"))?;
+    let plan = ewan_plan::read(&state.join("plan.json"))?;
     let own = services::directory(state, node);
     let place =
         Place { namespace: namespace_of(&plan, node)?, hosts: state.join("hosts"), own: own.clone(), tree: None };

@@ -12,9 +12,9 @@ use ewan_system::netlink::{Batch, Socket};
 
 use crate::ethtool::Offloads;
 use crate::kernel_files::{sysctl, Sysctl, Sysfs};
-use crate::layout::{ip, mac, prefix, PlacedNode};
-use crate::plan::{self, Plan};
 use crate::qdisc;
+use ewan_plan::layout::{ip, mac, prefix, PlacedNode};
+use ewan_plan::Plan;
 
 /// A node without these would be up and yet not work.
 const ESSENTIAL: [&str; 2] = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"];
@@ -140,7 +140,7 @@ pub fn settle(
 fn leave_the_kernel(plan: &Plan) -> bool {
     let mut words = plan.nodes.iter().flat_map(|node| &node.services).flat_map(|service| &service.argv);
     // Open vSwitch forwards in its daemon then.
-    plan.links.iter().any(|link| link.backend == plan::Backend::User)
+    plan.links.iter().any(|link| link.backend == ewan_plan::Backend::User)
         || words.any(|word| word == "datapath_type=netdev")
 }
 

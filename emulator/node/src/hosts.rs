@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::plan::{Node, NodeKind, Plan};
+use ewan_plan::{Node, NodeKind, Plan};
 
 /// One line per node and family: a node's first address stands for it.
 pub fn file(plan: &Plan) -> String {
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn the_hosts_file_is_the_golden_one() {
         let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
-        let plan = crate::plan::read(&golden.join("dumbbell.plan.json")).expect("a golden plan is a plan");
+        let plan = ewan_plan::read(&golden.join("dumbbell.plan.json")).expect("a golden plan is a plan");
         assert_eq!(file(&plan), std::fs::read_to_string(golden.join("dumbbell.hosts")).expect("a golden file"));
     }
 

@@ -15,7 +15,6 @@ use nix::sys::reboot::{reboot, set_cad_enabled, RebootMode};
 use serde_json::{json, Value};
 
 use crate::batch::{Program, Surroundings};
-use crate::plan;
 use crate::{apply, links, services};
 
 const RUN: &str = "/run/lab";
@@ -63,7 +62,7 @@ fn serve(warnings: &mut Vec<String>) -> Result<bool, String> {
     widen();
     nix::sys::prctl::set_timerslack(1).map_err(|error| format!("timer slack: {error}"))?;
     let plan_file = Path::new(RUN).join("plan.json");
-    let plan = plan::read(&plan_file)?;
+    let plan = ewan_plan::read(&plan_file)?;
     if !plan.spinners.is_empty() {
         return Err("the plan has links that spin, which are of the live clock: compile it for the virtual one".into());
     }

@@ -19,8 +19,8 @@ use crate::carrier;
 use crate::device::Device;
 use crate::down;
 use crate::journal::Journal;
-use crate::plan::{Backend, Link, Plan, HEADINGS};
 use crate::qdisc::{self, KernelLink, LinkCounters};
+use ewan_plan::{kernel_link, Backend, Link, Plan, HEADINGS};
 
 const CHANGES: &str = "changes.jsonl";
 /// Time for a spinner to answer.
@@ -166,7 +166,7 @@ fn note(now: &mut [Now], number: usize, heading: usize, change: &Change) {
 
 /// Changes one direction of a link of a lab that is up, as JSON on `input` says.
 pub fn run(state: &Path, link: &str, direction: &str, input: impl std::io::Read) -> Result<(), String> {
-    let plan = crate::plan::read(&state.join("plan.json"))?;
+    let plan = ewan_plan::read(&state.join("plan.json"))?;
     let (number, heading) = find(&plan, link, direction)?;
     let change: Change = serde_json::from_reader(input).map_err(|error| format!("link {link}: {error}"))?;
     let mut links = Links::open(&plan, state)?;
@@ -207,7 +207,7 @@ pub fn refusal(link: &Link, now: &Direction, change: &Change) -> Result<(), Stri
         // What a device can its keeper knows.
         Backend::User | Backend::Ewan | Backend::Hardware => Ok(()),
         Backend::Kernel | Backend::Tbf => {
-            qdisc::refusal(now, &change.applied(now)).map_or(Ok(()), |why| Err(why.to_owned()))
+            kernel_link::refusal(now, &change.applied(now)).map_or(Ok(()), |why| Err(why.to_owned()))
         }
     }
 }

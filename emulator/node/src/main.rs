@@ -25,15 +25,12 @@ mod hosts;
 mod init;
 mod journal;
 mod kernel_files;
-mod layout;
 mod links;
 mod machine;
 mod manifest;
 mod metrics;
-mod own;
 mod packet_sockets;
 mod parallel;
-mod plan;
 #[cfg(test)]
 mod plan_properties;
 mod process;
@@ -47,7 +44,7 @@ mod vlans;
 #[cfg(target_arch = "x86_64")]
 mod wall;
 
-use plan::{End, Tunnel};
+use ewan_plan::{End, Tunnel};
 
 #[derive(Parser)]
 #[command(name = "ewan-node", version, about)]
@@ -363,7 +360,7 @@ fn run(command: Command) -> Result<(), String> {
         }
         Command::Link { state, spinner, id: _, netns } => {
             let file = state.join("plan.json");
-            let plan = plan::read(&file)?;
+            let plan = ewan_plan::read(&file)?;
             let config = spinner_config(&plan, &file, &state, spinner, &netns)?;
             ewan_system::limits::raise_open_files(0);
             Ok(ewan_datapath::run(config)?)
@@ -428,7 +425,7 @@ fn spin(cpu: u32, loaded: bool, duration_ns: u64) -> Result<ewan_timers::Spun, S
 
 /// `file`: where the plan was read, for the error. `namespaces`: LINK=PATH.
 fn spinner_config(
-    plan: &plan::Plan,
+    plan: &ewan_plan::Plan,
     file: &Path,
     state: &Path,
     index: usize,

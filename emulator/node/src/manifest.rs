@@ -13,7 +13,7 @@ use nix::fcntl::{renameat2, RenameFlags, AT_FDCWD};
 use serde::{Deserialize, Serialize};
 
 use crate::cards::Taken;
-use crate::plan::{NodeKind, Plan};
+use ewan_plan::{NodeKind, Plan};
 
 pub const FORMAT: &str = "ewan-manifest/1";
 pub const NAME: &str = "manifest.json";

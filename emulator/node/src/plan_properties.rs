@@ -14,9 +14,9 @@ use proptest::prelude::*;
 use proptest::sample::{select, Index};
 use serde_json::{json, Value};
 
-use crate::layout::Layout;
-use crate::plan::{self, Plan, HEADINGS};
 use crate::{converge, fill, hosts, links, spinner_config};
+use ewan_plan::layout::Layout;
+use ewan_plan::{Plan, HEADINGS};
 
 const FILE: &str = "lab.plan.json";
 
@@ -188,7 +188,7 @@ fn make(plan: &Plan) -> Result<(), String> {
 
 /// A plan, if it is one; else the line that says what is wrong, and where.
 fn read(text: &[u8]) -> Result<Plan, String> {
-    let read = plan::parse(text, Path::new(FILE));
+    let read = ewan_plan::parse(text, Path::new(FILE));
     if let Err(error) = &read {
         assert!(error.starts_with(&format!("{FILE}: ")) && is_one_line(error), "{error:?}");
         assert!(error.contains(" at line ") || error.contains(": format is "), "no place in {error:?}");

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::hosts;
-use crate::plan::{self, Node, NodeKind, Plan, Routing};
+use ewan_plan::{Node, NodeKind, Plan, Routing};
 
 const POLL: Duration = Duration::from_millis(20);
 const BETWEEN_PINGS: Duration = Duration::from_millis(200);
@@ -17,7 +17,7 @@ const MOST_NAMES: usize = 5;
 pub const COMMANDS_DONE: &str = "commands-done";
 
 pub fn run(lab: &Path, node: &str, patience: Duration) -> Result<(), String> {
-    let plan = plan::read(&lab.join("plan.json"))?;
+    let plan = ewan_plan::read(&lab.join("plan.json"))?;
     let begin = Instant::now();
     wait_for_all(lab, &plan, patience)?;
     let with_commands: Vec<_> = plan.nodes.iter().filter(|node| has_commands(node)).collect();
@@ -117,7 +117,7 @@ mod tests {
 
     fn plan() -> Plan {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/dumbbell.plan.json");
-        plan::read(&path).expect("a plan")
+        ewan_plan::read(&path).expect("a plan")
     }
 
     fn lab(name: &str, plan: &Plan) -> std::path::PathBuf {

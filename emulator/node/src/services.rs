@@ -6,7 +6,6 @@
 
 mod error;
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
@@ -20,8 +19,8 @@ use ewan_system::{fault, process, Context};
 
 use crate::exec::{self, Place};
 use crate::parallel;
-use crate::plan::{Node, Plan, Service, ServiceKind};
 pub use error::{Error, Fault, Why};
+use ewan_plan::{Node, Plan, Service, ServiceKind};
 
 /// Where services' programs are looked for. Routing daemons are in no user's PATH.
 const SEARCH: [&str; 8] =
@@ -50,25 +49,6 @@ pub fn directory(state: &Path, node: &str) -> PathBuf {
 
 pub fn any(plan: &Plan) -> bool {
     plan.nodes.iter().any(|node| !node.services.is_empty())
-}
-
-/// Refuses what would leave the node's directory, or could never be started.
-pub fn check(node: &Node) -> Result<(), Error> {
-    let mut names = HashSet::new();
-    let inside = |name: &String| !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0']);
-    for service in &node.services {
-        let say = |what| Err(Error::of(&node.name, Why::Refused { service: service.name.clone(), what }));
-        if !inside(&service.name) || !service.files.keys().chain(&service.ready).all(inside) {
-            return say("its name and its files' are names in the node's own directory, not paths");
-        }
-        if service.argv.is_empty() {
-            return say("a program must be named");
-        }
-        if !names.insert(&service.name) {
-            return say("the node has two of this name");
-        }
-    }
-    Ok(())
 }
 
 /// Before anything is made: are all programs there, and are the sockets' paths short enough?

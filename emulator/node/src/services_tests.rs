@@ -133,22 +133,6 @@ fn a_missing_program_is_told_with_its_package() {
 }
 
 #[test]
-fn what_would_leave_the_nodes_directory_is_refused() {
-    let with = |name: &str, file: &str, ready: &str, argv: &str| {
-        node(&format!(
-            r#"{{"name": "{name}", "kind": "daemon", "argv": {argv}, "files": {{"{file}": ""}}, "ready": "{ready}"}}"#
-        ))
-    };
-    check(&with("zebra", "zebra.conf", "zebra.pid", r#"["zebra"]"#)).expect("names of the node's own");
-    for (name, file, ready) in [("../x", "f", "r"), ("x", "../f", "r"), ("x", "f", "/tmp/r"), ("x", "f", "")] {
-        let refused = check(&with(name, file, ready, r#"["zebra"]"#)).expect_err("a path").to_string();
-        assert!(refused.contains("names in the node's own directory"), "{refused}");
-    }
-    let refused = check(&with("x", "f", "r", "[]")).expect_err("no program");
-    assert!(matches!(refused, Error::Node { why: Why::Refused { what: "a program must be named", .. }, .. }));
-}
-
-#[test]
 fn a_directory_too_long_for_sockets_is_refused_before_anything_is_written() {
     let long = std::env::temp_dir().join("x".repeat(LONGEST_RUN));
     let refused = start(&node(&service("a", "setup", "true", None)), &long).err().map(String::from).unwrap_or_default();

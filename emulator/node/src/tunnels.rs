@@ -9,7 +9,7 @@ use ewan_system::fault;
 use ewan_system::netlink::requests::{self, Port};
 use ewan_system::netlink::{Batch, Socket};
 
-use crate::layout::Layout;
+use ewan_plan::layout::Layout;
 
 /// Makes all tunnels; the calling thread is in the host's namespace. `namespace`: of a node, by its number.
 pub fn make(layout: &Layout, namespace: impl Fn(usize) -> RawFd) -> Result<(), String> {

@@ -12,8 +12,8 @@ use ewan_system::fault;
 use ewan_system::netlink::requests::{self, Port};
 use ewan_system::netlink::{Batch, Error, Socket};
 
-use crate::layout::{PlacedNode, PlacedPort};
 use crate::qdisc;
+use ewan_plan::layout::{PlacedNode, PlacedPort};
 
 /// The number of a VLAN's interface once it is there, by its name.
 pub type Find<'a> = &'a dyn Fn(&PlacedPort) -> Result<u32, String>;

@@ -274,6 +274,6 @@ def test_under_sudo_a_driver_is_its_callers(tmp_path: Path) -> None:
 
 
 def test_the_plan_is_the_one_that_the_node_binary_reads() -> None:
-    """tests/golden/hardware.plan.json, which emulator/node/src/plan.rs reads too."""
+    """tests/golden/hardware.plan.json, which emulator/plan/src/lib.rs reads too."""
     golden = ROOT / "tests/golden/hardware.plan.json"
     assert plans.to_json(compiled()) == golden.read_bytes()

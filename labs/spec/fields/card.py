@@ -11,7 +11,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from ewan.labs.base.model import Model
 from ewan.labs.base.values import Name
 
-# As emulator/node/src/layout.rs has it; the kernel takes 15 letters at most.
+# As emulator/plan/src/layout.rs has it; the kernel takes 15 letters at most.
 _CARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
 EXTERNAL = "external"
 """The name of a single one that has none; several are numbered."""

@@ -20,8 +20,8 @@ use super::steps::Steps;
 use super::Surroundings;
 use crate::exec::{self, Place};
 use crate::machine;
-use crate::plan::Plan;
 use crate::services::{self, OURSELVES};
+use ewan_plan::Plan;
 
 /// What programs find in their environment, in both clocks and on every machine, with EWAN_OUT: where to put files.
 const ENVIRONMENT: [(&str, &str); 4] = [

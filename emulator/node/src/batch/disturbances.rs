@@ -18,7 +18,7 @@ use serde::Deserialize;
 use super::events::Events;
 use crate::carrier;
 use crate::links::Links;
-use crate::plan::{Plan, HEADINGS};
+use ewan_plan::{Plan, HEADINGS};
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";

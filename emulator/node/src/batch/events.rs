@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::carrier;
 use crate::converge::{self, Watch};
 use crate::links::{self, Links};
-use crate::plan::{Plan, Routing, HEADINGS};
+use ewan_plan::{Plan, Routing, HEADINGS};
 
 pub const FORMAT: &str = "ewan-events/1";
 
@@ -232,9 +232,9 @@ mod tests {
 
     fn plan() -> Plan {
         let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/dumbbell-virtual.plan.json");
-        let mut plan = crate::plan::read(Path::new(golden)).expect("a golden plan");
+        let mut plan = ewan_plan::read(Path::new(golden)).expect("a golden plan");
         // Of these not every change can be made.
-        plan.links[0].backend = crate::plan::Backend::Kernel;
+        plan.links[0].backend = ewan_plan::Backend::Kernel;
         plan
     }
 

@@ -34,8 +34,8 @@ use serde_json::Value;
 use timetable::Timetable;
 
 use crate::drops::Drops;
-use crate::plan::{Plan, Routing};
 use crate::{converge, links};
+use ewan_plan::{Plan, Routing};
 
 pub const FORMAT: &str = "ewan-program/1";
 /// For a routing protocol to find all routes; links of seconds of delay need tens of them.
@@ -187,7 +187,7 @@ fn converges(plan: &Plan, signals: &Signals, around: &Surroundings) -> Result<bo
 pub fn run(state: &Path, program: &Path, out: &Path, joint: bool) -> Result<(), String> {
     let absolute = |path: &Path| std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()));
     let (state, out) = (absolute(state)?, absolute(out)?);
-    let plan = crate::plan::read(&state.join("plan.json"))?;
+    let plan = ewan_plan::read(&state.join("plan.json"))?;
     let program = Program::read(program)?;
     let signals = Signals::block(&END_OR_CHILD)?;
     nix::sys::prctl::set_timerslack(1).map_err(|error| format!("timer slack: {error}"))?;

@@ -26,7 +26,7 @@ use super::traffic::{self, Traffic};
 use super::watch::Watch;
 use super::{write, Program, Surroundings};
 use crate::links::Links;
-use crate::plan::Plan;
+use ewan_plan::Plan;
 
 /// From the end of the preparations to T0.
 const LEAD: Duration = Duration::from_millis(10);

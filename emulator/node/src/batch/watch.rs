@@ -10,7 +10,7 @@ use ewan_model::ClassReport;
 use ewan_traffic::table::{add, Row, Table};
 
 use crate::links::{Counts, Links};
-use crate::plan::{Plan, HEADINGS};
+use ewan_plan::{Plan, HEADINGS};
 
 /// What a link counted in one direction.
 struct Look {

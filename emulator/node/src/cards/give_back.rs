@@ -18,7 +18,7 @@ use super::find::{elsewhere, here, inside, with_identity};
 use super::{messages, Record, Taken};
 use crate::ethtool::Features;
 use crate::kernel_files::{sysctl, Sysctl};
-use crate::layout;
+use ewan_plan::layout;
 
 /// The kernel empties a namespace some time after its last process has ended.
 const EMPTIED: Duration = Duration::from_secs(2);

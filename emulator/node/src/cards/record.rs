@@ -16,7 +16,7 @@ use super::{mark, messages, session, Record, Taken};
 use crate::ethtool::Features;
 use crate::kernel_files::Sysfs;
 use crate::manifest::Manifest;
-use crate::plan::{Card, Plan};
+use ewan_plan::{Card, Plan};
 
 /// What a network namespace keeps for each interface in files.
 const SETTINGS: [&str; 4] = ["net/ipv4/conf", "net/ipv6/conf", "net/ipv4/neigh", "net/ipv6/neigh"];

@@ -11,7 +11,7 @@ use ewan_system::netlink::interfaces::{add_name, alter, interfaces, Change};
 use ewan_system::netlink::{Batch, Socket};
 
 use super::{lab_of, Record, Taken};
-use crate::layout::PlacedPort;
+use ewan_plan::layout::PlacedPort;
 
 /// `node`: of the record of this number, its node's namespace, a socket in it, and the port that the card becomes.
 pub fn take<'a>(

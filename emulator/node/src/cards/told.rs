@@ -9,8 +9,8 @@ use ewan_system::netlink::Socket;
 use serde::Serialize;
 
 use crate::ethtool::ask;
-use crate::plan::{self, Egress};
 use crate::qdisc;
+use ewan_plan::Egress;
 
 const BPS_PER_MBPS: u64 = 1_000_000;
 
@@ -29,10 +29,10 @@ struct Told<'a> {
 pub fn tell(mut plan: impl Read, mut out: impl Write) -> Result<(), String> {
     let mut text = Vec::new();
     plan.read_to_end(&mut text).map_err(|error| format!("standard input: {error}"))?;
-    let plan = plan::parse(&text, Path::new("standard input"))?;
+    let plan = ewan_plan::parse(&text, Path::new("standard input"))?;
     let home = namespace::own()?;
     let mut found = Vec::new();
-    for plan::Card { name, end, .. } in &plan.cards {
+    for ewan_plan::Card { name, end, .. } in &plan.cards {
         namespace::within(&plan.netns_path(&end.node), &home, || {
             let socket = Socket::open().map_err(|error| error.to_string())?;
             found.push(Told {
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn gap_packets_are_of_the_rate_of_their_line() {
         let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/gaps.plan.json");
-        let plan = plan::read(Path::new(golden)).expect("a golden plan");
+        let plan = ewan_plan::read(Path::new(golden)).expect("a golden plan");
         let said = |node: usize, speed| other_line(&plan.nodes[node].interfaces[0].egress, speed);
         let paced = plan.nodes.iter().position(|node| node.name == "left1").expect("left1");
         assert_eq!(said(paced, Some(1_000_000_000)), None);

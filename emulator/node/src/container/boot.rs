@@ -16,9 +16,9 @@ use nix::unistd::Pid;
 use super::{emulator, interfaces, program, tools, Child, Program};
 use crate::fill::{self, Notes};
 use crate::kernel_files::sysctl;
-use crate::layout::{Layout, PlacedNode, PlacedPort};
-use crate::plan::Plan;
 use crate::{hosts, ready, services, vlans};
+use ewan_plan::layout::{Layout, PlacedNode, PlacedPort};
+use ewan_plan::Plan;
 
 const HOSTS: &str = "/etc/hosts";
 /// How long the node's commands wait while no other node gets ready.

@@ -22,8 +22,8 @@ use nix::unistd::Pid;
 
 use super::handover::{self, Given};
 use super::{share, Child};
-use crate::plan::{Link, Plan};
 use crate::services;
+use ewan_plan::{Link, Plan};
 
 /// This binary, which is also the spinner and the server of metrics.
 const SELF: &str = "/proc/self/exe";

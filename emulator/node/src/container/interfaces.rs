@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ewan_system::netlink::{attributes, requests, u32_at, Batch, Group, Listener, Result, Socket};
 use ewan_system::wait::readable;
 
-use crate::layout::{prefix, PlacedNode, PlacedPort};
+use ewan_plan::layout::{prefix, PlacedNode, PlacedPort};
 
 /// Who moves an interface in names it, gives it its MAC and brings it up, in this order: then it is done with it.
 const BROUGHT_UP: Duration = Duration::from_secs(1);

@@ -22,7 +22,7 @@ use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
 
-use crate::{hosts, plan, services};
+use crate::{hosts, services};
 pub use program::Program;
 
 /// What ends slower than this when asked is ended by the kernel, with its container.
@@ -42,7 +42,7 @@ struct Child {
 pub fn run(lab: &Path, name: &str, program: Program) -> Result<(), String> {
     let signals = Signals::block(&END_OR_CHILD)?;
     let file = lab.join("plan.json");
-    let plan = plan::read(&file)
+    let plan = ewan_plan::read(&file)
         .map_err(|error| format!("{error}: the lab's directory belongs at {} of this container", lab.display()))?;
     if !plan.nodes.iter().any(|node| node.name == name) {
         return Err(hosts::unknown(&plan, name));
@@ -75,7 +75,7 @@ fn empty(directory: &Path) -> std::io::Result<()> {
 fn serve(
     signals: &Signals,
     lab: &Path,
-    plan: plan::Plan,
+    plan: ewan_plan::Plan,
     name: &str,
     own: &Path,
     program: Program,

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use crate::plan::Node;
+use ewan_plan::Node;
 
 /// A service, and the directory below the container's root in which its tools look for sockets.
 const PLACES: [(&str, &str); 2] = [("zebra", "run/frr"), ("ovsdb-server", "run/openvswitch")];
@@ -36,7 +36,7 @@ fn replace(place: &Path, target: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Service, ServiceKind};
+    use ewan_plan::{Service, ServiceKind};
 
     fn node(services: &[&str]) -> Node {
         let service = |name: &&str| Service {

@@ -17,8 +17,8 @@ use ewan_system::clock::monotonic_ns;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::plan::{Node, NodeKind, Plan, Routing};
 use crate::services;
+use ewan_plan::{Node, NodeKind, Plan, Routing};
 use fib::Fib;
 pub use reach::Map;
 use reach::{Pair, Reach};
@@ -232,7 +232,7 @@ fn started(plan: &Plan, state: &Path) -> Option<i64> {
 
 /// The routes of all nodes of a machine's share, for who looks at the whole lab.
 pub fn tell(state: &Path, output: impl std::io::Write) -> Result<(), String> {
-    let plan = crate::plan::read(&state.join("plan.json"))?;
+    let plan = ewan_plan::read(&state.join("plan.json"))?;
     let watch = Watch::open(&plan)?;
     let told: BTreeMap<_, _> = watch.map.nodes.iter().zip(watch.fibs).collect();
     serde_json::to_writer(
@@ -244,7 +244,7 @@ pub fn tell(state: &Path, output: impl std::io::Write) -> Result<(), String> {
 
 /// What the routes that several machines told of make of the whole lab: a plan, and node → its routes, as JSON.
 pub fn judge(plan: &Path, mut input: impl std::io::Read, output: impl std::io::Write) -> Result<(), String> {
-    let plan = crate::plan::read(plan)?;
+    let plan = ewan_plan::read(plan)?;
     let mut text = String::new();
     input.read_to_string(&mut text).map_err(|error| format!("routes: {error}"))?;
     let mut told: BTreeMap<String, Fib> = serde_json::from_str(&text).map_err(|error| format!("routes: {error}"))?;
@@ -260,7 +260,7 @@ pub fn judge(plan: &Path, mut input: impl std::io::Read, output: impl std::io::W
 }
 
 pub fn run(state: &Path, longest: Duration) -> Result<(), String> {
-    let plan = crate::plan::read(&state.join("plan.json"))?;
+    let plan = ewan_plan::read(&state.join("plan.json"))?;
     let outcome = settle(&plan, state, longest, &|| false)?;
     println!("{}", serde_json::to_string(&outcome).map_err(|error| error.to_string())?);
     Ok(())

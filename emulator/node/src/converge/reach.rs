@@ -10,8 +10,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use serde::Serialize;
 
 use super::fib::Fib;
-use crate::layout;
-use crate::plan::{self, End, Interface, NetworkPath, NodeKind, Plan};
+use ewan_plan::layout;
+use ewan_plan::{End, Interface, NetworkPath, NodeKind, Plan};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Pair {
@@ -100,7 +100,7 @@ impl Map {
             let known = path.hops.iter().filter(|hop| emulated.contains(hop.link.as_str()));
             Some((*number.get(from)?, *number.get(to)?, known.map(|hop| hop.link.clone()).collect()))
         };
-        let both = |pair: &plan::Pair| {
+        let both = |pair: &ewan_plan::Pair| {
             let (source, sink) = (pair.source.as_str(), pair.sink.as_str());
             [path(source, sink, &pair.forward), path(sink, source, &pair.backward)]
         };

@@ -1,12 +1,12 @@
 use super::super::fib::tests::fib;
 use super::*;
-use crate::plan::{self, Heading, Hop, NetworkPath, Node, Wire};
+use ewan_plan::{Heading, Hop, NetworkPath, Node, Wire};
 
 /// Three routers in a ring, each with a host: r1-r2 is "ab", r2-r3 "bc", r3-r1 "ca", of which "ab" is emulated. Router i
 /// has eth0 towards the next, eth1 towards the one before, eth2 towards its host, 10.0.i.0/30.
 fn ring() -> Plan {
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/dumbbell.plan.json");
-    let mut plan = plan::read(Path::new(golden)).expect("a golden plan");
+    let mut plan = ewan_plan::read(Path::new(golden)).expect("a golden plan");
     let mut link = plan.links[0].clone();
     let node = |name: String, kind: NodeKind, ports: &[(&str, String)]| {
         let mut node: Node = plan.nodes[0].clone();
@@ -142,7 +142,7 @@ fn who_is_cut_off_is_told_apart() {
 #[test]
 fn switches_join_what_is_in_one_vlan_whatever_tags_are_on_the_way() {
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/campus.plan.json");
-    let map = Map::of(&plan::read(Path::new(golden)).expect("a golden plan")).expect("a map");
+    let map = Map::of(&ewan_plan::read(Path::new(golden)).expect("a golden plan")).expect("a map");
     let segment = |node: &str, interface: &str| {
         let number = map.nodes.iter().position(|name| name == node).expect("a node");
         map.at[&(number, interface.to_owned())]

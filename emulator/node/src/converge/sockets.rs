@@ -11,7 +11,7 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use super::fib::Fib;
 use crate::exec;
-use crate::plan::Plan;
+use ewan_plan::Plan;
 
 /// What a change of a node's tables can come from.
 const GROUPS: [Group; 4] = [Group::Link, Group::Ipv4Route, Group::Ipv6Route, Group::NextHop];

@@ -15,7 +15,6 @@ use serde::Deserialize;
 use super::read::{self, Of};
 use super::text::{Exposition, Labels};
 use super::{serve, Destination};
-use crate::plan;
 
 /// What is said when a page is to be made.
 const WANTED: &str = "page";
@@ -33,7 +32,7 @@ pub struct Place {
 
 /// What the links of a share do: of each family its samples, as lines.
 pub fn samples(state: &Path, place: &Place) -> Result<HashMap<String, String>, String> {
-    let plan = plan::read(&state.join("plan.json"))?;
+    let plan = ewan_plan::read(&state.join("plan.json"))?;
     // The spinners have CPUs of their own.
     let _ = schedule::keep_to(&plan.host_cpus);
     let of = Of { machine: Some(&place.machine), first_spinner: place.first_spinner, ..Of::default() };

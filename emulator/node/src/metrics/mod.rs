@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use ewan_system::schedule;
 
 use crate::links;
-use crate::plan::{self, Plan};
+use ewan_plan::Plan;
 use read::Of;
 use text::Exposition;
 
@@ -34,7 +34,7 @@ pub enum Destination {
 
 /// Serves until it is ended; one line on standard output says where. Errors: one line, before anybody is served.
 pub fn run(state: &Path, link: Option<String>, destination: &Destination) -> Result<(), String> {
-    let plan = plan::read(&state.join("plan.json"))?;
+    let plan = ewan_plan::read(&state.join("plan.json"))?;
     if let Some(link) = &link {
         links::find(&plan, link, "forward")?;
     }
@@ -104,7 +104,7 @@ impl Lab {
         let Ok(mut known) = self.known.lock() else { return Exposition::default() };
         let now = written(&self.state);
         if now.is_some() && now != known.0 {
-            if let Ok(plan) = plan::read(&self.state.join("plan.json")) {
+            if let Ok(plan) = ewan_plan::read(&self.state.join("plan.json")) {
                 *known = (now, plan);
             }
         }

@@ -14,8 +14,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::text::{sum_of_classes, Exposition, Labels, Seconds};
-use crate::plan::{Backend, Link, Plan, HEADINGS};
 use crate::qdisc::{self, LinkCounters, LinkStatistics};
+use ewan_plan::{Backend, Link, Plan, HEADINGS};
 
 /// Time for a spinner to answer: a scrape waits for it.
 const ANSWER: Duration = Duration::from_secs(1);

@@ -51,7 +51,7 @@ impl Drop for State {
 
 fn plan() -> Plan {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/dumbbell.plan.json");
-    crate::plan::read(&golden).expect("a golden plan is a plan")
+    ewan_plan::read(&golden).expect("a golden plan is a plan")
 }
 
 fn stats(link: &str) -> Value {

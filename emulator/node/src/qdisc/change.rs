@@ -6,111 +6,15 @@
 //! packets may not overtake, those that come after a shorter delay was set leave with the last one before, as in a user
 //! link. A change of netem begins its losses anew: in the good state, with the next of the direction's seeds.
 
-use ewan_model::config::{Aggregate, Delay, Direction, Discipline, Harq, Loss, Trace};
+use ewan_model::config::Direction;
 use ewan_system::netlink::Batch;
 
 use super::{class, kinds, psp_class, request, Place};
 use super::{FIRST, QUEUE, RATE, ROOT, TCA_OPTIONS, TCA_STAB, TC_H_ROOT};
-use crate::plan::Backend;
+use ewan_plan::Backend;
 
 /// An odd number whose bits look random: the fraction of the golden ratio, in 64 bits.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// What the kernel's parts cannot do, or not without dropping what waits, and what to write.
-pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
-    // All keys by name: a new one is either refused here or made in `requests`.
-    let Direction {
-        framing: _,
-        rate_bps: _,
-        loss,
-        corrupt_ppb: _,
-        duplicate_ppb: _,
-        ecn_bleach,
-        blackhole_bytes,
-        police_bps,
-        police_bytes: _,
-        burst_bytes,
-        peak_bps: _,
-        aggregate,
-        half_duplex,
-        slot_ns,
-        harq,
-        ack_filter,
-        queue,
-        delay,
-        reorder: _,
-        displace_ppb,
-        displace_packets: _,
-        displace_within_ns: _,
-        trace,
-        seed: _,
-        store_packets: _,
-        store_bytes: _,
-    } = then;
-    match loss {
-        Loss::EveryNth { .. } | Loss::Pattern { .. } => {
-            return Some("netem loses at random only: write a fraction, or emulator: user in the description");
-        }
-        Loss::BitErrors { .. } => {
-            return Some("netem knows no bit errors: write a fraction, or emulator: user in the description");
-        }
-        Loss::None {} | Loss::Bernoulli { .. } | Loss::GilbertElliott { .. } | Loss::Markov4 { .. } => {}
-    }
-    if *ecn_bleach || *blackhole_bytes > 0 {
-        return Some("netem has no such middlebox: write emulator: user in the description");
-    }
-    if *police_bps > 0 || *burst_bytes > 0 {
-        return Some("such a token bucket is our own model's alone: write emulator: user in the description");
-    }
-    if *half_duplex || *aggregate != Aggregate::NONE || *slot_ns > 0 || *harq != Harq::NONE {
-        return Some("such a radio link is our own model's alone: write emulator: user in the description");
-    }
-    match delay {
-        Delay::Table { .. } | Delay::Normal { .. } | Delay::GaussMarkov { .. } | Delay::Pareto { .. } => {
-            return Some(
-                "netem has no such distribution: write distribution=uniform, or emulator: user in the description",
-            );
-        }
-        Delay::Constant { .. } | Delay::Uniform { .. } => {}
-    }
-    if *ack_filter {
-        return Some("the kernel's queues filter no ACKs: write emulator: user in the description");
-    }
-    if *displace_ppb > 0 {
-        return Some("netem displaces packets another way: write emulator: user in the description");
-    }
-    match queue.discipline {
-        Discipline::Step { .. }
-        | Discipline::FqCodel { .. }
-        | Discipline::Drr { .. }
-        | Discipline::Sfq { .. }
-        | Discipline::DualPi2 { .. }
-        | Discipline::Classes { .. } => {
-            return Some("such a queue is our own model's alone: write emulator: user in the description");
-        }
-        Discipline::DropTail {} | Discipline::Red { .. } | Discipline::Codel { .. } | Discipline::Pie { .. } => {}
-    }
-    if *trace != (Trace::None {}) {
-        return Some("the kernel's parts follow no trace: write emulator: user in the description");
-    }
-    let kind = |direction: &Direction| {
-        let fifo = direction.queue.discipline == Discipline::DropTail {};
-        (std::mem::discriminant(&direction.queue.discipline), fifo && direction.queue.limit_packets.is_some())
-    };
-    if kind(now) != kind(then) {
-        return Some(
-            "another kind of queue would drop what waits in this one (packets or bytes as its limit are two kinds): \
-             write emulator: user in the description",
-        );
-    }
-    let limits = |direction: &Direction| (direction.queue.limit_packets, direction.queue.limit_bytes);
-    if matches!(queue.discipline, Discipline::Red { .. }) && limits(now) != limits(then) {
-        return Some(
-            "another limit would drop what waits in the kernel's RED queue: write emulator: user in the description",
-        );
-    }
-    None
-}
 
 /// `times`: how often the direction was changed before.
 pub fn requests(
@@ -162,7 +66,7 @@ pub fn requests(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ewan_model::config::{Queue, Row};
+    use ewan_model::config::Queue;
 
     fn direction() -> Direction {
         Direction {
@@ -187,33 +91,5 @@ mod tests {
         let mut all = Direction { rate_bps: 2_000_000, duplicate_ppb: 1, ..direction() };
         all.queue.limit_bytes = Some(20_000);
         assert_eq!(levels(&all), 3);
-    }
-
-    #[test]
-    fn what_would_drop_or_cannot_be_is_refused() {
-        let said = |change: &dyn Fn(&mut Direction)| {
-            let mut then = direction();
-            change(&mut then);
-            refusal(&direction(), &then).unwrap_or("")
-        };
-        assert_eq!(said(&|then| then.queue.limit_bytes = Some(1)), "");
-        assert_eq!(said(&|then| then.delay = Delay::Uniform { delay_ns: 9, jitter_ns: 1 }), "");
-        assert!(said(&|then| then.ecn_bleach = true).contains("no such middlebox"));
-        assert!(said(&|then| (then.police_bps, then.police_bytes) = (8000, 1600)).contains("token bucket"));
-        assert!(said(&|then| then.burst_bytes = 1600).contains("token bucket"));
-        assert!(said(&|then| then.slot_ns = 1_000_000).contains("radio"));
-        assert!(said(&|then| then.aggregate.packets = 2).contains("radio"));
-        assert!(said(&|then| then.harq.error_ppb = 2).contains("radio"));
-        assert!(said(&|then| then.blackhole_bytes = 1400).contains("no such middlebox"));
-        assert!(said(&|then| then.ack_filter = true).contains("filter no ACKs"));
-        assert!(said(&|then| then.loss = Loss::BitErrors { bit_ppb: 100 }).contains("no bit errors"));
-        assert!(said(&|then| then.loss = Loss::EveryNth { n: 3 }).contains("at random only"));
-        assert!(said(&|then| then.delay = Delay::Table { delays_ns: vec![1] }).contains("no such distribution"));
-        assert!(said(&|then| then.queue.limit_packets = Some(3)).contains("would drop what waits"));
-        let rows = vec![Row { rate_bps: Some(9000), ..Row::default() }];
-        let traced = Trace::Rows { period_ns: 0, rows };
-        assert!(said(&|then| then.trace = traced.clone()).contains("no trace"));
-        let codel = Discipline::Codel { target_ns: 5_000_000, interval_ns: 100_000_000, ecn: false };
-        assert!(said(&|then| then.queue.discipline = codel.clone()).contains("would drop what waits"));
     }
 }

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use ewan_model::config::{Delay, Direction, Discipline, Loss, Ppb, ONE_PPB};
 use ewan_system::netlink::{Attributes, Batch};
 
-use crate::plan::Protocol;
+use ewan_plan::Protocol;
 
 use super::{fifo_request, narrow, request, Place, CREATE, TCA_OPTIONS};
 

@@ -11,7 +11,7 @@ use ewan_system::socket::interface_index;
 
 use super::statistics::{self, LinkCounters};
 use super::{change, model, sizes, Place, ROOT, TC_H_ROOT};
-use crate::plan::{Backend, End, Link, Plan, HEADINGS};
+use ewan_plan::{kernel_link, Backend, End, Link, Plan, HEADINGS};
 
 pub struct KernelLink<'a> {
     link: &'a Link,
@@ -71,7 +71,7 @@ impl<'a> KernelLink<'a> {
             return Ok(self.socket.run(batch)?);
         }
         let then = &change.applied(now);
-        if let Some(why) = change::refusal(now, then) {
+        if let Some(why) = kernel_link::refusal(now, then) {
             return Err(format!("{at}: {why}"));
         }
         let sizes = sizes(then, self.mtu);

@@ -17,7 +17,7 @@ use ewan_model::config::Direction;
 use ewan_system::netlink::{Attributes, Batch, Socket};
 use kinds::{Class, Departure};
 
-use crate::plan::{Backend, Egress, Link};
+use ewan_plan::{Backend, Egress, Link};
 
 const CREATE: i32 = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
 const TC_H_ROOT: u32 = u32::MAX;
@@ -32,7 +32,6 @@ const QUEUE: u32 = 0x0003_0000;
 /// The only class of a qdisc that has one.
 const FIRST: u32 = 1;
 
-pub use change::refusal;
 pub use live::{open, open_one, KernelLink};
 pub use model::ModelStatistics;
 pub use sources::line_of;

@@ -10,8 +10,8 @@ use ewan_traffic::CLASSES;
 
 use super::kinds::{self, Class, Departure, Mode, Sizes};
 use super::{add, card, fifo, psp_class, psp_root, tcmsg, Place, CREATE, FIRST, ROOT, TCA_KIND, TCA_OPTIONS, TCA_STAB};
-use crate::layout::ip;
-use crate::plan::{Egress, Filter, PacedClass, Pacer, Sorter};
+use ewan_plan::layout::ip;
+use ewan_plan::{Egress, Filter, PacedClass, Pacer, Sorter};
 
 /// Handles of what is in the classes.
 const LEAVES: u32 = 0x0010_0000;
@@ -190,12 +190,11 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::plan;
 
     /// The requests for the egress of left1 in the golden plan, as `change` leaves it; or why there are none.
     fn requests(change: impl FnOnce(&mut Egress)) -> Result<Batch, String> {
         let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/gaps.plan.json");
-        let mut plan = plan::read(Path::new(golden)).expect("a golden plan");
+        let mut plan = ewan_plan::read(Path::new(golden)).expect("a golden plan");
         let node = plan.nodes.iter_mut().find(|node| node.name == "left1").expect("left1");
         change(&mut node.interfaces[0].egress);
         let mut batch = Batch::default();

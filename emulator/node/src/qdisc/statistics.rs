@@ -9,7 +9,7 @@ use ewan_system::netlink::{attributes, u32_at, u64_at, Socket};
 use serde::Serialize;
 
 use super::{model, tcmsg, ModelStatistics, Place, QUEUE, RATE, ROOT};
-use crate::plan::{Backend, Link, Plan, HEADINGS};
+use ewan_plan::{Backend, Link, Plan, HEADINGS};
 
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -44,9 +44,6 @@ pub enum Why {
     NoText(PathBuf),
     #[error(transparent)]
     System(#[from] ewan_system::Error),
-    /// The plan asks for what must not, or cannot, be.
-    #[error("service {service:?}: {what}")]
-    Refused { service: String, what: &'static str },
     #[error("service {service}: {fault}")]
     Service { service: String, fault: Fault },
 }

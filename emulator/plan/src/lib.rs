@@ -7,7 +7,14 @@ use std::path::{Path, PathBuf};
 use ewan_model::config::Direction;
 use serde::{Deserialize, Serialize};
 
-use crate::own::Own;
+pub mod kernel_link;
+pub mod layout;
+mod node_settings;
+mod services;
+#[cfg(test)]
+mod stages_tests;
+
+pub use node_settings::NodeSettings;
 
 pub const FORMAT: &str = "ewan-plan/3";
 
@@ -158,7 +165,7 @@ pub struct Node {
     pub machine: Option<String>,
     /// What it is made of, where the description says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub own: Option<Own>,
+    pub own: Option<NodeSettings>,
 }
 
 /// What a host's routes tell its TCP (ip-route(8)).
@@ -540,7 +547,3 @@ mod tests {
         assert!(refused.contains("ewan-plan/1"), "{refused}");
     }
 }
-
-#[cfg(test)]
-#[path = "stages_tests.rs"]
-mod stages_tests;

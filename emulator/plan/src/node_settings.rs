@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Own {
+pub struct NodeSettings {
     /// Of a container, as are `entrypoint`, `cmd`, `binds` and `ports`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,

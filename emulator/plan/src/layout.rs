@@ -7,8 +7,8 @@ use std::net::IpAddr;
 
 use ewan_system::netlink::requests::Vxlan;
 
-use crate::plan::{Backend, Card, End, Interface, Link, Node, Plan, Tunnel, HEADINGS};
-use crate::{qdisc, services};
+use crate::{kernel_link, services};
+use crate::{Backend, Card, End, Interface, Link, Node, Plan, Tunnel, HEADINGS};
 
 /// As descriptions have it (labs/spec/values.py).
 const MTUS: std::ops::RangeInclusive<u32> = 576..=65_535;
@@ -73,7 +73,8 @@ fn check_link(link: &Link) -> Result<(), String> {
         let direction = link.direction(heading);
         let at = |why: &str| format!("link {} {name}: {why}", link.name);
         ewan_model::check(direction).map_err(|why| at(&why))?;
-        if let (Backend::Kernel | Backend::Tbf, Some(why)) = (link.backend, qdisc::refusal(direction, direction)) {
+        if let (Backend::Kernel | Backend::Tbf, Some(why)) = (link.backend, kernel_link::refusal(direction, direction))
+        {
             return Err(at(why));
         }
     }
@@ -293,7 +294,7 @@ mod tests {
                 node("a"),
                 node("b")
             );
-            crate::plan::parse(text.as_bytes(), std::path::Path::new("plan")).expect("a plan")
+            crate::parse(text.as_bytes(), std::path::Path::new("plan")).expect("a plan")
         };
         let said = |plan: &Plan| Layout::of(plan).err().unwrap_or_default();
         let wire =
@@ -313,14 +314,14 @@ mod tests {
     #[test]
     fn an_interface_that_is_a_vlan_of_another_has_one_id_and_stands_after_it() {
         let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/campus.plan.json");
-        let plan = crate::plan::read(std::path::Path::new(golden)).expect("a golden plan");
+        let plan = crate::read(std::path::Path::new(golden)).expect("a golden plan");
         let at = plan.nodes.iter().position(|node| node.name == "r1").expect("r1");
         let said = |change: &dyn Fn(&mut Vec<Interface>)| {
             let mut changed = plan.clone();
             change(&mut changed.nodes[at].interfaces);
             Layout::of(&changed).err().unwrap_or_default()
         };
-        let of = |ports: &mut Vec<Interface>, change: &dyn Fn(&mut crate::plan::Vlans)| {
+        let of = |ports: &mut Vec<Interface>, change: &dyn Fn(&mut crate::Vlans)| {
             change(ports[2].vlans.as_mut().expect("eth0.10"));
         };
         assert_eq!(said(&|_| {}), "");
@@ -340,8 +341,7 @@ mod tests {
             env!("CARGO_MANIFEST_DIR"),
             "/../../tests/golden/dumbbell-virtual.plan.json"
         ));
-        let mut plan =
-            crate::plan::parse(text.expect("a file").as_bytes(), std::path::Path::new("plan")).expect("a plan");
+        let mut plan = crate::parse(text.expect("a file").as_bytes(), std::path::Path::new("plan")).expect("a plan");
         plan.links[0].backend = Backend::Kernel;
         let said = |change: &dyn Fn(&mut Link)| {
             let mut changed = plan.clone();
@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn a_tunnel_is_a_wire_whose_other_end_is_elsewhere() {
         let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/dumbbell.plan.json");
-        let mut plan = crate::plan::read(std::path::Path::new(golden)).expect("a golden plan");
+        let mut plan = crate::read(std::path::Path::new(golden)).expect("a golden plan");
         let core = plan.links[0].clone();
         let cut = plan.wires.iter().position(|wire| wire.b == core.b).expect("its second half");
         let wire = plan.wires.remove(cut);
