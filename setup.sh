@@ -179,6 +179,7 @@ if [ "$(cat .venv/bin/ewan 2>/dev/null || true)" != "$command" ]; then
 fi
 
 case ${1-} in tests | studio) extras/studio/page/build.sh >/dev/null ;; esac
+[ "${1-}" != tests ] || extras/studio/page/types.sh --install
 
 if [ -n "$told" ] && ! command -v ewan >/dev/null; then
     say "done: the command is .venv/bin/ewan; make install puts it on your PATH as ewan"

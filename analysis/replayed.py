@@ -23,6 +23,7 @@ from ewan.analysis.load import PLAN, LoadError, RunResults
 from ewan.analysis.network import BYTE_NS, ends_of_payload
 from ewan.analysis.queries import groups
 from ewan.labs.base.units import NS_PER_MS
+from ewan.labs.link.direction import Heading
 from ewan.labs.record.events import MadeEvent
 
 MOST_VALUES = 60_000
@@ -37,7 +38,7 @@ Kind = Literal["set", "fail", "mend"]
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class RunEvent:
     """A change of a link that was made; `words`: `core: rate 5Mbit/s`."""
 
     at_ns: int
@@ -47,7 +48,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class RunFlow:
     """A flow, or a part of one; `links`: what its payload crosses, by link and direction."""
 
     flow: int
@@ -57,7 +58,7 @@ class Flow:
     congestion: str | None
     started_ns: int | None
     ended_ns: int | None
-    links: tuple[tuple[str, str], ...]
+    links: tuple[tuple[str, Heading], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class LinkBins:
     """
 
     link: str
-    direction: str
+    direction: Heading
     capacity_bps: tuple[int, ...]
     rate_bps: tuple[int, ...]
     queue_bytes: tuple[int, ...]
@@ -174,12 +175,12 @@ class Replay:
         return pl.scan_parquet(self.run.path("links")).select(wanted)
 
     @cached_property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[RunEvent, ...]:
         """Changes of links that were made, in their order; one of both directions is one."""
-        asked: dict[tuple[Any, ...], tuple[Event, list[str]]] = {}
+        asked: dict[tuple[Any, ...], tuple[RunEvent, list[str]]] = {}
         for applied_ns, each in self.made:
             kind: Kind = "set" if each.down is None else "fail" if each.down else "mend"
-            event = Event(applied_ns, kind, each.link, words_of(each))
+            event = RunEvent(applied_ns, kind, each.link, words_of(each))
             # In the live clock the second direction follows some microseconds after the first.
             key = each.at_ns, event.kind, event.link, event.words
             asked.setdefault(key, (event, []))[1].append(each.direction)
@@ -195,7 +196,7 @@ class Replay:
         return sorted(made, key=lambda each: each[0])
 
     @cached_property
-    def flows(self) -> tuple[Flow, ...]:
+    def flows(self) -> tuple[RunFlow, ...]:
         """Its first `MOST_FLOWS` flows, in the order of their starts."""
         if not self.run.has("flows"):
             return ()
@@ -203,8 +204,10 @@ class Replay:
         columns = [*FLOW, "name", "kind", "congestion", "started_ns", "ended_ns", "role", "source", "sink"]
         rows = self.run.table("flows").sort("scheduled_ns", *FLOW).head(MOST_FLOWS).select(columns)
         return tuple(
-            Flow(flow, part, str(name), str(kind), congestion, started, ended,
-                 tuple((hop.link, hop.direction) for hop in ways.get((role, *ends_of_payload(kind, source, sink)), ())))
+            RunFlow(
+                flow, part, str(name), str(kind), congestion, started, ended,
+                tuple((hop.link, hop.direction) for hop in ways.get((role, *ends_of_payload(kind, source, sink)), ())),
+            )
             for flow, part, name, kind, congestion, started, ended, role, source, sink in rows.iter_rows()
         )  # fmt: skip
 

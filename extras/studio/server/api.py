@@ -14,6 +14,7 @@ from typing import Annotated, Any, Protocol, get_type_hints
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -115,48 +116,67 @@ def refused(status: int, why: str) -> Response:
     return json({"error": shortened(one_line(why))}, status)
 
 
-def openapi(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
-    """The interface as OpenAPI describes it."""
-    paths: dict[str, dict[str, Any]] = {}
-    schemas: dict[str, Any] = {}
+class InterfaceSchema(GenerateJsonSchema):
+    """Types as JSON Schema: an answer has all of its fields, and no title repeats a name."""
 
-    def schema(kind: Any) -> dict[str, Any]:
-        made = TypeAdapter(kind).json_schema(ref_template="#/components/schemas/{model}")
-        schemas.update(made.pop("$defs", {}))
-        return made
+    def field_is_required(self, field: Any, total: bool) -> bool:
+        """A field with a default may be left out of a request alone."""
+        return self.mode == "serialization" or super().field_is_required(field, total)
 
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Never."""
+        return False
+
+
+def openapi(endpoints: Sequence[Endpoint], messages: Sequence[type] = ()) -> dict[str, Any]:
+    """The interface as OpenAPI describes it. `messages`: what WebSockets send, for which OpenAPI has no paths: their
+    types stand among the components."""
+    told: list[tuple[tuple[str, str], JsonSchemaMode, TypeAdapter[Any]]] = []
     for each in endpoints:
-        told: dict[str, Any] = {
+        told.append(((each.method, each.path), "serialization", TypeAdapter(each.hints["return"])))
+        if each.body is not None:
+            told.append(((each.method, each.path), "validation", TypeAdapter(each.body)))
+    told += [(("", message.__name__), "serialization", TypeAdapter(message)) for message in messages]
+    schemas, defined = TypeAdapter.json_schemas(
+        told, ref_template="#/components/schemas/{model}", schema_generator=InterfaceSchema
+    )
+    paths: dict[str, dict[str, Any]] = {}
+    for each in endpoints:
+        key = (each.method, each.path)
+        path: dict[str, Any] = {
             "summary": each.summary,
             "responses": {
-                "200": {
-                    "description": "done",
-                    "content": {"application/json": {"schema": schema(each.hints["return"])}},
-                },
-                "400": {"description": "refused, in one line", "content": {"application/json": {"schema": ERROR}}},
+                "200": {"description": "done", "content": _json(schemas[key, "serialization"])},
+                "400": {"$ref": "#/components/responses/Refused"},
             },
         }
         if each.body is not None:
-            told["requestBody"] = {
-                "required": True,
-                "content": {"application/json": {"schema": schema(each.body)}},
-            }
+            path["requestBody"] = {"required": True, "content": _json(schemas[key, "validation"])}
         names = [part[1:-1] for part in each.path.split("/") if part.startswith("{")]
         if names:
-            told["parameters"] = [
+            path["parameters"] = [
                 {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
             ]
-        paths.setdefault(each.path, {})[each.method.lower()] = told
+        paths.setdefault(each.path, {})[each.method.lower()] = path
     return {
         "openapi": OPENAPI_VERSION,
         "info": {"title": "ewan studio", "version": "1"},
         "paths": paths,
         "components": {
-            "schemas": schemas,
+            "schemas": {name: _untitled(schema) for name, schema in defined["$defs"].items()},
+            "responses": {"Refused": {"description": "refused, in one line", "content": _json(ERROR)}},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"token": []}],
     }
+
+
+def _untitled(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in schema.items() if key != "title"}
+
+
+def _json(schema: Any) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}
 
 
 ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}

@@ -5,6 +5,7 @@ In: what this process was told, the directory where it was started, who may ask.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -27,27 +28,43 @@ from ewan.extras.studio.server.areas.verdicts import Verdicts
 from ewan.extras.studio.server.areas.verifications import Verifications
 from ewan.extras.studio.server.areas.work import Work
 from ewan.extras.studio.server.guard import Access, Guard
+from ewan.extras.studio.server.live import Moment
 from ewan.labs.context import Context
+from ewan.labs.flows import Flow
 
 MOST_SAID = 80  # characters of an address that is wrong
 
 
-def make(context: Context, here: Path, page: Path, access: Access, lab: str | None = None) -> ASGIApp:
-    """The application; `page`: the directory of the page's files as they were built."""
-    work = Work(context, here, access)
-    areas: tuple[api.Area, ...] = (
+def interface() -> dict[str, Any]:
+    """What /api/openapi.json tells, without a server."""
+    context, here, access = Context.of({}), Path(), Access(frozenset(), 0)
+    areas = (Work(context, here, access), *_areas(context, here, access, None))
+    return _described([endpoint for area in areas for endpoint in area.endpoints()])
+
+
+def _described(endpoints: Sequence[api.Endpoint]) -> dict[str, Any]:
+    return api.openapi(endpoints, messages=[Moment, Flow])
+
+
+def _areas(context: Context, here: Path, access: Access, lab: str | None) -> tuple[api.Area, ...]:
+    return (
         Descriptions(here, access, lab),
         Scenarios(here, access),
         Verdicts(context, here),
-        work,
         Verifications(here),
         Running(context, access),
         LiveFlows(context),
         Experiments(context, here, access),
         Replays(here),
     )
+
+
+def make(context: Context, here: Path, page: Path, access: Access, lab: str | None = None) -> ASGIApp:
+    """The application; `page`: the directory of the page's files as they were built."""
+    work = Work(context, here, access)
+    areas = (work, *_areas(context, here, access, lab))
     endpoints = [endpoint for area in areas for endpoint in area.endpoints()]
-    described = api.openapi(endpoints)
+    described = _described(endpoints)
 
     async def index(request: Request) -> Response:
         return FileResponse(page / "index.html")

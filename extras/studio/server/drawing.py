@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 from ewan.labs import host, spec
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
@@ -23,19 +24,21 @@ from ewan.labs.plan import Plan, digest
 from ewan.labs.render.places import places
 from ewan.labs.render.svg import Edge, bottlenecks, edges_of
 
+NodeKind = Literal["host", "router", "switch"]
+
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnNode:
     """A node; `x` and `y` in pixels, y downwards."""
 
     name: str
-    kind: str
+    kind: NodeKind
     x: float
     y: float
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class DrawnWay:
     """One direction of a link: what a packet train meets, in order; `words` say it for people."""
 
     rate_bps: int
@@ -45,20 +48,20 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DrawnLink:
     """A link between two nodes; a plain one, a wire, has no ways. `bottleneck_of`: so many pairs."""
 
     name: str
     a: str
     b: str
-    role: str
-    forward: Way | None
-    backward: Way | None
+    role: Literal["wan", "access", "plain"]
+    forward: DrawnWay | None
+    backward: DrawnWay | None
     bottleneck_of: int
 
 
 @dataclass(frozen=True, slots=True)
-class PairDrawn:
+class DrawnPair:
     """A pair of hosts that the lab means to talk; `links` are those of the way there, by name."""
 
     source: str
@@ -78,9 +81,9 @@ class Drawing:
     topology: str
     routing: str
     plan_sha256: str
-    nodes: tuple[Drawn, ...]
-    links: tuple[Line, ...]
-    pairs: tuple[PairDrawn, ...]
+    nodes: tuple[DrawnNode, ...]
+    links: tuple[DrawnLink, ...]
+    pairs: tuple[DrawnPair, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +121,19 @@ def drawing(plan: Plan, layout: Mapping[str, tuple[int, int]] = MappingProxyType
     """A plan as it is drawn; `layout`: where nodes are that a person has put somewhere."""
     edges = list(edges_of(plan))
     at = places(plan, [(edge.a, edge.b) for edge in edges]) | dict(layout)
-    nodes = (node for node in plan.nodes if node.kind != "emulator")
     return Drawing(
         plan.lab,
         plan.topology,
         plan.routing,
         digest(plan),
-        tuple(Drawn(node.name, node.kind, round(at[node.name][0], 1), round(at[node.name][1], 1)) for node in nodes),
+        tuple(
+            DrawnNode(node.name, node.kind, round(at[node.name][0], 1), round(at[node.name][1], 1))
+            for node in plan.nodes
+            if node.kind != "emulator"
+        ),
         lines(plan),
         tuple(
-            PairDrawn(
+            DrawnPair(
                 pair.source,
                 pair.sink,
                 pair.rtt_ns,
@@ -141,20 +147,20 @@ def drawing(plan: Plan, layout: Mapping[str, tuple[int, int]] = MappingProxyType
     )
 
 
-def lines(plan: Plan) -> tuple[Line, ...]:
+def lines(plan: Plan) -> tuple[DrawnLink, ...]:
     """A plan's links as they are drawn."""
     marks = bottlenecks(plan)
     return tuple(_line(edge, marks.get(edge.name, 0)) for edge in edges_of(plan))
 
 
-def _line(edge: Edge, bottleneck_of: int) -> Line:
+def _line(edge: Edge, bottleneck_of: int) -> DrawnLink:
     link = edge.link
     if link is None:
-        return Line(edge.name, edge.a, edge.b, "plain", None, None, bottleneck_of)
-    return Line(edge.name, edge.a, edge.b, link.role, _way(link.forward), _way(link.backward), bottleneck_of)
+        return DrawnLink(edge.name, edge.a, edge.b, "plain", None, None, bottleneck_of)
+    return DrawnLink(edge.name, edge.a, edge.b, link.role, _way(link.forward), _way(link.backward), bottleneck_of)
 
 
-def _way(way: Direction) -> Way:
+def _way(way: Direction) -> DrawnWay:
     """Stages in the order in which a packet meets them."""
     said = column_words(way)
     words = (
@@ -164,4 +170,4 @@ def _way(way: Direction) -> Way:
         f"rate {said['rate']}",
         f"delay {said['delay']}",
     )
-    return Way(way.rate_bps, delays.nominal_ns(way.delay), way.queue.limit_bytes, words)
+    return DrawnWay(way.rate_bps, delays.nominal_ns(way.delay), way.queue.limit_bytes, words)

@@ -34,7 +34,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class FileName:
     """A file that there is."""
 
     name: str
@@ -42,7 +42,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class FileText:
     """A file's text; `tag` names it."""
 
     name: str
@@ -57,10 +57,10 @@ class Files:
     def __init__(self, here: Path) -> None:
         self._here = here
 
-    def every(self) -> list[Named]:
+    def every(self) -> list[FileName]:
         """All of them, by name; those of the directory first."""
         here, library = _names(self._here), _names(LIBRARY)
-        return [*(Named(name, "here") for name in here), *(Named(name, "library") for name in library)]
+        return [*(FileName(name, "here") for name in here), *(FileName(name, "library") for name in library)]
 
     def path(self, name: str, where: Where = "here") -> Path:
         """Where a file of that name is, or would be; RefusedError for what is no name."""
@@ -81,7 +81,7 @@ class Files:
                     return True
         return False
 
-    def read(self, name: str, where: Where) -> Text:
+    def read(self, name: str, where: Where) -> FileText:
         """A file's text; RefusedError where it cannot be read."""
         path = self.path(name, where)
         try:
@@ -90,9 +90,9 @@ class Files:
             raise RefusedError(f"{name}: there is no such file") from None
         except OSError as error:
             raise RefusedError(f"{name}: {error.strerror}") from None
-        return Text(name, where, text, tag(text))
+        return FileText(name, where, text, tag(text))
 
-    def write(self, name: str, text: str, made_of: str | None) -> Text:
+    def write(self, name: str, text: str, made_of: str | None) -> FileText:
         """Writes a file of the directory. `made_of`: the tag of the text that was changed; None: there was none.
 
         RefusedError where another text is there, or it cannot be written.
@@ -106,7 +106,7 @@ class Files:
                 writing.write(path, text)
         except OSError as error:
             raise RefusedError(f"{name}: {error.strerror}") from None
-        return Text(name, "here", text, tag(text))
+        return FileText(name, "here", text, tag(text))
 
     def _check_made_of(self, path: Path, made_of: str | None) -> None:
         try:

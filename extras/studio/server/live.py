@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from ewan.extras.studio.server.drawing import Line, lines
+from ewan.extras.studio.server.drawing import DrawnLink, lines
 from ewan.labs import change, doing, following
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import NS_PER_MS, mean_rate_bps
@@ -38,7 +38,7 @@ class Up:
     lab: str
     runtime: str
     state: str
-    links: tuple[Line, ...]
+    links: tuple[DrawnLink, ...]
     down: tuple[str, ...] = ()
     """Links that were taken down."""
 
@@ -62,6 +62,17 @@ class Paths:
 
     there: following.Way
     back: following.Way
+
+
+@dataclass(frozen=True, slots=True)
+class CarrierSet:
+    """A link that failed, or was mended: how long the routes took (None: longer than anybody waited), the pairs of
+    hosts without a route and without any path, by `from` and `to`; `words` say it."""
+
+    recovered_ns: int | None
+    unreachable: list[dict[str, str]]
+    cut_off: list[dict[str, str]]
+    words: str
 
 
 def check_hosts(plan: Plan, *names: str) -> None:
@@ -118,7 +129,7 @@ class Live:
         self._labs = context.live()
         self._looks = Looks(self.one)
         self._known: dict[str, Up] = {}
-        self._lines: dict[str, tuple[Plan, list[Any], tuple[Line, ...]]] = {}
+        self._lines: dict[str, tuple[Plan, list[Any], tuple[DrawnLink, ...]]] = {}
 
     def every(self) -> list[Up]:
         """Labs that are up, whole or in part."""
@@ -145,7 +156,7 @@ class Live:
         down = tuple(known.get("links_down", ()))
         return Up(name, str(self._labs.runtime_of(name)), known["state"], links, down)
 
-    def _links(self, plan: Plan) -> tuple[Line, ...]:
+    def _links(self, plan: Plan) -> tuple[DrawnLink, ...]:
         past = [
             each
             for number in range(len(plan.spinners))
@@ -164,11 +175,12 @@ class Live:
         """Changes a link; LabError and DescriptionError, in one line."""
         return doing.set_link(self._labs, name, link, words, direction)
 
-    def carrier(self, name: str, link: str, up: bool) -> dict[str, Any]:
+    def carrier(self, name: str, link: str, up: bool) -> CarrierSet:
         """Fails a link, or mends it, and waits for the routes; LabError."""
         plan = self.plan(name)
         told = doing.set_carrier(self._labs, name, link, up)
-        return {**told, "words": change.carrier_words(plan, link, up, told)}
+        words = change.carrier_words(plan, link, up, told)
+        return CarrierSet(told["recovered_ns"], told["unreachable"], told["cut_off"], words)
 
     def routes(self, name: str, node: str) -> list[following.Route]:
         """A node's routing table; LabError."""

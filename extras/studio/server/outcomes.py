@@ -7,7 +7,6 @@ In: directories, words of a figure. Out: plain data for JSON, made by the functi
 from __future__ import annotations
 
 import base64
-import dataclasses
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,15 @@ from ewan.analysis.figures import asked
 from ewan.analysis.figures.style import STYLES
 from ewan.analysis.rows import MOST_CERTIFICATES, few, left_out
 from ewan.calibration import report as certificates
+from ewan.extras.studio.server.answers import (
+    CertificateLine,
+    CertificateSheet,
+    Compared,
+    DrawnFigure,
+    Experiment,
+    Side,
+    Table,
+)
 from ewan.labs import rundir
 from ewan.labs.base.documents import DocumentError
 from ewan.labs.record import figures, host_drops, quantities, uncounted
@@ -30,7 +38,7 @@ MOST_RUNS = 500
 Data = dict[str, Any]
 
 
-def about(directory: str) -> Data:
+def about(directory: str) -> Experiment:
     """An experiment, without what its tables have but what summary.json repeats of them; LoadError."""
     place = Path(directory)
     experiment = load.experiment(place)
@@ -44,6 +52,16 @@ def about(directory: str) -> Data:
     certified = few(list(labs), MOST_CERTIFICATES, lambda name: not refused.isdisjoint(labs[name]))
     seen, more_seen = disturbed.rows(known["runs"])
     entries = {entry.number: entry for entry in document.runs}
+    runs: list[Any] = [
+        {
+            **row,
+            "verified": entries[row["number"]].verified,
+            "measured": experiment.by_number[row["number"]].measured,
+        }
+        for row in shown
+    ]
+    disturbances: list[Any] = [{key: row[key] for key in ("run", "time", "words", "marks")} for row in seen]
+    comparisons: list[Any] = [] if found is None else tabulated.comparisons(experiment, found)
     return {
         "name": place.name,
         "directory": directory,
@@ -68,22 +86,15 @@ def about(directory: str) -> Data:
         "varied": experiment.varied,
         "values": {name: list(map(str, each)) for name, each in asked.values(experiment).items()},
         "metrics": quantities.ordered({name: None for point in known["points"] for name in point["metrics"]}),
-        "runs": [
-            {
-                **row,
-                "verified": entries[row["number"]].verified,
-                "measured": experiment.by_number[row["number"]].measured,
-            }
-            for row in shown
-        ],
+        "runs": runs,
         "few_runs": left_out(len(shown), len(every), "runs", "ewan export --csv DIR writes all of them."),
         "certificates": [_labelled(experiment, name, labs[name]) for name in certified],
         "more_certificates": len(labs) - len(certified),
-        "disturbances": [{key: row[key] for key in ("run", "time", "words", "marks")} for row in seen],
+        "disturbances": disturbances,
         "more_disturbances": more_seen,
         "watched": "disturbed" in known,
         "tables": _tables(experiment, found),
-        "comparisons": [] if found is None else tabulated.comparisons(experiment, found),
+        "comparisons": comparisons,
         "figures": sorted(path.stem for path in (place / "figures").glob("*.svg")),
         "asked": [figure.line for figure in summary.wishes(experiment)],
         "report": (place / "report.html").is_file(),
@@ -103,19 +114,19 @@ def _summary(place: Path) -> Data | None:
         return None
 
 
-def _labelled(experiment: load.ExperimentResults, name: str, numbers: Sequence[int]) -> Data:
+def _labelled(experiment: load.ExperimentResults, name: str, numbers: Sequence[int]) -> CertificateLine:
     """A certificate in a line; one that cannot be read says so, and the others are there."""
-    known: Data = {"id": Path(name).stem, "runs": list(numbers), "passed": None}
+    known: CertificateLine = {"id": Path(name).stem, "runs": list(numbers), "passed": None, "words": "there is none"}
     try:
         found = experiment.certificate(name)
     except load.LoadError as error:
         return {**known, "words": str(error)}
     if found is None:
-        return {**known, "words": "there is none"}
+        return known
     return {**known, "passed": found.passed, "words": certificates.summary(found)}
 
 
-def _tables(experiment: load.ExperimentResults, found: Mapping[str, Any] | None) -> list[Data]:
+def _tables(experiment: load.ExperimentResults, found: Mapping[str, Any] | None) -> list[Table]:
     if found is None:
         return []
     shown = {**found, "points": few(found["points"])}
@@ -129,7 +140,7 @@ def _tables(experiment: load.ExperimentResults, found: Mapping[str, Any] | None)
     ]
 
 
-def certificate(directory: str, name: str) -> Data:
+def certificate(directory: str, name: str) -> CertificateSheet:
     """What a lab of an experiment was measured to do, as `ewan certificate` prints it; LoadError."""
     found = load.experiment(Path(directory)).certificate(f"certificates/{name}.json")
     if found is None:
@@ -147,7 +158,7 @@ def certificate(directory: str, name: str) -> Data:
     }
 
 
-def figure(directory: str, line: str, style: str = "page", kind: str = "svg", beside: str | None = None) -> Data:
+def figure(directory: str, line: str, style: str = "page", kind: str = "svg", beside: str | None = None) -> DrawnFigure:
     """A figure as `ewan plot` draws it; `line`: docs/figures.md. ValueError for what is none, or cannot be drawn."""
     spec = figures.parse(line)
     other = None if beside is None else Path(beside)
@@ -155,7 +166,7 @@ def figure(directory: str, line: str, style: str = "page", kind: str = "svg", be
     rundir.give_back(Path(directory))
     return {
         "line": spec.line,
-        "spec": {**dataclasses.asdict(spec), "head": spec.head},
+        "spec": spec,
         "name": drawing.name,
         "title": drawing.title,
         "caption": drawing.caption,
@@ -174,24 +185,28 @@ def command(directory: str, spec: FigureSpec, style: str, kind: str, beside: str
     return shlex.join(["ewan", "plot", directory, spec.line, *other, *size, "--out", f"{spec.file}.{kind}"])
 
 
-def compared(first: str, second: str, wanted: Sequence[str] = ()) -> Data:
+def compared(first: str, second: str, wanted: Sequence[str] = ()) -> Compared:
     """What differs, as `ewan compare` says it; LoadError, ValueError for a metric that is none."""
     chosen = [str(quantities.parse(each)) for each in wanted]
     experiments = [load.experiment(Path(each)) for each in (first, second)]
     found = both.compared(experiments[0], experiments[1], chosen)
-    kept = ("parameters", "labs", "certificates", "circumstances", "scenarios")
     whole = both.document(found, Path(second))
+    rows: list[Any] = [page.row(found, each) for each in found.rows]
     return {
-        **{key: whole[key] for key in kept},
-        "sides": [_side(each) for each in experiments],
-        "rows": [page.row(found, each) for each in found.rows],
+        "parameters": whole["parameters"],
+        "labs": whole["labs"],
+        "certificates": whole["certificates"],
+        "circumstances": whole["circumstances"],
+        "scenarios": whole["scenarios"],
+        "sides": (_side(experiments[0]), _side(experiments[1])),
+        "rows": rows,
         "lines": [each for each in both.lines(found) if each not in found.text],
         "metrics": list(dict.fromkeys(str(row["metric"]) for row in found.rows)),
         "command": shlex.join(["ewan", "compare", first, second]),
     }
 
 
-def _side(experiment: load.ExperimentResults) -> Data:
+def _side(experiment: load.ExperimentResults) -> Side:
     document = experiment.document
     return {
         "name": experiment.directory.name,
@@ -207,7 +222,7 @@ def _side(experiment: load.ExperimentResults) -> Data:
     }
 
 
-ASKED: dict[str, Callable[..., Data]] = {
+ASKED: dict[str, Callable[..., Mapping[str, Any]]] = {
     "about": about,
     "certificate": certificate,
     "figure": figure,

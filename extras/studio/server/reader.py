@@ -35,7 +35,7 @@ class Reader:
         self._turn = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def ask(self, what: str, *words: Any) -> dict[str, Any]:
+    def ask(self, what: str, *words: Any) -> Any:
         """RefusedError for what cannot be read or drawn, and for what takes too long."""
         end = time.monotonic() + self._longest_s
         if not self._turn.acquire(timeout=self._longest_s):
@@ -46,8 +46,7 @@ class Reader:
             self._turn.release()
         if "refused" in answer:
             raise RefusedError(answer["refused"])
-        found: dict[str, Any] = answer["found"]
-        return found
+        return answer["found"]
 
     def _answer(self, question: bytes, end: float) -> dict[str, Any]:
         for again in (True, False):

@@ -30,6 +30,7 @@ from ewan.extras.studio.server.files import RefusedError
 from ewan.extras.studio.server.guard import Access, names_of
 from ewan.extras.studio.server.reader import Reader
 from ewan.extras.studio.server.results import Experiments
+from ewan.extras.studio.tests.conftest import DescribedClient
 from ewan.labs.base.product import ROOT
 from ewan.labs.context import Context
 
@@ -46,7 +47,9 @@ def client_of(here: Path, view: bool = False) -> TestClient:
     (here / "page").mkdir(exist_ok=True)
     headers = {"authorization": f"Bearer {access.token}"}
     context = Context.of({"EWAN_STATE": str(here / "state"), "PATH": os.environ["PATH"]})
-    return TestClient(make(context, here, here / "page", access), base_url=f"http://127.0.0.1:{PORT}", headers=headers)
+    return DescribedClient(
+        make(context, here, here / "page", access), base_url=f"http://127.0.0.1:{PORT}", headers=headers
+    )
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from ewan.analysis.tests import synthetic
 from ewan.extras.studio.server.app import make
 from ewan.extras.studio.server.guard import Access, names_of
+from ewan.extras.studio.tests.conftest import DescribedClient
 from ewan.labs import spec
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.context import Context
@@ -48,7 +49,7 @@ def client(here: Path, tmp_path: Path) -> Iterator[TestClient]:
     (tmp_path / "page").mkdir()
     headers = {"authorization": f"Bearer {access.token}"}
     app = make(Context.of({"EWAN_STATE": str(tmp_path / "state")}), here, tmp_path / "page", access)
-    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}", headers=headers) as client:
+    with DescribedClient(app, base_url=f"http://127.0.0.1:{PORT}", headers=headers) as client:
         yield client
 
 

@@ -158,10 +158,11 @@ def test_a_socket_with_control_characters_in_its_address_is_refused(client: Test
 
 def test_each_name_in_a_body_has_a_limit(client: TestClient) -> None:
     """All but whole texts, which the limit of a request holds."""
-    paths = client.get("/api/openapi.json").json()["paths"].values()
+    described = client.get("/api/openapi.json").json()
+    paths, schemas = described["paths"].values(), described["components"]["schemas"]
     asked = [each["requestBody"] for methods in paths for each in methods.values() if "requestBody" in each]
-    bodies = [each["content"]["application/json"]["schema"] for each in asked]
-    named = [field for body in bodies for key, field in body["properties"].items() if key != "text"]
+    names = [each["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2] for each in asked]
+    named = [field for name in names for key, field in schemas[name]["properties"].items() if key != "text"]
     strings = [each for field in named for each in field.get("anyOf", [field]) if each.get("type") == "string"]
     assert len(strings) > 15 and all("maxLength" in each or "enum" in each for each in strings), strings
 
@@ -179,7 +180,10 @@ def test_the_interface_is_described(client: TestClient) -> None:
     found = client.get("/api/openapi.json").json()
     assert found["openapi"].startswith("3.1") and "/api/live/{lab}/links/{link}/set" in found["paths"]
     told = found["paths"]["/api/jobs"]["post"]["requestBody"]["content"]["application/json"]["schema"]
-    assert "kind" in json.dumps(told)
+    assert (
+        told == {"$ref": "#/components/schemas/Begin"}
+        and "kind" in found["components"]["schemas"]["Begin"]["properties"]
+    )
 
 
 def ended(jobs: Jobs, number: str, within_s: float = 20) -> Any:

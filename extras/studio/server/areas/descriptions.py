@@ -6,6 +6,7 @@ In: texts and names. Out: drawings, refusals with their line, files.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from starlette.routing import BaseRoute
 
 from ewan.extras.studio.server import drawing, files, live
 from ewan.extras.studio.server.api import Body, Endpoint, Word
+from ewan.extras.studio.server.drawing import Drawing, Refusal
 from ewan.extras.studio.server.guard import Access
 from ewan.labs import spec
 from ewan.labs.plan import Plan
@@ -41,51 +43,68 @@ class Write(Body):
     made_of: Word | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the page begins with: whether it may change anything, the lab that it was started for, the topologies."""
+
+    view: bool
+    lab: str | None
+    templates: Mapping[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a text is; one of the two is None."""
+
+    refusal: Refusal | None
+    drawing: Drawing | None
+
+
 class Descriptions:
     """What is written, and what it means."""
 
     def __init__(self, here: Path, access: Access, lab: str | None) -> None:
         self._files, self._access, self._lab = files.Files(here), access, lab
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> About:
         """What the page begins with."""
-        return {"view": self._access.view, "lab": self._lab, "templates": templates()}
+        return About(self._access.view, self._lab, templates())
 
     def schema(self) -> dict[str, Any]:
         """The description format as JSON Schema, for completion."""
         return spec.json_schema()
 
-    def describe(self, body: Describe) -> dict[str, Any]:
+    def describe(self, body: Describe) -> Described:
         """What a text is: its drawing, or the line that is wrong."""
         found = self._described(body)
-        if isinstance(found, drawing.Refusal):
-            return {"refusal": found, "drawing": None}
-        return {"refusal": None, "drawing": found[0]}
+        if isinstance(found, Refusal):
+            return Described(found, None)
+        return Described(None, found[0])
 
     def paths(self, body: Between) -> live.Paths:
         """The links between two hosts by the plan, each way."""
         found = self._described(body)
-        if isinstance(found, drawing.Refusal):
+        if isinstance(found, Refusal):
             raise files.RefusedError(found.message)
         return live.planned(found[1], body.source, body.sink)
 
-    def _described(self, body: Describe) -> tuple[drawing.Drawing, Plan] | drawing.Refusal:
+    def _described(self, body: Describe) -> tuple[Drawing, Plan] | Refusal:
         path = self._files.path(body.name)
         # A viewer's own text would tell which files of this machine there are.
         alone = self._access.view and not self._files.stands(body.name, body.text)
         return drawing.described(body.text, path, drawing.facts(body.virtual), alone=alone)
 
-    def listed(self) -> list[files.Named]:
+    def listed(self) -> list[files.FileName]:
         """Descriptions and scenarios."""
         return self._files.every()
 
-    def read(self, where: files.Where, name: str) -> files.Text:
+    def read(self, where: files.Where, name: str) -> files.FileText:
         """One of them."""
         if where not in ("here", "library"):
             raise files.RefusedError(f'"{where}": write here or library')
         return self._files.read(name, where)
 
-    def write(self, name: str, body: Write) -> files.Text:
+    def write(self, name: str, body: Write) -> files.FileText:
         """Writes one of the directory."""
         return self._files.write(name, body.text, body.made_of)
 

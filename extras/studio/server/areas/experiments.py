@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from ewan.analysis.listing import Row
-from ewan.extras.studio.server import api, files, results, threads
+from ewan.extras.studio.server import answers, api, files, results, threads
 from ewan.extras.studio.server.api import Body, Endpoint, Word
 from ewan.extras.studio.server.guard import Access
 from ewan.extras.studio.server.reader import Reader
@@ -50,6 +50,35 @@ class Labelled:
     note: str
 
 
+@dataclass(frozen=True, slots=True)
+class MetricTerm:
+    """A metric, in its group."""
+
+    name: str
+    unit: str
+    meaning: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A series or samples; `of`: whose it may be."""
+
+    name: str
+    unit: str
+    meaning: str
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What figures can be made of: metrics, series over time, samples that have a distribution."""
+
+    metrics: list[MetricTerm]
+    series: list[Term]
+    samples: list[Term]
+
+
 class Figure(Body):
     """A figure of an experiment, in the line that `ewan plot` takes (docs/figures.md)."""
 
@@ -72,42 +101,45 @@ class Experiments:
         """Experiments, the newest first."""
         return self._results.every()
 
-    def experiment(self, name: str) -> dict[str, Any]:
+    def experiment(self, name: str) -> answers.Experiment:
         """One experiment: what was asked, its runs, its labs' certificates in a line each, tables of its results."""
-        return self._reader.ask("about", self._results.words(name))
+        found: answers.Experiment = self._reader.ask("about", self._results.words(name))
+        return found
 
-    def certificate(self, name: str, certificate: str) -> dict[str, Any]:
+    def certificate(self, name: str, certificate: str) -> answers.CertificateSheet:
         """What a lab of an experiment was measured to do."""
         if not CERTIFICATE.fullmatch(certificate):
             raise files.RefusedError(f"{name}: has no such certificate")
-        return self._reader.ask("certificate", self._results.words(name), certificate)
+        found: answers.CertificateSheet = self._reader.ask("certificate", self._results.words(name), certificate)
+        return found
 
     def label(self, name: str, body: Labels) -> Labelled:
         """Changes tags, name and note."""
         called, tags, note = self._results.relabel(name, tuple(body.tags), body.name, body.note)
         return Labelled(name=called, tags=tags, note=note)
 
-    def words(self) -> dict[str, Any]:
-        """What figures can be made of: metrics, series over time, samples that have a distribution."""
-        of_metrics = [
-            {"name": each.name, "unit": each.unit, "meaning": each.meaning, "group": each.group}
-            for each in METRICS.values()
-        ]
-        others = {
-            kind: [{"name": each.name, "unit": each.unit, "meaning": each.meaning, "of": each.whose} for each in known]
-            for kind, known in (("series", SERIES.values()), ("samples", SAMPLES.values()))
-        }
-        return {"metrics": of_metrics, **others}
+    def words(self) -> Vocabulary:
+        """What figures can be made of."""
+        return Vocabulary(
+            [MetricTerm(each.name, each.unit, each.meaning, each.group) for each in METRICS.values()],
+            *(
+                [Term(each.name, each.unit, each.meaning, each.whose) for each in known]
+                for known in (SERIES.values(), SAMPLES.values())
+            ),
+        )
 
-    def figure(self, body: Figure) -> dict[str, Any]:
+    def figure(self, body: Figure) -> answers.DrawnFigure:
         """Draws a figure, with its data as CSV; changes nothing."""
         first = self._results.words(body.experiment)
         other = None if body.beside is None else self._results.words(body.beside)
-        return self._reader.ask("figure", first, body.figure, body.style, body.kind, other)
+        found: answers.DrawnFigure = self._reader.ask("figure", first, body.figure, body.style, body.kind, other)
+        return found
 
-    def compared(self, first: str, second: str) -> dict[str, Any]:
+    def compared(self, first: str, second: str) -> answers.Compared:
         """What differs between two experiments."""
-        return self._reader.ask("compared", self._results.words(first), self._results.words(second))
+        words = self._results.words(first), self._results.words(second)
+        found: answers.Compared = self._reader.ask("compared", *words)
+        return found
 
     async def report(self, request: Request) -> Response:
         """A file of an experiment's report."""

@@ -18,10 +18,10 @@ from starlette.routing import BaseRoute
 
 from ewan.analysis import load
 from ewan.analysis.load import PLAN, ExperimentResults
-from ewan.analysis.replayed import Event, Flow, FlowPiece, Piece, Replay
+from ewan.analysis.replayed import FlowPiece, Piece, Replay, RunEvent, RunFlow
 from ewan.experiments.engine import source
 from ewan.extras.studio.server.api import Endpoint
-from ewan.extras.studio.server.drawing import Drawing, Line, drawing, lines
+from ewan.extras.studio.server.drawing import Drawing, DrawnLink, drawing, lines
 from ewan.extras.studio.server.files import RefusedError
 from ewan.extras.studio.server.results import NAME
 from ewan.labs import change
@@ -56,15 +56,15 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangedLinks:
     """Links as they are from a moment on."""
 
     at_ns: int
-    links: tuple[Line, ...]
+    links: tuple[DrawnLink, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownRun:
     """What there is of a run. `levels_ns`: lengths of bins, the finest first; `bins`: of one piece."""
 
     experiment: str
@@ -73,9 +73,9 @@ class Shown:
     name: str
     clock: str
     drawing: Drawing
-    changes: tuple[Changed, ...]
-    events: tuple[Event, ...]
-    flows: tuple[Flow, ...]
+    changes: tuple[ChangedLinks, ...]
+    events: tuple[RunEvent, ...]
+    flows: tuple[RunFlow, ...]
     more_flows: int
     end_ns: int
     levels_ns: tuple[int, ...]
@@ -98,12 +98,12 @@ class Replays:
         rows = tuple(RunRow(run.number, run.name, run.status) for run in there[:MOST_RUNS])
         return Runs(name, found.document.scenario, rows, len(there) - len(rows))
 
-    def about(self, name: str, run: str) -> Shown:
+    def about(self, name: str, run: str) -> ShownRun:
         """What there is of a run."""
         with _refused():
             experiment, replay = self._replay(name, run)
             plan = _plan(replay)
-            return Shown(
+            return ShownRun(
                 name,
                 experiment.document.scenario,
                 replay.run.number,
@@ -181,7 +181,7 @@ def _layout(directory: Path, number: int) -> Mapping[str, tuple[int, int]]:
         return {}
 
 
-def _changed(replay: Replay, plan: Plan) -> Iterator[Changed]:
+def _changed(replay: Replay, plan: Plan) -> Iterator[ChangedLinks]:
     """The links that differ from before, at each moment at which some were changed."""
     made = [(at_ns, each) for at_ns, each in replay.made if each.change != Change()]
     now = {line.name: line for line in lines(plan)}
@@ -189,7 +189,7 @@ def _changed(replay: Replay, plan: Plan) -> Iterator[Changed]:
         past = [codec.data_of(each) for made_ns, each in made if made_ns <= at_ns]
         links = tuple(line for line in lines(change.plan_as_it_is(plan, past)) if line != now[line.name])
         now |= {line.name: line for line in links}
-        yield Changed(at_ns, links)
+        yield ChangedLinks(at_ns, links)
 
 
 def _number(text: str, what: str) -> int:

@@ -70,6 +70,13 @@ class DoneThen:
     words: str
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedScenario:
+    """A scenario's text."""
+
+    text: str
+
+
 class Running:
     """What is up on this machine."""
 
@@ -85,7 +92,7 @@ class Running:
         found: dict[str, Any] = self._live.set(lab, link, body.words, body.direction)
         return found
 
-    def carrier(self, lab: str, link: str, body: Carrier) -> dict[str, Any]:
+    def carrier(self, lab: str, link: str, body: Carrier) -> live.CarrierSet:
         """Fails a link, or mends it."""
         return self._live.carrier(lab, link, body.up)
 
@@ -103,9 +110,9 @@ class Running:
             DoneThen(each.due_unix_ns / NS_PER_SECOND, each.link, doing.said(each)) for each in self._live.done(lab)
         ]
 
-    def recorded(self, lab: str, body: Recorded) -> dict[str, str]:
+    def recorded(self, lab: str, body: Recorded) -> RecordedScenario:
         """A scenario that does it again."""
-        return {"text": recorded(body.text, self._live.plan(lab), self._live.done(lab))}
+        return RecordedScenario(recorded(body.text, self._live.plan(lab), self._live.done(lab)))
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """All that can be asked."""

@@ -5,6 +5,7 @@ In: texts. Out: outlines, refusals with their line.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,12 @@ from ewan.extras.studio.server import drawing, files
 from ewan.extras.studio.server.api import Body, Endpoint, Word
 from ewan.extras.studio.server.guard import Access
 from ewan.generator import scenario as scenarios
-from ewan.generator.scenario.outline import outline
+from ewan.generator.scenario.outline import Outline, outline
 from ewan.generator.scenario.schema import json_schema
 from ewan.labs.base.errors import UserError
 
 
-class Describe(Body):
+class DescribeScenario(Body):
     """A scenario's text; `name` is the file that it is of, or will be. `point`: whose steps and events are shown."""
 
     name: Word = "untitled.scenario.yaml"
@@ -28,6 +29,14 @@ class Describe(Body):
     virtual: bool = True
     scale: Word | None = None
     point: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedScenario:
+    """What a text stands for; one of the two is None."""
+
+    outline: Outline | None
+    refusal: drawing.Refusal | None
 
 
 class Scenarios:
@@ -40,7 +49,7 @@ class Scenarios:
         """The scenario format as JSON Schema, for completion."""
         return json_schema()
 
-    def describe(self, body: Describe) -> dict[str, Any]:
+    def describe(self, body: DescribeScenario) -> DescribedScenario:
         """What a text stands for, or the line that is wrong."""
         path = self._files.path(body.name, body.where)
         # A viewer's own text would tell which files of this machine there are.
@@ -51,8 +60,8 @@ class Scenarios:
             clock: scenarios.Clock = "virtual" if body.virtual else "live"
             told = outline(found, drawing.facts(body.virtual), clock, body.scale, body.point)
         except UserError as error:
-            return {"refusal": drawing.refusal_of(str(error), path), "outline": None}
-        return {"refusal": None, "outline": told}
+            return DescribedScenario(None, drawing.refusal_of(str(error), path))
+        return DescribedScenario(told, None)
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """All that can be asked."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from starlette.routing import BaseRoute
 
@@ -24,7 +25,7 @@ class Verification:
     plan_sha256: str
     whole: bool
     passed: bool
-    clock: str
+    clock: Literal["live", "virtual"]
     time: str
     directory: str
     words: str

@@ -1,6 +1,7 @@
 // Long work and what it said. It goes on without the page.
 
-import { api, type Job } from "../api";
+import { api } from "../api";
+import type { Job } from "../server";
 import { useStudio } from "./studio";
 
 const MOST = 20;

@@ -2,16 +2,11 @@
 
 import { useEffect, useRef, useState } from "react";
 import { ask } from "../api";
+import type { Verdict as Told } from "../server";
 
 const AFTER_MS = 700;
 
-type Word = "inside" | "outside" | "refused" | "unknown";
-interface Told {
-  live: { verdict: Word; why: string; share: number | null };
-  virtual: { verdict: Word; why: string; wall_ns: number | null };
-  looked: number;
-  points: number;
-}
+type Word = Told["live"]["verdict"];
 interface Props {
   name: string;
   where: "here" | "library";
@@ -42,7 +37,7 @@ export function Verdict({ name, where, text, scale = null, right }: Props) {
     const timer = setTimeout(() => {
       if (busy.current) return;
       busy.current = true;
-      ask<Told>("POST", "/api/verdict", { name, where, text, scale })
+      ask("post", "/api/verdict", { body: { name, where, text, scale } })
         .then(
           (found) => {
             setTold(found);

@@ -1,7 +1,8 @@
 // A text that is worked on: what it is (or the line that is wrong), and where it is kept. What is not saved survives a reload.
 
 import { useCallback, useEffect, useRef, useState } from "react";
-import { api, type FileText, type Named, type Refusal, type RefusedError } from "../api";
+import { api, type RefusedError } from "../api";
+import type { FileName, FileText, Refusal } from "../server";
 
 const AFTER_MS = 120;
 
@@ -9,7 +10,7 @@ export interface Kept {
   name: string;
   text: string;
   tag: string | null; // of the text in the directory that this one was made of
-  where?: Named["where"] | null; // whence it was read
+  where?: FileName["where"] | null; // whence it was read
 }
 
 export interface Document<T> extends Kept {
@@ -19,7 +20,7 @@ export interface Document<T> extends Kept {
   saved: boolean; // the directory has it as it is here
   same: boolean; // the directory or the library has it as it is here
   change: (text: string) => void;
-  open: (file: Named) => Promise<void>;
+  open: (file: FileName) => Promise<void>;
   fresh: (name: string, text: string) => void;
   save: (name: string) => Promise<FileText>;
 }
@@ -88,7 +89,7 @@ export function useDocument<T>(kind: Kind<T>, fail: (why: string) => void): Docu
     setNow({ name: file.name, text: file.text, tag: own ? file.tag : null, where: file.where });
     setSavedText(file.text);
   }, []);
-  const open = useCallback(async (file: Named) => take(await api.read(file)), [take]);
+  const open = useCallback(async (file: FileName) => take(await api.read(file)), [take]);
   const fresh = useCallback((name: string, text: string) => {
     setNow({ name, text, tag: null, where: null });
     setSavedText(null);

@@ -1,7 +1,8 @@
 // What every page of Studio shares: what the server told at the start, files, labs that are up, jobs, and one line to the person.
 
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from "react";
-import { type About, api, type Job, type Named, type Up } from "../api";
+import { api } from "../api";
+import type { About, FileName, Job, Up } from "../server";
 import { useAsked } from "./asked";
 import type { Schema } from "./editor/words";
 
@@ -16,7 +17,7 @@ export interface Studio {
   about: About | null; // null until the server has answered
   view: boolean; // shows and changes nothing
   schema: Schema | null; // of descriptions
-  files: Named[];
+  files: FileName[];
   labs: Up[];
   jobs: Job[];
   told: Told | null;
@@ -36,7 +37,7 @@ export function useStudio(): Studio {
 export function StudioState({ children }: { children: ReactNode }) {
   const [about, setAbout] = useState<About | null>(null);
   const [schema, setSchema] = useState<Schema | null>(null);
-  const [files, setFiles] = useState<Named[]>([]);
+  const [files, setFiles] = useState<FileName[]>([]);
   const [told, setTold] = useState<Told | null>(null);
   const fail = useCallback((text: string) => setTold({ text, wrong: true }), []);
   const say = useCallback((text: string) => setTold({ text, wrong: false }), []);

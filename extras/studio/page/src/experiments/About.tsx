@@ -3,7 +3,8 @@
 import { useState } from "react";
 import { api } from "../api";
 import { useStudio } from "../common/studio";
-import { type Experiment, fileOf } from "./api";
+import type { Experiment } from "../server";
+import { fileOf } from "./api";
 
 export function About({ experiment }: { experiment: Experiment }) {
   return (

@@ -3,7 +3,8 @@
 import { useEffect, useState } from "react";
 import { Copy } from "../common/Copy";
 import { hashOf, replace, withQuery } from "../common/route";
-import { type Compared, type Difference, results, type Side } from "./api";
+import type { Compared, Difference, Side } from "../server";
+import { results } from "./api";
 import { Choices } from "./Choices";
 import { useDrawn } from "./drawn";
 import { ofOneAlone, usual } from "./line";

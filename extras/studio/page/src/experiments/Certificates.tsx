@@ -3,7 +3,8 @@
 import { useEffect, useState } from "react";
 import { CertificateRows } from "../common/CertificateRows";
 import { hashOf } from "../common/route";
-import { type Certificate, type Experiment, results } from "./api";
+import type { CertificateSheet, Experiment } from "../server";
+import { results } from "./api";
 
 export function Certificates({ experiment, chosen }: { experiment: Experiment; chosen: string }) {
   if (experiment.certificates.length === 0)
@@ -39,7 +40,7 @@ export function Certificates({ experiment, chosen }: { experiment: Experiment; c
 }
 
 function Whole({ experiment, id }: { experiment: string; id: string }) {
-  const [found, setFound] = useState<Certificate | null>(null);
+  const [found, setFound] = useState<CertificateSheet | null>(null);
   const [wrong, setWrong] = useState("");
   useEffect(() => {
     results.certificate(experiment, id).then(setFound, (error: Error) => setWrong(error.message));

@@ -2,13 +2,14 @@
 
 import { type ReactNode, useEffect, useState } from "react";
 import { useStudio } from "../common/studio";
-import { type Drawn, type Experiment, results, type Words } from "./api";
+import type { DrawnFigure, Experiment, Vocabulary } from "../server";
+import { results } from "./api";
 import { FigureForm } from "./FigureForm";
 import { type Form, formOf, lineOf } from "./line";
 
 interface Props {
   line: string;
-  drawn: Drawn | null; // the last one that could be drawn
+  drawn: DrawnFigure | null; // the last one that could be drawn
   experiment: Pick<Experiment, "varied" | "values" | "metrics">;
   onLine: (line: string) => void;
   children?: ReactNode;
@@ -38,9 +39,9 @@ export function Choices({ line, drawn, experiment, onLine, children }: Props) {
   );
 }
 
-function useWords(): Words | null {
+function useWords(): Vocabulary | null {
   const { fail } = useStudio();
-  const [words, setWords] = useState<Words | null>(null);
+  const [words, setWords] = useState<Vocabulary | null>(null);
   useEffect(() => {
     results.words().then(setWords, (error: Error) => fail(error.message));
   }, [fail]);

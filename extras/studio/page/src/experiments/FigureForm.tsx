@@ -1,13 +1,13 @@
 // The choices of a figure: what, along which axis, grouped by what, of which runs and time.
 
 import { Field } from "../common/Field";
-import type { Experiment, FigureKind, Words } from "./api";
-import { changed, type Form, has, KINDS, vocabulary } from "./line";
+import type { Experiment, Vocabulary } from "../server";
+import { changed, type FigureKind, type Form, has, KINDS, vocabulary } from "./line";
 
 interface Props {
   form: Form;
   experiment: Pick<Experiment, "varied" | "values" | "metrics">;
-  words: Words;
+  words: Vocabulary;
   onForm: (form: Form) => void;
 }
 

@@ -2,14 +2,15 @@
 // in the address.
 
 import { hashOf, replace, withQuery } from "../common/route";
-import type { Experiment } from "./api";
+import type { Experiment } from "../server";
+import type { Style } from "./api";
 import { Choices } from "./Choices";
 import { useDrawn } from "./drawn";
 import { Choice } from "./FigureForm";
 import { usual } from "./line";
 import { Picture } from "./Picture";
 
-const STYLES = ["page", "paper-1col", "paper-2col", "slide"]; // of `ewan plot`
+const STYLES: Style[] = ["page", "paper-1col", "paper-2col", "slide"]; // of `ewan plot`
 
 interface Props {
   experiment: Experiment;
@@ -17,7 +18,8 @@ interface Props {
   style: string;
 }
 
-export function FigurePart({ experiment, line, style }: Props) {
+export function FigurePart({ experiment, line, style: asked }: Props) {
+  const style = asked as Style; // the server refuses another one that the address has
   const wanted = line || usual(experiment.asked, experiment.varied, experiment.metrics);
   const figure = useDrawn(experiment.name, wanted, style);
   const go = (next: string, look: string) =>

@@ -4,7 +4,8 @@ import { useState } from "react";
 import { fetched } from "../api";
 import { keep } from "../common/keep";
 import { useStudio } from "../common/studio";
-import { type Experiment, fileOf } from "./api";
+import type { Experiment } from "../server";
+import { fileOf } from "./api";
 
 const KINDS: { kind: string; what: string; file: string }[] = [
   { kind: "csv", what: "CSV: a line a point, a line a run", file: "DIR" },

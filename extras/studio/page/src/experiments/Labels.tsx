@@ -2,7 +2,8 @@
 
 import { type FormEvent, useState } from "react";
 import { useStudio } from "../common/studio";
-import { type Labels as Change, type Experiment, results } from "./api";
+import type { Labels as Change, Experiment } from "../server";
+import { results } from "./api";
 
 export function Labels({ experiment, read }: { experiment: Experiment; read: () => void }) {
   const { view, fail, say } = useStudio();

@@ -5,7 +5,8 @@ import { useAsked } from "../common/asked";
 import { hashOf, replace, withQuery } from "../common/route";
 import { useStudio } from "../common/studio";
 import { ReplayLinks } from "../replay/ReplayLinks";
-import { nameOf, type Row, results } from "./api";
+import type { Row } from "../server";
+import { nameOf, results } from "./api";
 import { filtered, queryOf, SORTS, type Sort, tagsOf, titleOf, type Wanted, wantedOf } from "./filter";
 
 const HEADS: { sort: Sort | null; head: string }[] = [

@@ -3,8 +3,9 @@
 import { type ReactElement, useCallback, useEffect, useState } from "react";
 import { hashOf } from "../common/route";
 import { useStudio } from "../common/studio";
+import type { Experiment } from "../server";
 import { About } from "./About";
-import { type Experiment, results } from "./api";
+import { results } from "./api";
 import { Certificates } from "./Certificates";
 import { FigurePart } from "./FigurePart";
 import { Files } from "./Files";

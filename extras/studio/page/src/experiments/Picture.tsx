@@ -4,7 +4,8 @@ import { useEffect, useState } from "react";
 import { Copy } from "../common/Copy";
 import { keep } from "../common/keep";
 import { useStudio } from "../common/studio";
-import { type Drawn, results } from "./api";
+import type { DrawnFigure } from "../server";
+import { results, type Style } from "./api";
 import type { Figure } from "./drawn";
 
 const SVG = "image/svg+xml";
@@ -12,7 +13,7 @@ const SVG = "image/svg+xml";
 interface Props {
   figure: Figure;
   experiment: string;
-  style: string;
+  style: Style;
   beside?: string;
   testid?: string;
 }
@@ -49,7 +50,7 @@ function Keep({
   style,
   beside,
   testid,
-}: Omit<Props, "figure"> & { drawn: Drawn; testid: string }) {
+}: Omit<Props, "figure"> & { drawn: DrawnFigure; testid: string }) {
   const { fail } = useStudio();
   const pdf = () =>
     results.figure(experiment, drawn.line, { style, kind: "pdf", ...(beside ? { beside } : {}) }).then(

@@ -1,7 +1,7 @@
 // The runs of an experiment: at which point of the parameters, how they ended, in which lab.
 
 import { hashOf } from "../common/route";
-import type { Experiment, Run } from "./api";
+import type { Experiment, ExperimentRun } from "../server";
 
 export function Runs({ experiment }: { experiment: Experiment }) {
   return (
@@ -33,7 +33,7 @@ export function Runs({ experiment }: { experiment: Experiment }) {
   );
 }
 
-function Line({ experiment, run }: { experiment: Experiment; run: Run }) {
+function Line({ experiment, run }: { experiment: Experiment; run: ExperimentRun }) {
   return (
     <tr>
       <td className="number">{run.number}</td>

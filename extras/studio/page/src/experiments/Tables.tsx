@@ -1,6 +1,6 @@
 // Result tables, as the report has them, and what the scenario asks to be compared.
 
-import type { Experiment, Table } from "./api";
+import type { Experiment, Table } from "../server";
 
 export function Tables({ experiment }: { experiment: Experiment }) {
   if (experiment.tables.length === 0)

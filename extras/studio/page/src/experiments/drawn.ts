@@ -1,15 +1,16 @@
 // A figure that the server draws, asked for anew when its line changes; a later answer is never replaced by an earlier.
 
 import { useEffect, useRef, useState } from "react";
-import { type Drawn, results } from "./api";
+import type { DrawnFigure } from "../server";
+import { results, type Style } from "./api";
 
 export interface Figure {
-  drawn: Drawn | null; // the last one that could be drawn
+  drawn: DrawnFigure | null; // the last one that could be drawn
   wrong: string;
   busy: boolean;
 }
 
-export function useDrawn(experiment: string, line: string, style: string, beside = ""): Figure {
+export function useDrawn(experiment: string, line: string, style: Style, beside = ""): Figure {
   const [figure, setFigure] = useState<Figure>({ drawn: null, wrong: "", busy: true });
   const asked = useRef(0);
   useEffect(() => {

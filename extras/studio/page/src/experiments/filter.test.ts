@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { placeOf, withQuery } from "../common/route";
-import type { Row } from "./api";
+import type { Row } from "../server";
 import { filtered, queryOf, tagsOf, wantedOf } from "./filter";
 
 const row = (more: Partial<Row>): Row => ({

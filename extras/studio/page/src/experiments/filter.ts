@@ -1,6 +1,6 @@
 // Which experiments of a list are wanted, and in which order. It stands in the address.
 
-import type { Row } from "./api";
+import type { Row } from "../server";
 import { nameOf } from "./api";
 
 export const SORTS = { began: "begun", name: "name", status: "status", runs: "runs" } as const;

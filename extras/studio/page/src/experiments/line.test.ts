@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Spec } from "./api";
+import type { FigureSpec } from "../server";
 import { changed, duration, type Form, formOf, lineOf, ofOneAlone, usual } from "./line";
 
-const spec: Spec = {
+const spec: FigureSpec = {
   kind: "time",
   what: "goodput",
   of: "each step",
@@ -25,6 +25,7 @@ const spec: Spec = {
   to_ns: 20_000_000_000,
   band: true,
   title: "",
+  name: "",
 };
 const form = (more: Partial<Form>): Form => ({ ...formOf(spec), ...more });
 

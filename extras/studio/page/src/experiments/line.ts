@@ -1,7 +1,9 @@
 // A figure as a form has it, and the line that `ewan plot` takes of it (docs/figures.md). The server reads lines:
 // what it found comes back as keys, of which the form is filled.
 
-import type { FigureKind, Spec } from "./api";
+import type { FigureSpec } from "../server";
+
+export type FigureKind = FigureSpec["kind"];
 
 export const KINDS: Record<FigureKind, string> = {
   metric: "a metric by a parameter",
@@ -117,7 +119,7 @@ function head(form: Form): string {
 }
 
 /** Of what the server read; a metric's `of WHO` is a part of its words there. */
-export function formOf(spec: Spec): Form {
+export function formOf(spec: FigureSpec): Form {
   const metrics = vocabulary(spec.kind) === "metrics";
   const [what = "", of = ""] = metrics ? spec.what.split(/ of (.*)/s) : [spec.what, spec.of];
   return {

@@ -1,9 +1,9 @@
 // Places for all nodes at once, and none of one's own any more.
 
 import { useState } from "react";
-import type { Drawing } from "../api";
 import { valueAt } from "../common/edit";
 import { useStudio } from "../common/studio";
+import type { Drawing } from "../server";
 import { arranged, type Places } from "./canvas/arrange";
 
 interface Props {

@@ -1,21 +1,22 @@
 // What was done in the lab that is up, by whoever did it; and a scenario that does it again.
 
 import { useCallback } from "react";
-import { api, type Done } from "../api";
+import { api } from "../api";
 import { useAsked } from "../common/asked";
 import { hashOf } from "../common/route";
 import { useStudio } from "../common/studio";
 import { handOver } from "../scenario/document";
+import type { DoneThen } from "../server";
 
-const NOTHING: Done[] = [];
+const NOTHING: DoneThen[] = [];
 
-export function useDone(lab: string | null): Done[] {
+export function useDone(lab: string | null): DoneThen[] {
   const ask = useCallback(() => (lab === null ? Promise.resolve(NOTHING) : api.done(lab)), [lab]);
   const quiet = useCallback(() => undefined, []); // a lab that has just gone down; others tell where the server is gone
   return useAsked(ask, NOTHING, quiet)[0];
 }
 
-export function DoneList({ lab, done, text }: { lab: string; done: Done[]; text: string }) {
+export function DoneList({ lab, done, text }: { lab: string; done: DoneThen[]; text: string }) {
   const { view, fail } = useStudio();
   const make = () =>
     api.recorded(lab, text).then(

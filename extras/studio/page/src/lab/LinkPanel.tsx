@@ -1,12 +1,13 @@
 // A link: what a packet meets each way, its settings in the description, and while the lab is up changes of it and its course.
 
 import { type ReactNode, useState } from "react";
-import { api, type Done, type DrawnLink, type Heading } from "../api";
+import { api, type Heading } from "../api";
 import { type Path, valueAt, withValue } from "../common/edit";
 import { type Setting, settingsOf } from "../common/editor/words";
 import { Field } from "../common/Field";
 import { useStudio } from "../common/studio";
 import { time } from "../common/units";
+import type { DoneThen, DrawnLink } from "../server";
 import type { LabDocument } from "./document";
 import { type Course, key } from "./frames";
 import { indexOfLink } from "./graph";
@@ -31,7 +32,7 @@ interface Props {
   document: LabDocument;
   lab: string | null; // the lab that is up, whose link it is
   down: boolean;
-  done: Done[]; // in the lab, of all of its links
+  done: DoneThen[]; // in the lab, of all of its links
   course: (name: string) => Course | undefined;
   onRemove: (() => void) | null; // where it can be removed
 }
@@ -129,7 +130,7 @@ function Running({ link, lab, down, done, course }: Props & { lab: string }) {
   const [delay, setDelay] = useState<number | null>(null);
   const [busy, setBusy] = useState(false);
   const set = (words: Record<string, string>) =>
-    api.set(lab, link.name, later ? { ...words, at } : words, heading).then(
+    api.set(lab, link.name, { words: later ? { ...words, at } : words, direction: heading }).then(
       () => {
         say(
           `${link.name}: ${Object.entries(words)

@@ -1,7 +1,7 @@
 // Who talks to whom: base RTT, bottleneck, bandwidth-delay product.
 
-import type { Drawing } from "../api";
 import { rate, size, time } from "../common/units";
+import type { Drawing } from "../server";
 import type { Ends } from "./paths";
 
 const MOST = 200;

@@ -1,7 +1,7 @@
 // The way between two hosts, in words; the drawing has it in colour.
 
-import type { Drawing } from "../api";
-import type { Ends, Paths, PathWay } from "./paths";
+import type { Drawing, Paths, Way } from "../server";
+import type { Ends } from "./paths";
 
 interface Props {
   drawing: Drawing | null;
@@ -52,7 +52,7 @@ export function PathPanel({ drawing, ends, paths, live, onEnds }: Props) {
   );
 }
 
-function Told({ way, from, name }: { way: PathWay; from: string; name: string }) {
+function Told({ way, from, name }: { way: Way; from: string; name: string }) {
   return (
     <p data-testid={`path-${name}`}>
       <span className={`mark ${name}`}>{name}</span>{" "}

@@ -1,7 +1,8 @@
 // The routing table of a node of a lab that is up, as its kernel has it now.
 
 import { useEffect, useState } from "react";
-import { type Route, ways } from "./paths";
+import type { Route } from "../server";
+import { ways } from "./paths";
 
 const EVERY_MS = 2000;
 

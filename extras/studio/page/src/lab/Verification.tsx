@@ -1,10 +1,11 @@
 // What the lab was measured to do last: its rows come while it is measured.
 
 import { useCallback, useEffect, useState } from "react";
-import { api, type Verification as Found } from "../api";
+import { api } from "../api";
 import { useAsked } from "../common/asked";
 import { CertificateRows } from "../common/CertificateRows";
 import { useStudio } from "../common/studio";
+import type { Verification as Found } from "../server";
 import type { LabDocument } from "./document";
 
 interface Props {

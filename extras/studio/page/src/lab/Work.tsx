@@ -3,6 +3,7 @@
 import { api } from "../api";
 import { isRun, Jobs } from "../common/Jobs";
 import { useStudio } from "../common/studio";
+import type { Begin } from "../server";
 import type { LabDocument } from "./document";
 
 export function Work({ document }: { document: LabDocument }) {
@@ -20,7 +21,7 @@ export function Work({ document }: { document: LabDocument }) {
       fail((error as Error).message);
     }
   };
-  const lead = (runtime: string) =>
+  const lead = (runtime: Begin["runtime"]) =>
     work(async () => {
       if (!document.saved) await document.save(document.name);
       await api.begin("lab", document.name, { runtime });

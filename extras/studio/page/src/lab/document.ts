@@ -1,8 +1,9 @@
 // The description that is worked on, and its drawing.
 
 import { useCallback, useMemo, useState } from "react";
-import { api, type Drawing } from "../api";
+import { api } from "../api";
 import { type Document, type Kind, useDocument } from "../common/document";
+import type { Drawing } from "../server";
 import { Standing, unfinished } from "./places";
 
 const KIND: Kind<Drawing> = {

@@ -2,7 +2,8 @@
 // hundreds of links are more than React should render: who draws a link watches it, and writes what changed itself.
 
 import { createContext, useContext, useEffect, useState } from "react";
-import { type Heading, type Moment, socket } from "../api";
+import { type Heading, socket } from "../api";
+import type { Moment } from "../server";
 
 const AGAIN_MS = 1000;
 const KEPT_FRAMES = 600; // 30 seconds
@@ -58,7 +59,7 @@ export class Frames {
       ring.rate[place] = each.rate_bps / 1e6;
       ring.queue[place] = each.queue_bytes / 1e3;
       ring.dropped[place] = each.dropped_packets;
-      ring.marked[place] = each.marked_packets ?? 0;
+      ring.marked[place] = each.marked_packets;
       ring.lateness[place] = each.lateness_ns / 1e3;
     }
     this.tellSoon();

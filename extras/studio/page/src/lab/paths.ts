@@ -3,41 +3,20 @@
 import { useEffect, useMemo } from "react";
 import { ask } from "../api";
 import { useAnswer } from "../common/asked";
+import type { Paths } from "../server";
 import type { OnPath } from "./canvas/LinkEdge";
 
-export interface Route {
-  to: string;
-  via: string;
-  interface: string;
-  metric: number;
-  carries: boolean;
-}
-export interface Step {
-  link: string;
-  direction: string;
-  a: string;
-  b: string;
-}
-export interface PathWay {
-  steps: Step[];
-  broken: string;
-}
-export interface Paths {
-  there: PathWay;
-  back: PathWay;
-}
 export interface Ends {
   source: string;
   sink: string;
 }
 
-const part = encodeURIComponent;
 export const ways = {
-  table: (lab: string, node: string) => ask<Route[]>("GET", `/api/live/${part(lab)}/routes/${part(node)}`),
-  now: (lab: string, { source, sink }: Ends) =>
-    ask<Paths>("GET", `/api/live/${part(lab)}/paths/${part(source)}/${part(sink)}`),
+  table: (lab: string, node: string) => ask("get", "/api/live/{lab}/routes/{node}", { words: { lab, node } }),
+  now: (lab: string, ends: Ends) =>
+    ask("get", "/api/live/{lab}/paths/{source}/{sink}", { words: { lab, ...ends } }),
   planned: (name: string, text: string, ends: Ends) =>
-    ask<Paths>("POST", "/api/paths", { name, text, ...ends }),
+    ask("post", "/api/paths", { body: { name, text, ...ends } }),
 };
 
 const EVERY_MS = 1500;

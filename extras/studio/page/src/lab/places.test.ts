@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import type { Drawing } from "../api";
 import { GRAPH } from "../common/edit";
+import type { Drawing } from "../server";
 import { withNode } from "./graph";
 import { freePlace, Standing, unfinished } from "./places";
 

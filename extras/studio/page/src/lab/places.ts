@@ -1,8 +1,8 @@
 // Where nodes of a network drawn by hand stand, and what of it is drawn while its text is no lab yet. A node stays where it
 // was put or first drawn, whatever comes and goes beside it.
 
-import type { Drawing, DrawnLink, DrawnNode } from "../api";
 import { valueAt } from "../common/edit";
+import type { Drawing, DrawnLink, DrawnNode } from "../server";
 import type { Places } from "./canvas/arrange";
 import { KINDS, list, NAME, type NodeKind, nameOf, type Written } from "./graph";
 

@@ -1,7 +1,7 @@
 // The time of a replay: play, speed, the moment, and what was done to links when.
 
 import { useEffect } from "react";
-import type { RunEvent } from "./api";
+import type { RunEvent } from "../server";
 import { type Clock, DRAWN, SPEEDS } from "./clock";
 
 interface Props {

@@ -1,11 +1,11 @@
 // What is selected, over a whole run or a part of it: a link's rate, queue, drops and marks each way; a flow's goodput, cwnd, RTT.
 
 import { useMemo } from "react";
-import type { DrawnLink, Heading, Moment } from "../api";
+import type { Heading } from "../api";
 import { Chart, type ChartLine, type ChartMark } from "../common/Chart";
 import { rate, size, time } from "../common/units";
 import { key } from "../lab/frames";
-import type { FlowPiece, LinkBins, Piece, Replay, RunFlow } from "./api";
+import type { DrawnLink, FlowPiece, LinkBins, Moment, Piece, RunFlow, ShownRun } from "../server";
 
 interface Time {
   cursor: number;
@@ -61,8 +61,7 @@ function Direction({ link, way, piece, end_ns, now, ...time }: DirectionProps) {
       {now && (
         <p className="values" data-testid={`values-${way}`}>
           <b>{rate(now.rate_bps)}</b> of {rate(link[way]?.rate_bps ?? 0)}, queue{" "}
-          <b>{size(now.queue_bytes)}</b>, {now.dropped_packets} dropped or lost, {now.marked_packets ?? 0}{" "}
-          marked
+          <b>{size(now.queue_bytes)}</b>, {now.dropped_packets} dropped or lost, {now.marked_packets} marked
         </p>
       )}
       {drawn ? (
@@ -153,6 +152,6 @@ export function flowAt(flows: FlowPiece | null, flow: RunFlow, at_ns: number) {
   };
 }
 
-export function marksOf(replay: Replay): ChartMark[] {
+export function marksOf(replay: ShownRun): ChartMark[] {
   return replay.events.map((event) => ({ at: event.at_ns / 1e9, words: event.words }));
 }

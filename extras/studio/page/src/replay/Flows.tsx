@@ -1,11 +1,11 @@
 // The flows of a run, with what they do at the moment that is shown.
 
 import type { Heading } from "../api";
-import type { FlowPiece, Replay, RunFlow } from "./api";
+import type { FlowPiece, RunFlow, ShownRun } from "../server";
 import { flowAt } from "./Courses";
 
 interface Props {
-  replay: Replay;
+  replay: ShownRun;
   flows: FlowPiece | null;
   link: string | null; // those alone that cross it
   at_ns: number;

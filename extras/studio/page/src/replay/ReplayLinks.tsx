@@ -3,7 +3,8 @@
 import { useState } from "react";
 import { hashOf } from "../common/route";
 import { useStudio } from "../common/studio";
-import { type Runs, replays } from "./api";
+import type { Runs } from "../server";
+import { replays } from "./api";
 
 /** experiment: the name of its directory. */
 export function ReplayLinks({ experiment }: { experiment: string }) {

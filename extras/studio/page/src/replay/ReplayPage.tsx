@@ -2,7 +2,6 @@
 
 import { ReactFlowProvider } from "@xyflow/react";
 import { useCallback, useEffect, useMemo, useState } from "react";
-import type { Moment } from "../api";
 import { hashOf, placeOf } from "../common/route";
 import { useStudio } from "../common/studio";
 import { time } from "../common/units";
@@ -10,7 +9,6 @@ import type { Places } from "../lab/canvas/arrange";
 import { Canvas, type Selected } from "../lab/canvas/Canvas";
 import { Frames, FramesOf } from "../lab/frames";
 import { addressOf, type Chosen, chosenIn } from "./address";
-import type { Replay } from "./api";
 import { Bar } from "./Bar";
 import { FlowCourses, LinkCourses, marksOf } from "./Courses";
 import { useClock } from "./clock";
@@ -18,6 +16,7 @@ import { Flows, nameOf } from "./Flows";
 import { type Loaded, useReplay } from "./loaded";
 import { changesBy, downAt, drawingAfter, levelFor, momentsIn } from "./pieces";
 import "./replay.css";
+import type { Moment, ShownRun } from "../server";
 
 const NOTHING = () => undefined;
 
@@ -39,7 +38,7 @@ export function ReplayPage({ words }: { words: string[] }) {
   );
 }
 
-function Player({ loaded, replay }: { loaded: Loaded; replay: Replay }) {
+function Player({ loaded, replay }: { loaded: Loaded; replay: ShownRun }) {
   const { experiment } = replay;
   const run = `${replay.run}`;
   const { flows, whole, find, want } = loaded;

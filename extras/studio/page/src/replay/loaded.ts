@@ -1,14 +1,15 @@
 // A run that is shown again: what there is of it, and its pieces, each asked for once and some kept.
 
 import { useCallback, useEffect, useRef, useState } from "react";
-import { type FlowPiece, type Piece, type Replay, replays } from "./api";
+import type { FlowPiece, Piece, ShownRun } from "../server";
+import { replays } from "./api";
 import { type At, placeAt } from "./pieces";
 
 const MOST_KEPT = 24;
 const AGAIN_MS = 2000;
 
 export interface Loaded {
-  replay: Replay | null;
+  replay: ShownRun | null;
   flows: FlowPiece | null;
   whole: Piece | null; // the whole run in the coarsest bins
   find: (level: number, at_ns: number) => { piece: Piece; bin: number } | null; // of what has come
@@ -16,7 +17,7 @@ export interface Loaded {
 }
 
 export function useReplay(experiment: string, run: string, fail: (why: string) => void): Loaded {
-  const [replay, setReplay] = useState<Replay | null>(null);
+  const [replay, setReplay] = useState<ShownRun | null>(null);
   const [flows, setFlows] = useState<FlowPiece | null>(null);
   const [whole, setWhole] = useState<Piece | null>(null);
   const [, setCame] = useState(0);
@@ -96,6 +97,6 @@ export function useReplay(experiment: string, run: string, fail: (why: string) =
 }
 
 /** Where a moment is, in these bins and in coarser ones, which serve until these have come. */
-function placesFrom(replay: Replay, level: number, at_ns: number): At[] {
+function placesFrom(replay: ShownRun, level: number, at_ns: number): At[] {
   return replay.levels_ns.slice(level).map((_, more) => placeAt(replay, level + more, at_ns));
 }

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { DrawnLink } from "../api";
-import type { Piece, Replay } from "./api";
+import type { DrawnLink, Piece, ShownRun } from "../server";
 import { changesBy, downAt, drawingAfter, levelFor, momentsIn, placeAt } from "./pieces";
 
 const MS = 1e6;
@@ -30,7 +29,7 @@ const replay = {
     { at_ns: 35, kind: "fail", link: "b", words: "" },
     { at_ns: 40, kind: "mend", link: "core", words: "" },
   ],
-} as unknown as Replay;
+} as unknown as ShownRun;
 const piece: Piece = {
   begin_ns: 0,
   bin_ns: MS,

@@ -1,8 +1,7 @@
 // Which bins are shown at a moment, and what the links did then. Pure.
 
-import type { Drawing, DrawnLink, Moment } from "../api";
 import { key } from "../lab/frames";
-import type { Piece, Replay } from "./api";
+import type { Drawing, DrawnLink, Moment, Piece, ShownRun } from "../server";
 
 export interface At {
   level: number;
@@ -19,7 +18,7 @@ export function levelFor(levels_ns: number[], frame_ns: number): number {
 }
 
 /** Where a moment is: a bin begins at its begin, where a change takes effect; the end of all belongs to the last. */
-export function placeAt(replay: Replay, level: number, at_ns: number): At {
+export function placeAt(replay: ShownRun, level: number, at_ns: number): At {
   const bin_ns = replay.levels_ns[level] ?? 1;
   const last = Math.max(0, Math.ceil(replay.end_ns / bin_ns) - 1);
   const bin = Math.min(last, Math.max(0, Math.floor(at_ns / bin_ns)));
@@ -47,16 +46,24 @@ export function momentsIn(piece: Piece, bin: number, links: DrawnLink[]): Map<st
 }
 
 function nothing(link: string, direction: Moment["direction"]): Moment {
-  return { link, direction, rate_bps: 0, queue_bytes: 0, dropped_packets: 0, lateness_ns: 0 };
+  return {
+    link,
+    direction,
+    rate_bps: 0,
+    queue_bytes: 0,
+    dropped_packets: 0,
+    marked_packets: 0,
+    lateness_ns: 0,
+  };
 }
 
 /** How many of the changes were made by a moment. */
-export function changesBy(replay: Replay, at_ns: number): number {
+export function changesBy(replay: ShownRun, at_ns: number): number {
   return replay.changes.filter((change) => change.at_ns <= at_ns).length;
 }
 
 /** The drawing after so many changes. */
-export function drawingAfter(replay: Replay, changes: number): Drawing {
+export function drawingAfter(replay: ShownRun, changes: number): Drawing {
   const links = new Map(
     replay.changes.slice(0, changes).flatMap((change) => change.links.map((link) => [link.name, link])),
   );
@@ -64,7 +71,7 @@ export function drawingAfter(replay: Replay, changes: number): Drawing {
 }
 
 /** The links that have failed by a moment and were not mended, in one text, which is the same while they are. */
-export function downAt(replay: Replay, at_ns: number): string {
+export function downAt(replay: ShownRun, at_ns: number): string {
   const down = new Set<string>();
   for (const event of replay.events) {
     if (event.at_ns > at_ns) break;

@@ -1,7 +1,8 @@
 // Where one begins: a new scenario, or one of the directory or the library; and how it is run.
 
-import { api, type Named } from "../api";
+import { api } from "../api";
 import { useStudio } from "../common/studio";
+import type { FileName } from "../server";
 import { BEGINNING, FRESH, type ScenarioDocument } from "./document";
 
 interface Props {
@@ -18,7 +19,7 @@ export function Begin({ document, scales, scale, virtual, onScale, onVirtual }: 
   const scenarios = files.filter((file) => file.name.endsWith(".scenario.yaml"));
   const goOn = () =>
     document.same || document.text === BEGINNING || confirm("What is not saved is lost. Go on?");
-  const open = (file: Named | undefined) => {
+  const open = (file: FileName | undefined) => {
     if (file && goOn()) document.open(file).catch((error: Error) => fail(error.message));
   };
   const save = async () => {

@@ -1,11 +1,12 @@
 // Runs: those that wait, in their order; the one at work, point by point; those that have ended. All go on without the page.
 
 import { useEffect, useState } from "react";
-import { api, type Job } from "../api";
+import { api } from "../api";
 import { isRun, stateOf } from "../common/Jobs";
 import { hashOf } from "../common/route";
 import { useStudio } from "../common/studio";
-import { type Progress, type Standing, scenarios } from "./api";
+import type { Job, Progress, Standing } from "../server";
+import { scenarios } from "./api";
 
 const EVERY_MS = 1000;
 const MOST = 12;

@@ -3,7 +3,7 @@
 import { type Path, valueAt, withValue } from "../common/edit";
 import { Field } from "../common/Field";
 import { useStudio } from "../common/studio";
-import type { Outline } from "./api";
+import type { Outline } from "../server";
 import type { ScenarioDocument } from "./document";
 
 const MOST = 100;

@@ -2,7 +2,7 @@
 
 import { type KeyboardEvent, type PointerEvent, useRef, useState } from "react";
 import { duration, time } from "../common/units";
-import type { Outline, StepOutline } from "./api";
+import type { Outline, StepOutline } from "../server";
 import { lanesOf, moved, type Placed, snapped, spanOf, ticksOf } from "./times";
 
 const SHOWN_BARS = 24;

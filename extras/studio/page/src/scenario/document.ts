@@ -2,7 +2,8 @@
 
 import { useMemo } from "react";
 import { type Document, keep, useDocument } from "../common/document";
-import { type Choice, type Outline, scenarios } from "./api";
+import type { Outline } from "../server";
+import { type Choice, scenarios } from "./api";
 
 const KEY = "ewan-studio-scenario";
 export const FRESH = "my-scenario.scenario.yaml";

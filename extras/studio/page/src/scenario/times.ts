@@ -2,7 +2,7 @@
 
 import { valueAt } from "../common/edit";
 import { nsOf } from "../common/units";
-import type { EventOutline, Outline } from "./api";
+import type { EventOutline, Outline } from "../server";
 
 const SECOND = 1e9;
 const LEAST_NS = 1e6;

@@ -16,7 +16,7 @@ import { type Diagnostic, lintGutter, setDiagnostics } from "@codemirror/lint";
 import { EditorState } from "@codemirror/state";
 import { EditorView, hoverTooltip, keymap, lineNumbers } from "@codemirror/view";
 import { useEffect, useRef } from "react";
-import type { Refusal } from "../../api";
+import type { Refusal } from "../../server";
 import { look } from "./look";
 import { completions, meaning, type Schema } from "./words";
 

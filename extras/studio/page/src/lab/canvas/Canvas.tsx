@@ -15,7 +15,7 @@ import {
   useNodesState,
 } from "@xyflow/react";
 import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
-import type { Drawing, DrawnLink } from "../../api";
+import type { Drawing, DrawnLink } from "../../server";
 import type { Places } from "./arrange";
 import { FoldedSide, GroupBox } from "./GroupBox";
 import { folded, type Group, groupsOf } from "./groups";

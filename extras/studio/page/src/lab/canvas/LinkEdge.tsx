@@ -2,8 +2,8 @@
 
 import { EdgeLabelRenderer, type EdgeProps, useInternalNode } from "@xyflow/react";
 import { memo, useEffect, useRef } from "react";
-import type { DrawnLink, Moment } from "../../api";
 import { rate, size } from "../../common/units";
+import type { DrawnLink, Moment } from "../../server";
 import { type Now, useWatched } from "../frames";
 import { type Place, RADIUS } from "./labels";
 import { linkWords, usePlace } from "./words";
@@ -66,7 +66,7 @@ function nowWords({ forward, backward }: Now): string {
   if (!fuller) return "";
   const both = (of: (each: Moment) => number) => [forward, backward].map((each) => (each ? of(each) : 0));
   const queue = Math.max(...both((each) => each.queue_bytes));
-  const [lost, marked] = [both((each) => each.dropped_packets), both((each) => each.marked_packets ?? 0)];
+  const [lost, marked] = [both((each) => each.dropped_packets), both((each) => each.marked_packets)];
   const counted = (counts: number[], word: string) => {
     const sum = counts.reduce((all, each) => all + each, 0);
     return sum > 0 ? `, ${sum} ${word}` : "";

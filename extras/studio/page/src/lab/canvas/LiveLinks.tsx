@@ -3,7 +3,7 @@
 
 import { type ReactFlowState, useStoreApi } from "@xyflow/react";
 import { useEffect, useRef } from "react";
-import type { DrawnLink } from "../../api";
+import type { DrawnLink } from "../../server";
 import { type Now, useWatched } from "../frames";
 import { RADIUS } from "./labels";
 

@@ -2,7 +2,7 @@
 
 import { type Node, useStore } from "@xyflow/react";
 import { useEffect, useLayoutEffect } from "react";
-import type { Drawing } from "../../api";
+import type { Drawing } from "../../server";
 import { LETTER, LINE, placed, RADIUS } from "./labels";
 import { linkWords, type Words } from "./words";
 

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import type { Drawing, DrawnLink, Kind } from "../../api";
+import type { Kind } from "../../api";
+import type { Drawing, DrawnLink } from "../../server";
 import { elkOf } from "./arrange";
 
 function drawing(topology: string, links: [string, string][], pairs: [string, string][]): Drawing {

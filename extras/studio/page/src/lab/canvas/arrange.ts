@@ -2,7 +2,7 @@
 // star, a mesh). ELK runs in a worker, so that the page goes on.
 
 import type { ELK, ElkNode } from "elkjs/lib/elk-api";
-import type { Drawing } from "../../api";
+import type { Drawing } from "../../server";
 
 export type Places = Map<string, [number, number]>;
 

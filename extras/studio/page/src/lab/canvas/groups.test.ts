@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import type { Drawing, DrawnLink, DrawnNode } from "../../api";
+import type { Drawing, DrawnLink, DrawnNode } from "../../server";
 import { folded, groupsOf } from "./groups";
 
 const node = (name: string, kind: DrawnNode["kind"]): DrawnNode => ({ name, kind, x: name.length, y: 10 });

@@ -1,7 +1,7 @@
 // Sides of a lab: hosts that hang on the same router or switch. They are drawn in a box with a name, and can be folded into
 // one node. Pure: they follow from the drawing, and the description says nothing of them.
 
-import type { Drawing, DrawnLink, DrawnNode } from "../../api";
+import type { Drawing, DrawnLink, DrawnNode } from "../../server";
 
 export interface Group {
   name: string;

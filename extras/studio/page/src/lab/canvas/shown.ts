@@ -1,7 +1,7 @@
 // The drawing as React Flow takes it: nodes, boxes of sides, lines.
 
 import type { Edge, Node } from "@xyflow/react";
-import type { Drawing } from "../../api";
+import type { Drawing } from "../../server";
 import type { BoxData, FoldedData } from "./GroupBox";
 import { foldedName, type Group } from "./groups";
 import type { LinkData, OnPath } from "./LinkEdge";

@@ -3,7 +3,7 @@
 
 import { useReactFlow, useStore, useStoreApi } from "@xyflow/react";
 import { useEffect, useRef } from "react";
-import type { Drawing } from "../../api";
+import type { Drawing } from "../../server";
 import { LINE, RADIUS } from "./labels";
 
 export const FIT = { padding: 0.15, maxZoom: 1.25 * Math.max(1, innerHeight / 720) };

@@ -1,8 +1,8 @@
 // Which words are shown where: told to the nodes and links that are drawn, each of which looks at its own alone.
 
 import { createContext, useCallback, useContext, useSyncExternalStore } from "react";
-import type { DrawnLink } from "../../api";
 import { rate, time } from "../../common/units";
+import type { DrawnLink } from "../../server";
 import type { Place, Placed } from "./labels";
 
 export class Words {

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type FlowCourses, KEPT_S, type LiveFlow, largest, withLook } from "./courses";
+import type { Flow } from "../../server";
+import { type FlowCourses, KEPT_S, largest, withLook } from "./courses";
 
-const flow = (id: string, sent_bps: number | null): LiveFlow => ({
+const flow = (id: string, sent_bps: number | null): Flow => ({
   id,
   node: "left1",
   port: 1,

@@ -1,20 +1,6 @@
 // What the TCP flows of a node did over the last minute. Pure.
 
-export interface LiveFlow {
-  id: string;
-  node: string;
-  port: number;
-  peer: string;
-  peer_port: number;
-  congestion: string;
-  sent_bps: number | null; // since the look before
-  received_bps: number | null;
-  cwnd_segments: number;
-  cwnd_bytes: number;
-  rtt_ns: number;
-  min_rtt_ns: number | null;
-  retransmitted_segments: number;
-}
+import type { Flow } from "../../server";
 export interface FlowCourse {
   at: number[]; // s
   sent: (number | null)[];
@@ -27,7 +13,7 @@ export type FlowCourses = ReadonlyMap<string, FlowCourse>;
 export const KEPT_S = 60;
 
 /** With one look more; what is older than a minute is forgotten, and so is a flow that is gone. */
-export function withLook(courses: FlowCourses, flows: LiveFlow[], at: number): FlowCourses {
+export function withLook(courses: FlowCourses, flows: Flow[], at: number): FlowCourses {
   return new Map(
     flows.map((flow) => {
       const old = courses.get(flow.id);
