@@ -16,7 +16,7 @@ from ewan.calibration.host import surroundings, timers, trials
 from ewan.calibration.host.finding import Finding, Verdict
 from ewan.calibration.host.processors import configuration_of
 from ewan.labs import images
-from ewan.labs.base import units
+from ewan.labs.base.units.shown import about
 from ewan.labs.record import host_facts
 from ewan.labs.runtime import clab, container_engine, wall
 from ewan.labs.runtime.base import LabError
@@ -74,7 +74,7 @@ def processors() -> Iterator[Finding]:
         yield Finding("CPUs", found, "good", f"links spin on CPU {cpus[-1]}, hosts run on the rest")
     yield Finding(
         "free memory",
-        units.about(free_memory_bytes(), "size"),
+        about(free_memory_bytes(), "size"),
         "good",
         "holds what is in flight: rate × delay + queue, per direction",
     )
@@ -133,7 +133,7 @@ def virtual(binary: Path) -> Iterator[Finding]:
     except LabError as error:
         yield Finding("shared memory", "not usable", "limited", str(error))
     else:
-        free = units.about(available(SHARED_MEMORY), "size")
+        free = about(available(SHARED_MEMORY), "size")
         yield Finding("shared memory", f"{free} in {SHARED_MEMORY}", "good", "holds a lab of the virtual clock")
 
 

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, about
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
+from ewan.labs.base.units.shown import about
 from ewan.labs.link import Framing
 
 WIRE = Framing(38, 84)

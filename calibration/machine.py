@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ewan.calibration.spinner import Classes
-from ewan.labs.base.units import NS_PER_SECOND, about
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units.shown import about
 from ewan.labs.record import clock_source
 from ewan.labs.record.bounds import LONGEST_GAP_NS, STEAL_SHARE
 

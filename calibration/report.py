@@ -14,8 +14,8 @@ from ewan.calibration.spinner import CHANGED
 from ewan.labs.base import writing
 from ewan.labs.base.documents import DocumentError
 from ewan.labs.base.reading import read_bytes
-from ewan.labs.base.units import NS_PER_SECOND, about
-from ewan.labs.base.units.shown import ARROWS, NONE, written
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units.shown import ARROWS, NONE, about, written
 from ewan.labs.record import Certificate, Emulating, MachineFacts, Row, Verdict, from_json, to_json
 
 HEADINGS = ("link", "direction", "quantity", "configured", "measured", "error", "U", "tolerance", "verdict", "note")

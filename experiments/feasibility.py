@@ -27,7 +27,8 @@ from ewan.generator.scenario import Runs, Scenario
 from ewan.labs import spec
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.source import Places, read_yaml
-from ewan.labs.base.units import NS_PER_SECOND, about
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units.shown import about
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan

@@ -18,7 +18,8 @@ import click
 from ewan.generator import congestion, traffic_request
 from ewan.labs import descriptions, rundir
 from ewan.labs.base.sheet import grid
-from ewan.labs.base.units import NS_PER_SECOND, Size, UnitError, about
+from ewan.labs.base.units import NS_PER_SECOND, Size, UnitError
+from ewan.labs.base.units.shown import about
 from ewan.labs.base.writing import anew
 from ewan.labs.batch import LONGEST_NS
 from ewan.labs.batch import duration as time_of

@@ -12,7 +12,8 @@ from typing import Any
 
 from ewan.labs.base import shell
 from ewan.labs.base.codec import replace
-from ewan.labs.base.units import NS_PER_DAY, Duration, UnitError, about
+from ewan.labs.base.units import NS_PER_DAY, Duration, UnitError
+from ewan.labs.base.units.shown import about
 from ewan.labs.capture import bpf, points
 from ewan.labs.capture.words import FILE, PART, Bounds, options
 from ewan.labs.plan import Plan

@@ -14,7 +14,8 @@ from typing import Any, Literal
 from ewan.labs.base import codec
 from ewan.labs.base.codec import replace
 from ewan.labs.base.source import DescriptionError, Path, Place, Places
-from ewan.labs.base.units import NS_PER_DAY, Duration, Rate, Size, UnitError, about
+from ewan.labs.base.units import NS_PER_DAY, Duration, Rate, Size, UnitError
+from ewan.labs.base.units.shown import about
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.abilities import refusal
 from ewan.labs.link import Change, Direction, DropTail, Queue, Red, TraceOpportunities, acks

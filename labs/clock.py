@@ -13,7 +13,8 @@ from typing import Any
 import orjson
 
 from ewan.labs.base import writing
-from ewan.labs.base.units import NS_PER_SECOND, about
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units.shown import about
 from ewan.labs.record import host_facts
 from ewan.labs.record.experiment import checksum_once
 from ewan.labs.runtime.progress import RunProgress

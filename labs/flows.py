@@ -10,7 +10,8 @@ import time
 from dataclasses import dataclass
 
 from ewan.labs.base.sheet import Sheet, grid
-from ewan.labs.base.units import NS_PER_SECOND, about, mean_rate_bps
+from ewan.labs.base.units import NS_PER_SECOND, mean_rate_bps
+from ewan.labs.base.units.shown import about
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError, Spread
 from ewan.labs.runtime.connections import Namespaces, Told

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ewan.labs.base.units import about
+from ewan.labs.base.units.shown import about
 from ewan.labs.change import PROTOCOLS
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import Converging, LabError

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ewan.labs.base.sheet import Sheet, grid
-from ewan.labs.base.units import NS_PER_MS, about, mean_rate_bps
+from ewan.labs.base.units import NS_PER_MS, mean_rate_bps
+from ewan.labs.base.units.shown import about
 from ewan.labs.link import Direction
 from ewan.labs.plan import Link, Plan
 from ewan.labs.runtime.base import Controllable, LabError

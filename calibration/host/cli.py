@@ -18,7 +18,8 @@ from ewan.calibration.host.kept import HostCalibration
 from ewan.generator import scenario
 from ewan.labs import rundir, spec
 from ewan.labs.base.sheet import grid
-from ewan.labs.base.units import Duration, Rate, Size, UnitError, about
+from ewan.labs.base.units import Duration, Rate, Size, UnitError
+from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import (
     json_option,

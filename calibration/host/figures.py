@@ -18,8 +18,8 @@ from ewan.analysis.figures.style import Drawing
 from ewan.calibration.host.path_lab import PORT_BPS, SIZES, WIRE_BYTES
 from ewan.calibration.host.paths import PROTOCOLS, Paths, Throughput
 from ewan.calibration.host.timers import METHODS, SHOWN_INTERVAL_NS, Lateness, Timers
-from ewan.labs.base.units import BITS_PER_BYTE, KILO, MEGA, about
-from ewan.labs.base.units.shown import fitting, written
+from ewan.labs.base.units import BITS_PER_BYTE, KILO, MEGA
+from ewan.labs.base.units.shown import about, fitting, written
 
 FEWEST = 8
 """Samples of which a distribution is drawn."""

@@ -18,7 +18,8 @@ from ewan.analysis.figures.style import Drawing
 from ewan.calibration import envelope
 from ewan.calibration.envelope import Demand, Frontier
 from ewan.calibration.host.accuracy import Accuracy
-from ewan.labs.base.units import NS_PER_MS, Rate, about
+from ewan.labs.base.units import NS_PER_MS, Rate
+from ewan.labs.base.units.shown import about
 
 GRID = 48
 """Points of a heat map each way."""

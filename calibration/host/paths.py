@@ -37,7 +37,8 @@ from ewan.calibration.host.path_lab import (
 )
 from ewan.calibration.host.timers import Budget
 from ewan.labs import host
-from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, about
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
+from ewan.labs.base.units.shown import about
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError, Measuring

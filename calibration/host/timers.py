@@ -17,7 +17,8 @@ from typing import Literal
 
 from ewan.calibration.host.document import from_json
 from ewan.calibration.host.finding import Finding
-from ewan.labs.base.units import NS_PER_MS, about
+from ewan.labs.base.units import NS_PER_MS
+from ewan.labs.base.units.shown import about
 from ewan.labs.runtime.base import LabError
 
 FORMAT: Literal["ewan-timers/1"] = "ewan-timers/1"

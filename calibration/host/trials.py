@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ewan.calibration.host.finding import Finding
-from ewan.labs.base.units import NS_PER_SECOND, about
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units.shown import about
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program

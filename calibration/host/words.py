@@ -10,8 +10,8 @@ from ewan.calibration.host import paths, processors, timers
 from ewan.calibration.host.finding import Finding
 from ewan.calibration.host.kept import HostCalibration
 from ewan.calibration.host.virtual import VirtualCost
-from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, about
-from ewan.labs.base.units.shown import NONE
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
+from ewan.labs.base.units.shown import NONE, about
 
 COLUMNS = ["back end", "packet", "links", "packets/s", "rate of each", "error p50", "p99", "at load", "beyond it"]
 

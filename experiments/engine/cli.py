@@ -29,7 +29,7 @@ from ewan.extra import installed
 from ewan.generator.scenario import Scenario, Stop
 from ewan.labs import rundir
 from ewan.labs.base.product import ROOT
-from ewan.labs.base.units import about
+from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import (
     Function,

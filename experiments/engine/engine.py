@@ -26,7 +26,8 @@ from ewan.experiments.store import Store
 from ewan.generator import readers, records
 from ewan.generator.scenario import ScenarioRun, Stop
 from ewan.labs import rundir
-from ewan.labs.base.units import NS_PER_SECOND, about
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units.shown import about
 from ewan.labs.context import Context
 from ewan.labs.record.experiment import STAGES, Entry, Stage, StageName, checksum
 from ewan.labs.runtime import cpu

@@ -23,7 +23,7 @@ from ewan.experiments.engine.unit import Tools
 from ewan.generator import records
 from ewan.labs import clock
 from ewan.labs.base import writing
-from ewan.labs.base.units import about
+from ewan.labs.base.units.shown import about
 from ewan.labs.context import Context
 from ewan.labs.record import disturbances
 from ewan.labs.record.experiment import Entry

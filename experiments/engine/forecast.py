@@ -9,7 +9,8 @@ import dataclasses
 from collections.abc import Sequence
 
 from ewan.experiments.engine.parts import Wall
-from ewan.labs.base.units import KILO, MEGA, about
+from ewan.labs.base.units import KILO, MEGA
+from ewan.labs.base.units.shown import about
 from ewan.labs.record.demand import Demand
 from ewan.labs.record.experiment import Entry
 

@@ -16,7 +16,7 @@ from ewan.experiments.engine.experiment import Experiment, Job
 from ewan.experiments.engine.stopping import point_of
 from ewan.generator import congestion, external
 from ewan.generator.scenario import captures
-from ewan.labs.base.units import about
+from ewan.labs.base.units.shown import about
 from ewan.labs.link.trace import beyond
 from ewan.labs.plan import Spinner
 from ewan.labs.runtime import cpu, memory, multi_machine, wall

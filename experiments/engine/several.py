@@ -17,7 +17,7 @@ from ewan.experiments.engine.parts import Facts, Parts, Wall
 from ewan.experiments.engine.preparation import Prepared
 from ewan.generator.scenario import Runs
 from ewan.labs import rundir
-from ewan.labs.base.units import about
+from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Incomplete
 from ewan.labs.context import Context
 from ewan.labs.runtime import cpu, memory

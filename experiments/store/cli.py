@@ -22,8 +22,9 @@ from ewan.experiments.store.choice import Listed, Wanted
 from ewan.experiments.store.entry import DamagedError
 from ewan.experiments.store.store import Store
 from ewan.labs.base.sheet import grid
-from ewan.labs.base.units import Size, UnitError, about
+from ewan.labs.base.units import Size, UnitError
 from ewan.labs.base.units.ages import parse_age
+from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import STORE_VARIABLE, Context

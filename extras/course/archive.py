@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Mapping
 
 from ewan.labs.base.reading import one_line
-from ewan.labs.base.units import about
+from ewan.labs.base.units.shown import about
 
 MOST_DIRECTORY_BYTES = 16 << 10
 """Of the central directory: each member takes 46 bytes and its name."""

@@ -30,7 +30,7 @@ from ewan.labs import rundir
 from ewan.labs.base import processes
 from ewan.labs.base.reading import read_bytes
 from ewan.labs.base.sheet import grid
-from ewan.labs.base.units import about
+from ewan.labs.base.units.shown import about
 from ewan.labs.base.writing import trouble, write
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from ewan.extras.course import folder, handing, words
-from ewan.labs.base.units import about
+from ewan.labs.base.units.shown import about
 from ewan.labs.base.writing import trouble, write
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context

@@ -13,7 +13,7 @@ import click
 
 from ewan.experiments.engine import originals
 from ewan.extras.crate import citation, sources, texts
-from ewan.labs.base.units import about
+from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import Context

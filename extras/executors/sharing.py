@@ -22,7 +22,8 @@ from ewan.extras.executors.file import BATCH, Workers
 from ewan.extras.executors.remote import Done, Task
 from ewan.extras.executors.starting import MEMORY, Started
 from ewan.labs.base.reporter import Tell
-from ewan.labs.base.units import NS_PER_SECOND, about
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units.shown import about
 from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from ewan.extras.machines import halves
 from ewan.extras.machines.probing import Offset
 from ewan.extras.machines.programs import SINK, SOURCE, Split, Where
 from ewan.labs.base import codec
-from ewan.labs.base.units import NS_PER_SECOND, about
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units.shown import about
 from ewan.labs.base.writing import anew, write
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program

@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ewan.extras.machines.shares import Stretched
-from ewan.labs.base.units import NS_PER_SECOND, Duration, Rate, about
+from ewan.labs.base.units import NS_PER_SECOND, Duration, Rate
+from ewan.labs.base.units.shown import about
 from ewan.labs.link import Change, Direction, TraceRows
 from ewan.labs.link.delay import least_ns
 from ewan.labs.plan import Link, Plan

@@ -28,7 +28,8 @@ from ewan.extras.papers.verdicts import Outcome
 from ewan.labs import rundir
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.sheet import Sheet, grid
-from ewan.labs.base.units import NS_PER_SECOND, about
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Incomplete, Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import Context

@@ -15,7 +15,7 @@ from ewan.analysis.figures import latencies
 from ewan.calibration import bursts
 from ewan.labs import rundir
 from ewan.labs.base.sheet import grid
-from ewan.labs.base.units import about
+from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import pass_context
 from ewan.labs.context import Context

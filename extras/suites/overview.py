@@ -16,8 +16,7 @@ import polars as pl
 from ewan.experiments.engine.experiment import Experiment
 from ewan.extras.suites.application import RESPONSES_IN_TIME
 from ewan.extras.suites.applications import APPLICATIONS
-from ewan.labs.base.units import about
-from ewan.labs.base.units.shown import with_interval
+from ewan.labs.base.units.shown import about, with_interval
 from ewan.labs.record import summary as summaries
 from ewan.labs.record import tables
 

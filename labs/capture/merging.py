@@ -20,7 +20,7 @@ from typing import Literal
 
 from pcapng import FileWriter, blocks
 
-from ewan.labs.base.units import about
+from ewan.labs.base.units.shown import about
 from ewan.labs.capture.bpf import SNAP_BYTES
 from ewan.labs.capture.words import UNBOUNDED, Bounds
 

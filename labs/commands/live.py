@@ -12,7 +12,7 @@ import orjson
 
 from ewan.labs.base import interrupt, writing
 from ewan.labs.base.reporter import Tell
-from ewan.labs.base.units import about
+from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Refused
 from ewan.labs.context import Context
 from ewan.labs.runtime.base import LabError

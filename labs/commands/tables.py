@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from ewan.labs.base import codec
 from ewan.labs.base.sheet import Sheet, grid
-from ewan.labs.base.units import about
+from ewan.labs.base.units.shown import about
 from ewan.labs.link import Change
 from ewan.labs.link.change import words as change_words
 from ewan.labs.plan import Plan

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ewan.labs.base.units import Duration, Rate, about
+from ewan.labs.base.units import Duration, Rate
+from ewan.labs.base.units.shown import about
 from ewan.labs.link import Direction, Psp
 from ewan.labs.link.direction import column_words, impairment_words
 from ewan.labs.link.egress import card_of, limit_words, paced

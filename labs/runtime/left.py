@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ewan.labs.base.reading import is_hollow, one_line
-from ewan.labs.base.units import about
+from ewan.labs.base.units.shown import about
 
 MOST_DEEP = 64
 """Directories one in the other: each is open while one in it is looked at."""

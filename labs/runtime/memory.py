@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import psutil
 
-from ewan.labs.base.units import about
+from ewan.labs.base.units.shown import about
 from ewan.labs.plan import Plan
 from ewan.labs.record.traffic import BulkWork, FlowRequest, MessagesWork, UdpWork, usual
 from ewan.labs.runtime.base import LabError

@@ -24,7 +24,8 @@ from ewan.labs import plan as plans
 from ewan.labs.base import documents, writing
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.reading import end_of, one_line
-from ewan.labs.base.units import NS_PER_SECOND, about
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units.shown import about
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import cpu, guests, kernel, left, memory, own, services, sessions, wall
 from ewan.labs.runtime.base import LabError

@@ -23,7 +23,8 @@ from ewan.labs import host
 from ewan.labs.base import interrupt, writing
 from ewan.labs.base.reporter import Reporter
 from ewan.labs.base.sheet import grid
-from ewan.labs.base.units import NS_PER_SECOND, about
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import machines_option, pass_context, trust_option
 from ewan.labs.commands.privileges import as_root

@@ -17,7 +17,8 @@ import yaml
 
 from ewan.calibration.timing import timed
 from ewan.labs import host, images
-from ewan.labs.base.units import NS_PER_SECOND, about
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units.shown import about
 from ewan.labs.compile import compile
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan

@@ -37,7 +37,8 @@ from ewan.extras.course.submission import Answer, Experiment, Run, Submission
 from ewan.extras.course.verdicts import Truth
 from ewan.labs.base import processes
 from ewan.labs.base.reporter import Silent
-from ewan.labs.base.units import NS_PER_SECOND, about
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units.shown import about
 from ewan.labs.context import COMMAND, STORE_VARIABLE, Context
 from ewan.labs.runtime import kernel
 from ewan.labs.runtime.base import LabError

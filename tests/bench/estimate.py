@@ -17,7 +17,7 @@ from ewan.calibration.host import virtual as calibration
 from ewan.generator import scenario as scenarios
 from ewan.generator.scenario import ScenarioRun, ScheduledRun
 from ewan.labs import host
-from ewan.labs.base.units import about
+from ewan.labs.base.units.shown import about
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.spec import names

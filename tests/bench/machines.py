@@ -14,7 +14,8 @@ from ewan.calibration.certify import LiveLab, verify_lab
 from ewan.calibration.timing import timed
 from ewan.extras.machines.runtime import ClusterRuntime
 from ewan.labs import host
-from ewan.labs.base.units import NS_PER_SECOND, about
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units.shown import about
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan

@@ -21,7 +21,7 @@ from typing import Any
 import psutil
 
 from ewan.labs import host
-from ewan.labs.base.units import about
+from ewan.labs.base.units.shown import about
 from ewan.labs.compile import compile
 from ewan.labs.context import COMMAND, Context
 from ewan.labs.plan import Plan

@@ -21,7 +21,8 @@ import orjson
 import psutil
 
 from ewan.calibration import many_runs
-from ewan.labs.base.units import NS_PER_SECOND, about
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units.shown import about
 from ewan.labs.context import COMMAND, Context
 from ewan.labs.runtime import cpu
 from ewan.labs.runtime.base import LabError

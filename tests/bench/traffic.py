@@ -23,7 +23,8 @@ import orjson
 from ewan.generator import traffic_request
 from ewan.labs import host
 from ewan.labs.base import codec
-from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, PPM, about, bytes_in
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, PPM, bytes_in
+from ewan.labs.base.units.shown import about
 from ewan.labs.compile import compile
 from ewan.labs.context import Context
 from ewan.labs.record.traffic import (

@@ -331,10 +331,3 @@ def scale(kind: Literal["rate", "size", "time"]) -> dict[str, int]:
     """Units in which measured amounts are shown, with how many bit/s, bytes or ns each is; the largest first."""
     units = {"rate": _RATE, "size": {unit: _SIZE[unit] for unit in ("B", "kB", "MB", "GB")}, "time": _TIME}[kind]
     return dict(sorted(units.items(), key=lambda unit: -unit[1]))
-
-
-def about(amount: float, kind: Literal["rate", "size", "time"], digits: int = 4) -> str:
-    """A measured amount (bit/s, bytes, ns) rounded for reading: `941.2Mbit/s`. Never parsed again."""
-    units = scale(kind)
-    unit = next((unit for unit, size in units.items() if abs(amount) >= size), list(units)[-1])
-    return f"{float(f'{amount / units[unit]:.{digits}g}'):.12g}{unit}"

@@ -1,14 +1,15 @@
 """How measured values are written for people: the unit that fits, digits that mean something. Pure.
 
 In: values in ns, bit/s, bytes, as shares or parts per billion (shown as %), ratios or counts. Out: text, and for
-columns and axes a divisor with the unit's name. `ewan.labs.base.units.about` is the compact form of terminals,
-`941.2Mbit/s`.
+columns and axes a divisor with the unit's name. What people wrote is written exactly by its own type (`str(Rate)`,
+`str(Duration)`); all that was measured is written here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from ewan.labs.base.units import PPB, scale
 
@@ -40,11 +41,10 @@ def fitting(values: Iterable[float | None], unit: str, digits: int = 4) -> tuple
     if units is None:
         return 1, _smallest(unit)
     largest = max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0)
-    names = list(units)
     if not largest:
-        return (units["s"], "s") if unit == "ns" else (units[names[-1]], names[-1])
-    nearly = largest * (1 + 0.5 * 10.0 ** (1 - digits))
-    name = next((name for name in names if nearly >= units[name]), names[-1])
+        name = "s" if unit == "ns" else _smallest(unit)
+    else:
+        name = _filled(largest * (1 + 0.5 * 10.0 ** (1 - digits)), units)
     return units[name], name
 
 
@@ -54,6 +54,13 @@ def written(value: float | None, unit: str, digits: int = 4) -> str:
         return NONE
     divisor, name = fitting([value], unit, digits) if value else (1, _smallest(unit))
     return f"{_significant(value / divisor, digits)} {name}".rstrip()
+
+
+def about(amount: float, kind: Literal["rate", "size", "time"], digits: int = 4) -> str:
+    """`941.2Mbit/s`: a measured amount (bit/s, bytes, ns) in the compact form of terminals. Never parsed again."""
+    units = scale(kind)
+    unit = _filled(abs(amount), units)
+    return f"{float(f'{amount / units[unit]:.{digits}g}'):.12g}{unit}"
 
 
 def with_interval(mean: float | None, low: float | None, high: float | None, unit: str) -> str:
@@ -77,9 +84,7 @@ def interval_in(divisor: float, mean: float | None, low: float | None, high: flo
     places = max(1 - math.floor(math.log10(half)), 0)
     if places > _MOST_PLACES:
         places, half = _MOST_PLACES, math.ceil(half * 10**_MOST_PLACES) / 10**_MOST_PLACES
-    if low is not None and high is not None and _uneven(mean, low, high):
-        return f"{mean / divisor:.{places}f} ({low / divisor:.{places}f} to {high / divisor:.{places}f})"
-    return f"{mean / divisor:.{places}f} ± {half:.{places}f}"
+    return _bounded(divisor, mean, low, high, half, places)
 
 
 def aligned(divisor: float, mean: float | None, low: float | None, high: float | None, digits: int = 4) -> str:
@@ -93,14 +98,16 @@ def aligned(divisor: float, mean: float | None, low: float | None, high: float |
     places = max(0, digits - (len(str(int(abs(shown)))) if abs(shown) >= 1 else 0))
     if low is None or high is None or not math.isfinite(high - low):
         return f"{shown:.{places}f}"
-    if _uneven(mean, low, high):
-        return f"{shown:.{places}f} ({low / divisor:.{places}f} to {high / divisor:.{places}f})"
-    return f"{shown:.{places}f} ± {(high - low) / 2 / divisor:.{places}f}"
+    return _bounded(divisor, mean, low, high, (high - low) / 2 / divisor, places)
 
 
-def _uneven(mean: float, low: float, high: float) -> bool:
-    """One side of an interval is longer than the other by more than a twentieth of both."""
-    return abs((high - mean) - (mean - low)) > _EVEN * (high - low)
+def _bounded(divisor: float, mean: float, low: float | None, high: float | None, half: float, places: int) -> str:
+    """A mean with half its interval; with both bounds where one side of the interval is longer than the other by more
+    than a twentieth of both."""
+    shown = f"{mean / divisor:.{places}f}"
+    if low is not None and high is not None and abs((high - mean) - (mean - low)) > _EVEN * (high - low):
+        return f"{shown} ({low / divisor:.{places}f} to {high / divisor:.{places}f})"
+    return f"{shown} ± {half:.{places}f}"
 
 
 def percent(value: float | None, places: int = 1) -> str:
@@ -113,6 +120,11 @@ def percent(value: float | None, places: int = 1) -> str:
 def typographic(text: str) -> str:
     """A written value with minus signs instead of hyphens, for pages."""
     return text.replace("-", "−")
+
+
+def _filled(amount: float, units: Mapping[str, float]) -> str:
+    """The largest unit, of those from large to small, that an amount fills; else the smallest."""
+    return next((name for name, size in units.items() if amount >= size), list(units)[-1])
 
 
 def _smallest(unit: str) -> str:
