@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import pytest
 
 from ewan.labs.base.units import UnitError, parse_published
-from ewan.labs.base.units.shown import aligned, fitting, interval_in, percent, typographic, with_interval, written
+from ewan.labs.base.units.shown import (
+    about,
+    aligned,
+    fitting,
+    interval_in,
+    percent,
+    typographic,
+    with_interval,
+    written,
+)
 
 
 @pytest.mark.parametrize(
@@ -17,6 +27,7 @@ from ewan.labs.base.units.shown import aligned, fitting, interval_in, percent, t
         (20_000, "ns", "20 µs"),
         (941_200_000, "bit/s", "941.2 Mbit/s"),
         (999_960_000, "bit/s", "1 Gbit/s"),
+        (999_600_000, "bit/s", "999.6 Mbit/s"),
         (0.025, "share", "2.5 %"),
         (0.9993, "ratio", "0.9993"),
         (3, "count", "3"),
@@ -36,6 +47,7 @@ def test_units_fit(value: float | None, unit: str, text: str) -> None:
     [
         (999_999_970, "bit/s", "1 Gbit/s"),
         (999_990_000, "bit/s", "999.99 Mbit/s"),
+        (999_998_000, "bit/s", "999.998 Mbit/s"),
         (50_001_104, "ns", "50.0011 ms"),
         (383, "ns", "383 ns"),
         (12_499_326, "bytes", "12.4993 MB"),
@@ -46,6 +58,25 @@ def test_units_fit(value: float | None, unit: str, text: str) -> None:
 )
 def test_six_digits_are_those_of_certificates(value: float | None, unit: str, text: str) -> None:
     assert written(value, unit, 6) == text
+
+
+@pytest.mark.parametrize(
+    ("amount", "kind", "digits", "text"),
+    [
+        (941_200_000, "rate", 4, "941.2Mbit/s"),
+        (999_960_000, "rate", 4, "1Gbit/s"),
+        (999_940_000, "rate", 4, "999.9Mbit/s"),
+        (999_600_000, "time", 3, "1s"),
+        (20_000, "time", 3, "20us"),
+        (12_345 * 10**9, "time", 2, "12000s"),
+        (0, "size", 4, "0B"),
+        (-5_000_000, "time", 3, "-5ms"),
+    ],
+)
+def test_terminals_have_a_compact_form(
+    amount: int, kind: Literal["rate", "size", "time"], digits: int, text: str
+) -> None:
+    assert about(amount, kind, digits) == text
 
 
 def test_an_interval_decides_the_digits() -> None:

@@ -41,10 +41,7 @@ def fitting(values: Iterable[float | None], unit: str, digits: int = 4) -> tuple
     if units is None:
         return 1, _smallest(unit)
     largest = max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0)
-    if not largest:
-        name = "s" if unit == "ns" else _smallest(unit)
-    else:
-        name = _filled(largest * (1 + 0.5 * 10.0 ** (1 - digits)), units)
+    name = _filled(largest, units, digits) if largest or unit != "ns" else "s"
     return units[name], name
 
 
@@ -59,7 +56,7 @@ def written(value: float | None, unit: str, digits: int = 4) -> str:
 def about(amount: float, kind: Literal["rate", "size", "time"], digits: int = 4) -> str:
     """`941.2Mbit/s`: a measured amount (bit/s, bytes, ns) in the compact form of terminals. Never parsed again."""
     units = scale(kind)
-    unit = _filled(abs(amount), units)
+    unit = _filled(abs(amount), units, digits)
     return f"{float(f'{amount / units[unit]:.{digits}g}'):.12g}{unit}"
 
 
@@ -122,9 +119,10 @@ def typographic(text: str) -> str:
     return text.replace("-", "−")
 
 
-def _filled(amount: float, units: Mapping[str, float]) -> str:
-    """The largest unit, of those from large to small, that an amount fills; else the smallest."""
-    return next((name for name, size in units.items() if amount >= size), list(units)[-1])
+def _filled(amount: float, units: Mapping[str, float], digits: int) -> str:
+    """The largest unit, of those from large to small, that an amount fills at so many digits; else the smallest."""
+    rounded = float(f"{amount:.{digits}g}")
+    return next((name for name, size in units.items() if rounded >= size), list(units)[-1])
 
 
 def _smallest(unit: str) -> str:
