@@ -1,32 +1,42 @@
-// Quantities as people write them.
+// Quantities as Python's ewan.labs.base.units writes them, but for no time, which is "0s" here. quantities.json has its
+// table of units and examples; a test on either side reads it.
 
-function scaled(value: number, units: string[]): string {
-  let at = 0;
-  let left = value;
-  while (Math.abs(left) >= 999.5 && at < units.length - 1) {
-    left /= 1000;
-    at += 1;
-  }
-  return `${Number(left.toPrecision(3))}${units[at]}`;
+import { units } from "./quantities.json";
+
+type Units = Record<string, number>; // the largest first
+const DIGITS = 3;
+const TIME: Units = units.time;
+
+/** Factors: `value_ns / NS.ms`, `bps / BPS["Mbit/s"]`, `bytes / BYTES.kB`. */
+export const { time: NS, rate: BPS, size: BYTES } = units;
+
+function filled(amount: number, known: Units): [string, number] {
+  const found = Object.entries(known).find(([, size]) => amount >= size);
+  return found ?? (Object.entries(known).at(-1) as [string, number]);
 }
 
-export const rate = (bps: number): string => scaled(bps, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]);
-export const size = (bytes: number): string => scaled(bytes, ["B", "kB", "MB", "GB"]);
-export const time = (ns: number): string => (ns === 0 ? "0s" : scaled(ns, ["ns", "us", "ms", "s"]));
+/** A measured amount: `941Mbit/s`. */
+function about(amount: number, known: Units): string {
+  const [unit, size] = filled(Math.abs(Number(amount.toPrecision(DIGITS))), known);
+  return `${Number((amount / size).toPrecision(DIGITS))}${unit}`;
+}
 
-const NS: Record<string, number> = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9 };
+export const rate = (bps: number): string => about(bps, units.rate);
+export const size = (bytes: number): string => about(bytes, units.size);
+export const time = (ns: number): string => (ns === 0 ? "0s" : about(ns, TIME));
 
 /** `1.5s` in nanoseconds; null for what is no duration. */
 export function nsOf(text: string): number | null {
-  const found = /^(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s|min|h)$/.exec(text.trim());
-  return found ? Math.round(Number(found[1]) * (NS[found[2] ?? ""] ?? 0)) : null;
+  const found = /^(\d+(?:\.\d+)?)\s?(\p{L}+)$/u.exec(text.trim());
+  const size = TIME[found?.[2]?.replace(/[µμ]/, "u") ?? ""];
+  return found && size ? Math.round(Number(found[1]) * size) : null;
 }
 
 /** Nanoseconds as a description says them, exactly: `350ms`, `12.5s`. */
 export function duration(ns: number): string {
-  for (const unit of ["s", "ms", "us"]) {
-    const size = NS[unit] as number;
-    if (ns >= size) return `${Number((ns / size).toFixed(unit === "us" ? 3 : 6))}${unit}`;
-  }
-  return ns === 0 ? "0s" : `${ns}ns`;
+  const whole = Math.round(ns);
+  if (whole === 0) return "0s";
+  const [unit, size] = filled(whole, TIME);
+  const digits = `${whole % size}`.padStart(`${size}`.length - 1, "0").replace(/0+$/, "");
+  return `${Math.floor(whole / size)}${digits && "."}${digits}${unit}`;
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FigureSpec } from "../server";
-import { changed, duration, type Form, formOf, lineOf, ofOneAlone, usual } from "./line";
+import { changed, type Form, formOf, lineOf, ofOneAlone, usual } from "./line";
 
 const spec: FigureSpec = {
   kind: "time",
@@ -82,6 +82,7 @@ test("a form is filled of what the server read, and gives the same line again", 
     run: null,
   });
   assert.deepEqual([read.what, read.of, read.lines], ["share", "source left1", "none"]);
+  assert.equal(formOf({ ...spec, from_ns: null }).from, "");
   assert.match(lineOf(read), /^share of source left1 by rtt, lines none/);
   const relative = {
     ...spec,
@@ -98,15 +99,6 @@ test("another kind keeps what fits", () => {
   assert.deepEqual([next.what, next.against, next.of, next.lines], ["utilisation", "utilisation", "", ""]);
   assert.equal(changed(form({}), "map", ["rtt", "buffer"], known).by2, "buffer");
   assert.equal(changed(form({ what: "cwnd" }), "time", [], known).what, "cwnd");
-});
-test("times as people write them", () => {
-  assert.deepEqual([null, 0, 250_000, 40_000_000, 90_000_000_000].map(duration), [
-    "",
-    "0s",
-    "250us",
-    "40ms",
-    "90s",
-  ]);
 });
 test("the first figure is the scenario's, or of what varies", () => {
   assert.equal(usual(["timeline"], ["rtt"], []), "timeline");

@@ -1,6 +1,7 @@
 // A figure as a form has it, and the line that `ewan plot` takes of it (docs/figures.md). The server reads lines:
 // what it found comes back as keys, of which the form is filled.
 
+import { duration } from "../common/units";
 import type { FigureSpec } from "../server";
 
 export type FigureKind = FigureSpec["kind"];
@@ -118,6 +119,8 @@ function head(form: Form): string {
   }
 }
 
+const moment = (ns: number | null): string => (ns === null ? "" : duration(ns));
+
 /** Of what the server read; a metric's `of WHO` is a part of its words there. */
 export function formOf(spec: FigureSpec): Form {
   const metrics = vocabulary(spec.kind) === "metrics";
@@ -138,26 +141,12 @@ export function formOf(spec: FigureSpec): Form {
     where: spec.where.map(([name, value]) => `${name}=${value}`).join(" and "),
     run: spec.run === null ? "" : String(spec.run),
     flows: spec.flows ?? "",
-    from: duration(spec.from_ns),
-    to: duration(spec.to_ns),
+    from: moment(spec.from_ns),
+    to: moment(spec.to_ns),
     band: spec.band,
     bars: spec.bars,
     title: spec.title,
   };
-}
-
-const UNITS: [string, number][] = [
-  ["s", 1e9],
-  ["ms", 1e6],
-  ["us", 1e3],
-  ["ns", 1],
-];
-
-/** `1.5s`; "" for none. */
-export function duration(ns: number | null): string {
-  if (ns === null) return "";
-  const [unit, size] = UNITS.find(([, each]) => ns >= each) ?? ["s", 1e9];
-  return `${ns / size}${unit}`;
 }
 
 /** A figure of another kind: what there is of parameters and quantities is kept where it fits. */

@@ -6,7 +6,7 @@ import { type Path, valueAt, withValue } from "../common/edit";
 import { type Setting, settingsOf } from "../common/editor/words";
 import { Field } from "../common/Field";
 import { useStudio } from "../common/studio";
-import { time } from "../common/units";
+import { NS, time } from "../common/units";
 import type { DoneThen, DrawnLink } from "../server";
 import type { LabDocument } from "./document";
 import { type Course, key } from "./frames";
@@ -164,7 +164,7 @@ function Running({ link, lab, down, done, course }: Props & { lab: string }) {
       )
       .finally(() => setBusy(false));
   };
-  const shown = delay ?? Math.round((link.forward?.delay_ns ?? 0) / 1e6);
+  const shown = delay ?? Math.round((link.forward?.delay_ns ?? 0) / NS.ms);
   return (
     <fieldset disabled={view}>
       <legend>
@@ -192,7 +192,7 @@ function Running({ link, lab, down, done, course }: Props & { lab: string }) {
         </select>
       </label>
       <label>
-        delay {time(shown * 1e6)}
+        delay {time(shown * NS.ms)}
         <input
           type="range"
           min={0}

@@ -3,6 +3,7 @@
 
 import { createContext, useContext, useEffect, useState } from "react";
 import { type Heading, socket } from "../api";
+import { BPS, BYTES, NS } from "../common/units";
 import type { Moment } from "../server";
 
 const AGAIN_MS = 1000;
@@ -56,11 +57,11 @@ export class Frames {
         ring = new Ring();
         this.rings.set(name, ring);
       }
-      ring.rate[place] = each.rate_bps / 1e6;
-      ring.queue[place] = each.queue_bytes / 1e3;
+      ring.rate[place] = each.rate_bps / BPS["Mbit/s"];
+      ring.queue[place] = each.queue_bytes / BYTES.kB;
       ring.dropped[place] = each.dropped_packets;
       ring.marked[place] = each.marked_packets;
-      ring.lateness[place] = each.lateness_ns / 1e3;
+      ring.lateness[place] = each.lateness_ns / NS.us;
     }
     this.tellSoon();
   }

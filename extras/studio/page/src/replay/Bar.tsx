@@ -1,6 +1,7 @@
 // The time of a replay: play, speed, the moment, and what was done to links when.
 
 import { useEffect } from "react";
+import { NS } from "../common/units";
 import type { RunEvent } from "../server";
 import { type Clock, DRAWN, SPEEDS } from "./clock";
 
@@ -18,7 +19,7 @@ const KEPT_KEYS = "input, select, textarea, .react-flow__node, .react-flow__edge
 
 export function seconds(ns: number, finest_ns: number): string {
   const digits = Math.max(1, Math.min(6, Math.ceil(9 - Math.log10(Math.max(1, finest_ns)))));
-  return `${(ns / 1e9).toFixed(digits)} s`;
+  return `${(ns / NS.s).toFixed(digits)} s`;
 }
 
 export function Bar({ clock, end_ns, finest_ns, events }: Props) {

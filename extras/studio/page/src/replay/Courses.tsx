@@ -3,7 +3,7 @@
 import { useMemo } from "react";
 import type { Heading } from "../api";
 import { Chart, type ChartLine, type ChartMark } from "../common/Chart";
-import { rate, size, time } from "../common/units";
+import { NS, rate, size, time } from "../common/units";
 import { key } from "../lab/frames";
 import type { DrawnLink, FlowPiece, LinkBins, Moment, Piece, RunFlow, ShownRun } from "../server";
 
@@ -14,7 +14,7 @@ interface Time {
 }
 
 const begins = (bins: number, bin_ns: number, begin_ns = 0): number[] =>
-  Array.from({ length: bins + 1 }, (_, bin) => (begin_ns + bin * bin_ns) / 1e9);
+  Array.from({ length: bins + 1 }, (_, bin) => (begin_ns + bin * bin_ns) / NS.s);
 const packets = (count: number): string => `${Number(count.toFixed(1))}`;
 
 interface LinkProps extends Time {
@@ -153,5 +153,5 @@ export function flowAt(flows: FlowPiece | null, flow: RunFlow, at_ns: number) {
 }
 
 export function marksOf(replay: ShownRun): ChartMark[] {
-  return replay.events.map((event) => ({ at: event.at_ns / 1e9, words: event.words }));
+  return replay.events.map((event) => ({ at: event.at_ns / NS.s, words: event.words }));
 }

@@ -4,7 +4,7 @@ import { ReactFlowProvider } from "@xyflow/react";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { hashOf, placeOf } from "../common/route";
 import { useStudio } from "../common/studio";
-import { time } from "../common/units";
+import { NS, time } from "../common/units";
 import type { Places } from "../lab/canvas/arrange";
 import { Canvas, type Selected } from "../lab/canvas/Canvas";
 import { Frames, FramesOf } from "../lab/frames";
@@ -43,7 +43,7 @@ function Player({ loaded, replay }: { loaded: Loaded; replay: ShownRun }) {
   const run = `${replay.run}`;
   const { flows, whole, find, want } = loaded;
   const finest_ns = replay.levels_ns[0] ?? 0;
-  const clock = useClock(replay.end_ns, finest_ns || 1e6);
+  const clock = useClock(replay.end_ns, finest_ns || NS.ms);
   const { at_ns, playing, frame_ns, seek } = clock;
   const [chosen, choose] = useState<Chosen>(null);
   const [fine, setFine] = useState(false);
@@ -93,8 +93,8 @@ function Player({ loaded, replay }: { loaded: Loaded; replay: ShownRun }) {
   }, []);
   const move = useCallback((places: Places) => setMoved((old) => new Map([...old, ...places])), []);
   const marks = useMemo(() => marksOf(replay), [replay]);
-  const onSeek = useCallback((at: number) => seek(at * 1e9), [seek]);
-  const moment = { cursor: at_ns / 1e9, marks, onSeek };
+  const onSeek = useCallback((at: number) => seek(at * NS.s), [seek]);
+  const moment = { cursor: at_ns / NS.s, marks, onSeek };
   const link = chosen?.kind === "link" ? drawing.links.find((each) => each.name === chosen.name) : undefined;
   const flow =
     chosen?.kind === "flow" ? replay.flows.find((each) => nameOf(each) === chosen.name) : undefined;

@@ -1,6 +1,7 @@
 // The time of a replay: it goes on by itself, at a speed, or stands still and is moved.
 
 import { useCallback, useEffect, useRef, useState } from "react";
+import { NS } from "../common/units";
 
 export const SPEEDS = [0.01, 0.1, 0.25, 0.5, 1, 2, 5, 10, 100] as const;
 export const DRAWN = 0; // a bin each frame, as fast as it is drawn
@@ -42,13 +43,13 @@ export function useClock(end_ns: number, finest_ns: number): Clock {
       const passed_ms = time - before;
       if (speed === DRAWN || passed_ms >= FRAME_MS - 1) {
         before = time;
-        seek(now.current + (speed === DRAWN ? finest_ns : passed_ms * 1e6 * speed));
+        seek(now.current + (speed === DRAWN ? finest_ns : passed_ms * NS.ms * speed));
       }
       if (now.current >= end_ns) setPlaying(false);
       else request = requestAnimationFrame(drawn);
     });
     return () => cancelAnimationFrame(request);
   }, [playing, speed, end_ns, finest_ns, seek]);
-  const frame_ns = playing && speed !== DRAWN ? FRAME_MS * 1e6 * speed : finest_ns;
+  const frame_ns = playing && speed !== DRAWN ? FRAME_MS * NS.ms * speed : finest_ns;
   return { at_ns, playing, speed, frame_ns, play, pause, seek, setSpeed };
 }

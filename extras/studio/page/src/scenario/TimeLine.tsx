@@ -1,7 +1,7 @@
 // Steps as bars and events as marks, over the time of a run. A mark can be dragged, or moved with the arrow keys.
 
 import { type KeyboardEvent, type PointerEvent, useRef, useState } from "react";
-import { duration, time } from "../common/units";
+import { duration, NS, time } from "../common/units";
 import type { Outline, StepOutline } from "../server";
 import { lanesOf, moved, type Placed, snapped, spanOf, ticksOf } from "./times";
 
@@ -190,8 +190,8 @@ function Mark({ event, span, lane, locked, looked, onLook, onHold, onMove }: Mar
       style={{ left: `${(100 * Math.min(at, span)) / span}%`, top: `${lane * LANE + 2}px` }}
       aria-label={`${event.link}: ${event.words}`}
       aria-valuemin={0}
-      aria-valuemax={Math.round(span / 1e6)}
-      aria-valuenow={Math.round(at / 1e6)}
+      aria-valuemax={Math.round(span / NS.ms)}
+      aria-valuenow={Math.round(at / NS.ms)}
       aria-valuetext={event.at}
       aria-disabled={locked}
       title={

@@ -7,10 +7,7 @@ import { eventsOf, lanesOf, moved, nice, snapped, spanOf, stepOf, ticksOf } from
 
 const S = 1e9;
 
-test("durations are read and written exactly", () => {
-  for (const text of ["0s", "1s", "12.5s", "350ms", "86400s", "1.000001s", "20us", "7ns"])
-    assert.equal(duration(nsOf(text) ?? -1), text);
-  assert.equal(nsOf("2min"), 120 * S);
+test("what is no duration is not read", () => {
   for (const text of ["", "5", "s", "-1s", "1 sec", "1e3s", `\${at}`]) assert.equal(nsOf(text), null, text);
 });
 

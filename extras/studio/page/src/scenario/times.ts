@@ -1,11 +1,10 @@
 // Arithmetic of the time line: how far it goes, where its ticks are, to which times a mark may be moved. Pure.
 
 import { valueAt } from "../common/edit";
-import { nsOf } from "../common/units";
+import { NS, nsOf } from "../common/units";
 import type { EventOutline, Outline } from "../server";
 
-const SECOND = 1e9;
-const LEAST_NS = 1e6;
+const LEAST_NS = NS.ms;
 const BEYOND = 1.08; // of what is known to happen, so that marks can be moved past the end
 const MOST_TICKS = 9;
 const WORDS_FIT = 0.96; // of the line, up to where a tick's words have room
@@ -32,7 +31,7 @@ export function ticksOf(span: number): number[] {
 }
 
 /** From one time to the next that a mark can be moved to. */
-export const stepOf = (span: number): number => Math.min(nice(span / GRID), SECOND);
+export const stepOf = (span: number): number => Math.min(nice(span / GRID), NS.s);
 
 /** A time on the line that can be written shortly. */
 export function snapped(ns: number, span: number): number {
