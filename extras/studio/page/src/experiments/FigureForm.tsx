@@ -2,7 +2,7 @@
 
 import { Field } from "../common/Field";
 import type { Experiment, Vocabulary } from "../server";
-import { changed, type FigureKind, type Form, has, KINDS, vocabulary } from "./line";
+import { changed, type FigureKind, type Form, has, heldOf, KINDS, vocabulary } from "./line";
 
 interface Props {
   form: Form;
@@ -124,7 +124,7 @@ function More({ form, set }: { form: Form; set: (more: Partial<Form>) => void })
       {field("flows", "flows", "all, ends, a name")}
       {field("from", "from", "10s")}
       {field("to", "to", "40s")}
-      {field("relative", "relative to", "reno")}
+      {field("relative", heldOf(form.kind), "reno")}
       {has(form, "bars") && <Tick label="bars" value={form.bars} onSet={(bars) => set({ bars })} />}
       {has(form, "band") && <Tick label="band" value={form.band} onSet={(band) => set({ band })} />}
     </>

@@ -93,6 +93,20 @@ test("a form is filled of what the server read, and gives the same line again", 
   };
   assert.match(lineOf(formOf(relative)), /, relative to reno of congestion,/);
 });
+test("a heat map of harm is still one of harm when its form has changed", () => {
+  const harm = formOf({
+    ...spec,
+    kind: "map",
+    what: "completion time",
+    of: "",
+    by: ["rtt", "buffer"],
+    lines: null,
+    where: [],
+    relative_to: "none",
+    harm: true,
+  });
+  assert.equal(lineOf(harm), "completion time by rtt and buffer, harm against none");
+});
 test("another kind keeps what fits", () => {
   const known = { metrics: ["utilisation", "share"], series: ["goodput", "cwnd"], samples: ["rtt"] };
   const next = changed(form({}), "phase", ["rtt"], known);

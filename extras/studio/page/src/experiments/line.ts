@@ -30,7 +30,7 @@ export interface Form {
   scale: string;
   values: string;
   points: string;
-  relative: string; // relative to
+  relative: string; // relative to; of a heat map: harm against
   where: string; // P=VALUE and P=VALUE
   run: string;
   flows: string;
@@ -55,7 +55,7 @@ export const CLAUSES: Record<string, FigureKind[]> = {
   scale: ["metric", "map", "box"],
   values: ["metric"],
   points: ["metric"],
-  relative: ["metric"],
+  relative: ["metric", "map"],
   bars: ["metric"],
   where: Object.keys(KINDS) as FigureKind[],
   run: [...TIMED, "cdf", "ccdf"],
@@ -75,6 +75,9 @@ export function vocabulary(kind: FigureKind): "metrics" | "series" | "samples" |
   return kind === "flow chart" || kind === "timeline" ? null : "samples";
 }
 
+/** The clause that says what others are held against. */
+export const heldOf = (kind: FigureKind) => (kind === "map" ? "harm against" : "relative to");
+
 export function lineOf(form: Form): string {
   const said = (clause: string, value: string) => (value && has(form, clause) ? [`${clause} ${value}`] : []);
   return [
@@ -86,7 +89,7 @@ export function lineOf(form: Form): string {
     ...(form.bars && has(form, "bars")
       ? ["bars"]
       : said("points", form.points === "mean" ? "" : form.points)),
-    ...(form.relative && has(form, "relative") ? [`relative to ${form.relative}`] : []),
+    ...(form.relative && has(form, "relative") ? [`${heldOf(form.kind)} ${form.relative}`] : []),
     ...said("where", form.where),
     ...said("run", form.run),
     ...said("flows", form.flows),
@@ -170,6 +173,7 @@ export function changed(
     by2: form.by2 || first(by),
     lines: kind === form.kind ? form.lines : "",
     facets: kind === form.kind ? form.facets : "",
+    relative: kind === form.kind ? form.relative : "",
   };
 }
 
