@@ -30,6 +30,9 @@ logging.getLogger("asyncio").setLevel(logging.ERROR)
 SYSTEM_CONFIG = Path("/etc/ssh/ssh_config")
 SYSTEM_KNOWN_HOSTS = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 USER_KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
+COMMON_KEYS = ("ssh-ed25519", *(f"ecdsa-sha2-nistp{bits}" for bits in (256, 384, 521)), "rsa-sha2-512", "rsa-sha2-256")
+"""Asked for where no key is known: Dropbear ends the connection where all that asyncssh has are named, without a word
+about a key."""
 SSH_PORT = 22
 CLOSE_S = 1.0
 
@@ -53,9 +56,13 @@ class _Client(asyncssh.SSHClient):
         self.changed = False
         self.known = asyncssh.SSHKnownHosts()
 
-    def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
+    def knows(self, host: str, addr: str, port: int) -> bool:
+        """Whether anything is known of the host's key."""
         keys, authorities, revoked, *_ = self.known.match(host, addr, None if port == SSH_PORT else port)
-        self.changed = bool(keys or authorities or revoked)
+        return bool(keys or authorities or revoked)
+
+    def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
+        self.changed = self.knows(host, addr, port)
         return False
 
 
@@ -135,6 +142,7 @@ async def _one(
     client = _Client()
     options = _options(who, where, settings, tunnel)
     client.known = _known_hosts(who, options)
+    algorithms = () if client.knows(options.host_key_alias or options.host, "", options.port) else COMMON_KEYS
     try:
         async with asyncio.timeout_at(end):
             connection = await asyncssh.connect(
@@ -143,6 +151,7 @@ async def _one(
                 options=options,
                 tunnel=tunnel,
                 known_hosts=client.known,
+                server_host_key_algs=algorithms,
                 client_factory=lambda: client,
             )
     except Exception as error:

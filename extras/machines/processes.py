@@ -185,15 +185,17 @@ class Running:
         del self._read[: end + 1]
         return line
 
-    async def wait(self, longest_s: float | None = None) -> Completed:
-        """Until it ended; with what is not read yet of its output."""
+    async def wait(self, longest_s: float | None = None, most_bytes: int | None = None) -> Completed:
+        """Until it ended; with what is not read yet of its output, which is LabError where it is more than that."""
         async with within(longest_s, f"{self._who}: the program did not end"):
-            return await self._wait()
+            return await self._wait(most_bytes)
 
-    async def _wait(self) -> Completed:
+    async def _wait(self, most_bytes: int | None) -> Completed:
         output = bytearray()
         while chunk := await self.read():
             output += chunk
+            if most_bytes is not None and len(output) > most_bytes:
+                raise LabError(f"{self._who}: {self._command} prints more than {most_bytes} bytes")
         if self._errors is not None:
             await self._errors
         return Completed(await self.code(), bytes(output), self.error)
@@ -256,15 +258,17 @@ async def run(
     given: bytes,
     longest_s: float | None,
     fed: Fed = lambda share: None,
+    most_bytes: int | None = None,
 ) -> Completed:
-    """Runs a program to its end, with this on its standard input; `fed` is told how much of it has gone."""
+    """Runs a program to its end, with this on its standard input; `fed` is told how much of it has gone. LabError where
+    it prints more than `most_bytes`."""
     running: Running | None = None
     feeding: asyncio.Task[None] | None = None
     try:
         async with within(longest_s, f"{who}: {command} did not end"):
             running = await started(who, connection, command)
             feeding = asyncio.create_task(_feed(running, given, fed))
-            return await running.wait()
+            return await running.wait(most_bytes=most_bytes)
     finally:
         if feeding is not None:
             feeding.cancel()

@@ -129,12 +129,14 @@ class Remote:
         longest_s: float | None = LONGEST_S,
         sudo: bool | None = None,
         fed: Fed = lambda share: None,
+        most_bytes: int | None = None,
     ) -> Completed:
         """Runs a program to its end; its exit status is the caller's matter. `sudo` False: as the user there. `fed` is
-        told how much of the input has gone, in another thread."""
+        told how much of the input has gone, in another thread. More output than `most_bytes` is an error."""
         from ewan.extras.machines.processes import run
 
-        return self._loop.call(run(self._who, self._connection, self._command(argv, sudo), input, longest_s, fed))
+        command = self._command(argv, sudo)
+        return self._loop.call(run(self._who, self._connection, command, input, longest_s, fed, most_bytes))
 
     def start(self, argv: Sequence[str]) -> Process:
         """Starts a program that runs on, until the fleet ends. One whose machine is lost ends when its input does."""

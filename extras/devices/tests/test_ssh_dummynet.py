@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from ewan.extras.devices.conformance import checks
 from ewan.extras.devices.serve import RefusedError
 from ewan.extras.devices.ssh_dummynet import configuration, has_rule, parsed, rule
-from ewan.extras.devices.tests import freebsd_box
+from ewan.extras.devices.tests import freebsd_box, ssh_server
 from ewan.labs.base.codec import replace
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import Driver, DriverError
@@ -101,7 +102,7 @@ def test_a_rule_of_somebody_else_is_refused() -> None:
 
 
 class Box:
-    """A FreeBSD box behind a stand-in for ssh, which runs the shell here with the box's programs first in PATH."""
+    """A FreeBSD box: an SSH server here, whose shell has the box's programs first in PATH."""
 
     def __init__(self, folder: Path) -> None:
         self._state = folder / "state.json"
@@ -115,14 +116,8 @@ class Box:
                 f"import sys\nsys.path.append({str(place)!r})\nimport freebsd_box\nfreebsd_box.main()\n"
             )
             program.chmod(0o755)
-        client = folder / "client"
-        client.mkdir()
-        ssh = client / "ssh"
-        ssh.write_text(
-            f'#!/bin/sh\nfor word; do :; done\nBOX_STATE={self._state} PATH={self._programs}:$PATH exec sh -c "$word"\n'
-        )
-        ssh.chmod(0o755)
-        self._environment = {**os.environ, "PATH": f"{client}:{os.environ['PATH']}"}
+        self.environment = {"BOX_STATE": str(self._state), "PATH": f"{self._programs}:{os.environ['PATH']}"}
+        self.options = CARDS | {"config": str(folder / "config")}
         self.state = freebsd_box.NEW
 
     @property
@@ -136,23 +131,25 @@ class Box:
 
     def driver(self) -> Driver:
         argv, folder = catalogue.argv("ssh-dummynet")
-        return Driver(argv, folder=folder, environment=self._environment)
+        return Driver(argv, folder=folder, environment=os.environ)
 
 
 @pytest.fixture
-def box(tmp_path: Path) -> Box:
-    return Box(tmp_path)
+def box(tmp_path: Path) -> Iterator[Box]:
+    box = Box(tmp_path)
+    with ssh_server.box(tmp_path, box.environment):
+        yield box
 
 
 def test_the_driver_keeps_to_the_protocol(box: Box) -> None:
-    found = list(checks(box.driver, "box", None, CARDS))
+    found = list(checks(box.driver, "box", None, box.options))
     assert [each for each in found if not each.holds] == []
     assert len(found) > 40
 
 
 def test_two_rules_fill_two_pipes(box: Box) -> None:
     with box.driver() as of:
-        known = of.describe("box", None, CARDS | {"number": "500"}).abilities
+        known = of.describe("box", None, box.options | {"number": "500"}).abilities
         assert box.state["rules"] == [] and box.state["pipes"] == {}
         assert known.queue is not None and known.queue.limit_packets is not None and known.queue.limit_bytes is not None
         assert (known.queue.limit_packets.most, known.queue.limit_bytes.most) == (100, 1024 * 1024)
@@ -200,6 +197,6 @@ def test_what_does_not_fit_is_one_line(box: Box) -> None:
         for change, options, why in MISFITS:
             box.state = freebsd_box.NEW | change
             with pytest.raises(DriverError, match=why):
-                of.describe("box", None, CARDS | options)
+                of.describe("box", None, box.options | options)
         box.state = freebsd_box.NEW
-        assert of.describe("box", None, CARDS).device == "FreeBSD 14.1-RELEASE"
+        assert of.describe("box", None, box.options).device == "FreeBSD 14.1-RELEASE"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from ewan.extras.devices.remote import Remote
 from ewan.extras.devices.serve import RefusedError
 from ewan.extras.devices.ssh_netem import commands, parsed
 from ewan.labs.base.codec import replace
@@ -68,9 +67,3 @@ def test_losses_in_bursts_are_read() -> None:
 def test_other_disciplines_are_refused(printed: str) -> None:
     with pytest.raises(RefusedError, match="reset it first"):
         parsed(printed)
-
-
-@pytest.mark.parametrize("address", ["", "-oProxyCommand=x", "a b", "box;reboot", "root@-x", "$(x)"])
-def test_an_address_is_a_name_alone(address: str) -> None:
-    with pytest.raises(RefusedError, match="address is the box's name"):
-        Remote(address)
