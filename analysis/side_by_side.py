@@ -6,7 +6,6 @@ this process: another one takes a second to import the analysis.
 
 from __future__ import annotations
 
-import multiprocessing
 import pickle
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from functools import cache, lru_cache
 from typing import Any, Generic, TypeVar
 
 from ewan.labs.base import interrupt
-from ewan.labs.base.processes import begin, cpus
+from ewan.labs.base.processes import cpus, workers
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")
@@ -85,5 +84,5 @@ def shared(runs: int) -> bool:
 
 @cache
 def _workers() -> ProcessPoolExecutor:
-    """Kept until this process ends. Not forked: the threads of polars would not be there."""
-    return ProcessPoolExecutor(cpus() - 1, multiprocessing.get_context("spawn"), begin)
+    """Kept until this process ends."""
+    return workers(cpus() - 1)

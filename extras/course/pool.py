@@ -14,10 +14,11 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from types import FrameType
-from typing import Any, Generic, TypeVar
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
+from typing import Any, TypeVar
 
 from ewan.labs.base import interrupt, processes
 
@@ -28,8 +29,6 @@ ENDS_S = 15.0
 """For a worker that is asked to end: a run at work gets ten seconds to do so."""
 STARTS_S = 60.0
 """For a process that is started: it imports what the function needs, which takes long where nothing is compiled yet."""
-BEGUN = "begun"
-"""A worker's message before each call: the time of the call counts from here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,33 +39,47 @@ class Lost:
 
 
 @dataclass(slots=True)
-class _Worker(Generic[Given, Found]):
-    """A process, and what it is at work on."""
+class _Worker:
+    """A pool of one process, so that one that dies breaks no other, and the call that the process is at work on."""
 
-    process: multiprocessing.process.BaseProcess
-    connection: Connection
-    longest_s: float
+    pool: ProcessPoolExecutor = field(default_factory=lambda: processes.workers(1))
+    process: BaseProcess | None = None
     index: int | None = None
+    call: Future[Any] = field(default_factory=Future)
     ends_at: float = 0.0
 
-    def give(self, index: int, given: Given) -> None:
-        """Has it begin."""
-        self.index, self.ends_at = index, time.monotonic() + STARTS_S + self.longest_s
-        self.connection.send(given)
+    def give(self, function: Callable[[Any], Any], given: Any, index: int, longest_s: float) -> None:
+        """Has it begin a call, whose time counts from when its process is ready for it."""
 
-    def answer(self) -> tuple[Any, Exception | None] | Lost | None:
-        """What it gave, or why it will give nothing; None: not yet."""
+        def count(_ready: Future[None]) -> None:
+            self.ends_at = time.monotonic() + longest_s
+
+        self.index, self.ends_at = index, time.monotonic() + STARTS_S + longest_s
+        others = multiprocessing.active_children()
         try:
-            while self.connection.poll():
-                answer: tuple[Any, Exception | None] | str = self.connection.recv()
-                if not isinstance(answer, str):
-                    return answer
-                self.ends_at = time.monotonic() + self.longest_s
-        except (EOFError, ConnectionError):
-            self.process.join(ENDS_S)
-        if not self.process.is_alive():
-            return Lost(f"the process that graded it was killed ({_ending(self.process.exitcode)})")
-        return Lost("it took too long") if time.monotonic() > self.ends_at else None
+            with interrupt.blocked():
+                self.pool.submit(_ready, function).add_done_callback(count)
+                self.call = self.pool.submit(_call, function, given)
+        except BrokenProcessPool as error:  # its process has just died
+            self.call = Future()
+            self.call.set_exception(error)
+        if self.process is None:
+            self.process = next((each for each in multiprocessing.active_children() if each not in others), None)
+
+    @property
+    def ended(self) -> bool:
+        """Whether a call that it was given has ended, or is to end."""
+        return self.index is not None and (self.call.done() or time.monotonic() > self.ends_at)
+
+    def lost(self) -> Lost | None:
+        """Why an ended call gave nothing; its process has ended then."""
+        if not self.call.done():
+            _end([self])
+            return Lost("it took too long")
+        if isinstance(self.call.exception(), BrokenProcessPool | KeyboardInterrupt):
+            _end([self])
+            return Lost(f"the process that graded it was killed ({_ending(self.process)})")
+        return None
 
 
 def each(
@@ -74,96 +87,66 @@ def each(
 ) -> Iterator[tuple[int, Found | Lost]]:
     """The index of each in `given` with what `function` gives, in the order in which they end. An exception of the
     function is raised here. All that goes in and comes out can be pickled."""
-    context = multiprocessing.get_context("spawn")  # not forked: the threads of polars would not be there
     todo = deque(range(len(given)))
-    workers: list[_Worker[Given, Found]] = []
-
-    def started() -> _Worker[Given, Found]:
-        mine, other = context.Pipe()
-        process = context.Process(target=_work, args=(function, other), daemon=False)
-        with interrupt.blocked():
-            process.start()
-        other.close()
-        return _Worker(process, mine, longest_s)
+    workers: list[_Worker] = []
 
     def fill() -> None:
-        while todo and len(workers) < at_once:
-            workers.append(started())
+        workers.extend(_Worker() for _ in range(min(at_once - len(workers), len(todo))))
         for worker in workers:
             if todo and worker.index is None:
                 index = todo.popleft()
-                with contextlib.suppress(BrokenPipeError):  # it has just died: found below
-                    worker.give(index, given[index])
+                worker.give(function, given[index], index, longest_s)
 
     try:
         fill()
         while busy := [worker for worker in workers if worker.index is not None]:
-            wait([*(worker.connection for worker in busy), *(worker.process.sentinel for worker in busy)], 1.0)
+            wait([worker.call for worker in busy], 1.0, FIRST_COMPLETED)
             for worker in busy:
-                index, answer = worker.index, worker.answer()
-                if answer is None or index is None:
+                if worker.index is None or not worker.ended:
                     continue
-                if isinstance(answer, Lost):
+                index, found = worker.index, worker.lost()
+                if found is not None:
                     workers.remove(worker)
-                    _end([worker])
-                    yield index, answer
-                    continue
-                found, error = answer
-                if error is not None:
-                    raise error
+                else:
+                    found = worker.call.result()
                 worker.index = None
                 fill()
                 yield index, found
-            fill()
     finally:
         _end(workers)
 
 
-def _end(workers: Sequence[_Worker[Any, Any]]) -> None:
+def _end(workers: Sequence[_Worker]) -> None:
     """Ends processes: those at work as Ctrl-C does, so that their runs end with them, and by force if they do not."""
+    busy = [(each.call, each.process) for each in workers if each.process is not None and not each.call.done()]
+    for _, process in busy:
+        assert process.pid is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGINT)
+    wait([call for call, _ in busy], ENDS_S)
+    for call, process in busy:
+        if not call.done():
+            process.kill()
     for worker in workers:
-        with contextlib.suppress(ProcessLookupError, TypeError):
-            os.kill(worker.process.pid or 0, signal.SIGINT) if worker.process.is_alive() else None
-    deadline = time.monotonic() + ENDS_S
-    for worker in workers:
-        worker.process.join(max(0.0, deadline - time.monotonic()))
-        if worker.process.is_alive():
-            worker.process.kill()
-            worker.process.join()
-        worker.connection.close()
+        worker.pool.shutdown()
 
 
-def _work(function: Callable[[Any], Any], connection: Connection) -> None:
-    """A worker's life. Ctrl-C ends what it is at, as a KeyboardInterrupt, and then it without words."""
-    processes.begin()
-    at_work = False
-
-    def interrupted(_number: int, _frame: FrameType | None) -> None:
-        if at_work:
-            raise KeyboardInterrupt
-        os._exit(1)
-
-    signal.signal(signal.SIGINT, interrupted)
-    while True:
-        try:
-            given = connection.recv()
-        except (EOFError, ConnectionError):
-            return
-        answer: tuple[Any, Exception | None]
-        try:
-            connection.send(BEGUN)
-            at_work = True
-            answer = function(given), None
-        except KeyboardInterrupt:
-            os._exit(1)
-        except Exception as error:
-            answer = None, error
-        at_work = False
-        connection.send(answer)
+def _ready(_function: Callable[[Any], Any]) -> None:
+    """Ends when the process has imported what the function needs."""
 
 
-def _ending(status: int | None) -> str:
-    """How a process ended, in words."""
-    if status is None or status >= 0:
-        return f"status {status}"
-    return signal.Signals(-status).name
+def _call(function: Callable[[Any], Any], given: Any) -> Any:
+    """Calls it in a worker. Ctrl-C is a KeyboardInterrupt meanwhile, and ends the process without words before it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return function(given)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _ending(process: BaseProcess | None) -> str:
+    """How a process ended, in words; None: at its start."""
+    status = None if process is None else process.exitcode
+    if status is None:
+        return "at its start"
+    return f"status {status}" if status >= 0 else signal.Signals(-status).name

@@ -1,7 +1,7 @@
-"""Processes that work for this one: how many there may be, and how each begins and ends.
+"""Processes that work for this one: how many there may be, the pool of them, and how each begins and ends.
 
-In: nothing. Out: a process that ends with the one that it works for, and that has one CPU. Where and on what it works
-is for whoever starts it.
+In: how many are wanted. Out: processes that end with the one that they work for, and that have one CPU each. Where and
+on what they work is for whoever starts them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+from concurrent.futures import ProcessPoolExecutor
 
 from ewan.labs.base import interrupt
 
@@ -16,6 +17,12 @@ from ewan.labs.base import interrupt
 def cpus() -> int:
     """How many CPUs this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+def workers(count: int) -> ProcessPoolExecutor:
+    """So many processes, each of which starts with the first call for it. They are not forked: the threads of polars
+    would not be there. Whoever calls `submit` does so within `interrupt.blocked`, since it may start a process."""
+    return ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), begin)
 
 
 def begin() -> None:
