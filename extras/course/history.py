@@ -21,8 +21,8 @@ from pydantic import ValidationError
 from ewan.experiments.engine.unit import now
 from ewan.extras.course import folder as folders
 from ewan.extras.course.submission import MOST_CHECKS, Check, Journal
+from ewan.labs.base import writing
 from ewan.labs.base.reading import read_bytes
-from ewan.labs.base.writing import add_line, trouble
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import is_there, lock
 
@@ -40,16 +40,13 @@ def add(folder: Path, verdicts: Mapping[str, str]) -> None:
     """
     path = folder / FILE
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        try:
+        with writing.journal(path) as descriptor:
             lock(descriptor, time.monotonic() + WAIT_S, f"{path}: another check is noted there: {_UNNOTED}")
             if is_there(descriptor, path):
                 _add(folder, path, descriptor, verdicts)
                 return
-        finally:
-            os.close(descriptor)
     except OSError as error:
-        raise LabError(f"{trouble(error, path, 'check in a folder where you may write')}: {_UNNOTED}") from None
+        raise LabError(f"{writing.trouble(error, path, 'check in a folder where you may write')}: {_UNNOTED}") from None
     add(folder, verdicts)
 
 
@@ -60,7 +57,7 @@ def _add(folder: Path, path: Path, descriptor: int, verdicts: Mapping[str, str])
     made = Check(at=now(), verdicts=dict(verdicts), number=count + 1, before="" if before is None else before.digest)
     size = os.fstat(descriptor).st_size
     try:
-        add_line(path, descriptor, orjson.dumps(made.model_dump(), option=orjson.OPT_APPEND_NEWLINE))
+        writing.add_line(path, descriptor, orjson.dumps(made.model_dump(), option=orjson.OPT_APPEND_NEWLINE))
         folders.note(folder, made.number, made.digest)
     except OSError:
         with contextlib.suppress(OSError):

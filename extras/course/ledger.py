@@ -21,7 +21,7 @@ import orjson
 from ewan.extras.course.grade import Grade
 from ewan.labs.base.reading import read_bytes
 from ewan.labs.base.typed import read_typed
-from ewan.labs.base.writing import add_line, trouble
+from ewan.labs.base.writing import add_line, journal, trouble
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import lock
 
@@ -44,20 +44,17 @@ class Ledger:
 
         LabError where it cannot be written, or another grader is at work with it.
         """
-        try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._descriptor = os.open(self.path, flags, 0o600)
-        except OSError as error:
-            raise LabError(trouble(error, self.path, "write --csv FILE where you may write")) from None
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(setattr, self, "_descriptor", -1)
+            try:
+                self._descriptor = stack.enter_context(journal(self.path, 0o600))
+            except OSError as error:
+                raise self._unwritable(error) from None
             lock(self._descriptor, time.monotonic(), f"{self.path}: another `ewan course grade` is at work with it")
             if again:
                 os.ftruncate(self._descriptor, 0)
             self._read()
             yield self
-        finally:
-            os.close(self._descriptor)
-            self._descriptor = -1
 
     def find(self, file: str, sha256: str, basis: str) -> Grade | None:
         """The grade of a submission of these bytes, where it was graded by the same."""
@@ -72,8 +69,11 @@ class Ledger:
         try:
             add_line(self.path, self._descriptor, line)
         except OSError as error:
-            raise LabError(trouble(error, self.path, "write --csv FILE where you may write")) from None
+            raise self._unwritable(error) from None
         self._known[grade.sha256, basis] = grade
+
+    def _unwritable(self, error: OSError) -> LabError:
+        return LabError(trouble(error, self.path, "write --csv FILE where you may write"))
 
     def _read(self) -> None:
         content = read_bytes(self.path, MOST_BYTES)

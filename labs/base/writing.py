@@ -192,14 +192,20 @@ def anew(path: Path) -> IO[bytes]:
     return path.open("xb")
 
 
-def append(path: Path) -> IO[bytes]:
-    """A file, open for writing at its end; OSError for a link."""
-    return open(path, "ab", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o666))
+@contextmanager
+def journal(path: Path, mode: int = 0o666) -> Iterator[int]:
+    """A file that only grows, as a descriptor for reading and for `add_line`; it is made where it is not there. OSError
+    for a link."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def add_line(path: Path, descriptor: int, line: bytes) -> None:
-    """Writes a line at the end of `path`, which is open as `descriptor`, and which no other process writes meanwhile.
-    After an OSError the file is what it was before."""
+    """Writes a line, or several, at the end of the journal at `path`, which is open as `descriptor`, and which no other
+    process writes meanwhile. After an OSError the file is what it was before."""
     before = os.fstat(descriptor).st_size
     left = line
     try:

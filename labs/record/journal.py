@@ -10,6 +10,7 @@ whole says nothing.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, field_
 
 from ewan.labs.base.documents import DocumentError, check_values
 from ewan.labs.base.reading import is_locked, read_bytes
-from ewan.labs.base.writing import append
+from ewan.labs.base.writing import add_line, journal
 from ewan.labs.record import MachineFacts
 from ewan.labs.record.experiment import (
     DOCUMENT,
@@ -90,9 +91,9 @@ class Journal:
         head = {"format": FORMAT, "document": self._document}
         lines = [change] if self._bytes else [head, change]
         text = b"".join(orjson.dumps(line, default=to_plain, option=_OPTIONS) for line in lines)
-        with append(self._path) as file:
-            file.truncate(self._bytes)
-            file.write(text)
+        with journal(self._path) as descriptor:
+            os.ftruncate(descriptor, self._bytes)
+            add_line(self._path, descriptor, text)
         self._bytes += len(text)
 
 

@@ -131,9 +131,9 @@ class State:
         """A line of JSON at the end of a lab's file; several processes may add to it at once."""
         path = self.directory(name) / file
         try:
-            with writing.append(path) as lines:
-                lock(lines.fileno(), time.monotonic() + LINE_WAIT_S, f"{path}: another process writes there for long")
-                writing.add_line(path, lines.fileno(), orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE))
+            with writing.journal(path) as descriptor:
+                lock(descriptor, time.monotonic() + LINE_WAIT_S, f"{path}: another process writes there for long")
+                writing.add_line(path, descriptor, orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE))
         except OSError as error:
             raise self.unwritable(error, path) from None
 

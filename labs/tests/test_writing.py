@@ -66,12 +66,12 @@ def test_where_there_is_no_room_the_older_one_stays(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("small_files")
 def test_a_line_that_finds_no_room_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    with writing.append(path) as file:
-        writing.add_line(path, file.fileno(), b"first\n")
+    with writing.journal(path) as descriptor:
+        writing.add_line(path, descriptor, b"first\n")
         with pytest.raises(OSError) as refused:
-            writing.add_line(path, file.fileno(), b"much" * 1000)
+            writing.add_line(path, descriptor, b"much" * 1000)
         assert (refused.value.filename, path.read_text()) == (str(path), "first\n")
-        writing.add_line(path, file.fileno(), b"second\n")
+        writing.add_line(path, descriptor, b"second\n")
     assert path.read_text() == "first\nsecond\n"
 
 
