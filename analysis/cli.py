@@ -31,6 +31,10 @@ from ewan.labs.record.experiment import DOCUMENT, State
 from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.series import SERIES
 
+style_option = click.option(
+    "--style", "look", type=click.Choice(list(STYLES)), default="page", help="size of each figure's file"
+)
+
 
 @click.command("report")
 @click.argument("run", metavar="[RUN]", required=False, type=click.Path(path_type=Path))
@@ -39,7 +43,7 @@ from ewan.labs.record.series import SERIES
 )
 @click.option("--figure", "lines", metavar="TEXT", multiple=True, help="also this figure (docs/figures.md); repeatable")
 @click.option("--pdf", is_flag=True, help="each figure as PDF too, with its fonts in it")
-@click.option("--style", "look", type=click.Choice(list(STYLES)), default="page", help="size of the figures' files")
+@style_option
 @guarded
 @pass_context
 def report_command(
@@ -204,7 +208,7 @@ def _export_experiment(
 @click.option("--flows", metavar="WHICH", help="all, ends, or a flow's name")
 @click.option("--from", "begin", metavar="TIME", help="from this time after T0 on, like 10s")
 @click.option("--to", "end", metavar="TIME", help="to this time after T0")
-@click.option("--style", "look", type=click.Choice(list(STYLES)), default="page", help="size of the figure")
+@style_option
 @click.option(
     "--beside", metavar="RUN", type=click.Path(path_type=Path), help="with the runs of this one, on the same axes"
 )

@@ -28,8 +28,8 @@ from ewan.labs.commands.errors import Incomplete, Refused, guarded
 from ewan.labs.commands.options import (
     description_options,
     json_option,
-    live_option,
     machines_option,
+    optional_lab,
     pass_context,
     policy_option,
     reference_option,
@@ -143,8 +143,7 @@ def describe(context: Context, plan: Plan) -> None:
 
 
 @click.command("verify")
-@live_option
-@click.argument("name", required=False)
+@optional_lab
 @policy_option
 @reference_option
 @click.option("--by-devices", is_flag=True, help="external emulators' own readings, in place of what is configured")

@@ -38,6 +38,7 @@ from ewan.labs.commands.options import (
     pass_context,
     runtime_option,
     trust_option,
+    unverified_option,
 )
 from ewan.labs.commands.privileges import as_root, is_virtual
 from ewan.labs.context import Context
@@ -74,7 +75,7 @@ def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> dict[s
 @click.option("--seeds", metavar="N", type=click.IntRange(1), help="how many runs of each point")
 @runtime_option
 @machines_option
-@click.option("--unverified", is_flag=True, help="run in a lab that is outside its tolerances; the records say so")
+@unverified_option
 @click.option(
     "--show", "only_shown", is_flag=True, help="print the scenario and run nothing; of NXE's XML what it becomes"
 )

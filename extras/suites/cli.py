@@ -38,6 +38,7 @@ from ewan.labs.commands.options import (
     pass_context,
     runtime_option,
     trust_option,
+    unverified_option,
 )
 from ewan.labs.commands.privileges import as_root, is_virtual
 from ewan.labs.context import Context
@@ -76,7 +77,7 @@ def parameter_options(command: Function) -> Function:
 @click.option("--constraint", default="1s", show_default=True, metavar="TIME", help="WM: a response is late after this")
 @runtime_option
 @machines_option
-@click.option("--unverified", is_flag=True, help="run even where the lab is outside its tolerances; records say so")
+@unverified_option
 @click.option("--show", is_flag=True, help="print the scenarios and run nothing")
 @trust_option
 @running.label_options

@@ -29,7 +29,7 @@ from ewan.labs import host
 from ewan.labs.base.reading import noted
 from ewan.labs.base.wording import nearest
 from ewan.labs.commands.errors import Refused, guarded
-from ewan.labs.commands.options import json_option, pass_context, runtime_option, trust_option
+from ewan.labs.commands.options import json_option, pass_context, runtime_option, trust_option, unverified_option
 from ewan.labs.commands.privileges import as_root, is_virtual
 from ewan.labs.context import Context
 
@@ -51,7 +51,7 @@ PACING = ("psp", "tbf", "fq", "none")
     help="what holds sources to their rates; none: TCP alone shares",
 )
 @runtime_option
-@click.option("--unverified", is_flag=True, help="run in a lab that is outside its tolerances; the records say so")
+@unverified_option
 @trust_option
 @running.label_options
 @json_option

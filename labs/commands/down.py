@@ -8,15 +8,14 @@ import click
 
 from ewan.labs.commands.errors import guarded
 from ewan.labs.commands.live import which
-from ewan.labs.commands.options import json_option, live_option, pass_context
+from ewan.labs.commands.options import json_option, optional_lab, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 from ewan.labs.runtime.base import LabError
 
 
 @click.command("down")
-@live_option
-@click.argument("name", required=False)
+@optional_lab
 @click.option("--all", "every", is_flag=True, help="all labs of yours, made by this copy of ewan")
 @click.option("--everyone", is_flag=True, help="with --all: also those of other users and copies")
 @json_option

@@ -21,7 +21,7 @@ from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.reporter import Reporter
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.live import which
-from ewan.labs.commands.options import live_option, pass_context
+from ewan.labs.commands.options import optional_lab, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 from ewan.labs.render import dashboards
@@ -34,8 +34,7 @@ PROMETHEUS = f"127.0.0.1:{dashboards.PORTS.prometheus}"
 
 
 @click.command("metrics")
-@live_option
-@click.argument("name", required=False)
+@optional_lab
 @click.option("--listen", default=ADDRESS, show_default=True, metavar="ADDRESS:PORT", help="port 0 takes any")
 @click.option("--once", is_flag=True, help="print the page and end")
 @click.option(

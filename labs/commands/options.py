@@ -53,6 +53,9 @@ reference_option = click.option(
     help="another instrument's readings (JSON, or a program that prints it), in place of what is configured",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="one JSON document instead of tables")
+unverified_option = click.option(
+    "--unverified", is_flag=True, help="run in a lab that is outside its tolerances; the records say so"
+)
 
 
 def only_live(context: click.Context, parameter: click.Parameter | None, value: str | None) -> None:
@@ -68,6 +71,11 @@ def only_live(context: click.Context, parameter: click.Parameter | None, value: 
 live_option = click.option(
     "--runtime", type=click.Choice(NAMES), hidden=True, expose_value=False, callback=only_live, is_eager=True
 )
+
+
+def optional_lab(command: Function) -> Function:
+    """NAME of a lab that is up, where none may be meant."""
+    return live_option(click.argument("name", required=False)(command))
 
 
 def _into_the_context(context: click.Context, parameter: click.Parameter, value: Any) -> None:

@@ -6,14 +6,13 @@ import click
 
 from ewan.labs.commands.errors import guarded
 from ewan.labs.commands.live import which
-from ewan.labs.commands.options import json_option, live_option, pass_context
+from ewan.labs.commands.options import json_option, optional_lab, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 
 
 @click.command("ps")
-@live_option
-@click.argument("name", required=False)
+@optional_lab
 @json_option
 @guarded
 @pass_context

@@ -18,7 +18,7 @@ import orjson
 from ewan.labs.base.sheet import Sheet
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.live import which
-from ewan.labs.commands.options import json_option, live_option, pass_context
+from ewan.labs.commands.options import json_option, optional_lab, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 from ewan.labs.flows import Flows
@@ -30,8 +30,7 @@ Seen = TypeVar("Seen")
 
 
 @click.command("watch")
-@live_option
-@click.argument("name", required=False)
+@optional_lab
 @click.option("--flows", "of_flows", is_flag=True, help="the TCP flows: goodput, congestion window, RTT")
 @click.option("--once", is_flag=True, help="one view, then end")
 @json_option
