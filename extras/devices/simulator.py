@@ -42,7 +42,7 @@ from ewan.labs.link import (
     plain_direction,
 )
 from ewan.labs.plan import Containers, End, Interface, Link, Node, Plan, Spinner
-from ewan.labs.runtime import boxes, spinners
+from ewan.labs.runtime import boxes, control, spinners
 from ewan.labs.runtime.boxes import LINK, ip
 
 DRIVER = "gtrcnet"
@@ -131,7 +131,7 @@ def _link(binary: Path, folder: Path, lab: str, abilities: Abilities, cpu: int, 
     finally:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(spinners.ENDS_S)
+            process.wait(control.ENDS_S)
         process.kill()
         process.wait()
 

@@ -19,7 +19,7 @@ import psutil
 
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.reading import read_text
-from ewan.labs.runtime import spinners
+from ewan.labs.runtime import control, spinners
 from ewan.labs.runtime.namespaces import NAMESPACES
 
 LINK = "box"
@@ -57,7 +57,7 @@ def remove_killed() -> list[int]:
             with suppress(psutil.Error):
                 process = psutil.Process(number)
                 process.kill()
-                process.wait(spinners.ENDS_S)
+                process.wait(control.ENDS_S)
         if box in namespaces:
             try:
                 ip("netns", "del", namespace(box))

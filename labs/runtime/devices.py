@@ -6,31 +6,26 @@ In: a lab's state directory and plan. Out: answers; LabError with what the devic
 from __future__ import annotations
 
 import os
-import socket
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 from ewan.labs.base.product import ROOT
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.settings import differences, read_settings
 from ewan.labs.plan import Plan
+from ewan.labs.runtime import control
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.words import last_words
 
 STARTS_S = 60.0
 POLL_S = 0.02
-ENDS_S = 5.0
 ANSWERS_S = 45.0
 """A driver may take 30 s to open a device, and the answer to another request comes first."""
-# Kept, so that Python does not wait for them or warn: they outlive this process.
-_started: list[subprocess.Popen[bytes]] = []
 
 
 def check(plan: Plan) -> None:
@@ -48,8 +43,7 @@ def start(directory: Path, binary: Path, identity: str, plan: Plan, check: Calla
 
     `check` is called while waiting, and raises when there is a reason to stop. After an error all are ended.
     """
-    processes: list[subprocess.Popen[bytes]] = []
-    try:
+    with control.starting(signal.SIGTERM) as processes:
         for each in plan.hardware:
             processes.append(_start(directory, binary, identity, each.link))
         deadline = time.monotonic() + STARTS_S
@@ -63,15 +57,6 @@ def start(directory: Path, binary: Path, identity: str, plan: Plan, check: Calla
                 if time.monotonic() > deadline:
                     raise LabError(f"link {each.link}: its device is not there after {STARTS_S:.0f} s")
                 time.sleep(POLL_S)
-    except BaseException:
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(ENDS_S)
-            process.kill()
-        raise
-    _started.extend(processes)
     return [words for each in plan.hardware for words in _made_of(ask(directory, each.link, {"command": "device"}))]
 
 
@@ -87,34 +72,18 @@ def _made_of(told: Mapping[str, Any]) -> list[str]:
 
 def _start(directory: Path, binary: Path, identity: str, link: str) -> subprocess.Popen[bytes]:
     words = ["--state", str(directory), "--link", link, "--id", identity, "--node-binary", str(binary)]
-    with log(directory, link).open("wb") as output:
-        return subprocess.Popen(
-            [sys.executable, "-m", "ewan.labs.runtime.keeper", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=ROOT,
-            start_new_session=True,
-        )
+    command = [sys.executable, "-m", "ewan.labs.runtime.keeper", *words]
+    return control.start(command, log(directory, link), ROOT)
 
 
 def ask(directory: Path, link: str, request: Mapping[str, Any], longest_s: float = ANSWERS_S) -> dict[str, Any]:
     """One request, one answer; LabError when nobody answers, or when the answer is a refusal."""
+    who = f"link {link}: the keeper of its device"
     try:
-        with socket.socket(socket.AF_UNIX) as stream:
-            stream.settimeout(longest_s)
-            stream.connect(str(socket_of(directory, link)))
-            stream.sendall(orjson.dumps(dict(request)) + b"\n")
-            with stream.makefile("rb") as lines:
-                answer: dict[str, Any] = orjson.loads(lines.readline())
-    except (OSError, orjson.JSONDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise LabError(
-            f"link {link}: the keeper of its device does not answer ({why}); its log is {log(directory, link)}"
-        ) from None
-    if not answer.get("ok"):
-        raise LabError(str(answer.get("error", f"link {link}: the keeper of its device refused")))
-    return answer
+        return control.ask(socket_of(directory, link), request, longest_s, who)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise LabError(f"{who} does not answer ({why}); its log is {log(directory, link)}") from None
 
 
 def socket_of(directory: Path, link: str) -> Path:

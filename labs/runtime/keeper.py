@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import selectors
 import signal
 import socket
 import subprocess
@@ -36,12 +35,11 @@ from ewan.labs.hardware.readout import Readout
 from ewan.labs.hardware.settings import settings_of
 from ewan.labs.link import Change, Direction
 from ewan.labs.plan import Hardware, Link
+from ewan.labs.runtime import control
 
 READS_S = 1.0
 RETRIES_S = 1.0
 """Between attempts at a device that does not answer."""
-LONGEST_LINE = 1 << 20
-MOST_CLIENTS = 16
 FAREWELL_S = 3.0
 LONGEST_WAIT_NS = NS_PER_DAY
 
@@ -68,6 +66,7 @@ class Keeper:
         self.changes: list[dict[str, Any]] = []
         self._began_ns = time.monotonic_ns()
         self._retry_s = 0.0
+        self._next_look_s = time.monotonic() + READS_S
         self.described = self._open()
         self.account = Account(self.described.abilities)
         series = self.described.abilities.series
@@ -136,10 +135,14 @@ class Keeper:
             self._driver = None
         self._retry_s = time.monotonic() + RETRIES_S
 
-    def due_s(self) -> float:
-        """How long until the next change that waits."""
-        due = min((at for at, _, _ in self._waiting), default=None)
-        return READS_S if due is None else max(0.0, (due - time.monotonic_ns()) / NS_PER_SECOND)
+    def work(self) -> float:
+        """Makes the changes that are due, and looks at the device when it is time; gives the seconds until the next."""
+        self.make_changes()
+        if time.monotonic() >= self._next_look_s:
+            self.look()
+            self._next_look_s = time.monotonic() + (READS_S if self.described.abilities.series is None else READS_S / 4)
+        times_s = [self._next_look_s, *(at_ns / NS_PER_SECOND for at_ns, _, _ in self._waiting)]
+        return max(0.0, min(times_s) - time.monotonic())
 
     def make_changes(self) -> None:
         """Those that are due. One that fails is told with the reason."""
@@ -270,52 +273,6 @@ class Keeper:
             self._driver.close()
 
 
-def serve(keeper: Keeper, listener: socket.socket, ended: socket.socket) -> None:
-    """Answers until `ended` can be read."""
-    with selectors.DefaultSelector() as selector:
-        selector.register(listener, selectors.EVENT_READ)
-        selector.register(ended, selectors.EVENT_READ)
-        rest: dict[socket.socket, bytes] = {}
-        next_look = time.monotonic() + READS_S
-        while True:
-            wait = max(0.0, min(next_look - time.monotonic(), keeper.due_s()))
-            for key, _ in selector.select(wait):
-                source = key.fileobj
-                assert isinstance(source, socket.socket)
-                if source is ended:
-                    return
-                if source is listener:
-                    client, _ = listener.accept()
-                    if len(rest) >= MOST_CLIENTS:
-                        client.close()
-                        continue
-                    client.settimeout(FAREWELL_S)
-                    rest[client] = b""
-                    selector.register(client, selectors.EVENT_READ)
-                elif not _converse(keeper, source, rest):
-                    selector.unregister(source)
-                    del rest[source]
-                    source.close()
-            keeper.make_changes()
-            if time.monotonic() >= next_look:
-                keeper.look()
-                next_look = time.monotonic() + (READS_S if keeper.described.abilities.series is None else READS_S / 4)
-
-
-def _converse(keeper: Keeper, client: socket.socket, rest: dict[socket.socket, bytes]) -> bool:
-    """Answers what has come; false when the client is gone."""
-    try:
-        part = client.recv(1 << 16)
-        if not part:
-            return False
-        *lines, rest[client] = (rest[client] + part).split(b"\n")
-        for line in lines:
-            client.sendall(orjson.dumps(keeper.answer(line)) + b"\n")
-    except OSError:
-        return False
-    return len(rest[client]) <= LONGEST_LINE
-
-
 def _came(binary: str, state: Path, link: str) -> dict[str, Came]:
     """RefusedError where the cards cannot be asked."""
     asked = subprocess.run([binary, "came", "--state", str(state), link], capture_output=True, check=False)
@@ -341,18 +298,12 @@ def main() -> int:
     signal.set_wakeup_fd(bell.fileno())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    path = state / f"device-{words.link}.sock"
     keeper: Keeper | None = None
     try:
         keeper = Keeper(link, hardware, os.environ, lambda: _came(words.node_binary, state, words.link))
         keeper.begin()
-        with socket.socket(socket.AF_UNIX) as listener:
-            # It appears when the device is set.
-            listener.bind(str(path.with_suffix(".new")))
-            path.with_suffix(".new").chmod(0o600)
-            listener.listen()
-            path.with_suffix(".new").rename(path)
-            serve(keeper, listener, ended)
+        with control.listening(state / f"device-{words.link}.sock") as listener:  # it appears when the device is set
+            control.serve(listener, ended, keeper.answer, keeper.work)
     except (DriverError, RefusedError) as error:
         print(error, file=sys.stderr, flush=True)
         return 1

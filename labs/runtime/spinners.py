@@ -7,27 +7,23 @@ from __future__ import annotations
 
 import os
 import re
-import socket
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import orjson
 import psutil
 
 from ewan.labs.plan import Spinner
+from ewan.labs.runtime import control
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.words import last_words
 
 START_S = 30.0
 POLL_S = 0.005
-ENDS_S = 5.0
 ANSWER_S = 10.0
-# Kept, so that Python does not wait for them or warn: they outlive this process.
-_started: list[subprocess.Popen[bytes]] = []
 
 
 def check_cpus(lab: str, spinners: Sequence[Spinner]) -> None:
@@ -49,8 +45,8 @@ def start(
 
     `check` is called while waiting, and raises when there is a reason to stop. After an error all are killed.
     """
-    processes: list[subprocess.Popen[bytes]] = []
-    try:
+    # Killed: who removes the lab finds them by their command lines, which a process does not show at once.
+    with control.starting(signal.SIGKILL) as processes:
         for number in range(len(spinners)):
             processes.append(_start(binary, directory, identity, number))
         deadline = time.monotonic() + START_S
@@ -59,29 +55,12 @@ def start(
             while not _answers(directory, number, name, process, deadline):
                 check()
                 time.sleep(POLL_S)
-    except BaseException:
-        # Who removes the lab finds them by their command lines, which a process does not show at once.
-        for process in processes:
-            process.kill()
-        for process in processes:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(ENDS_S)
-        raise
-    _started.extend(processes)
     return processes
 
 
 def _start(binary: Path, directory: Path, identity: str, number: int) -> subprocess.Popen[bytes]:
     command = [str(binary), "link", "--state", str(directory), "--spinner", str(number), "--id", identity]
-    with log(directory, number).open("wb") as output:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd="/",
-            start_new_session=True,
-        )
+    return control.start(command, log(directory, number), Path("/"))
 
 
 def _answers(directory: Path, number: int, name: str, process: subprocess.Popen[bytes], deadline: float) -> bool:
@@ -101,19 +80,7 @@ def _answers(directory: Path, number: int, name: str, process: subprocess.Popen[
 
 def ask(directory: Path, number: int, request: Mapping[str, Any], timeout_s: float = ANSWER_S) -> dict[str, Any]:
     """One request, one answer; OSError when nobody answers, LabError when the answer is a refusal."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
-        stream.settimeout(timeout_s)
-        stream.connect(str(directory / f"spinner-{number}.sock"))
-        stream.sendall(orjson.dumps(dict(request)) + b"\n")
-        with stream.makefile("rb") as lines:
-            line = lines.readline()
-    try:
-        answer: dict[str, Any] = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        raise ConnectionError(f"spinner {number} gave no whole answer") from None
-    if not answer.get("ok"):
-        raise LabError(str(answer.get("error", f"spinner {number} refused")))
-    return answer
+    return control.ask(directory / f"spinner-{number}.sock", request, timeout_s, f"spinner {number}")
 
 
 def ended(answer: Mapping[str, Any]) -> str | None:

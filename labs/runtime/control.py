@@ -1,0 +1,131 @@
+"""Processes of a lab that are asked over a Unix socket: their start, their server and the client of them.
+
+In: a process's words; what answers a request. Out: one line of JSON for each line of JSON, in order. The server is of
+processes in Python; a spinner (`labs/node`) has one of its own, which answers in the same way.
+"""
+
+from __future__ import annotations
+
+import selectors
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ewan.labs.runtime.base import LabError
+
+ENDS_S = 5.0
+"""For a process to end that is asked to."""
+LONGEST_LINE = 1 << 20
+MOST_CLIENTS = 16
+CLIENT_S = 3.0
+"""For a client to take an answer."""
+# Kept, so that Python does not wait for them or warn: they outlive this process.
+_started: list[subprocess.Popen[bytes]] = []
+
+
+@contextmanager
+def starting(ending: signal.Signals) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """A list for processes that `start` gave, which go on after the context. After an error in it they get the signal
+    `ending`, and are killed where they do not end soon."""
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        yield processes
+    except BaseException:
+        for process in processes:
+            process.send_signal(ending)
+        for process in processes:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(ENDS_S)
+            process.kill()
+        raise
+    _started.extend(processes)
+
+
+def start(words: Sequence[str], log: Path, folder: Path) -> subprocess.Popen[bytes]:
+    """A process in a session of its own, whose output goes to the log."""
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=folder, start_new_session=True
+        )
+
+
+def ask(path: Path, request: Mapping[str, Any], longest_s: float, who: str) -> dict[str, Any]:
+    """One request, one answer; OSError when nobody answers, LabError when the answer is a refusal. `who` answers."""
+    with socket.socket(socket.AF_UNIX) as stream:
+        stream.settimeout(longest_s)
+        stream.connect(str(path))
+        stream.sendall(orjson.dumps(dict(request)) + b"\n")
+        with stream.makefile("rb") as lines:
+            line = lines.readline()
+    try:
+        answer: dict[str, Any] = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        raise ConnectionError("its answer is not whole") from None
+    if not answer.get("ok"):
+        raise LabError(str(answer.get("error", f"{who} refused")))
+    return answer
+
+
+@contextmanager
+def listening(path: Path) -> Iterator[socket.socket]:
+    """A socket for this user alone, which appears when it listens."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        new = path.with_suffix(".new")
+        listener.bind(str(new))
+        new.chmod(0o600)
+        listener.listen()
+        new.rename(path)
+        yield listener
+
+
+def serve(
+    listener: socket.socket,
+    ended: socket.socket,
+    answer: Callable[[bytes], Mapping[str, Any]],
+    work: Callable[[], float],
+) -> None:
+    """Answers until `ended` can be read. `work` is called after each answer, and after the seconds that it gives."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(listener, selectors.EVENT_READ)
+        selector.register(ended, selectors.EVENT_READ)
+        rest: dict[socket.socket, bytes] = {}
+        while True:
+            for key, _ in selector.select(work()):
+                source = key.fileobj
+                assert isinstance(source, socket.socket)
+                if source is ended:
+                    return
+                if source is listener:
+                    client, _ = listener.accept()
+                    if len(rest) >= MOST_CLIENTS:
+                        client.close()
+                        continue
+                    client.settimeout(CLIENT_S)
+                    rest[client] = b""
+                    selector.register(client, selectors.EVENT_READ)
+                elif not _converse(answer, source, rest):
+                    selector.unregister(source)
+                    del rest[source]
+                    source.close()
+
+
+def _converse(
+    answer: Callable[[bytes], Mapping[str, Any]], client: socket.socket, rest: dict[socket.socket, bytes]
+) -> bool:
+    """Answers what has come; false when the client is gone."""
+    try:
+        part = client.recv(1 << 16)
+        if not part:
+            return False
+        *lines, rest[client] = (rest[client] + part).split(b"\n")
+        for line in lines:
+            client.sendall(orjson.dumps(answer(line)) + b"\n")
+    except OSError:
+        return False
+    return len(rest[client]) <= LONGEST_LINE
