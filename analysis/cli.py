@@ -14,7 +14,7 @@ from typing import get_args
 import click
 from rich.markup import escape
 
-from ewan.analysis import export, flent, listing, load, plotting, reference, report, summary
+from ewan.analysis import export, flent, listing, load, plotting, report, summary
 from ewan.analysis import latex as tables_latex
 from ewan.analysis.figures import asked
 from ewan.analysis.figures.request import FigureError
@@ -162,7 +162,7 @@ def export_command(
         if flents:
             made.append(("for flent", flents, flent.files(experiment, flents)))
         if small:
-            made.append(("reference", small.parent, {small: reference.text(experiment, found)}))
+            made.append(("reference", small.parent, {small: export.reference(experiment, found)}))
         writing.write_all({path: content for _, _, files in made for path, content in files.items()})
     except load.LoadError as error:
         raise Refused(str(error)) from None

@@ -1,4 +1,4 @@
-"""An experiment's results for other programs: CSV of points and of runs, Parquet of all tables.
+"""An experiment's results for other programs: CSV of points and of runs, Parquet of all tables, a table to keep.
 
 In: an experiment, its summary. Out: text and frames. The head of a column names its unit: seconds, bit/s; shares,
 ratios and counts have none.
@@ -18,8 +18,11 @@ from ewan.analysis import load, summary
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import quantities, tables
 from ewan.labs.record.columns import COLUMNS
+from ewan.labs.record.experiment import checksum
 
 BOUNDS = ("low", "high")
+REFERENCE = ("metric", "unit", "mean", "low", "high", "runs")
+_UNITS = {"ns": "s"}
 
 
 def points(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> str:
@@ -94,3 +97,41 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     writer.writerow(heads)
     writer.writerows(rows)
     return text.getvalue()
+
+
+def reference(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> str:
+    """A long experiment's result as a small table that is kept with the product: CSV, a line for each point and metric
+    that the scenario names; before it, as comments, the command, the version and the archive's SHA-256. LoadError where
+    runs are missing, or the archive."""
+    document = experiment.document
+    if document.status != "complete":
+        raise load.LoadError(f"{experiment.directory}: is {document.status}: a reference is of a complete experiment")
+    archives = sorted(experiment.directory.glob("*.tar.zst"))
+    if len(archives) != 1:
+        raise load.LoadError(f"{experiment.directory}: has {len(archives)} archives: a reference names its only one")
+    head = {
+        "scenario": f"{document.scenario}{f' --scale {document.scale}' if document.scale else ''}",
+        "command": document.command,
+        "started": document.started,
+        "commit": document.commit,
+        "virtual kernel": document.kernel_sha256,
+        "archive": f"{archives[0].name} {checksum(archives[0])}",
+    }
+    rows = [
+        [
+            *(point["parameters"].get(name) for name in experiment.varied),
+            metric,
+            _UNITS.get(value["unit"], value["unit"]),
+            *(_short(in_seconds(metric, value[key])) for key in ("mean", "low", "high")),
+            value["n"],
+        ]
+        for point in found["points"]
+        for metric in document.metrics
+        if (value := point["metrics"].get(metric)) is not None
+    ]
+    lines = [f"# {name}: {value}\n" for name, value in head.items() if value is not None]
+    return "".join(lines) + table([*experiment.varied, *REFERENCE], rows)
+
+
+def _short(value: float | None) -> str | None:
+    return None if value is None else f"{value:.6g}"

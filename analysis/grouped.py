@@ -1,6 +1,7 @@
-"""The metrics of an experiment's points in tables, as the report and exports have them.
+"""The metrics of an experiment's points in tables, as the report and exports have them, and its results in a few lines.
 
-In: an experiment, its summary. Out: a table for what the scenario names and for each group of metrics.
+In: an experiment, its summary. Out: a table for what the scenario names and for each group of metrics; of each main
+metric where it is least and where it is largest.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from typing import Any
 
 from ewan.analysis import load, summary
 from ewan.analysis.figures.choice import ordered
-from ewan.labs.base.units.shown import fitting
+from ewan.labs.base.units.shown import fitting, typographic, with_interval
 from ewan.labs.record import quantities
-from ewan.labs.record.metrics import GROUPS
+from ewan.labs.record.metrics import GROUPS, RANKED
 
 FIRST = "Main results"
 """The title of the table of what the scenario names."""
+MOST_KEY_RESULTS = 4
 MOST_FIRST = 6
 """Metrics that the scenario names which stand in a table of their own."""
 
@@ -87,3 +89,29 @@ def values_of(experiment: load.ExperimentResults, point: Mapping[str, Any]) -> l
 def _incomplete(points: Sequence[Mapping[str, Any]]) -> bool:
     values = [point["metrics"].get("incomplete transfers") for point in points]
     return any(value["mean"] for value in values if value)
+
+
+def key_results(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Metrics that the scenario names, or else those that say most, with their range over the points."""
+    points = found["points"]
+    there = {name for point in points for name in point["metrics"]}
+    named = next((names for title, names in groups(experiment, there) if title == FIRST), None)
+    names = (named or [name for name in RANKED if name in there])[:MOST_KEY_RESULTS]
+    return [(name, _range(experiment, name, [point for point in points if name in point["metrics"]])) for name in names]
+
+
+def _range(experiment: load.ExperimentResults, name: str, points: Sequence[Mapping[str, Any]]) -> str:
+    least, largest = (end(points, key=lambda point: point["metrics"][name]["mean"]) for end in (min, max))
+    if least["metrics"][name]["mean"] == largest["metrics"][name]["mean"]:
+        return _value(name, least) + (" everywhere" if len(points) > 1 else "")
+    return " to ".join(f"{_value(name, each)} ({_where(experiment, each)})" for each in (least, largest))
+
+
+def _value(name: str, point: Mapping[str, Any]) -> str:
+    value = point["metrics"][name]
+    return typographic(with_interval(value["mean"], value["low"], value["high"], summary.unit(name)))
+
+
+def _where(experiment: load.ExperimentResults, point: Mapping[str, Any]) -> str:
+    told = ((name, point["parameters"].get(name)) for name in experiment.varied)
+    return load.words(told, experiment.shared)

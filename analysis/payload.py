@@ -22,7 +22,7 @@ from ewan.analysis import arrivals
 from ewan.analysis.arrivals import FLOW, STEADY_KINDS, TELLS, TOLD
 from ewan.analysis.network import BYTE_NS
 from ewan.analysis.queries import collected, groups
-from ewan.analysis.warmup import mser5
+from ewan.analysis.statistics import mser5
 from ewan.labs.base.units import NS_PER_SECOND
 
 Key = tuple[int, int]

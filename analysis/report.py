@@ -19,7 +19,7 @@ from markupsafe import Markup
 from ewan.analysis import circumstances, disturbed, figures, grouped, load, summary, tabulated
 from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import COLOURS, FAINT, INK, PAGE, PAPER, Drawing, Style
-from ewan.analysis.keyresults import key_results
+from ewan.analysis.grouped import key_results
 from ewan.analysis.rows import MOST_CERTIFICATES, few, left_out
 from ewan.labs.base import writing
 from ewan.labs.base.units.shown import NONE, interval_in, percent, typographic, with_interval, written

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ewan.analysis.warmup import mser5
+from ewan.analysis.statistics import mser5
 
 SETTLED = [0.0, 2.0] * 45
 

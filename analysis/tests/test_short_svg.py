@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from ewan.analysis.figures import paths
+from ewan.analysis.figures import style
 
 
 def written(points: list[list[tuple[float, float]]], closed: bool) -> str:
@@ -31,15 +31,15 @@ def test_a_long_line_is_the_same_to_a_hundredth_of_a_point_and_shorter() -> None
     pieces = [line[:200], line[200:201], [(0.5, -0.004), *line[201:], line[299]]]
     for closed in (False, True):
         svg = written(pieces, closed)
-        short = paths.short(svg)
+        short = style.short(svg)
         assert len(short) < 0.55 * len(svg) and short.endswith('" style="fill: none"/>')
         assert short.count("z") == 3 * closed
         for one, other in zip(pieces, drawn(short), strict=True):
             assert np.abs(np.array(one) - np.array(other)).max() < 0.0051
-        assert paths.short(short) == short
+        assert style.short(short) == short
 
 
 def test_curves_and_short_paths_lose_digits_alone() -> None:
     curve = '<path d="M 1.234567 -0.001 Q ' + "1.999999 2 3 4 " * 40 + 'z"/>'
-    assert paths.short(curve) == curve.replace("1.234567", "1.23").replace("0.001", "0.00").replace("1.999999", "1.99")
-    assert paths.short(written([[(1, 2), (3.14159, 4)]], False)).startswith('<path d="M 1.00 2.00 \nL 3.14 4.00')
+    assert style.short(curve) == curve.replace("1.234567", "1.23").replace("0.001", "0.00").replace("1.999999", "1.99")
+    assert style.short(written([[(1, 2), (3.14159, 4)]], False)).startswith('<path d="M 1.00 2.00 \nL 3.14 4.00')
