@@ -18,7 +18,8 @@ from ewan.analysis.figures.style import COLOURS, MARKERS, PAGE_RC, svg
 from ewan.calibration import bursts
 from ewan.labs import rundir
 from ewan.labs.base.sheet import grid
-from ewan.labs.base.units import NS_PER_MS, about
+from ewan.labs.base.units import NS_PER_MS
+from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import pass_context
 from ewan.labs.context import Context

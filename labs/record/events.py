@@ -1,7 +1,7 @@
 """Changes of links in a run: as its program asks for them, and as events.json says that they were made.
 
-In: changes compiled for links, or the documents that `ewan-node` reads and writes (emulator/node/src/batch/events.rs). Out:
-typed events, and the same documents again.
+In: changes compiled for links, or the documents that `ewan-node` reads and writes (emulator/node/src/batch/events.rs).
+Out: typed events, and the same documents again.
 """
 
 from __future__ import annotations

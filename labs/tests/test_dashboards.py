@@ -20,7 +20,7 @@ from ewan.labs.plan import Containers, Plan
 from ewan.labs.render import dashboards, panels
 from ewan.labs.spec import from_template
 
-FAMILIES = Path(__file__).resolve().parents[1] / "node/src/metrics/text.rs"
+FAMILIES = Path(__file__).resolve().parents[2] / "emulator/node/src/metrics/text.rs"
 FACTS = HostFacts(cpus=(0, 1), networks=())
 # Of Grafana's schema: what a panel must have for Grafana to draw it.
 PANEL_KEYS = {"id", "type", "title", "datasource", "gridPos", "targets", "fieldConfig", "options"}
