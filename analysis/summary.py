@@ -18,9 +18,8 @@ import orjson
 from ewan.analysis import comparisons, disturbed, load, measured, statistics
 from ewan.analysis.measured import Measured
 from ewan.analysis.points import BySeed, Others, Seeds, names, of_seed
-from ewan.labs.base import documents, writing
+from ewan.labs.base import codec, documents, writing
 from ewan.labs.base.documents import DocumentError
-from ewan.labs.base.typed import plain
 from ewan.labs.base.units import UnitError, parse_published
 from ewan.labs.record import figures, quantities
 from ewan.labs.record import summary as summaries
@@ -101,7 +100,7 @@ def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> dic
         "format": summaries.FORMAT,
         "status": experiment.status,
         "confidence": confidence,
-        "normalise": plain(normalise),
+        "normalise": None if normalise is None else codec.data_of(normalise),
         "runs": runs,
         "points": points,
         **({} if total is None else {"disturbed": total}),

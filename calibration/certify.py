@@ -29,6 +29,7 @@ from ewan.calibration.thorough import rows as thorough_rows
 from ewan.calibration.tolerances import POLICIES, REASONS, Tolerances, beside_routing
 from ewan.calibration.uncertainty import Instrument, quantile
 from ewan.labs import routes
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan, digest
 from ewan.labs.record import Certificate, Emulating, MachineFacts, Policy, host_drops, host_facts
@@ -91,7 +92,7 @@ def verify_lab(
         bounds = tolerances or POLICIES[policy]
         method = probe.LiveProbes(budget or probe.TimeBudget())
         return _live(plan, lab, progress, policy, bounds, instrument or Instrument(), thorough, method, so_far)
-    return dataclasses.replace(_batch(plan, lab, tolerances), policy=policy)
+    return codec.replace(_batch(plan, lab, tolerances), policy=policy)
 
 
 def _live(
@@ -137,7 +138,7 @@ def _live(
         first = probing.first(len(results))
         rows = compare(expected, first, {"results": results}, {}, bounds, instrument=instrument)
         measured = tuple(row for row in rows if row.measured is not None)
-        return dataclasses.replace(nothing, rows=measured, elapsed_ns=time.monotonic_ns() - begun)
+        return codec.replace(nothing, rows=measured, elapsed_ns=time.monotonic_ns() - begun)
 
     teller = None if so_far is None else Teller(so_far)
     tell = None if teller is None else lambda results: teller.offer(lambda: known(results))
@@ -169,7 +170,7 @@ def _live(
 
         with _off_the_spinners(plan):
             rows += tuple(thorough_rows(expected, plan.lab, measure, bounds, instrument, HOLDS_S))
-    return dataclasses.replace(
+    return codec.replace(
         nothing,
         tolerances={**nothing.tolerances, "instrument": dataclasses.asdict(instrument)},
         rows=rows,

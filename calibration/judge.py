@@ -5,7 +5,6 @@ In: the answer of `ewan-node probe`. Out: rows with their verdicts, and reasons 
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from ewan.calibration.probing import SENDER, Probing
 from ewan.calibration.spinner import CHANGED
 from ewan.calibration.tolerances import Tolerances
 from ewan.calibration.uncertainty import Components, Instrument, Samples, decide, deciding, expanded, recorded
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units.shown import written
 from ewan.labs.record import Row, Uncertainty
 
@@ -168,8 +168,8 @@ class Judge:
         row = self.row(quantity, unit, configured, measured, limits, note, hint=hint)
         if row.verdict == "ok" and uncertainty.expanded > most:
             note = "; ".join(part for part in (note, f"it takes about {needs:,} packets to tell") if part)
-            row = dataclasses.replace(row, verdict="not decidable", needs=needs, note=note)
-        return dataclasses.replace(row, uncertainty=uncertainty)
+            row = replace(row, verdict="not decidable", needs=needs, note=note)
+        return replace(row, uncertainty=uncertainty)
 
     def shown(self, quantity: str, unit: str, configured: float | None, measured: float, note: str = "") -> Row:
         """A row that nothing is decided by."""
@@ -180,11 +180,11 @@ class Judge:
         """A row of which there are too few samples to say how uncertain it is."""
         note = f"of {count}: it takes {needs:,} to tell"
         row = self.shown(quantity, unit, configured, measured, note)
-        return dataclasses.replace(row, verdict="not decidable", needs=needs)
+        return replace(row, verdict="not decidable", needs=needs)
 
     def unknown(self, quantity: str, note: str) -> Row:
         """A row of what may make the others untrue at any time, though they are true now."""
-        return dataclasses.replace(self.missing(quantity, "count", None, note), verdict="not decidable")
+        return replace(self.missing(quantity, "count", None, note), verdict="not decidable")
 
     def missing(self, quantity: str, unit: str, configured: float | None, why: str) -> Row:
         """A row for what was not measured, and why."""
@@ -193,7 +193,7 @@ class Judge:
     def dead(self, quantity: str, unit: str, configured: float, *why: str) -> Row:
         """Nothing could be measured because nothing came through."""
         note = "; ".join(part for part in why if part)
-        return dataclasses.replace(self.missing(quantity, unit, configured, note), verdict="outside")
+        return replace(self.missing(quantity, unit, configured, note), verdict="outside")
 
 
 def _largest(components: Components) -> str:

@@ -5,7 +5,6 @@ In: an expectation and the probes' results. Out: rows.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
 from ewan.calibration import hints, statistic
@@ -13,6 +12,7 @@ from ewan.calibration.expectation import LinkExpectation
 from ewan.calibration.judge import Judge, Results, why_not
 from ewan.calibration.tolerances import Tolerances
 from ewan.calibration.uncertainty import proportion, proportion_samples
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import PPB
 from ewan.labs.record import COVERAGE_FACTOR, Row, Uncertainty
 
@@ -34,7 +34,7 @@ def loss_rows(link: LinkExpectation, judge: Judge, results: Results, bounds: Tol
     z = statistic.quantile(bounds.confidence, 2 * count)
     if configured == 0:
         row = judge.row("loss", "ppb", 0, share * PPB, 0.0, note)
-        yield dataclasses.replace(row, uncertainty=proportion_known(lost, sent, 1.0))
+        yield replace(row, uncertainty=proportion_known(lost, sent, 1.0))
     elif link.loss.dispersion == 0:
         slack = (link.loss.slack_packets + 1) / sent * PPB
         yield judge.row("loss", "ppb", configured * PPB, share * PPB, slack, note, hint=hints.loss(configured, lost))

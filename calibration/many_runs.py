@@ -10,13 +10,13 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import polars as pl
 
-from ewan.labs.base import writing
+from ewan.labs.base import codec, writing
+from ewan.labs.base.codec import replace
 from ewan.labs.record import journal, tables
 from ewan.labs.record.experiment import DOCUMENT, Document, Entry, checksum, to_json
 
@@ -50,7 +50,7 @@ def write(original: Path, directory: Path, wanted: Sequence[Point], seeds: Seque
         files |= source.write(directory, entry)
         runs.append(entry)
     told = TITLE.format(count=len(models), s="s" * (len(models) != 1))
-    changed = document.model_copy(update={"title": told, "runs": runs, "files": files})
+    changed = codec.replace(document, title=told, runs=runs, files=files)
     writing.write(directory / DOCUMENT, to_json(changed))
     return directory
 

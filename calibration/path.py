@@ -20,6 +20,7 @@ from ewan.calibration.judge import Judge, offered_bps
 from ewan.calibration.loss_rows import proportion_known
 from ewan.calibration.probing import MS, PROBE_BYTES, SECOND
 from ewan.calibration.uncertainty import Instrument, quantile, recorded
+from ewan.labs.base import codec
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import BITS_PER_BYTE, PPB
 from ewan.labs.record import Row
@@ -152,12 +153,12 @@ def _one_way(judge: Judge, stream: Mapping[str, Any], instrument: Instrument) ->
             yield judge.missing(name, "ns", None, f"{len(ordered)} packets arrived, too few")
             continue
         row = judge.shown(name, "ns", None, quantile(ordered, share), f"of {len(ordered)} packets")
-        yield dataclasses.replace(row, uncertainty=recorded(known[0]))
+        yield codec.replace(row, uncertainty=recorded(known[0]))
     sent = stream["sent_packets"]
     lost = max(stream["lost_packets"] - stream["socket_drops_packets"], 0)
     interval = proportion_known(lost, sent, 1.0) if sent else None
     row = judge.shown("loss", "ppb", None, lost / max(sent, 1) * PPB, f"{lost} of {sent}")
-    yield dataclasses.replace(row, uncertainty=interval)
+    yield codec.replace(row, uncertainty=interval)
 
 
 def _round_trips(judge: Judge, result: Mapping[str, Any], instrument: Instrument) -> Iterator[Row]:
@@ -168,14 +169,14 @@ def _round_trips(judge: Judge, result: Mapping[str, Any], instrument: Instrument
             yield judge.missing("RTT", "ns", None, f"{len(ordered)} answers, too few")
             continue
         row = judge.shown("RTT", "ns", None, quantile(ordered, 0.5), f"median of {len(ordered)} round trips")
-        yield dataclasses.replace(row, uncertainty=recorded(known[0]))
+        yield codec.replace(row, uncertainty=recorded(known[0]))
 
 
 def _goodput(judge: Judge, found: Mapping[str, Any], instrument: Instrument) -> Row:
     note = f"{found['congestion']}, {found['retransmitted_segments']} segments retransmitted"
     row = judge.shown("TCP goodput", "bit/s", None, found["goodput_bps"], note)
     parts, _ = budget.goodput(found, instrument)
-    return dataclasses.replace(row, uncertainty=recorded(parts))
+    return codec.replace(row, uncertainty=recorded(parts))
 
 
 def _flood(judge: Judge, stream: Mapping[str, Any], instrument: Instrument) -> Row:
@@ -187,4 +188,4 @@ def _flood(judge: Judge, stream: Mapping[str, Any], instrument: Instrument) -> R
     offered = offered_bps(stream, size)
     note = "of IP packets" if offered > 1.02 * measured else "of IP packets: this host could offer no more"
     parts, _ = budget.rate(measured, window, packets, ends_ns=0.0, others=0.0, instrument=instrument)
-    return dataclasses.replace(judge.shown("UDP rate", "bit/s", None, measured, note), uncertainty=recorded(parts))
+    return codec.replace(judge.shown("UDP rate", "bit/s", None, measured, note), uncertainty=recorded(parts))

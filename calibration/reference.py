@@ -11,7 +11,6 @@ certificate whose rows are judged against the readings, their uncertainty includ
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import Any, Literal
 import orjson
 
 from ewan.calibration.uncertainty import decide, expanded
+from ewan.labs.base.codec import replace
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.reading import read_bytes
 from ewan.labs.base.typed import read_typed
@@ -95,21 +95,21 @@ def against(certificate: Certificate, found: Readings, where: Path) -> Certifica
         if row.unit != each.unit:
             raise UserError(f'{where}: {each.quantity} of {each.link}: unit "{each.unit}": write it in {row.unit}')
         rows[key] = judged(row, each, found.instrument)
-    return dataclasses.replace(certificate, rows=tuple(rows.values()))
+    return replace(certificate, rows=tuple(rows.values()))
 
 
 def judged(row: Row, reading: Reading, instrument: str) -> Row:
     """A row against a reading, by the row's own tolerance; both uncertainties together."""
     note = "; ".join(part for part in (row.note, f"against {instrument}") if part)
     if row.measured is None:
-        return dataclasses.replace(row, configured=reading.value, note=note)
+        return replace(row, configured=reading.value, note=note)
     parts = dict(row.uncertainty.components if row.uncertainty else {})
     parts["reference"] = reading.uncertainty / COVERAGE_FACTOR
     known = Uncertainty(parts, expanded(parts))  # type: ignore[arg-type]
     error = row.measured - reading.value
     if row.tolerance is None:
-        return dataclasses.replace(row, configured=reading.value, error=error, note=note, uncertainty=known)
+        return replace(row, configured=reading.value, error=error, note=note, uncertainty=known)
     verdict = decide(error, row.tolerance, row.tolerance, known.expanded)
-    return dataclasses.replace(
+    return replace(
         row, configured=reading.value, error=error, verdict=verdict, note=note, uncertainty=known, needs=None
     )

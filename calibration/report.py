@@ -5,13 +5,13 @@ In: a certificate. Out: cells that a front end lays out (`sheet`), one line that
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ewan.calibration.hints import named
 from ewan.calibration.spinner import CHANGED
 from ewan.labs.base import writing
+from ewan.labs.base.codec import replace
 from ewan.labs.base.documents import DocumentError
 from ewan.labs.base.reading import read_bytes
 from ewan.labs.base.units import NS_PER_SECOND
@@ -41,7 +41,7 @@ def sheet(certificate: Certificate) -> tuple[list[list[str]], list[str]]:
         rows = [row for row in rows if row.verdict == "outside"]
         drawn += [_together(same) for same in _grouped(fine, lambda row: row.quantity)]
         for same in _grouped(missing, lambda row: row.quantity + row.note):
-            rows.append(same[0] if len(same) == 1 else dataclasses.replace(same[0], link=f"{len(same)}", direction=""))
+            rows.append(same[0] if len(same) == 1 else replace(same[0], link=f"{len(same)}", direction=""))
     for row in rows:
         number = str(notes.setdefault(row.note, len(notes) + 1)) if row.note else ""
         link = f"{row.link} {ARROWS.get(row.direction, row.direction)}"

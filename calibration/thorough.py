@@ -7,7 +7,6 @@ then TCP, several times, with the median and the spread.
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -28,6 +27,7 @@ from ewan.calibration.probing import MS, PROBE_BYTES, Probing, packet_stream, pl
 from ewan.calibration.spinner import LinkFacts
 from ewan.calibration.tolerances import Tolerances
 from ewan.calibration.uncertainty import Instrument, recorded
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import Row
 
@@ -171,7 +171,7 @@ def _metrics(pair: PairExpectation, judge: Judge, results: Sequence[Mapping[str,
         row = judge.shown(name, "ratio", configured, middle, note)
         # The median of a few normal values is as uncertain as 1.25 times their mean.
         known = recorded({"finite sample": 1.2533 * spread / len(values) ** 0.5})
-        yield dataclasses.replace(row, uncertainty=known, holds_s=judge.holds_s)
+        yield replace(row, uncertainty=known, holds_s=judge.holds_s)
 
 
 def _efficiency(result: Mapping[str, Any]) -> float:

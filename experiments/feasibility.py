@@ -25,6 +25,7 @@ from ewan.experiments.engine.parts import Wall
 from ewan.generator import scenario as scenarios
 from ewan.generator.scenario import Runs, Scenario
 from ewan.labs import spec
+from ewan.labs.base import codec
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.source import Places, read_yaml
 from ewan.labs.base.units import NS_PER_SECOND
@@ -151,7 +152,7 @@ class Verdicts:
         entries = [entry for job in jobs for entry in [job.entry] * runs.seeds]
         more = len(runs) - len(entries)
         if entries and more:  # points that were not looked at are like the mean of the others
-            entries += [replace(entries[0], demand=None)] * more
+            entries += [codec.replace(entries[0], demand=None)] * more
         forecast = Forecast(entries, wall)
         at_once = max(min(workers, len(entries)), 1)
         each = [forecast.run_ns(entry) for entry in entries]

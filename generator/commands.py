@@ -6,26 +6,21 @@ output that would be outside of the run's directory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
-
-from pydantic import ConfigDict, Field
+from typing import Annotated
 
 from ewan.labs.base import documents
+from ewan.labs.base.codec import Meta, Struct
 from ewan.labs.base.documents import DocumentError
 
 FILE = "commands.json"
-_OPEN = ConfigDict(extra="ignore", strict=True)
-_Inside = Annotated[str, Field(max_length=1024, pattern=r"\A[^/\x00][^\x00]*\z")]
-_Time = Annotated[int, Field(ge=-(2**62), le=2**62)]
+_Inside = Annotated[str, Meta(max_length=1024, pattern=r"\A[^/\x00][^\x00]*\Z")]
+_Time = Annotated[int, Meta(ge=-(2**62), le=2**62)]
 
 
-@dataclass(frozen=True, slots=True)
-class RunCommand:
+class RunCommand(Struct, forbid_unknown_fields=False):
     """A command: where, what, when it began, and the files that have what it printed, within the run's directory."""
 
-    __pydantic_config__: ClassVar = _OPEN
     argv: tuple[str, ...]
     started_ns: _Time | None
     error: str | None
@@ -37,11 +32,9 @@ class RunCommand:
     t0_unix_ns: _Time | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunCommands:
+class RunCommands(Struct, forbid_unknown_fields=False):
     """commands.json; `t0_unix_ns`: T0 as time of day."""
 
-    __pydantic_config__: ClassVar = _OPEN
     commands: tuple[RunCommand, ...]
     t0_unix_ns: _Time | None = None
 

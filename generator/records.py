@@ -17,13 +17,12 @@ from typing import Annotated, Any, cast
 
 import polars as pl
 from polars.exceptions import PolarsError
-from pydantic import ConfigDict, Field
-from typing_extensions import TypedDict
 
 from ewan.generator import external, readers
 from ewan.generator.link_rates import with_mean_rates
 from ewan.generator.rows import Row, frame_of
 from ewan.labs.base import documents
+from ewan.labs.base.codec import Meta, Struct
 from ewan.labs.base.documents import DocumentError
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.link import Change, Direction
@@ -54,30 +53,26 @@ _BACKWARD = 1
 
 
 _MOST_NS = 10**17
-_Instant = Annotated[int, Field(ge=0, le=_MOST_NS)]
+_Instant = Annotated[int, Meta(ge=0, le=_MOST_NS)]
 
 
-class _Lost(TypedDict):
+class _Lost(Struct, forbid_unknown_fields=False):
     """lost.json: from when after T0, and until when, a machine of the lab was missing."""
-
-    __pydantic_config__ = ConfigDict(extra="allow", strict=True)  # type: ignore[misc]
 
     at_ns: _Instant
     until_ns: _Instant
 
 
-class _OfFlow(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow", strict=True)  # type: ignore[misc]
+class _FlowRecord(Struct, forbid_unknown_fields=False):
+    """The keys of each flow that are used by their names."""
 
     flow: int
     part: int
     error: str | None
 
 
-class _Traffic(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow", strict=True)  # type: ignore[misc]
-
-    flows: list[_OfFlow]
+class _Traffic(Struct, forbid_unknown_fields=False):
+    flows: tuple[_FlowRecord, ...]
 
 
 def collect(directory: Path, schedule: Schedule, links: Sequence[Link] = ()) -> str | None:
@@ -132,8 +127,8 @@ def lost_seconds(directory: Path) -> list[int]:
         told = documents.read(_Lost, directory / "lost.json")
     except FileNotFoundError:
         return []
-    first = told["at_ns"] // NS_PER_SECOND
-    return list(range(first, max(-(-told["until_ns"] // NS_PER_SECOND), first + 1)))
+    first = told.at_ns // NS_PER_SECOND
+    return list(range(first, max(-(-told.until_ns // NS_PER_SECOND), first + 1)))
 
 
 def _latest(directory: Path, table: str) -> pl.DataFrame:
@@ -151,7 +146,9 @@ def _treatment(links: Iterable[Link], made: Iterable[MadeEvent]) -> tuple[bool, 
 def traffic_records(path: Path) -> list[Row]:
     """What the generator wrote of each flow; nothing where it did not come to that, or not to its end."""
     try:
-        return cast(list[Row], documents.read(_Traffic, path)["flows"])
+        found = documents.read_object(path)
+        documents.checked(_Traffic, found, str(path))
+        return cast(list[Row], found["flows"])
     except (FileNotFoundError, NotADirectoryError, DocumentError):
         return []
 

@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from ewan.labs.base import writing
+from ewan.labs.base import codec, writing
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
 from ewan.labs.record import host_facts
@@ -27,8 +25,7 @@ def write_wall(directory: Path, started: str, took: Mapping[str, Any]) -> None:
     `started`: when, in UTC. `took`: at least `wall_ns`; of a run in the virtual clock what `cost_of` says.
     """
     document = {"format": "ewan-wall/1", "started": started, "host": host_facts({}), **took}
-    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
-    writing.write(directory / "wall.json", orjson.dumps(document, option=options))
+    writing.write(directory / "wall.json", codec.document(document))
 
 
 def cost_of(result: Run) -> dict[str, Any]:

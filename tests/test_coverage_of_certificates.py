@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from types import SimpleNamespace
 from typing import Any, cast
 
+from ewan.labs.base.codec import replace
 from ewan.labs.record import Certificate, Row, Uncertainty
 from tests.coverage_of_certificates import Coverage, counted
 
@@ -13,7 +13,7 @@ ROW = Row("core", "forward", "rate", "bit/s", 100.0, 100.0, 0.0, 1.0, "ok", "", 
 
 
 def certificate(*errors: float, **changes: Any) -> Certificate:
-    rows = [dataclasses.replace(ROW, measured=100.0 + error, error=error, **changes) for error in errors]
+    rows = [replace(ROW, measured=100.0 + error, error=error, **changes) for error in errors]
     return cast(Certificate, SimpleNamespace(rows=rows))
 
 

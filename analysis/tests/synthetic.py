@@ -111,7 +111,7 @@ def experiment(
         "stages": {name: {"status": "waiting"} for name in STAGES}
         | {"execution": {"status": "complete", "seconds": 12.5}},
         "runs": runs,
-        "host": {key: getattr(HOST, key) for key in HOST.__slots__},
+        "host": {key: getattr(HOST, key) for key in HOST.__struct_fields__},
         "commit": "0" * 40,
         "command": "ewan run synthetic",
         **(told or {}),

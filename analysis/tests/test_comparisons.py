@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from ewan.analysis import comparisons, load, report, summary, tabulated
 from ewan.analysis.tests import synthetic
 from ewan.experiments.engine import show
+from ewan.labs.base.codec import replace
 from ewan.labs.record import tables
 from ewan.labs.record.wishes import Comparison
 

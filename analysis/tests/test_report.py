@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 
 from ewan.analysis import circumstances, grouped, load, report, summary
 from ewan.analysis.tests import synthetic
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units.shown import written
 from ewan.labs.record import Certificate, Emulating
 

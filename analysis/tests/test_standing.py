@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from ewan.analysis.standing import of_command, progress
 from ewan.analysis.tests import synthetic
 from ewan.experiments.tests.origins import origin
+from ewan.labs.base.codec import replace
 from ewan.labs.record.experiment import DOCUMENT, LOCK, Entry, begin, to_json
 from ewan.labs.record.journal import Journal, RunChange
 from ewan.labs.runtime.locks import held
@@ -20,8 +20,10 @@ MOMENT = 1_769_860_800
 
 
 def entry(number: int, congestion: str, **more: object) -> Entry:
-    made = Entry(number, f"run {number}", {"congestion": congestion}, number, "x", "x", f"runs/{number:03}")
-    return dataclasses.replace(made, **more)  # type: ignore[arg-type]
+    place = f"runs/{number:03}"
+    parameters: dict[str, str | int] = {"congestion": congestion}
+    made = Entry(number, f"run {number}", parameters, number, "x", "x", place, 0, "waiting", None, None, None)
+    return replace(made, **more)
 
 
 @pytest.fixture

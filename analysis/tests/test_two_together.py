@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from ewan.analysis.compare.overlaid import Both
 from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import PAGE
 from ewan.analysis.tests import synthetic
+from ewan.labs.base.codec import replace
 from ewan.labs.context import Context
 from ewan.labs.record import Certificate, Row, Uncertainty
 from ewan.labs.record.figures import parse
@@ -32,7 +32,7 @@ def row(measured: float | None, expanded: float = 0.0, **more: object) -> Row:
     known = Row(
         "core", "forward", "rate", "bit/s", 1e7, measured, 0.0, 1e5, "ok", uncertainty=Uncertainty({}, expanded)
     )
-    return replace(known, **more)  # type: ignore[arg-type]
+    return replace(known, **more)
 
 
 def test_what_is_measured_within_both_uncertainties_is_the_same() -> None:

@@ -3,7 +3,6 @@ certificate and back."""
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import orjson
@@ -11,6 +10,7 @@ import pytest
 
 from ewan.calibration import certify, report, spinner
 from ewan.calibration.tests.captured import captured_certificate, read
+from ewan.labs.base.codec import replace
 from ewan.labs.record import Certificate, host_facts, to_json
 
 
@@ -30,8 +30,8 @@ def test_what_was_measured(certificate: Certificate) -> None:
 
 
 def test_one_row_outside_fails_the_certificate(certificate: Certificate) -> None:
-    outside = dataclasses.replace(certificate.rows[0], verdict="outside")
-    failed = dataclasses.replace(certificate, rows=(outside, *certificate.rows[1:]))
+    outside = replace(certificate.rows[0], verdict="outside")
+    failed = replace(certificate, rows=(outside, *certificate.rows[1:]))
     assert not failed.passed
     assert orjson.loads(to_json(failed))["passed"] is False
 
@@ -85,11 +85,11 @@ def test_what_lies_between_two_readings_of_a_histogram() -> None:
 
 
 def test_of_many_rows_those_outside_are_never_put_together(certificate: Certificate) -> None:
-    row = dataclasses.replace(certificate.rows[0], verdict="ok", note="")
-    ok = [dataclasses.replace(row, link=f"l{number}") for number in range(100)]
-    missing = [dataclasses.replace(each, verdict="not measured", note="no time") for each in ok[:10]]
-    outside = [dataclasses.replace(each, verdict="outside", note=f"late {each.link}") for each in ok[:3]]
-    drawn, notes = report.sheet(dataclasses.replace(certificate, rows=(*ok, *missing, *outside)))
+    row = replace(certificate.rows[0], verdict="ok", note="")
+    ok = [replace(row, link=f"l{number}") for number in range(100)]
+    missing = [replace(each, verdict="not measured", note="no time") for each in ok[:10]]
+    outside = [replace(each, verdict="outside", note=f"late {each.link}") for each in ok[:3]]
+    drawn, notes = report.sheet(replace(certificate, rows=(*ok, *missing, *outside)))
     assert [line[7] for line in drawn] == ["ok", "outside", "outside", "outside", "not measured"]
     assert drawn[0][0].startswith("100, worst") and drawn[4][0].startswith("10")
     assert notes == ["late l0", "late l1", "late l2", "no time"]

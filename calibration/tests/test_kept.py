@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
 from ewan.calibration import kept, report
+from ewan.labs.base.codec import replace
 from ewan.labs.record import CERTIFICATE_FILE, CERTIFICATES_FOLDER, Certificate, MachineFacts, Row, to_json
 
 HOST = MachineFacts("6.18", "x86_64", "a CPU", 2, 4 << 30, "tsc", True, {"python": "3.11"})
@@ -17,7 +17,7 @@ HOST = MachineFacts("6.18", "x86_64", "a CPU", 2, 4 << 30, "tsc", True, {"python
 def certificate(lab: str, clock: Literal["live", "virtual"] = "live") -> Certificate:
     row = Row("core", "forward", "loss", "ppb", 0, 0, 0, 0, "ok")
     made = Certificate("ab" * 32, lab, "2026-11-22T10:00:00Z", HOST, {}, (row,), {}, {}, 10**9)
-    return dataclasses.replace(made, clock=clock, time=made.time if clock == "live" else "")
+    return replace(made, clock=clock, time=made.time if clock == "live" else "")
 
 
 @pytest.fixture

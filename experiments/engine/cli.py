@@ -326,7 +326,6 @@ def facts_of(
             raise Refused(f"{text}: is not text in UTF-8: give it another name, or its folder") from None
     asked = {"file": str(scenario.file.absolute()), "scale": scale, "settings": dict(settings), "seeds": seeds}
     asked |= {} if machines is None else {"machines": str(machines.absolute())}
-    repeated = {} if stop is None else {"confidence": stop.confidence.share}
     document = scenario.document
     origin = Origin(
         scenario=scenario.name,
@@ -337,12 +336,12 @@ def facts_of(
         normalise=None if document.normalise is None else document.normalise.recorded,
         compare=[each.recorded for each in document.compare],
         beside=[each.recorded for each in document.beside],
-        **({"figures": [figures.asked(each) for each in document.figures]} if document.figures else {}),
+        figures=[figures.asked(each) for each in document.figures],
         scale=scale,
         settings=dict(settings),
         runtime=runtime,
         **circumstances(),
-        **repeated,
+        confidence=None if stop is None else stop.confidence.share,
         **given,
     )
     return Facts({SCENARIO: scenario.text.encode(), SETTINGS: orjson.dumps(asked, option=orjson.OPT_INDENT_2)}, origin)

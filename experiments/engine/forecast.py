@@ -5,7 +5,6 @@ In: the runs' demands, and what this host takes for one (`Parts.wall`). Out: ns 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 from ewan.experiments.engine.parts import Wall
@@ -49,8 +48,12 @@ NOTHING = Forecast((), None)
 
 
 def _mean(demands: Sequence[Demand]) -> Demand:
-    names = [field.name for field in dataclasses.fields(Demand)]
-    return Demand(**{name: round(sum(getattr(each, name) for each in demands) / len(demands)) for name in names})
+    return Demand(
+        **{
+            name: round(sum(getattr(each, name) for each in demands) / len(demands))
+            for name in Demand.__struct_fields__
+        }
+    )
 
 
 def amount(number: int) -> str:

@@ -9,7 +9,7 @@ import hashlib
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ewan.experiments.engine import reservation, source, stopping
@@ -19,6 +19,7 @@ from ewan.generator.scenario import Runs, ScenarioRun, ScheduledRun
 from ewan.labs import host, rundir
 from ewan.labs import plan as plans
 from ewan.labs.base import writing
+from ewan.labs.base.codec import replace
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.plan import Plan
@@ -111,6 +112,10 @@ def job(run: ScenarioRun, plan: Plan, schedule: ScheduledRun, demand: Demand | N
         family=family(text),
         directory=_directory(run.number),
         expected_ns=schedule.program.expected_ns or schedule.program.longest_ns,
+        status="waiting",
+        error=None,
+        certificate=None,
+        verified=None,
         demand=demand,
     )
     return Job(entry, plan, program, schedule.document)

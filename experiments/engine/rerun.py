@@ -22,7 +22,7 @@ from ewan.experiments.engine.experiment import Experiment, Job
 from ewan.experiments.engine.parts import Facts, Parts
 from ewan.experiments.engine.source import SCENARIO, SETTINGS
 from ewan.labs import rundir
-from ewan.labs.base import writing
+from ewan.labs.base import codec, writing
 from ewan.labs.base.reading import one_line, read_bytes
 from ewan.labs.base.sheet import grid
 from ewan.labs.commands.errors import Refused, guarded
@@ -119,7 +119,7 @@ def repeat(context: Context, before: Experiment, original: Path, directory: Path
 
     def fresh() -> Iterator[Job]:
         for entry in before.runs:
-            waiting = dataclasses.replace(entry, certificate=None, verified=None, key=None)
+            waiting = codec.replace(entry, certificate=None, verified=None, key=None)
             waiting.begin_anew()
             yield dataclasses.replace(before.job(entry), entry=waiting)
 

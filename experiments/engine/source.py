@@ -9,30 +9,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
-
 from ewan.generator import scenario as scenarios
 from ewan.generator.scenario import Scenario
 from ewan.labs.base import documents
+from ewan.labs.base.codec import Meta, Struct
 from ewan.labs.base.documents import DocumentError
 from ewan.labs.base.reading import read_text
-from ewan.labs.record import STRICT
 from ewan.labs.runtime.base import LabError
 
 SCENARIO, SETTINGS = "scenario.yaml", "settings.json"
-_Path = Annotated[str, Field(pattern=r"\A/?[^\x00]+\z", max_length=4096)]
+_Path = Annotated[str, Meta(pattern=r"\A/?[^\x00]+\Z", max_length=4096)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Settings:
+class _Settings(Struct):
     """settings.json: what was asked for on the command line."""
-
-    __pydantic_config__ = STRICT
 
     file: _Path
     scale: str | None
     settings: dict[str, str]
-    seeds: Annotated[int, Field(ge=1)] | None
+    seeds: Annotated[int, Meta(ge=1)] | None
     machines: _Path | None = None
 
 

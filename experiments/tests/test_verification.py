@@ -17,6 +17,7 @@ from ewan.experiments.engine.parts import Facts
 from ewan.experiments.tests.engines import CONTEXT, TEXT, begun, certificate, jobs, parts
 from ewan.experiments.tests.origins import origin
 from ewan.labs import routes
+from ewan.labs.base import codec
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.record import Certificate
@@ -41,8 +42,8 @@ def test_plans_that_differ_by_their_seed_are_one_family() -> None:
 def test_what_a_host_cannot_show_is_not_believed(clock: Any, verdict: Any, says: str) -> None:
     (first, _) = jobs()
     made = certificate(first.plan, verdict)
-    row = dataclasses.replace(made.rows[0], note="too busy")
-    assert verification.refusal(dataclasses.replace(made, rows=(row,), clock=clock)) == says
+    row = codec.replace(made.rows[0], note="too busy")
+    assert verification.refusal(codec.replace(made, rows=(row,), clock=clock)) == says
 
 
 def test_a_lab_outside_its_tolerances_is_refused_with_the_reason(tmp_path: Path) -> None:

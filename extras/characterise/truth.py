@@ -5,7 +5,6 @@ In: a plan and two of its hosts. Out: a characterisation with the truth of each 
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
@@ -14,6 +13,7 @@ from ewan.calibration.expectation import BYTE_NS, framed_bytes, losses, untold
 from ewan.calibration.probing import PROBE_BYTES
 from ewan.extras.characterise.plan import Load
 from ewan.labs.base import codec
+from ewan.labs.base.codec import replace
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import PPB
 from ewan.labs.forwarding import Forwarding
@@ -41,7 +41,7 @@ def beside(found: Characterisation, plan: Plan, pair: Pair, loads: Sequence[Load
         name: _way(way, plan, path, loads if alone else None, found.mtu_bytes)
         for (name, way), path in zip(found.ways().items(), (pair.forward, pair.backward), strict=True)
     }
-    return dataclasses.replace(
+    return replace(
         found,
         base_rtt=_with(found.base_rtt, expected.round_trip_ns(PROBE_BYTES) if constant else None),
         forward=ways["forward"],
@@ -64,7 +64,7 @@ def _way(way: Way, plan: Plan, path: NetworkPath, loads: Sequence[Load] | None, 
     others = None
     if loads is not None:
         others = float(sum(load.rate_bps for load in loads if _crosses(plan, load, path)))
-    return dataclasses.replace(
+    return replace(
         way,
         capacity=_with(way.capacity, capacity),
         buffer=_with(way.buffer, size),
@@ -94,4 +94,4 @@ def _crosses(plan: Plan, load: Load, path: NetworkPath) -> bool:
 
 
 def _with(estimate: Estimate, truth: float | None) -> Estimate:
-    return dataclasses.replace(estimate, truth=truth)
+    return replace(estimate, truth=truth)

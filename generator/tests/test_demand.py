@@ -102,7 +102,7 @@ def test_what_the_clock_ends_is_counted_until_then() -> None:
 
 def entry(number: int, demand: Demand | None) -> Entry:
     """A run of which only the demand matters."""
-    return Entry(number, "", {}, 1, "", "", "runs/001", demand=demand)
+    return Entry(number, "", {}, 1, "", "", "runs/001", 0, "waiting", None, None, None, demand=demand)
 
 
 def takes(demand: Demand) -> tuple[int, int]:

@@ -17,11 +17,15 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast, dataclass_transform, get_args
 
 import msgspec
-from msgspec import field
+from msgspec import Meta, field
 from msgspec.structs import replace
+
+from ewan.labs.base.reading import one_line
 
 __all__ = [
     "Document",
+    "Meta",
+    "MutableStruct",
     "OtherVersionError",
     "Struct",
     "Variant",
@@ -31,6 +35,7 @@ __all__ = [
     "document",
     "field",
     "from_data",
+    "line",
     "replace",
     "tags",
 ]
@@ -41,6 +46,11 @@ T = TypeVar("T")
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A type of a document, or of a part of it."""
+
+
+@dataclass_transform(field_specifiers=(field,))
+class MutableStruct(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The same for a document that grows in memory: its fields may be set anew."""
 
 
 class Variant(Struct, tag_field="kind"):
@@ -77,7 +87,7 @@ def decode(kind: type[T], text: bytes, where: str) -> T:
     """
     try:
         return cast(T, _decoder(cast(Any, kind)).decode(text))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _refused(kind, error, where, lambda: msgspec.json.decode(text)) from None
 
 
@@ -94,9 +104,17 @@ def compact(value: object) -> bytes:
     return _COMPACT.encode(value)
 
 
-def document(value: object) -> bytes:
-    """The bytes of a document that people may look at: indented, keys sorted. Equal values give equal bytes."""
-    return msgspec.json.format(_SORTED.encode(value), indent=2) + b"\n"
+def document(value: object, *, fields_sorted: bool = True) -> bytes:
+    """The bytes of a document that people may look at: indented, keys sorted. Equal values give equal bytes.
+
+    Without `fields_sorted` the fields of types are in the order of their definition.
+    """
+    return msgspec.json.format((_SORTED if fields_sorted else _DEFINED).encode(value), indent=2) + b"\n"
+
+
+def line(value: object) -> bytes:
+    """The bytes of a value in a file of lines: keys sorted, one line."""
+    return _SORTED.encode(value) + b"\n"
 
 
 def data_of(value: object) -> Any:
@@ -106,6 +124,7 @@ def data_of(value: object) -> Any:
 
 _COMPACT = msgspec.json.Encoder()
 _SORTED = msgspec.json.Encoder(order="sorted")
+_DEFINED = msgspec.json.Encoder(order="deterministic")
 
 
 @functools.cache
@@ -116,7 +135,7 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 @functools.cache
 def _tagged(kind: Any) -> Any:
     """The type, or of a document a union: msgspec looks for the tags of unions alone, and for them before all else."""
-    if not (isinstance(kind, type) and issubclass(kind, Document)):
+    if not _is_document(kind):
         return kind
     return kind | msgspec.defstruct("OtherFormat", [], tag_field="format", tag="")
 
@@ -132,41 +151,91 @@ _TYPES = {
     "null": "null",
 }
 
+_PYTHON: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (float,),
+    "bool": (bool,),
+    "array": (list, tuple),
+    "object": (dict,),
+    "null": (type(None),),
+}
+"""Types of values by msgspec's names for what it got."""
+
 
 def _refused(kind: Any, error: Exception, where: str, data: Callable[[], Any]) -> ValueError:
-    """msgspec's message, `What - at `$.place``, in the words of this product: `where.place what`."""
-    what, _, place = str(error).partition(" - at `$")
-    place = place.removesuffix("`")
+    """msgspec's message, as `What - at `$.place``, in the words of this product: `where.place what`."""
+    what, _, at = str(error).partition(" - at ")
+    place = at.removeprefix("`key` in ").strip("`").removeprefix("$")
+    if not isinstance(error, msgspec.ValidationError):
+        return ValueError(f"{where} is no JSON: {one_line(what, MOST_SHOWN)}".strip())
+    matched = re.match(r"Expected `([^`]*)`(.*)", what)
     if found := re.match(r"Object (contains unknown|missing required) field `(.*)`", what):
-        said = f"has {'an unknown' if found[1].startswith('contains') else 'no'} key {found[2]!r}"
-    elif not isinstance(error, msgspec.ValidationError):
-        said = f"is no JSON: {what}"
-    else:
-        value = repr(_at(data(), place))[:MOST_SHOWN]
-        wanted = re.match(r"Expected `([^`]*)`(.*)", what)
-        limit = re.sub(r", got .*", "", wanted[2]) if wanted else ""
-        said = f"is {value}" if wanted or what.startswith("Invalid") else f"is wrong: {what}"
-        if wanted:
-            said += f", not {' or '.join(_TYPES.get(each, each) for each in wanted[1].split(' | '))}{limit}"
-    if place == ".format" and isinstance(kind, type) and issubclass(kind, Document):
+        more, key = found[1].startswith("contains"), found[2]
+        place, _ = _located(data, place, lambda value: isinstance(value, dict) and (key in value) == more)
+        said = f"has {'an unknown' if more else 'no'} key {key!r}"
+    elif at.startswith("`key` in ") and (found := re.match(r"Invalid enum value (.*)", what)):
+        said = f"has an unknown key {found[1]}"
+    elif matched:
+        limit, _, got = matched[2].partition(", got ")
+        place, value = _located(data, place, lambda value: not got or type(value) in _PYTHON.get(got.strip("`"), ()))
+        said = f"is {value}, not {' or '.join(_TYPES.get(each, each) for each in matched[1].split(' | '))}{limit}"
+    elif found := re.match(r"Invalid (?:enum )?value '?(.*?)'?$", what):
+        word = found[1]
+        place, value = _located(data, place, lambda value: str(value) == word)
+        said = f"is {value}"
+    elif what.startswith("Integer"):
+        said = "is a number of too many digits"
+    else:  # of a `__post_init__`
+        subject = _joined(where, place)
+        return ValueError(f"{subject}: {what}" if subject else what)
+    if place == ".format" and _is_document(kind):
         ours = str(kind.__struct_config__.tag)
         another = said.startswith(f"is '{ours.partition('/')[0]}/")
         return (OtherVersionError if another else ValueError)(f"format {said}, this version reads {ours!r}")
-    return ValueError(f"{_joined(where, place)} {said}")
+    subject = _joined(where, place) or ("" if said.startswith("has ") else "it")
+    return ValueError(f"{subject} {said}".strip())
 
 
 def _joined(where: str, place: str) -> str:
     """The place within the document that `where` names; `where` may end with a colon, or be empty."""
-    if not where or where.endswith(":"):
-        place = place.removeprefix(".") or "it"
-        return f"{where} {place}" if where else place
-    return where + place
+    if where.endswith(":"):
+        return f"{where} {place.removeprefix('.')}"
+    return where + place if where else place.removeprefix(".")
 
 
-def _at(data: Any, place: str) -> Any:
-    """The value at a place as msgspec writes it, `.nodes[0].name`; `...` stands for a key of a dictionary."""
-    for name, number in re.findall(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]", place):
-        if number == "...":
-            break
-        data = data[int(number)] if number else data[name]
-    return data
+def _located(data: Callable[[], Any], place: str, is_wrong: Callable[[Any], bool]) -> tuple[str, str]:
+    """A place as msgspec writes it, `.nodes[0].links[...].name`, and the value there, as it is shown.
+
+    `[...]` stands for any key of a dictionary: it becomes the first one below which a wrong value is found.
+    """
+    steps = re.findall(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]", place)
+
+    def search(value: Any, at: int) -> tuple[str, Any] | None:
+        if at == len(steps):
+            return ("", value) if is_wrong(value) else None
+        name, number = steps[at]
+        keys = [int(number)] if number.isdigit() else [name] if name else list(value)
+        for key in keys:
+            if found := search(value[key], at + 1):
+                return (f"[{key}]" if number.isdigit() else f".{key}") + found[0], found[1]
+        return None
+
+    try:
+        known = search(data(), 0)
+    except (RecursionError, KeyError, IndexError, TypeError):
+        known = None
+    return (place, "wrong") if known is None else (known[0], shown(known[1]))
+
+
+def shown(value: Any) -> str:
+    """A value's beginning. Of a long text no more is written out, and of a long number nothing is converted."""
+    if isinstance(value, int) and value.bit_length() > 4 * MOST_SHOWN:
+        return f"a number of {value.bit_length()} bits"
+    if isinstance(value, dict | list) and len(value) > MOST_SHOWN:
+        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)} entries"
+    return one_line(repr(value[:MOST_SHOWN] if isinstance(value, str) else value), MOST_SHOWN)
+
+
+def _is_document(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind.__struct_config__.tag_field == "format"

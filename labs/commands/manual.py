@@ -12,15 +12,15 @@ def docs_command() -> None:
     """Write docs/description.md and its like from the schemas."""
     from ewan.generator.scenario import manual as scenarios
     from ewan.labs import spec
-    from ewan.labs.record import characterisation, schema
     from ewan.labs.record import manual as metrics
+    from ewan.labs.record import schema
 
     pages = {
         "description.md": spec.markdown(),
         "scenario.md": scenarios.markdown(),
         "metrics.md": metrics.markdown(),
         "certificate.schema.json": schema.certificate_schema(),
-        "characterisation.schema.json": characterisation.schema(),
+        "characterisation.schema.json": schema.characterisation_schema(),
     }
     for name, text in pages.items():
         (ROOT / "docs" / name).write_text(text)

@@ -6,18 +6,14 @@ its circumstances, so that a reader needs nothing else to judge it.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 import platform
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import orjson
-from pydantic import ConfigDict
-
-from ewan.labs.base import documents
+from ewan.labs.base import codec, documents
+from ewan.labs.base.codec import Document, Struct, field
 from ewan.labs.base.documents import DocumentError
 
 CERTIFICATE_FORMAT = "ewan-certificate/2"
@@ -36,7 +32,6 @@ GRAVITY: tuple[Verdict, ...] = ("outside", "not decidable", "ok", "shown", "not 
 Policy = Literal["strict", "default", "teaching"]
 """How a certificate is judged: `strict` wants each value inside its tolerance for sure, `default` none outside for
 sure, `teaching` the same with wide tolerances."""
-STRICT = ConfigDict(extra="forbid", strict=True)
 CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 ONLY_SOME = ("machines", "dropped")
 """Keys that a certificate lacks where there is nothing to say."""
@@ -44,11 +39,8 @@ COVERAGE_FACTOR = 2.0
 """k: the expanded uncertainty is so many standard ones. It holds the true value in about 95 % of all cases."""
 
 
-@dataclass(frozen=True, slots=True)
-class MachineFacts:
+class MachineFacts(Struct):
     """The machine (or the virtual kernel): what a measurement depends on, apart from the plan."""
-
-    __pydantic_config__ = STRICT
 
     kernel: str
     machine: str
@@ -60,11 +52,8 @@ class MachineFacts:
     versions: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Uncertainty:
+class Uncertainty(Struct, omit_defaults=False):
     """Of a measured value, in its unit: the standard uncertainty by source, and the expanded one (GUM, JCGM 100)."""
-
-    __pydantic_config__ = STRICT
 
     components: dict[str, float]
     expanded: float
@@ -72,11 +61,8 @@ class Uncertainty:
     coverage_factor: float = COVERAGE_FACTOR
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, omit_defaults=False):
     """One comparison. Values are in `unit` (ns, bit/s, bytes, ppb, ratio or count); None: there is no such value."""
-
-    __pydantic_config__ = STRICT
 
     link: str
     direction: str
@@ -96,12 +82,9 @@ class Row:
     and node binary."""
 
 
-@dataclass(frozen=True, slots=True)
-class Emulating:
+class Emulating(Struct):
     """A machine of a lab that stretches over several. `link_cpus`: of its links' spinners; `host_cpus`: where its nodes
     run; `load`: what else it did while the links were measured, as `Certificate.machine` has it of a lab on one."""
-
-    __pydantic_config__ = STRICT
 
     facts: MachineFacts
     link_cpus: tuple[int, ...]
@@ -109,8 +92,7 @@ class Emulating:
     load: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
+class Certificate(Document, tag="ewan-certificate/2"):
     """The result of one verification. `probes` and `spinners` are the raw answers the rows were made from; `routing`
     tells how long a protocol took to find the routes, as the runtime's `converge` does; `machine` what else the machine
     did meanwhile (`ewan.calibration.machine`), with `disturbed`, the same in words where it may have disturbed the
@@ -126,8 +108,6 @@ class Certificate:
     depends on the machine.
     """
 
-    __pydantic_config__ = STRICT
-
     plan_sha256: str
     lab: str
     time: str
@@ -138,12 +118,11 @@ class Certificate:
     spinners: dict[str, Any]
     elapsed_ns: int
     clock: Literal["live", "virtual"] = "live"
-    routing: dict[str, Any] = dataclasses.field(default_factory=dict)
-    machine: dict[str, Any] = dataclasses.field(default_factory=dict)
+    routing: dict[str, Any] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
     policy: Policy = "default"
-    machines: dict[str, Emulating] = dataclasses.field(default_factory=dict)
-    dropped: dict[str, dict[str, int]] = dataclasses.field(default_factory=dict)
-    format: str = CERTIFICATE_FORMAT
+    machines: dict[str, Emulating] = field(default_factory=dict)
+    dropped: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -160,12 +139,10 @@ class Certificate:
 
 def to_json(certificate: Certificate) -> bytes:
     """With `passed`, which follows from the rows, for readers that do not want to look at them."""
-    fields = {field.name: getattr(certificate, field.name) for field in dataclasses.fields(certificate)}
-    for name in ONLY_SOME:
-        if not fields[name]:
-            del fields[name]
-    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
-    return orjson.dumps({**fields, "passed": certificate.passed}, option=options)
+    fields = {name: getattr(certificate, name) for name in certificate.__struct_fields__}
+    said = {name: value for name, value in fields.items() if value or name not in ONLY_SOME}
+    said |= {"format": certificate.format, "passed": certificate.passed}
+    return codec.document(said, fields_sorted=False)
 
 
 def from_json(text: bytes) -> Certificate:

@@ -6,19 +6,15 @@ how long that takes (calibration/host/virtual.py), an experiment's record keeps 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from pydantic import Field
+from ewan.labs.base.codec import Meta, Struct
 
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Meta(ge=0)]
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(Struct):
     """Expected counts of one run."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True}
 
     packets: Count
     """Received by nodes, as wall.json counts them: each packet once at every node that it comes to, ACKs too."""

@@ -7,21 +7,19 @@ reads it; nobody else knows its keys. A key that may be absent has a default her
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from ewan.labs.base.documents import MOST_SHOWN, DocumentError, check_values, first_wrong
+from ewan.labs.base import codec
+from ewan.labs.base.codec import MOST_SHOWN, Meta, MutableStruct, Struct, field
+from ewan.labs.base.documents import DocumentError, check_values
 from ewan.labs.base.reading import open_regular, read_bytes
-from ewan.labs.base.typed import plain
-from ewan.labs.record import CERTIFICATES_FOLDER, STRICT, MachineFacts
+from ewan.labs.record import CERTIFICATES_FOLDER, MachineFacts
 from ewan.labs.record.demand import Demand
 from ewan.labs.record.wishes import AskedFigure, Comparison, PublishedValue, Reference
 
@@ -35,7 +33,6 @@ INPUTS = ("plan.json", "program.json", "schedule.json")
 MOST_BYTES = 1 << 30
 """Of the document: of 100,000 runs that leave fourteen files each it has 220 MB."""
 _REMEDY = "take it from the experiment's archive"
-_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATACLASS
 
 Clock = Literal["live", "virtual"]
 Status = Literal["waiting", "complete", "incomplete", "failed"]
@@ -55,11 +52,7 @@ STAGES: dict[StageName, str] = {
 """Those of NXE (Guillier and Vicat-Blanc Primet), in order; how each is shown, by the word that names it."""
 
 
-class _Model(BaseModel):
-    model_config = STRICT
-
-
-class Stage(_Model):
+class Stage(MutableStruct):
     """How far a stage has come; `seconds`: what it took of wall time."""
 
     status: Literal["waiting", "running", "complete", "incomplete"]
@@ -67,19 +60,15 @@ class Stage(_Model):
     seconds: float | None = None
 
 
-class Deployed(_Model):
+class Deployed(Struct):
     """The live lab that an experiment has up: its name, and the `id` of its manifest."""
 
     lab: str
     id: str
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(MutableStruct):
     """A run: which, and what became of it. `verified`: its certificate passed; None: there is none yet."""
-
-    __pydantic_config__ = STRICT
-    SPARSE: ClassVar = {"disturbed", "demand", "key", "taken"}
 
     number: int
     name: str
@@ -89,14 +78,14 @@ class Entry:
     """Empty until what the run executes is written."""
     family: str
     """SHA-256 of the plan without its seeds: runs of one family share a certificate."""
-    directory: Annotated[str, Field(pattern=r"\Aruns/[0-9]{3,9}\z")]
+    directory: Annotated[str, Meta(pattern=r"\Aruns/[0-9]{3,9}\Z")]
     """Within the experiment's directory."""
-    expected_ns: int = 0
-    status: Status = "waiting"
-    error: str | None = None
-    certificate: str | None = None
+    expected_ns: int
+    status: Status
+    error: str | None
+    certificate: str | None
     """Its path within the experiment's directory."""
-    verified: bool | None = None
+    verified: bool | None
     disturbed: list[int] | None = None
     """The seconds after T0 in which links left their tolerance or packets' clock was set (labs/record/disturbances.py);
     None, and not written: nobody watched, as in the virtual clock."""
@@ -117,7 +106,7 @@ class Entry:
         self.status, self.error, self.disturbed, self.taken = "waiting", None, None, None
 
 
-class Described(_Model):
+class Described(MutableStruct, kw_only=True):
     """What an experiment's record repeats of its scenario, and so does that of its repetition."""
 
     scenario: str
@@ -128,20 +117,20 @@ class Described(_Model):
     metrics: list[str]
     normalise: Reference | None
     beside: list[PublishedValue]
-    compare: list[Comparison] = []
+    compare: list[Comparison] = field(default_factory=list)
     scale: str | None
     settings: dict[str, str]
     """Parameters given on the command line."""
-    figures: list[AskedFigure] = []
+    figures: list[AskedFigure] = field(default_factory=list)
     confidence: float | None = None
     """Of intervals, where the scenario asks for repetitions until one is narrow enough."""
     name: str = ""
     """What a person calls the experiment (labs/record/labels.py), as are the next two."""
-    tags: list[str] = []
+    tags: list[str] = field(default_factory=list)
     note: str = ""
 
 
-class Origin(Described):
+class Origin(Described, kw_only=True):
     """What is known of an experiment before it begins: what was asked for, with which version, where."""
 
     host: MachineFacts
@@ -153,10 +142,9 @@ class Origin(Described):
     """The path of the original, where this is a repetition."""
 
 
-class Document(Origin):
+class Document(Origin, tag_field="format", tag="ewan-experiment/2", kw_only=True):
     """experiment.json."""
 
-    format: Literal["ewan-experiment/2"]
     clock: Clock
     unverified: bool
     """`--unverified` was given."""
@@ -175,17 +163,10 @@ class Document(Origin):
     certified_with: list[str | None] | None = None
     """SHA-256 of the virtual kernel and of the node binary that the certificates were made with."""
 
-    @field_validator("stages")
-    @classmethod
-    def _all_stages(cls, stages: dict[StageName, Stage]) -> dict[StageName, Stage]:
-        if missing := [name for name in STAGES if name not in stages]:
+    def __post_init__(self) -> None:
+        if missing := [name for name in STAGES if name not in self.stages]:
             raise ValueError(f"stages has no key {missing[0]!r}")
-        return stages
-
-    @field_validator("files")
-    @classmethod
-    def _inside(cls, files: dict[str, str]) -> dict[str, str]:
-        return inside(files)
+        inside(self.files)
 
     @property
     def in_failed_labs(self) -> bool:
@@ -193,8 +174,8 @@ class Document(Origin):
         return any(run.verified is False for run in self.runs)
 
     def described(self) -> dict[str, Any]:
-        """The keys that are there of those of `Described`."""
-        return {key: getattr(self, key) for key in Described.model_fields if key in self.model_fields_set}
+        """The keys of `Described`."""
+        return {name: getattr(self, name) for name in Described.__struct_fields__}
 
 
 def inside(files: dict[str, str]) -> dict[str, str]:
@@ -207,8 +188,7 @@ def inside(files: dict[str, str]) -> dict[str, str]:
 def begin(origin: Origin, clock: Clock, unverified: bool, started: str) -> Document:
     """The document of an experiment that begins, without runs."""
     return Document(
-        format=FORMAT,
-        **to_plain(origin),
+        **{name: getattr(origin, name) for name in Origin.__struct_fields__},
         clock=clock,
         unverified=unverified,
         started=started,
@@ -221,18 +201,8 @@ def begin(origin: Origin, clock: Clock, unverified: bool, started: str) -> Docum
 
 
 def to_json(document: Document) -> bytes:
-    """Its bytes: sorted keys, of which those that were not set are left out."""
-    return orjson.dumps(document, default=to_plain, option=_OPTIONS)
-
-
-def to_plain(value: Any) -> dict[str, Any]:
-    """The keys that are written of a model or a dataclass, for `orjson`."""
-    if isinstance(value, BaseModel):
-        return {key: getattr(value, key) for key in value.model_fields_set}
-    if dataclasses.is_dataclass(value):
-        result: dict[str, Any] = plain(value)
-        return result
-    raise TypeError(f"{type(value).__name__} is not written into {DOCUMENT}")
+    """Its bytes."""
+    return codec.document(document)
 
 
 def from_json(text: bytes, directory: Path) -> Document:
@@ -242,12 +212,12 @@ def from_json(text: bytes, directory: Path) -> Document:
     """
     check_values(text, str(directory / DOCUMENT))
     try:
-        return Document.model_validate_json(text)
-    except ValidationError as error:
+        return codec.decode(Document, text, "")
+    except ValueError as error:
         raise DocumentError(_refused(text, directory / DOCUMENT, error)) from None
 
 
-def _refused(text: bytes, path: Path, error: ValidationError) -> str:
+def _refused(text: bytes, path: Path, error: ValueError) -> str:
     """Why the bytes are no document. Those of one are parsed once alone: of 100,000 runs they are 200 MB."""
     try:
         raw = orjson.loads(text)
@@ -261,7 +231,7 @@ def _refused(text: bytes, path: Path, error: ValidationError) -> str:
         )
     if found != FORMAT:
         return f"{path}: format is {repr(found)[:MOST_SHOWN]}, this version reads {FORMAT!r}"
-    return f"{path}: not an experiment: {first_wrong(error)}: {_REMEDY}"
+    return f"{path}: not an experiment: {error}: {_REMEDY}"
 
 
 def hidden(name: PurePath) -> bool:

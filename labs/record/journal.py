@@ -15,8 +15,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import orjson
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, field_validator
 
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.documents import DocumentError, check_values
 from ewan.labs.base.reading import is_locked, read_bytes
 from ewan.labs.base.writing import add_line, journal
@@ -30,7 +31,6 @@ from ewan.labs.record.experiment import (
     Entry,
     from_json,
     inside,
-    to_plain,
 )
 
 JOURNAL = "experiment.journal"
@@ -39,23 +39,17 @@ MOST_TRIES = 100
 """Readings of a document that is replaced while it is read."""
 
 
-class _Change(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class RunChange(_Change):
+class RunChange(Struct):
     """What became of a run, or a further one. `files`: the checksums of all of its files that are vouched for."""
 
     run: Entry
     files: dict[str, str]
 
-    @field_validator("files")
-    @classmethod
-    def _inside(cls, files: dict[str, str]) -> dict[str, str]:
-        return inside(files)
+    def __post_init__(self) -> None:
+        inside(self.files)
 
 
-class LabChange(_Change):
+class LabChange(Struct):
     """The live lab that is up, if there is one; who made it, and on what."""
 
     deployed: Deployed | None
@@ -64,7 +58,6 @@ class LabChange(_Change):
 
 
 Change = RunChange | LabChange
-_CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
 
 
 class Journal:
@@ -90,14 +83,11 @@ class Journal:
         assert self._document is not None, "the document was written before"
         head = {"format": FORMAT, "document": self._document}
         lines = [change] if self._bytes else [head, change]
-        text = b"".join(orjson.dumps(line, default=to_plain, option=_OPTIONS) for line in lines)
+        text = b"".join(codec.line(each) for each in lines)
         with journal(self._path) as descriptor:
             os.ftruncate(descriptor, self._bytes)
             add_line(self._path, descriptor, text)
         self._bytes += len(text)
-
-
-_OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATACLASS
 
 
 def load(directory: Path, shown: Path | None = None) -> Document:
@@ -135,12 +125,19 @@ def _changes(lines: list[bytes], document: bytes, place: Path) -> Iterator[Chang
     for number, line in enumerate(lines, 1):
         try:
             if number > 1:
-                yield _CHANGE.validate_json(line)
+                yield _change(line)
             elif orjson.loads(line) != {"format": FORMAT, "document": hashlib.sha256(document).hexdigest()}:
                 return
-        except (ValidationError, orjson.JSONDecodeError):
+        except ValueError:
             remedy = f"remove it, and `ewan run --resume {place}` does anew what it tells of"
             raise DocumentError(f"{place / JOURNAL}: line {number} is damaged: {remedy}") from None
+
+
+def _change(line: bytes) -> Change:
+    """The change of a line: of a run where it has one, else of the lab."""
+    if b'"run":' in line:
+        return codec.decode(RunChange, line, "")
+    return codec.decode(LabChange, line, "")
 
 
 def apply(document: Document, changes: Iterable[Change]) -> None:

@@ -1,37 +1,50 @@
-"""The schema of a certificate, published as docs/certificate.schema.json.
+"""The schemas of documents for other programs, published as docs/certificate.schema.json and
+docs/characterisation.schema.json.
 
-In: the types of labs/record. Out: JSON Schema, draft 2020-12. `ewan docs` writes it; its `$id` has the version.
+In: the types of labs/record. Out: JSON Schema, draft 2020-12, keys in order. `ewan docs` writes them; an `$id` has the
+version.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import inspect
 from typing import Any
 
+import msgspec
 import orjson
-from pydantic import TypeAdapter
 
-from ewan.labs.record import CERTIFICATE_FORMAT, ONLY_SOME, Certificate
+from ewan.labs.base.codec import Document
+from ewan.labs.record import ONLY_SOME, Certificate
+from ewan.labs.record.characterisation import Characterisation
+
+_PASSED = {"type": "boolean", "description": "Nothing was outside its tolerance; see policy. It follows from the rows."}
 
 
 def certificate_schema() -> str:
-    """JSON, keys in order, with `passed`, which a certificate's file has besides its fields."""
-    schema: dict[str, Any] = TypeAdapter(Certificate).json_schema()
-    properties = schema["properties"]
-    properties["format"] = {"const": CERTIFICATE_FORMAT, "title": "Format", "type": "string"}
-    properties["passed"] = {
-        "title": "Passed",
-        "type": "boolean",
-        "description": "Nothing was outside its tolerance; see policy. It follows from the rows.",
-    }
-    schema["required"] = sorted({*(each.name for each in dataclasses.fields(Certificate)), "passed"} - {*ONLY_SOME})
-    schema["additionalProperties"] = False
-    for name in ("Row", "Uncertainty", "MachineFacts", "Emulating"):
-        schema["$defs"][name]["additionalProperties"] = False
+    """Of a certificate, with `passed`, which its file has besides its fields; all others but two are always there."""
+    made = _schema(Certificate, "Certificate of a lab: what its links were measured to do")
+    made["properties"]["passed"] = _PASSED
+    made["required"] = sorted(made["properties"].keys() - {*ONLY_SOME})
+    return _text(made)
+
+
+def characterisation_schema() -> str:
+    """Of what was measured of a path."""
+    return _text(_schema(Characterisation, "Characterisation of a path: RTT, capacity, buffer, loss and cross traffic"))
+
+
+def _schema(kind: type[Document], title: str) -> dict[str, Any]:
+    (_,), known = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    for each in known.values():
+        each["description"] = inspect.cleandoc(each["description"])
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:{CERTIFICATE_FORMAT.replace('/', ':')}",
-        "title": "Certificate of a lab: what its links were measured to do",
+        "$id": f"urn:{str(kind.__struct_config__.tag).replace('/', ':')}",
+        "$defs": {name: each for name, each in known.items() if name != kind.__name__},
     }
+    return {**known[kind.__name__], **head, "title": title}
+
+
+def _text(schema: dict[str, Any]) -> str:
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
-    return orjson.dumps({**schema, **head}, option=options).decode()
+    return orjson.dumps(schema, option=options).decode()

@@ -7,31 +7,23 @@ or DocumentError.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, NotRequired, cast
-
-from pydantic import ConfigDict
-from typing_extensions import TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from ewan.labs.base import documents
 
 FORMAT = "ewan-summary/1"
 FILE = "summary.json"
 MOST_BYTES = 1 << 30
-_OPEN = ConfigDict(extra="allow", strict=True)
 
 
 class Measured(TypedDict):
     """A metric of a run, in `unit`."""
-
-    __pydantic_config__ = _OPEN  # type: ignore[misc]
 
     value: float | None
 
 
 class OfRun(TypedDict):
     """A run with its metrics by their names."""
-
-    __pydantic_config__ = _OPEN  # type: ignore[misc]
 
     number: int
     status: str
@@ -40,8 +32,6 @@ class OfRun(TypedDict):
 
 class Mean(TypedDict):
     """A metric of a point: its mean, with the bounds of its confidence interval."""
-
-    __pydantic_config__ = _OPEN  # type: ignore[misc]
 
     mean: float | None
     low: float | None
@@ -53,8 +43,6 @@ class Mean(TypedDict):
 class Ratio(TypedDict):
     """A metric of a point by that of the reference."""
 
-    __pydantic_config__ = _OPEN  # type: ignore[misc]
-
     ratio: float | None
     low: float | None
     high: float | None
@@ -62,8 +50,6 @@ class Ratio(TypedDict):
 
 class Point(TypedDict):
     """The runs of one set of parameters."""
-
-    __pydantic_config__ = _OPEN  # type: ignore[misc]
 
     parameters: dict[str, str | int]
     seeds: int
@@ -79,8 +65,6 @@ class Point(TypedDict):
 class Summary(TypedDict):
     """summary.json."""
 
-    __pydantic_config__ = _OPEN  # type: ignore[misc]
-
     format: Literal["ewan-summary/1"]
     status: str
     points: list[Point]
@@ -90,4 +74,6 @@ class Summary(TypedDict):
 
 def read(directory: Path) -> dict[str, Any]:
     """The summary in an experiment's directory; DocumentError for what is none, OSError where there is no file."""
-    return cast(dict[str, Any], documents.read(Summary, directory / FILE, MOST_BYTES))
+    found = documents.read_object(directory / FILE, MOST_BYTES)
+    documents.checked(Summary, found, str(directory / FILE))
+    return found

@@ -7,44 +7,35 @@ one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
-from ewan.labs.record import STRICT
+from ewan.labs.base.codec import Struct
 
 Values = dict[str, str | int]
 """Of parameters, by their names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct):
     """Metrics are divided by those of the runs where the parameter `by` is `to`."""
 
-    __pydantic_config__: ClassVar = STRICT
     by: str
     to: str | int
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct):
     """Runs are held against those where the parameter `by` is `to`; no `metrics`: the usual ones. `harm`: what `to` has
     alone, and how much of it is lost."""
 
-    __pydantic_config__: ClassVar = STRICT
     by: str
     to: str | int
     metrics: tuple[str, ...]
     harm: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedValue:
+class PublishedValue(Struct, omit_defaults=False):
     """A published value of `metric` for the parameters `when`: `value` in `unit`, and as its `text` is written.
 
     `than`: it is how much more this is than at these parameters, as a share. `normalised`: a ratio to the reference.
     """
 
-    __pydantic_config__: ClassVar = STRICT
     source: str
     when: Values
     metric: str
@@ -56,11 +47,8 @@ class PublishedValue:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AskedFigure:
+class AskedFigure(Struct):
     """A figure's line, and the `name` of its files where it is not of the line (labs/record/figures.py)."""
 
-    __pydantic_config__: ClassVar = STRICT
-    SPARSE: ClassVar = {"name"}
     figure: str
     name: str = ""

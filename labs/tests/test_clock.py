@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from ewan.labs import clock
+from ewan.labs.base import codec
 from ewan.labs.record import experiment, host_facts
 from ewan.labs.record.experiment import checksum
 from ewan.labs.runtime.virtual import Cost, Run
@@ -31,7 +32,7 @@ def test_a_record_tells_of_the_machine_the_time_and_the_kernel(tmp_path: Path) -
     assert orjson.loads((tmp_path / "wall.json").read_bytes()) == {
         "format": "ewan-wall/1",
         "started": "2024-01-01T00:00:00+00:00",
-        "host": orjson.loads(orjson.dumps(host_facts({}))),
+        "host": codec.data_of(host_facts({})),
         "kernel": str(kernel),
         "kernel_sha256": hashlib.sha256(b"kernel").hexdigest(),
         "wall_ns": 2_000_000_000,

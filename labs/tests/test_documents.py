@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,15 +12,13 @@ import pytest
 
 from ewan.labs import record
 from ewan.labs.base import documents
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.documents import DocumentError
-from ewan.labs.record import STRICT, MachineFacts, Row, Uncertainty, experiment, summary
+from ewan.labs.record import MachineFacts, Row, Uncertainty, experiment, summary
 
 
-@dataclass(frozen=True)
-class Small:
+class Small(Struct):
     """A document."""
-
-    __pydantic_config__ = STRICT
 
     kind: Literal["a", "b"]
     counts: tuple[int, ...]
@@ -31,17 +28,16 @@ class Small:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b'{"kind": "c", "counts": []}', """kind is "c", not 'a' or 'b'"""),
+        (b'{"kind": "c", "counts": []}', """kind is "c\""""),
         (b'{"kind": "a"}', "has no key 'counts'"),
         (b'{"kind": "a", "counts": [1, 2.5]}', "counts[1] is 2.5"),
         (b'{"kind": "a", "counts": [true]}', "counts[0] is True"),
         (b'{"kind": "a", "counts": ["1"]}', "counts[0] is '1'"),
         (b'{"kind": "a", "counts": [], "more": 1}', "has an unknown key 'more'"),
-        (b'{"kind": "a", "counts": [%d]}' % 10**30, "counts[0] is 1e+30"),
-        (b'{"kind": "a", "counts": [%s]}' % (b"9" * 5000), "is no JSON: number is infinity"),
+        (b'{"kind": "a", "counts": [%s]}' % (b"9" * 5000), "counts[0] is a number of too many digits"),
         (b'{"kind": "a", "counts": [], "share": NaN}', "is no JSON"),
-        (b"[" * 100_000, "is no JSON: depth limit exceeded"),
-        (b"\xff\xfe", "is no JSON: str is not valid UTF-8"),
+        (b"[" * 100_000, "is wrong, not an object"),
+        (b"\xff\xfe", "is no JSON: JSON is malformed"),
         (b"", "is no JSON"),
         (b"[]", "it is []"),
         (b'{"kind": "a", "counts": "%s"}' % (b"x" * 100_000), "counts is 'xxxx"),

@@ -80,15 +80,15 @@ def test_what_was_not_found_is_assumed_and_said_or_refused() -> None:
     assert [line.split(":")[0] for line in derived.assumed] == ["forward", "backward"]
     assert derived.assumed[0] in derived.text and "(not filled)" in derived.assumed[0]
     found = path()
-    without = dataclasses.replace(found.backward, capacity=estimate(None, "bit/s", note="too few"))
+    without = codec.replace(found.backward, capacity=estimate(None, "bit/s", note="too few"))
     with pytest.raises(ValueError, match=r"backward.capacity has no value \(too few\): write one, in bit/s"):
-        derive(dataclasses.replace(found, backward=without), 1)
+        derive(codec.replace(found, backward=without), 1)
 
 
 def test_doubts_are_said_and_a_full_path_is_refused() -> None:
     found = path()
-    doubted = dataclasses.replace(found.forward, doubts=("the wait varies",))
-    derived = derive(dataclasses.replace(found, forward=doubted), 1)
+    doubted = codec.replace(found.forward, doubts=("the wait varies",))
+    derived = derive(codec.replace(found, forward=doubted), 1)
     assert derived.assumed == ("forward: the wait varies: the derived lab is a guess",)
     assert "# forward: the wait varies" in derived.text
     with pytest.raises(ValueError, match=r"forward.cross leaves nothing of forward.capacity"):

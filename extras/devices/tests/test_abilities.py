@@ -117,7 +117,7 @@ def test_a_driver_of_ones_own_has_its_file_beside_it(tmp_path: Path) -> None:
     (device,) = compiled(core, folder=tmp_path).hardware
     assert (device.driver, device.model, device.options) == (str(tmp_path / "mine"), "mine", {"speed": "9600"})
     (tmp_path / "mine.driver.json").write_text('{"format": "ewan-driver/1", "models": {"mine": {"abilities": {}}}}')
-    assert "mine.driver.json: models[...].abilities has no key" in refused(core, folder=tmp_path)
+    assert "mine.driver.json: models.mine.abilities has no key" in refused(core, folder=tmp_path)
 
 
 def test_a_change_beyond_the_device_is_refused() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 
@@ -11,6 +10,7 @@ import pytest
 from ewan.calibration import elsewhere, machine, report
 from ewan.extras.machines.facts import sections
 from ewan.extras.machines.looking import FILES
+from ewan.labs.base.codec import replace
 from ewan.labs.base.product import ROOT
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import Certificate, from_json, host_facts, to_json
@@ -29,7 +29,7 @@ def certificate() -> Certificate:
 
 
 def test_a_machine_is_what_it_itself_finds() -> None:
-    assert elsewhere.facts_of(told().files) == dataclasses.replace(host_facts({}), versions={})
+    assert elsewhere.facts_of(told().files) == replace(host_facts({}), versions={})
 
 
 def test_its_load_is_without_the_labs_processes_and_kernel_threads() -> None:
@@ -69,7 +69,7 @@ def test_a_certificate_has_each_machine_and_says_that_the_coordinator_is_none(ce
     each, load = found["two"]
     assert (each.link_cpus, each.host_cpus) == ((3,), (0, 2))
     assert each.load["disturbed"] == load.words() and "CPU 3 was taken from the links" in load.words()[0]
-    whole = dataclasses.replace(certificate, machines={"two": each})
+    whole = replace(certificate, machines={"two": each})
     assert to_json(from_json(to_json(whole))) == to_json(whole)
     lines = report.circumstances(whole)
     assert f"two: kernel {host_facts({}).kernel}" in lines[1] and "; links on CPU 3, nodes on 0, 2" in lines[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from starlette.testclient import TestClient
 
 from ewan.calibration.tests.test_kept import certificate
 from ewan.extras.studio.tests.test_experiments_area import client_of
+from ewan.labs.base.codec import replace
 from ewan.labs.record import CERTIFICATE_FILE, SO_FAR_FILE, Row, to_json
 
 ROWS = (
@@ -27,7 +27,7 @@ def client(tmp_path: Path) -> TestClient:
 def keep(here: Path, name: str, file: str, rows: tuple[Row, ...]) -> Path:
     path = here / "results" / name / file
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(to_json(dataclasses.replace(certificate("wan"), rows=rows)))
+    path.write_bytes(to_json(replace(certificate("wan"), rows=rows)))
     return path
 
 

@@ -7,7 +7,6 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from ewan.extras.machines.reading import load
 from ewan.extras.machines.runtime import ClusterRuntime
 from ewan.extras.machines.shares import PORT
 from ewan.labs import spec
+from ewan.labs.base.codec import replace
 from ewan.labs.capture import bpf, points
 from ewan.labs.capture.words import Bounds, Wanted
 from ewan.labs.compile import compile
