@@ -34,7 +34,7 @@ from ewan.labs.spec import from_template
 
 DURATION_NS = 20 * NS_PER_MS
 DRAIN_NS = 20 * NS_PER_MS
-# Where programs of a run are looked for (emulator/node/src/batch/command.rs).
+# Where programs of a run are looked for (emulator/batch/src/command.rs).
 PROGRAM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 TICK = ("delay", "1ms", "slot", "1ms", "1ms")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.architecture import ROOT
 
-ORDER = ("system", "model", "datapath", "traffic", "timers", "plan", "node")
+ORDER = ("system", "model", "datapath", "traffic", "timers", "plan", "lab", "batch", "node")
 """The crates, each of which may depend on those before it; the same list is in emulator/README.md."""
 KINDS = ("dependencies", "dev-dependencies", "build-dependencies")
 

@@ -28,7 +28,7 @@ from ewan.labs.runtime.services import OURSELVES
 from ewan.labs.runtime.spinners import check_cpus
 from ewan.labs.runtime.virtual import check_path, check_shared_memory
 
-# What programs find as their PATH in both clocks (emulator/node/src/batch).
+# What programs find as their PATH in both clocks (emulator/batch/src).
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PACKAGES = {
     "ITGLog": "d-itg",

@@ -1,6 +1,6 @@
 """What the machines of a lab measured of one run becomes what one machine would have left.
 
-In: a directory of each machine, with what `ewan-node batch` writes (emulator/node/src/batch), and who did what. Out:
+In: a directory of each machine, with what `ewan-node batch` writes (emulator/batch/src), and who did what. Out:
 the same files of the whole run: numbers of commands, flows and spinners are those of the whole. Of a machine that was
 lost nothing is there, and what it had to do says so. `clocks.json` has how far the machines' clocks were apart.
 """

@@ -1,8 +1,8 @@
 """A run's program over several machines: each does its part in step with the others, and the results become one run's.
 
 In: connections, a lab's record, a program. Out: a directory with what one process would have left there
-(emulator/node/src/batch), and `clocks.json`: how far the machines' clocks were apart, and how far that may be wrong.
-Each machine's node binary (`ewan-node batch --joint`, emulator/node/src/batch/joint.rs) makes ready, is told T0 by its
+(emulator/batch/src), and `clocks.json`: how far the machines' clocks were apart, and how far that may be wrong.
+Each machine's node binary (`ewan-node batch --joint`, emulator/batch/src/joint.rs) makes ready, is told T0 by its
 own clock, and says twice a second that it is there; it ends when all have done their part. A machine that is silent is
 lost: the run ends, and what the others measured is kept.
 """

@@ -183,7 +183,7 @@ def containers(plan: Plan) -> Iterator[Node]:
 
 
 def hosts(plan: Plan) -> str:
-    """The hosts file that every node sees (emulator/node/src/hosts.rs): a node's first address of each family."""
+    """The hosts file that every node sees (emulator/lab/src/hosts.rs): a node's first address of each family."""
     lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback"]
     for node in plan.nodes:
         if node.kind == "emulator":

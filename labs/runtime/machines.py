@@ -2,7 +2,7 @@
 
 In: a plan whose lab is up. Out: machines that answer, and what kernels they run. Until a machine is started its node is
 a namespace like others, so that a lab is verified before; then the namespace's interface carries the machine's packets
-and has no address any more. Programs of the node run in the machine from then on (emulator/node/src/machine.rs). QEMU
+and has no address any more. Programs of the node run in the machine from then on (emulator/lab/src/machine.rs). QEMU
 runs in the namespace, so that it ends with the lab.
 """
 
@@ -40,7 +40,7 @@ CONTROL_NETWORK, CONTROL, CONTROL_MAC = "192.0.2.0/24", "192.0.2.15", "52:65:77:
 PORT = 2222
 FOLDER, KEY, PENDING, PID = "machine", "key", "pending", "pid"
 CONSOLE, SENT, LOCK = "console.log", "files.tar", "machines.lock"
-"""In the node's own directory. emulator/node/src/machine.rs takes `key` for the word that the machine has taken
+"""In the node's own directory. emulator/lab/src/machine.rs takes `key` for the word that the machine has taken
 over."""
 
 
@@ -223,7 +223,7 @@ def qemu(node: Node, folder: Path, image: Path, accelerator: str) -> list[str]:
 
 
 def guest_script(node: Node) -> str:
-    """What gives the machine the node's interfaces, sysctls and routes, as emulator/node/src/fill.rs gives them to
+    """What gives the machine the node's interfaces, sysctls and routes, as emulator/lab/src/fill.rs gives them to
     others.
 
     Run by the machine's first process (images/machine/init). Its console tells what its kernel refused.

@@ -288,7 +288,7 @@ class NetnsRuntime:
         return {}
 
     def _kernel_link(self, name: str, link: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """What a link without a spinner answers; see `CHANGES` in emulator/node/src/links.rs."""
+        """What a link without a spinner answers; see `CHANGES` in emulator/lab/src/links.rs."""
         directory = self._state.directory(name)
         if request["command"] == "changes":
             file = directory / "changes.jsonl"

@@ -13,7 +13,7 @@ from ewan.labs.runtime.base import LabError
 if TYPE_CHECKING:
     from ewan.labs.plan import Plan
 
-# Where emulator/node/src/services.rs looks for them.
+# Where emulator/lab/src/services.rs looks for them.
 SEARCH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/frr:/usr/libexec/frr"
 _OVS = ("ovs-", "ovsdb-")
 _PACKAGES = {"dnsmasq": "apt install dnsmasq-base"}

@@ -2,7 +2,7 @@
 //! writes what came of it, powers off.
 //!
 //! In: EWAN_RUN in the environment (set on the kernel's command line), the host's directory of this run, mounted at
-//! /run/lab: plan.json and program.json. Out, there: what batch/ writes, links.json (the links' last counters) and,
+//! /run/lab: plan.json and program.json. Out, there: what the crate batch writes, links.json (the links' last counters) and,
 //! last of all, ended.json. The root is read-only; everything else that is written lives in memory.
 
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ use nix::mount::{mount, MsFlags};
 use nix::sys::reboot::{reboot, set_cad_enabled, RebootMode};
 use serde_json::{json, Value};
 
-use crate::batch::{Program, Surroundings};
-use crate::{apply, links, services};
+use ewan_batch::{Program, Surroundings};
+use ewan_lab::{apply, links, services};
 
 const RUN: &str = "/run/lab";
 /// The host's file tree, for commands.

@@ -2,49 +2,22 @@
 //!
 //! This file reads the command line and calls the part that does the work; errors come back as one line.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use nix::sys::stat::{umask, Mode};
 
-mod apply;
-mod batch;
 mod capture;
-mod cards;
-mod carrier;
 mod container;
-mod converge;
-mod device;
-mod down;
-mod drops;
-mod ethtool;
-mod exec;
-mod fill;
-mod hosts;
 mod init;
-mod journal;
-mod kernel_files;
-mod links;
-mod machine;
-mod manifest;
 mod metrics;
 mod packet_sockets;
-mod parallel;
-#[cfg(test)]
-mod plan_properties;
-mod process;
-mod qdisc;
 mod ready;
 mod relay;
-mod services;
 mod stretch;
-mod tunnels;
-mod vlans;
 #[cfg(target_arch = "x86_64")]
 mod wall;
-
-use ewan_plan::{End, Tunnel};
 
 #[derive(Parser)]
 #[command(name = "ewan-node", version, about)]
@@ -147,7 +120,7 @@ enum Command {
         /// Where results go
         #[arg(long)]
         out: PathBuf,
-        /// Other machines run other parts: in step with them, by lines of JSON (src/batch/joint.rs)
+        /// Other machines run other parts: in step with them, by lines of JSON (emulator/batch/src/joint.rs)
         #[arg(long)]
         joint: bool,
     },
@@ -352,16 +325,16 @@ fn only_ours_to_write() {
 
 fn run(command: Command) -> Result<(), String> {
     match command {
-        Command::Apply { plan, state } => apply::run(&plan, &state, true),
-        Command::Down { state } => down::run(&state),
-        Command::Exec { state, node, command } => exec::run(&state, &node, &command),
+        Command::Apply { plan, state } => ewan_lab::apply::run(&plan, &state, true),
+        Command::Down { state } => ewan_lab::down::run(&state),
+        Command::Exec { state, node, command } => ewan_lab::exec::run(&state, &node, &command),
         Command::Container { lab, node, user, directory, commands, words } => {
             container::run(&lab, &node, container::Program { words, user, directory, commands })
         }
         Command::Link { state, spinner, id: _, netns } => {
             let file = state.join("plan.json");
             let plan = ewan_plan::read(&file)?;
-            let config = spinner_config(&plan, &file, &state, spinner, &netns)?;
+            let config = ewan_lab::spinners::config(&plan, &file, &state, spinner, &netns)?;
             ewan_system::limits::raise_open_files(0);
             Ok(ewan_datapath::run(config)?)
         }
@@ -369,20 +342,22 @@ fn run(command: Command) -> Result<(), String> {
         Command::Probe { merge: true, .. } => ewan_traffic::probe::merge(std::io::stdin(), std::io::stdout()),
         Command::Probe { .. } => ewan_traffic::probe::run(std::io::stdin(), std::io::stdout()),
         Command::Traffic { request, out, begin_ns } => ewan_traffic::flows::run(&request, &out, begin_ns),
-        Command::Batch { state, program, out, joint } => batch::run(&state, &program, &out, joint),
+        Command::Batch { state, program, out, joint } => ewan_batch::run(&state, &program, &out, joint),
         Command::Capture(request) => capture::run(&request),
-        Command::Change { state, link, direction } => links::run(&state, &link, &direction, std::io::stdin()),
-        Command::Converge { state, longest_s } => converge::run(&state, std::time::Duration::from_secs(longest_s)),
-        Command::Carrier { state, link, up, down: _, longest_s } => {
-            carrier::run(&state, &link, up, std::time::Duration::from_secs(longest_s))
+        Command::Change { state, link, direction } => ewan_lab::links::run(&state, &link, &direction, std::io::stdin()),
+        Command::Converge { state, longest_s } => {
+            ewan_lab::converge::run(&state, std::time::Duration::from_secs(longest_s))
         }
-        Command::Routes { state } => converge::tell(&state, std::io::stdout()),
-        Command::Reach { plan } => converge::judge(&plan, std::io::stdin(), std::io::stdout()),
+        Command::Carrier { state, link, up, down: _, longest_s } => {
+            ewan_lab::carrier::run(&state, &link, up, std::time::Duration::from_secs(longest_s))
+        }
+        Command::Routes { state } => ewan_lab::converge::tell(&state, std::io::stdout()),
+        Command::Reach { plan } => ewan_lab::converge::judge(&plan, std::io::stdin(), std::io::stdout()),
         Command::Relay { state } => relay::run(&state, std::io::stdin().lock(), std::io::stdout()),
         Command::Init { rest: _ } => init::run(),
         #[cfg(target_arch = "x86_64")]
         Command::Launch { wall, command } if !wall.is_empty() => Err(wall::launch(&wall, &command)),
-        Command::Launch { command, .. } => Err(process::launch(&command)),
+        Command::Launch { command, .. } => Err(ewan_lab::process::launch(&command)),
         #[cfg(target_arch = "x86_64")]
         Command::Walls => wall::tell(std::io::stdout()),
         Command::Ready { lab, node, patience_s } => ready::run(&lab, &node, std::time::Duration::from_secs(patience_s)),
@@ -395,17 +370,17 @@ fn run(command: Command) -> Result<(), String> {
             metrics::joint::run(&destination)
         }
         Command::PacketSockets { pid_file } => packet_sockets::run(&pid_file),
-        Command::Offloads { state, on, off: _ } => ethtool::run(&state, on),
-        Command::Cards => cards::tell(std::io::stdin(), std::io::stdout()),
-        Command::Drops => drops::tell(std::io::stdin(), std::io::stdout()),
-        Command::Came { state, link } => device::tell(&state, &link, std::io::stdout()),
-        Command::LeftOn => ethtool::tell(std::io::stdin(), std::io::stdout()),
+        Command::Offloads { state, on, off: _ } => ewan_lab::ethtool::run(&state, on),
+        Command::Cards => ewan_lab::cards::tell(std::io::stdin(), std::io::stdout()),
+        Command::Drops => ewan_lab::drops::tell(std::io::stdin(), std::io::stdout()),
+        Command::Came { state, link } => ewan_lab::device::tell(&state, &link, std::io::stdout()),
+        Command::LeftOn => ewan_lab::ethtool::tell(std::io::stdin(), std::io::stdout()),
         Command::Stretch { role } => stretch::run(role, std::io::stdin(), std::io::stdout()),
         Command::Timers { seconds, link_cpu, host_cpus } => {
             let duration = std::time::Duration::try_from_secs_f64(seconds);
             let duration = duration.map_err(|error| format!("--seconds: {error}"))?;
             let request = ewan_timers::Request::new(duration, link_cpu, host_cpus)?;
-            ewan_timers::report(&request, &qdisc::token_bucket, &spin, std::io::stdout())
+            ewan_timers::report(&request, &ewan_lab::qdisc::token_bucket, &spin, std::io::stdout())
         }
         Command::Spin { cpu, loaded, duration_ns } => {
             let spun = ewan_timers::spin_here(cpu, loaded, duration_ns)?;
@@ -421,43 +396,4 @@ fn spin(cpu: u32, loaded: bool, duration_ns: u64) -> Result<ewan_timers::Spun, S
     program.args(["spin", "--cpu", &cpu.to_string(), "--duration-ns", &duration_ns.to_string()]);
     program.args(loaded.then_some("--loaded"));
     ewan_timers::spin_beside(&mut program)
-}
-
-/// `file`: where the plan was read, for the error. `namespaces`: LINK=PATH.
-fn spinner_config(
-    plan: &ewan_plan::Plan,
-    file: &Path,
-    state: &Path,
-    index: usize,
-    namespaces: &[String],
-) -> Result<ewan_datapath::SpinnerConfig, String> {
-    let spinner = plan.spinners.get(index).ok_or_else(|| format!("spinner {index}: the plan has no such spinner"))?;
-    let place = format!("{}: spinners[{index}].links", file.display());
-    if spinner.links.is_empty() {
-        return Err(format!("{place}: is empty: name the links that this spinner serves"));
-    }
-    let links = spinner.links.iter().map(|name| {
-        let link = plan.links.iter().find(|link| link.name == *name);
-        let link = link.ok_or_else(|| format!("{place}: the plan has no link {name}: name one of its links"))?;
-        let given = namespaces.iter().filter_map(|text| text.split_once('=')).find(|(name, _)| *name == link.name);
-        Ok(ewan_datapath::LinkConfig {
-            name: link.name.clone(),
-            netns: given.map_or_else(|| plan.netns_path(&link.node), |(_, path)| path.into()),
-            port_a: link.port_a.clone(),
-            port_b: link.port_b.clone(),
-            mtu: plan
-                .mtu(&End { node: link.node.clone(), interface: link.port_a.clone() })
-                .map_err(|error| format!("{}: link {}: {error}", file.display(), link.name))?,
-            forward: link.forward.clone(),
-            backward: link.backward.clone(),
-            elsewhere_ns: plan.tunnels.iter().find(|tunnel| tunnel.link == link.name).map_or([0; 2], Tunnel::takes_ns),
-        })
-    });
-    Ok(ewan_datapath::SpinnerConfig {
-        cpu: spinner.cpu,
-        control_cpus: plan.host_cpus.clone(),
-        control_socket: ewan_datapath::client::socket(state, index),
-        links: links.collect::<Result<_, String>>()?,
-        always_spins: plan.always_spins,
-    })
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::hosts;
+use ewan_lab::hosts;
 use ewan_plan::{Node, NodeKind, Plan, Routing};
 
 const POLL: Duration = Duration::from_millis(20);

@@ -47,7 +47,7 @@ pub struct Options {
     /// TCP: negotiated with the first packet; UDP: packets are sent as ECT(0).
     pub ecn: bool,
     pub nodelay: bool,
-    /// Of the sender's queueing discipline, which paces it (emulator/node/src/qdisc/sources.rs).
+    /// Of the sender's queueing discipline, which paces it (emulator/lab/src/qdisc/sources.rs).
     pub class: Option<u16>,
 }
 

@@ -24,7 +24,7 @@ use ewan_system::socket::FilterInstruction;
 use ewan_system::{namespace, schedule};
 use serde::Serialize;
 
-use crate::batch::T0;
+use ewan_batch::T0;
 use pcapng::{Counts, File, Packet};
 use tap::{Place, Tap, Which};
 use waiting::Waiting;
@@ -35,7 +35,7 @@ const TURN: Duration = Duration::from_millis(20);
 const LATEST_NS: u64 = 2_000_000;
 /// What is stamped until the last moment has come to the socket by then.
 const SETTLES_NS: u64 = 1_000_000;
-/// Where a command may put files (batch/command.rs).
+/// Where a command may put files (emulator/batch/src/command.rs).
 const OUT: &str = "EWAN_OUT";
 /// In the place of a file's name: standard output.
 const PIPE: &str = "-";

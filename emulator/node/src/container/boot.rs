@@ -14,9 +14,10 @@ use ewan_system::socket::interface_index;
 use nix::unistd::Pid;
 
 use super::{emulator, interfaces, program, tools, Child, Program};
-use crate::fill::{self, Notes};
-use crate::kernel_files::sysctl;
-use crate::{hosts, ready, services, vlans};
+use crate::ready;
+use ewan_lab::fill::{self, Notes};
+use ewan_lab::kernel_files::sysctl;
+use ewan_lab::{hosts, services, vlans};
 use ewan_plan::layout::{Layout, PlacedNode, PlacedPort};
 use ewan_plan::Plan;
 

@@ -22,7 +22,7 @@ use nix::unistd::Pid;
 
 use super::handover::{self, Given};
 use super::{share, Child};
-use crate::services;
+use ewan_lab::services;
 use ewan_plan::{Link, Plan};
 
 /// This binary, which is also the spinner and the server of metrics.

@@ -22,7 +22,7 @@ use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
 
-use crate::{hosts, services};
+use ewan_lab::{hosts, services};
 pub use program::Program;
 
 /// What ends slower than this when asked is ended by the kernel, with its container.

@@ -12,7 +12,7 @@ use ewan_system::process;
 use nix::unistd::{setgid, setgroups, setuid, Gid, Pid, Uid};
 
 use super::Child;
-use crate::services;
+use ewan_lab::services;
 use ewan_plan::Node;
 
 /// What to run. `user`: NAME, NUMBER, or either with `:GROUP`; "" is root. `directory`: "" is the root. `commands`: those

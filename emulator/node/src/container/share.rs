@@ -8,7 +8,7 @@
 
 use std::ffi::CString;
 
-use crate::kernel_files::{mounted_nowhere, write_below};
+use ewan_lab::kernel_files::{mounted_nowhere, write_below};
 
 const WEIGHT: &str = "/sys/fs/cgroup/cpu.weight";
 const GREATEST: &str = "10000";

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use ewan_system::schedule;
 
-use crate::links;
+use ewan_lab::links;
 use ewan_plan::Plan;
 use read::Of;
 use text::Exposition;

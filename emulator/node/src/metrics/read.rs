@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::text::{sum_of_classes, Exposition, Labels, Seconds};
-use crate::qdisc::{self, LinkCounters, LinkStatistics};
+use ewan_lab::qdisc::{self, LinkCounters, LinkStatistics};
 use ewan_plan::{Backend, Link, Plan, HEADINGS};
 
 /// Time for a spinner to answer: a scrape waits for it.
@@ -202,7 +202,7 @@ fn as_set_now(link: &Link, changes: &[Past]) -> [Direction; 2] {
     })
 }
 
-/// Those of the kernel's links are written down in the state directory (emulator/node/src/links.rs). What cannot be read is
+/// Those of the kernel's links are written down in the state directory (emulator/lab/src/links.rs). What cannot be read is
 /// left out: a setting shown as it was is better than no counters.
 fn changes(plan: &Plan, state: &Path, spinners: &[Asked]) -> Vec<Past> {
     let mut changes: Vec<Past> = spinners.iter().flat_map(|spinner| spinner.changes.clone()).collect();

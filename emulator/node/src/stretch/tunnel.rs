@@ -1,4 +1,4 @@
-//! One end of a tunnel, in a network namespace without a name: made as a lab makes it (emulator/node/src/tunnels.rs), from the
+//! One end of a tunnel, in a network namespace without a name: made as a lab makes it (emulator/lab/src/tunnels.rs), from the
 //! host's namespace. Out: a socket inside, which hears the other end alone. All of it goes with the process, however that
 //! ends.
 
@@ -15,8 +15,8 @@ use ewan_system::socket::require_option;
 use ewan_traffic::socket::{never_fragment, Namespaces};
 
 use super::{Request, Role};
-use crate::ethtool::Offloads;
-use crate::fill;
+use ewan_lab::ethtool::Offloads;
+use ewan_lab::fill;
 
 const NAME: &str = "eth0";
 /// Beyond the numbers of what a new namespace may have besides its loopback.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use ewan_model::ClassReport;
 use ewan_traffic::table::{add, Row, Table};
 
-use crate::links::{Counts, Links};
+use ewan_lab::links::{Counts, Links};
 use ewan_plan::{Plan, HEADINGS};
 
 /// What a link counted in one direction.

@@ -25,7 +25,7 @@ use super::steps::Steps;
 use super::traffic::{self, Traffic};
 use super::watch::Watch;
 use super::{write, Program, Surroundings};
-use crate::links::Links;
+use ewan_lab::links::Links;
 use ewan_plan::Plan;
 
 /// From the end of the preparations to T0.

@@ -33,8 +33,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use timetable::Timetable;
 
-use crate::drops::Drops;
-use crate::{converge, links};
+use ewan_lab::drops::Drops;
+use ewan_lab::{converge, links};
 use ewan_plan::{Plan, Routing};
 
 pub const FORMAT: &str = "ewan-program/1";

@@ -1,6 +1,6 @@
 //! Plans of any bytes, damaged ones, and plans with any number or text in any place: each is refused in one line that says
 //! where, or all that is made of it before the kernel is asked is made without a fault.
-//! `PROPTEST_CASES=100000 cargo test --release -p ewan-node plan_properties` looks longer.
+//! `PROPTEST_CASES=100000 cargo test --release -p ewan-lab plan_properties` looks longer.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, Index};
 use serde_json::{json, Value};
 
-use crate::{converge, fill, hosts, links, spinner_config};
+use crate::{converge, fill, hosts, links, spinners};
 use ewan_plan::layout::Layout;
 use ewan_plan::{Plan, HEADINGS};
 
@@ -180,7 +180,8 @@ fn make(plan: &Plan) -> Result<(), String> {
         }
     }
     for number in 0..plan.spinners.len() {
-        let config: Result<SpinnerConfig, String> = spinner_config(plan, Path::new(FILE), Path::new("."), number, &[]);
+        let config: Result<SpinnerConfig, String> =
+            spinners::config(plan, Path::new(FILE), Path::new("."), number, &[]);
         config.map(drop)?;
     }
     converge::Map::of(plan).map(drop)

@@ -11,9 +11,9 @@ use ewan_model::Change;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::carrier;
-use crate::converge::{self, Watch};
-use crate::links::{self, Links};
+use ewan_lab::carrier;
+use ewan_lab::converge::{self, Watch};
+use ewan_lab::links::{self, Links};
 use ewan_plan::{Plan, Routing, HEADINGS};
 
 pub const FORMAT: &str = "ewan-events/1";

@@ -16,8 +16,8 @@ use nix::unistd::{sysconf, SysconfVar};
 use serde::Deserialize;
 
 use super::events::Events;
-use crate::carrier;
-use crate::links::Links;
+use ewan_lab::carrier;
+use ewan_lab::links::Links;
 use ewan_plan::{Plan, HEADINGS};
 
 const NS_PER_SECOND: u64 = 1_000_000_000;

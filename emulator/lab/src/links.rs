@@ -102,7 +102,7 @@ impl<'a> Links<'a> {
             note_all(&mut self.now, self.plan, &held.news::<Past>()?)?;
             let (now, times) = &self.now[number][heading];
             open.change(heading, now, change, *times)?;
-            held.add(&merged(request, json!({ "change": change })))?;
+            held.append(&merged(request, json!({ "change": change })))?;
         } else if let Some(device) = self.devices.iter_mut().find(|device| device.name() == link.name) {
             device.ask::<Value>(&merged(merged(json!({ "command": "set" }), request), json!(change)))?;
         } else {

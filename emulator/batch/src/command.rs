@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use super::steps::Steps;
 use super::Surroundings;
-use crate::exec::{self, Place};
-use crate::machine;
-use crate::services::{self, OURSELVES};
+use ewan_lab::exec::{self, Place};
+use ewan_lab::machine;
+use ewan_lab::services::{self, OURSELVES};
 use ewan_plan::Plan;
 
 /// What programs find in their environment, in both clocks and on every machine, with EWAN_OUT: where to put files.

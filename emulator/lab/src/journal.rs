@@ -70,7 +70,7 @@ impl Held<'_> {
     }
 
     /// Adds an entry; what is new must have been looked at.
-    pub fn add(mut self, entry: &Value) -> Result<(), String> {
+    pub fn append(mut self, entry: &Value) -> Result<(), String> {
         let line = format!("{entry}\n");
         let written = self.file.set_len(self.journal.seen).and_then(|()| self.file.write_all(line.as_bytes()));
         written.map_err(|error| self.journal.say(&error))?;
@@ -103,7 +103,7 @@ mod tests {
                         last = held.news().unwrap().last().copied().unwrap_or(last);
                         std::thread::yield_now();
                         last += 1;
-                        held.add(&json!(last)).unwrap();
+                        held.append(&json!(last)).unwrap();
                     }
                 });
             }
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(journal.news::<u64>().unwrap(), [1, 2]);
         let mut held = journal.hold().unwrap();
         assert_eq!(held.news::<u64>().unwrap(), [0; 0]);
-        held.add(&json!(3)).unwrap();
+        held.append(&json!(3)).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n2\n3\n");
         assert_eq!(journal.news::<u64>().unwrap(), [0; 0], "its own is not new");
         std::fs::remove_file(&path).unwrap();
