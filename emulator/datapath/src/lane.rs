@@ -9,7 +9,7 @@ use ewan_system::clock::Clock;
 
 use super::arena::{Arena, Slot};
 use super::faults::Fault;
-use super::port::Port;
+use super::port::{Port, SEND_BURST};
 use super::series::Row;
 use super::shared::DirectionState;
 use super::stamps::Stamps;
@@ -17,8 +17,6 @@ use ewan_model::config::{Direction, Framing};
 use ewan_model::frame;
 use ewan_model::{share, Counters, DirectionModel, Drop, Nanos, Prepared};
 
-/// Frames handed to the kernel by one call.
-pub const SEND_BURST: usize = 16;
 /// A frame is stamped before it lies in the ring: the model is evaluated so much behind the present, where nothing that
 /// is due can be late by it.
 const LAG_NS: Nanos = 100_000;
@@ -29,8 +27,6 @@ pub struct Lane {
     pub stamps: Stamps,
     arena: Arena,
     framing: Framing,
-    /// The kernel did not take all that was staged.
-    pub stuck: bool,
     /// A fault ended the link.
     pub ended: bool,
     fault: Option<Fault>,
@@ -60,11 +56,14 @@ struct Window {
 pub struct Staged {
     due: [Nanos; SEND_BURST],
     pub frames: usize,
-    /// The far port had no room for more.
-    pub full: bool,
 }
 
 impl Staged {
+    /// More may be due.
+    pub fn full(&self) -> bool {
+        self.frames == SEND_BURST
+    }
+
     pub fn due(&self) -> &[Nanos] {
         &self.due[..self.frames]
     }
@@ -86,7 +85,6 @@ impl Lane {
             stamps: Stamps::default(),
             arena,
             framing: config.framing,
-            stuck: false,
             ended: false,
             fault,
             started,
@@ -141,9 +139,8 @@ impl Lane {
     }
 
     fn stage_due(&mut self, known: Nanos, now: Nanos, port: &mut dyn Port) -> Staged {
-        let room = if self.stuck { 0 } else { port.room().min(SEND_BURST) };
         let mut staged = Staged::default();
-        while staged.frames < room {
+        while staged.frames < SEND_BURST {
             let Some(release) = self.model.pop_known(known, now) else { break };
             let frame = self.arena.frame(release.packet);
             if release.mark_ce {
@@ -155,7 +152,6 @@ impl Lane {
             staged.frames += 1;
         }
         self.free_dropped();
-        staged.full = staged.frames == room;
         staged
     }
 

@@ -18,12 +18,10 @@ use ewan_system::socket::{self, require_option, PacketAddress};
 use ewan_system::{Context, Result};
 
 use super::memory::Map;
-use super::port::{ring_size, Facts, Port};
+use super::port::{ring_size, Facts, Port, SEND_BURST};
 use super::stamps::FUTURE_NS;
 use ewan_model::frame::{complete_checksum, put_tag_back, ADDRESSES, FRAME_BYTES_BEYOND_MTU, TAG};
 use ewan_model::Nanos;
-
-const BURST: usize = 32;
 
 pub struct AfPacket {
     /// The ring's.
@@ -93,9 +91,9 @@ impl AfPacket {
             frame_size,
             frames,
             next: 0,
-            staging: vec![0; room * BURST],
+            staging: vec![0; room * SEND_BURST],
             stage_bytes: room,
-            lengths: Vec::with_capacity(BURST),
+            lengths: Vec::with_capacity(SEND_BURST),
             facts: Facts::new(interface, "packet", Box::new(overruns)),
         })
     }
@@ -183,20 +181,17 @@ impl Port for AfPacket {
         self.next_head().map(|(_, _, head)| stamp(clock, &head))
     }
 
-    fn room(&mut self) -> usize {
-        BURST - self.lengths.len()
-    }
-
     fn stage(&mut self, frame: &[u8]) {
         let start = self.lengths.len() * self.stage_bytes;
         self.staging[start..start + frame.len()].copy_from_slice(frame);
         self.lengths.push(frame.len());
     }
 
-    fn flush(&mut self) -> bool {
+    fn flush(&mut self) {
         let count = self.lengths.len();
         // SAFETY: all-zero is a valid value of these plain structures: no pointer, no length.
-        let (mut pieces, mut messages): ([libc::iovec; BURST], [libc::mmsghdr; BURST]) = unsafe { std::mem::zeroed() };
+        let (mut pieces, mut messages): ([libc::iovec; SEND_BURST], [libc::mmsghdr; SEND_BURST]) =
+            unsafe { std::mem::zeroed() };
         for (index, &length) in self.lengths.iter().enumerate() {
             pieces[index].iov_base = self.staging[index * self.stage_bytes..].as_mut_ptr().cast();
             pieces[index].iov_len = length;
@@ -219,7 +214,6 @@ impl Port for AfPacket {
             }
         }
         self.lengths.clear();
-        true
     }
 
     fn facts(&self) -> Arc<Facts> {

@@ -9,6 +9,9 @@ use ewan_system::clock::Clock;
 
 use ewan_model::Nanos;
 
+/// Frames handed to the kernel by one call.
+pub const SEND_BURST: usize = 16;
+
 /// Frames in (each with its arrival as the kernel stamped it, converted; not yet checked) and frames out.
 pub trait Port: Send {
     /// Hands over at most `budget` frames, and none stamped later than `until` (which is no later than now); the bytes may
@@ -16,12 +19,10 @@ pub trait Port: Send {
     fn receive(&mut self, clock: &Clock, budget: usize, until: Nanos, each: &mut dyn FnMut(&mut [u8], Nanos)) -> usize;
     /// The stamp of the frame that `receive` hands over next, if one is there.
     fn next_stamp(&mut self, clock: &Clock) -> Option<Nanos>;
-    /// How many frames may be staged now (until some are flushed and taken).
-    fn room(&mut self) -> usize;
-    /// Copies a frame to be sent by the next `flush`. Only while there is `room`.
+    /// Copies a frame to be sent by the next `flush`; at most `SEND_BURST` frames between two of those.
     fn stage(&mut self, frame: &[u8]);
-    /// Hands the staged frames to the kernel; false if it did not take all of them and wants to be asked again.
-    fn flush(&mut self) -> bool;
+    /// Hands the staged frames to the kernel.
+    fn flush(&mut self);
     fn facts(&self) -> Arc<Facts>;
     /// Readable when a frame has come.
     fn descriptor(&self) -> RawFd;

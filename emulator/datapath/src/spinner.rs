@@ -34,8 +34,6 @@ const PORTS_PER_LOOK: usize = 16;
 const RELEASE_NS: Nanos = MS;
 /// Directions whose finished rows are written in a turn.
 const SETTLED_PER_TURN: usize = 16;
-/// The kernel would not take more: ask again this much later.
-const RETRY_NS: Nanos = 5_000;
 const MS: Nanos = 1_000_000;
 /// A spinner that wakes too late to sleep tries it again after some seconds: how late it wakes is not measured otherwise.
 const FORGETTING_NS: Nanos = 100 * MS;
@@ -315,12 +313,8 @@ impl Spinner {
         count
     }
 
-    /// Frames that the kernel did not take have their own next time.
     fn note_event(&mut self, index: usize) {
-        let lane = &self.directions[index];
-        if !lane.stuck {
-            self.events.set(index, lane.next_event().unwrap_or(NEVER));
-        }
+        self.events.set(index, self.directions[index].next_event().unwrap_or(NEVER));
     }
 
     /// Sends what is due, the longest due first: a burst at least, and no more after `until`.
@@ -346,9 +340,9 @@ impl Spinner {
         side.lane.enter(now, state);
         let (staged, both) = side.release(&self.clock, hold, now);
         let Side { lane, far, .. } = side;
-        if staged.frames > 0 || lane.stuck {
+        if staged.frames > 0 {
             let begun = self.clock.now();
-            lane.stuck = !far.flush();
+            far.flush();
             let handed = self.clock.now();
             state.hand_over.record(handed - begun);
             for due in staged.due() {
@@ -361,9 +355,8 @@ impl Spinner {
             }
         }
         let next = match lane.next_event() {
-            _ if lane.stuck || staged.full && staged.frames == 0 => now + RETRY_NS,
             // Frames that lie in a ring, or a change, decide what is due: then the event is noted again.
-            Some(next) if next <= now && !staged.full => NEVER,
+            Some(next) if next <= now && !staged.full() => NEVER,
             next => next.unwrap_or(NEVER),
         };
         self.events.set(index, next);

@@ -1,6 +1,6 @@
 //! One time base for everything that stamps packets: nanoseconds of CLOCK_MONOTONIC_RAW, read from the TSC where
 //! the kernel itself trusts it (a few nanoseconds a read, no system call), from `clock_gettime` elsewhere.
-//! In: the kernel's clocks. Out: `now`, and the kernel's packet stamps (monotonic or real time) in this time base.
+//! In: the kernel's clocks. Out: `now`, and the kernel's packet stamps (real time) in this time base.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl Source {
     }
 }
 
-/// A calibrated clock. Copies agree on `now`; each keeps its own offsets to the kernel's other clocks.
+/// A calibrated clock. Copies agree on `now`; each keeps its own offset to the kernel's real-time clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     source: Source,
@@ -32,8 +32,7 @@ pub struct Clock {
     ns_per_tick: u64,
     /// How far the middle of the calibration lay from the straight line through its ends.
     residual_ns: i64,
-    /// `now` minus CLOCK_MONOTONIC, and minus CLOCK_REALTIME, when last refreshed.
-    monotonic_offset: i64,
+    /// `now` minus CLOCK_REALTIME, when last refreshed.
     realtime_offset: i64,
 }
 
@@ -63,7 +62,6 @@ impl Clock {
             base_ns: first.ns,
             ns_per_tick,
             residual_ns: 0,
-            monotonic_offset: 0,
             realtime_offset: 0,
         };
         clock.residual_ns = middle.ns as i64 - clock.at(middle.ticks) as i64;
@@ -79,7 +77,6 @@ impl Clock {
             base_ns: 0,
             ns_per_tick: 0,
             residual_ns: 0,
-            monotonic_offset: 0,
             realtime_offset: 0,
         };
         clock.refresh();
@@ -105,18 +102,17 @@ impl Clock {
         }
     }
 
-    /// Measures the offsets to CLOCK_MONOTONIC and CLOCK_REALTIME anew (about 0.1 µs). NTP turns those clocks by up
-    /// to 500 ppm and steps the second; called each millisecond, a converted stamp is off by at most 0.5 ns by that.
+    /// Measures the offset to CLOCK_REALTIME anew (below 0.1 µs). NTP turns that clock by up to 500 ppm and steps it; called
+    /// each millisecond, a converted stamp is off by at most 0.5 ns by that.
     pub fn refresh(&mut self) {
-        self.monotonic_offset = self.offset(libc::CLOCK_MONOTONIC);
-        self.realtime_offset = self.offset(libc::CLOCK_REALTIME);
+        self.realtime_offset = self.offset();
     }
 
     /// The better of two readings: one that was interrupted would shift every stamp until the next refresh.
-    fn offset(&self, other: libc::clockid_t) -> i64 {
+    fn offset(&self) -> i64 {
         let reading = || {
             let before = self.now();
-            let theirs = gettime(other);
+            let theirs = gettime(libc::CLOCK_REALTIME);
             let after = self.now();
             (after.saturating_sub(before), (before + after.saturating_sub(before) / 2) as i64 - theirs as i64)
         };
@@ -126,12 +122,6 @@ impl Clock {
         } else {
             second.1
         }
-    }
-
-    /// A CLOCK_MONOTONIC stamp (ns) in this time base.
-    #[inline]
-    pub fn from_monotonic(&self, stamp: u64) -> u64 {
-        stamp.wrapping_add_signed(self.monotonic_offset)
     }
 
     /// A CLOCK_REALTIME stamp (ns) in this time base.
@@ -262,15 +252,12 @@ mod tests {
     }
 
     #[test]
-    fn converts_the_kernels_stamps() {
+    fn a_stamp_of_the_kernel_is_converted() {
         let mut clock = Clock::new();
         clock.refresh();
         let before = clock.now();
-        let monotonic = clock.from_monotonic(gettime(libc::CLOCK_MONOTONIC));
-        let realtime = clock.from_realtime(gettime(libc::CLOCK_REALTIME));
+        let stamp = clock.from_realtime(gettime(libc::CLOCK_REALTIME));
         let after = clock.now();
-        for stamp in [monotonic, realtime] {
-            assert!(stamp + 500 >= before && stamp <= after + 500, "{before} {stamp} {after}");
-        }
+        assert!(stamp + 500 >= before && stamp <= after + 500, "{before} {stamp} {after}");
     }
 }

@@ -10,7 +10,6 @@ use ewan_system::clock::Clock;
 use super::*;
 use crate::changes::{channel, Outbox};
 use crate::interfaces::Interfaces;
-use crate::lane::SEND_BURST;
 use crate::port::Facts;
 use crate::shared::{DirectionState, Link};
 use ewan_model::config::{Delay, Loss, Queue};
@@ -90,21 +89,16 @@ impl Port for Fake {
         (self.left > 0).then(|| clock.now())
     }
 
-    fn room(&mut self) -> usize {
-        SEND_BURST - self.staged
-    }
-
     fn stage(&mut self, _frame: &[u8]) {
         self.staged += 1;
     }
 
-    fn flush(&mut self) -> bool {
+    fn flush(&mut self) {
         let until = std::time::Instant::now() + std::time::Duration::from_nanos(self.told.flush_ns.load(Relaxed));
         while std::time::Instant::now() < until {}
         self.told.sent.fetch_add(self.staged as u64, Relaxed);
         self.told.bursts.fetch_add(1, Relaxed);
         self.staged = 0;
-        true
     }
 
     fn facts(&self) -> Arc<Facts> {
@@ -155,17 +149,12 @@ impl Port for Stamped {
         self.stamps.front().copied().filter(|stamp| *stamp <= clock.now())
     }
 
-    fn room(&mut self) -> usize {
-        SEND_BURST - self.staged as usize
-    }
-
     fn stage(&mut self, _frame: &[u8]) {
         self.staged += 1;
     }
 
-    fn flush(&mut self) -> bool {
+    fn flush(&mut self) {
         self.sent.fetch_add(std::mem::take(&mut self.staged), Relaxed);
-        true
     }
 
     fn facts(&self) -> Arc<Facts> {

@@ -328,10 +328,6 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    pub fn is_closed(&self) -> bool {
-        *self.closed.lock().expect("no thread fails with the lock held")
-    }
-
     /// Until the gate is closed.
     pub fn wait(&self) {
         let closed = self.closed.lock().expect("no thread fails with the lock held");
