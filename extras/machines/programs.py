@@ -1,7 +1,7 @@
 """What each machine does of a run's program: the parts keep the numbers of the whole. Pure.
 
 In: a program, where the lab's nodes are. Out: a part for each machine, or LabError for a flow that cannot be in two
-parts. A flow between two machines is two halves (emulator/traffic/src/flows/half.rs): each has the flow's number,
+parts. A flow between two machines is two halves (emulator/traffic/src/flows/local_end.rs): each has the flow's number,
 and so draws what the whole flow draws; the sink's listens at a port that both are told. A step of which several
 machines have parts has ended when all of these have: each part has a number of its own, and who drives the machines
 tells of the whole step. A link that goes down loses its carrier on both of its machines; all else of links is where

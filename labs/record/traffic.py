@@ -154,7 +154,8 @@ Work = BulkWork | ArrivalsWork | RequestsWork | UdpWork | MessagesWork
 
 
 class Half(Struct):
-    """One end of a flow, whose other end is in a process on another machine; emulator/traffic/src/flows/half.rs."""
+    """One end of a flow, whose other end is in a process on another machine;
+    emulator/traffic/src/flows/local_end.rs."""
 
     side: Literal["source", "sink"]
     port: int

@@ -27,13 +27,13 @@ const READINGS: usize = 8;
 
 #[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wanted {
+pub struct DisturbanceSettings {
     every_ns: u64,
     /// What leaves a link later than that after its due time is late.
     late_ns: u64,
 }
 
-impl Wanted {
+impl DisturbanceSettings {
     /// Why it cannot be; none: it can.
     pub fn refusal(&self) -> Option<&'static str> {
         (self.every_ns == 0).then_some("disturbances.every_ns 0: write 1 or more")
@@ -69,7 +69,7 @@ impl Row for Releases {
 }
 
 /// One spinner, in an interval.
-struct Taken {
+struct CpuLoss {
     spinner: usize,
     cpu: u32,
     time_ns: i64,
@@ -79,7 +79,7 @@ struct Taken {
     shared: bool,
 }
 
-impl Row for Taken {
+impl Row for CpuLoss {
     const COLUMNS: &'static str = "spinner,cpu,time_ns,interval_ns,taken_ns,gap_max_ns,shared";
 
     fn line(&self, line: &mut String) {
@@ -111,9 +111,9 @@ impl Row for MachineRow {
 
 /// The three tables while a program runs.
 pub struct Disturbances {
-    wanted: Wanted,
+    wanted: DisturbanceSettings,
     releases: Table<Releases>,
-    spinners: Table<Taken>,
+    spinners: Table<CpuLoss>,
     machine: Table<MachineRow>,
     due_ns: u64,
     /// The last two: the interval between them may still become longer.
@@ -131,7 +131,7 @@ struct Reading {
 
 impl Disturbances {
     /// From here on this thread keeps off the spinners' CPUs, as far as it may choose: what watches must not disturb.
-    pub fn new(wanted: Wanted, plan: &Plan, out: &Path) -> Result<Self, String> {
+    pub fn new(wanted: DisturbanceSettings, plan: &Plan, out: &Path) -> Result<Self, String> {
         let _ = schedule::keep_to(&plan.host_cpus);
         Ok(Disturbances {
             wanted,
@@ -187,7 +187,7 @@ impl Disturbances {
         let moved: Vec<&str> = lab.events.map_or(Vec::new(), |events| events.moved(before.time_ns, time_ns));
         for (number, (old, new)) in before.spinners.iter().zip(&now.spinners).enumerate() {
             let gaps = grown(&old.gaps.classes, &new.gaps.classes);
-            self.spinners.add(&Taken {
+            self.spinners.add(&CpuLoss {
                 spinner: number,
                 cpu: new.cpu,
                 time_ns,
@@ -452,7 +452,7 @@ mod tests {
 
     #[test]
     fn an_interval_of_nothing_is_refused() {
-        let wanted = |every_ns| Wanted { every_ns, late_ns: 1 };
+        let wanted = |every_ns| DisturbanceSettings { every_ns, late_ns: 1 };
         assert!(wanted(0).refusal().is_some_and(|why| why.contains("every_ns 0")));
         assert!(wanted(1).refusal().is_none());
     }

@@ -82,7 +82,7 @@ fn ordered(events: &[Event]) -> Vec<Event> {
 
 /// An event and what became of it.
 #[derive(Serialize)]
-struct Made {
+struct EventRecord {
     #[serde(flatten)]
     event: Event,
     /// From T0; none: it was not made.
@@ -101,7 +101,7 @@ struct Made {
 
 /// The events of a program, in the order of their times.
 pub struct Events<'a> {
-    all: Vec<Made>,
+    all: Vec<EventRecord>,
     next: usize,
     plan: &'a Plan,
     state: &'a Path,
@@ -116,7 +116,7 @@ impl<'a> Events<'a> {
     pub fn of(events: &[Event], plan: &'a Plan, state: &'a Path, whole: bool) -> Result<Self, String> {
         let made = |event: Event| {
             let target = event.target(plan)?;
-            Ok(Made { event, applied_ns: None, error: None, recovered_ns: None, target, undo: None })
+            Ok(EventRecord { event, applied_ns: None, error: None, recovered_ns: None, target, undo: None })
         };
         let all = ordered(events).into_iter().map(made).collect::<Result<_, String>>()?;
         let watched = whole && plan.routing != Routing::Static && events.iter().any(|event| event.down.is_some());
@@ -181,7 +181,7 @@ impl<'a> Events<'a> {
 
     /// The links that went down or came back between two times after T0.
     pub fn moved(&self, since_ns: i64, until_ns: i64) -> Vec<&str> {
-        let within = |made: &Made| made.applied_ns.is_some_and(|at_ns| since_ns <= at_ns && at_ns <= until_ns);
+        let within = |made: &EventRecord| made.applied_ns.is_some_and(|at_ns| since_ns <= at_ns && at_ns <= until_ns);
         let moved = self.all.iter().filter(|made| made.event.down.is_some() && within(made));
         moved.map(|made| made.event.link.as_str()).collect()
     }
@@ -196,7 +196,7 @@ impl<'a> Events<'a> {
         let mut undone = Ok(());
         let down = carrier::down(self.state);
         let moved = self.all.iter().filter(|made| made.event.down.is_some() && made.applied_ns.is_some());
-        let last: BTreeMap<&str, &Made> = moved.map(|made| (made.event.link.as_str(), made)).collect();
+        let last: BTreeMap<&str, &EventRecord> = moved.map(|made| (made.event.link.as_str(), made)).collect();
         for (name, made) in last {
             let is_down = match made.target {
                 Target::Link(..) => down.iter().any(|each| each == name),

@@ -62,7 +62,7 @@ pub struct Program {
     watch_ns: u64,
     /// How what disturbs the links is watched from T0 on, in the live clock; none: it is not.
     #[serde(default)]
-    disturbances: Option<disturbances::Wanted>,
+    disturbances: Option<disturbances::DisturbanceSettings>,
     /// Counters of hosts and routers (ewan_system::counters), of which drops.csv tells how much they grew.
     #[serde(default)]
     drops: Vec<String>,

@@ -85,7 +85,7 @@ impl Inbox {
 
 /// A change that was made, as the log tells it.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct ChangeRecord {
     pub id: u64,
     pub link: usize,
     pub direction: usize,
@@ -100,9 +100,9 @@ pub struct Outbox {
     done: Receiver<Done>,
     under_way: usize,
     next_id: u64,
-    made: Vec<Made>,
+    made: Vec<ChangeRecord>,
     /// Of each direction, what was made before `made`.
-    before: Vec<Made>,
+    before: Vec<ChangeRecord>,
 }
 
 pub fn channel() -> (Outbox, Inbox) {
@@ -138,7 +138,7 @@ impl Outbox {
     }
 
     /// Those made so far, in order; `before` first, added up.
-    pub fn made(&mut self) -> impl Iterator<Item = &Made> {
+    pub fn made(&mut self) -> impl Iterator<Item = &ChangeRecord> {
         self.collect();
         self.before.iter().chain(&self.made)
     }
@@ -148,16 +148,16 @@ impl Outbox {
             self.under_way -= 1;
             let Scheduled { id, link, direction, at, change, .. } = scheduled;
             if let Some(actual) = actual {
-                self.made.push(Made { id, link, direction, requested: at, actual, change });
+                self.made.push(ChangeRecord { id, link, direction, requested: at, actual, change });
             }
         }
         if self.made.len() > MOST_REMEMBERED {
             let old = self.made.drain(..self.made.len() - MOST_REMEMBERED / 2);
             for later in old {
-                let same = |made: &&mut Made| (made.link, made.direction) == (later.link, later.direction);
+                let same = |made: &&mut ChangeRecord| (made.link, made.direction) == (later.link, later.direction);
                 match self.before.iter_mut().find(same) {
                     Some(made) => {
-                        *made = Made { change: std::mem::take(&mut made.change).then(&later.change), ..later }
+                        *made = ChangeRecord { change: std::mem::take(&mut made.change).then(&later.change), ..later }
                     }
                     None => self.before.push(later),
                 }

@@ -53,12 +53,12 @@ struct Window {
 
 /// Frames that were staged, and when each was due.
 #[derive(Default)]
-pub struct Staged {
+pub struct Burst {
     due: [Nanos; SEND_BURST],
     pub frames: usize,
 }
 
-impl Staged {
+impl Burst {
     /// More may be due.
     pub fn full(&self) -> bool {
         self.frames == SEND_BURST
@@ -138,8 +138,8 @@ impl Lane {
         }
     }
 
-    fn stage_due(&mut self, known: Nanos, now: Nanos, port: &mut dyn Port) -> Staged {
-        let mut staged = Staged::default();
+    fn stage_due(&mut self, known: Nanos, now: Nanos, port: &mut dyn Port) -> Burst {
+        let mut staged = Burst::default();
         while staged.frames < SEND_BURST {
             let Some(release) = self.model.pop_known(known, now) else { break };
             let frame = self.arena.frame(release.packet);
@@ -268,7 +268,7 @@ impl Side<'_> {
 
     /// Hands to the far port what is due by `now`. All frames that came with earlier stamps than the next ones in the rings
     /// have been taken; a change that is due at `hold` has not been made, and may shorten the delay.
-    pub fn release(&mut self, clock: &Clock, hold: Nanos, now: Nanos) -> (Staged, bool) {
+    pub fn release(&mut self, clock: &Clock, hold: Nanos, now: Nanos) -> (Burst, bool) {
         let now = now.min(hold);
         let mut known = now.saturating_sub(self.lag());
         known = known.min(self.near.next_stamp(clock).unwrap_or(known));

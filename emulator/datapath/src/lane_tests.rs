@@ -66,7 +66,7 @@ impl Port for Ring {
 
 /// A frame of a test: which way it goes, when it is stamped, its length, flow and traffic class.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct TestFrame {
     direction: usize,
     stamp: Nanos,
     bytes: usize,
@@ -75,7 +75,7 @@ struct Sent {
 }
 
 /// UDP over IPv4, with the frame's number behind the headers.
-fn frame(number: usize, sent: &Sent) -> Vec<u8> {
+fn frame(number: usize, sent: &TestFrame) -> Vec<u8> {
     let mut frame = vec![0; sent.bytes.max(14 + 20 + 8 + 8)];
     frame[12..14].copy_from_slice(&[0x08, 0x00]);
     let length = (frame.len() - 14) as u16;
@@ -103,7 +103,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(configs: [&Direction; 2], sent: &[Sent], changes: &[(usize, Nanos, Change)]) -> Bench {
+    fn new(configs: [&Direction; 2], sent: &[TestFrame], changes: &[(usize, Nanos, Change)]) -> Bench {
         let world = Rc::<World>::default();
         for (number, each) in sent.iter().enumerate() {
             world.rings[each.direction].borrow_mut().push_back((each.stamp, frame(number, each)));
@@ -180,7 +180,7 @@ impl Bench {
 }
 
 /// Looks whenever a frame comes, a change is due or the model has something to do.
-fn on_time(configs: [&Direction; 2], sent: &[Sent], changes: &[(usize, Nanos, Change)]) -> Outcome {
+fn on_time(configs: [&Direction; 2], sent: &[TestFrame], changes: &[(usize, Nanos, Change)]) -> Outcome {
     let mut bench = Bench::new(configs, sent, changes);
     let mut now = START;
     loop {
@@ -196,7 +196,7 @@ fn on_time(configs: [&Direction; 2], sent: &[Sent], changes: &[(usize, Nanos, Ch
 }
 
 /// Looks at these distances.
-fn late(configs: [&Direction; 2], sent: &[Sent], changes: &[(usize, Nanos, Change)], looks: &[Nanos]) -> Outcome {
+fn late(configs: [&Direction; 2], sent: &[TestFrame], changes: &[(usize, Nanos, Change)], looks: &[Nanos]) -> Outcome {
     let mut bench = Bench::new(configs, sent, changes);
     let mut now = START;
     let last = sent.iter().map(|sent| sent.stamp).chain(changes.iter().map(|change| change.1)).max().unwrap_or(START);
@@ -219,7 +219,13 @@ fn plain(limit: u64, delay_ns: Nanos) -> Direction {
 fn a_burst_that_is_looked_at_late_loses_what_it_loses_on_time() {
     let config = plain(5, 0);
     let sent: Vec<_> = (0..100)
-        .map(|number| Sent { direction: 0, stamp: START + 1_230 * number, bytes: 1_514, flow: 1, traffic_class: 0 })
+        .map(|number| TestFrame {
+            direction: 0,
+            stamp: START + 1_230 * number,
+            bytes: 1_514,
+            flow: 1,
+            traffic_class: 0,
+        })
         .collect();
     for late_ns in [0, 100_000, MS, 5 * MS] {
         let mut bench = Bench::new([&config, &config], &sent, &[]);
@@ -236,7 +242,7 @@ fn a_burst_that_is_looked_at_late_loses_what_it_loses_on_time() {
 fn frames_of_both_directions_take_turns_by_their_stamps() {
     let config = Direction { half_duplex: true, ..plain(100, 0) };
     let sent: Vec<_> = (0..40)
-        .map(|number| Sent {
+        .map(|number| TestFrame {
             direction: usize::from(number % 3 == 0),
             stamp: START + 1_230 * number,
             bytes: 1_514,
@@ -252,7 +258,7 @@ fn frames_of_both_directions_take_turns_by_their_stamps() {
 fn a_change_is_made_between_the_frames_before_it_and_those_after_it() {
     let config = plain(100, MS);
     let sent: Vec<_> = (0..50)
-        .map(|number| Sent { direction: 0, stamp: START + 20_000 * number, bytes: 100, flow: 1, traffic_class: 0 })
+        .map(|number| TestFrame { direction: 0, stamp: START + 20_000 * number, bytes: 100, flow: 1, traffic_class: 0 })
         .collect();
     let all = Change { loss: Some(Loss::Bernoulli { loss_ppb: 1_000_000_000 }), ..Change::default() };
     let outcome = late([&config; 2], &sent, &[(0, START + 450_000, all)], &[4 * MS]);
@@ -306,14 +312,14 @@ fn configs() -> impl Strategy<Value = Direction> {
     )
 }
 
-fn traffic() -> impl Strategy<Value = Vec<Sent>> {
+fn traffic() -> impl Strategy<Value = Vec<TestFrame>> {
     let gap = prop_oneof![4 => 0..5_000u64, 2 => 5_000..50_000u64, 1 => 50_000..2 * MS];
     let sent = (gap, 0..2usize, 60..1_514usize, 0..4u8, 0..4u8);
     prop::collection::vec(sent, 1..120).prop_map(|all| {
         let mut stamp = START;
         let sent = |(gap, direction, bytes, flow, traffic_class)| {
             stamp += gap;
-            Sent { direction, stamp, bytes, flow, traffic_class }
+            TestFrame { direction, stamp, bytes, flow, traffic_class }
         };
         all.into_iter().map(sent).collect()
     })

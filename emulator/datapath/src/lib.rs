@@ -223,7 +223,7 @@ impl Policy {
     }
 }
 
-struct Opened {
+struct LinkPorts {
     ports: [Box<dyn Port>; 2],
     facts: [Arc<port::Facts>; 2],
     interfaces: interfaces::Interfaces,
@@ -231,7 +231,7 @@ struct Opened {
 
 /// On threads of their own, which enter the namespaces; the caller stays where it is. Many at once, because the
 /// kernel lets each receive ring wait for a grace period of some 10 ms, which those that wait together share.
-fn open_all(config: &SpinnerConfig) -> Result<Vec<Opened>> {
+fn open_all(config: &SpinnerConfig) -> Result<Vec<LinkPorts>> {
     std::thread::scope(|scope| {
         let openers: Vec<_> = config
             .links
@@ -255,7 +255,7 @@ fn close_all(mut ports: Vec<Box<dyn Port>>) {
 }
 
 /// Leaves the calling thread in the link's namespace.
-fn open(link: &LinkConfig, config: &SpinnerConfig) -> Result<Opened> {
+fn open(link: &LinkConfig, config: &SpinnerConfig) -> Result<LinkPorts> {
     let say = |source| Error::Port { link: link.name.clone(), source };
     let ring_bytes = RINGS_BYTES / (2 * config.links.len());
     namespace::enter_path(&link.netns).map_err(|error| say(error.into()))?;
@@ -263,7 +263,7 @@ fn open(link: &LinkConfig, config: &SpinnerConfig) -> Result<Opened> {
     let ports: [Box<dyn Port>; 2] = [Box::new(port(&link.port_a)?), Box::new(port(&link.port_b)?)];
     let facts = [ports[0].facts(), ports[1].facts()];
     let interfaces = interfaces::Interfaces::open([&link.port_a, &link.port_b]).map_err(say)?;
-    Ok(Opened { ports, facts, interfaces })
+    Ok(LinkPorts { ports, facts, interfaces })
 }
 
 fn arena(direction: &Direction, mtu: u32, links: usize) -> ewan_system::Result<Arena> {

@@ -27,7 +27,7 @@ struct Packet {
     sent: Nanos,
 }
 
-struct Seen {
+struct Outcome {
     /// Time in the queue in ms, mean and median, without the first ten seconds.
     mean: f64,
     median: f64,
@@ -36,7 +36,7 @@ struct Seen {
     counters: Counters,
 }
 
-fn run(discipline: Discipline, flows: usize, ecn_capable: bool, seconds: u64) -> Seen {
+fn run(discipline: Discipline, flows: usize, ecn_capable: bool, seconds: u64) -> Outcome {
     let queue = Queue { discipline, ..drop_tail(Some(800), None) };
     let config = Direction { queue, delay: Delay::Constant { delay_ns: DELAY }, ..direction(10_000_000) };
     let mut model = DirectionModel::<Packet>::new(&config);
@@ -82,7 +82,7 @@ fn run(discipline: Discipline, flows: usize, ecn_capable: bool, seconds: u64) ->
         }
     }
     waits.sort_by(f64::total_cmp);
-    Seen {
+    Outcome {
         mean: waits.iter().sum::<f64>() / waits.len() as f64,
         median: waits[waits.len() / 2],
         used: waits.len() as f64 * SLOT as f64 / ((seconds - 10) * 1_000 * MS) as f64,

@@ -27,7 +27,7 @@ fn greedy(flow: u16, traffic_class: u8) -> Source {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Got {
+struct Outcome {
     sent: u64,
     packets: u64,
     bytes: u64,
@@ -36,11 +36,11 @@ struct Got {
 }
 
 /// What came of each source in `seconds`, and the counters at the end.
-fn run(discipline: Discipline, limit_packets: u64, sources: &[Source], seconds: u64) -> (Vec<Got>, Counters) {
+fn run(discipline: Discipline, limit_packets: u64, sources: &[Source], seconds: u64) -> (Vec<Outcome>, Counters) {
     let queue = Queue { discipline, ..drop_tail(Some(limit_packets), None) };
     let config = Direction { queue, ..direction(10_000_000) };
     let mut model = DirectionModel::<(usize, Nanos)>::new(&config);
-    let mut got = vec![Got::default(); sources.len()];
+    let mut got = vec![Outcome::default(); sources.len()];
     // Sources do not begin at the same time.
     let mut next: Vec<Nanos> = (0..sources.len() as u64).map(|number| 1_000 * number).collect();
     while let Some((now, which)) = next.iter().copied().zip(0..).min().filter(|(now, _)| *now < seconds * 1_000 * MS) {
@@ -63,7 +63,7 @@ fn run(discipline: Discipline, limit_packets: u64, sources: &[Source], seconds: 
     (got, model.counters().clone())
 }
 
-fn share(got: &[Got], of: usize) -> f64 {
+fn share(got: &[Outcome], of: usize) -> f64 {
     got[of].bytes as f64 / got.iter().map(|each| each.bytes).sum::<u64>() as f64
 }
 

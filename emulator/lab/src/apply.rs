@@ -12,13 +12,13 @@ use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
-use ewan_system::namespace::{self, NotMade};
+use ewan_system::namespace::{self, CreateError};
 use ewan_system::netlink::requests;
 use ewan_system::netlink::{Batch, Socket};
 use ewan_system::{fault, limits, schedule};
 use serde::Serialize;
 
-use crate::cards::Taken;
+use crate::cards::LabCards;
 use crate::ethtool::Offloads;
 use crate::fill::{self, Notes};
 use crate::manifest::{self, Manifest};
@@ -44,7 +44,7 @@ struct Applied<'a> {
 }
 
 /// A namespace that exists, and a netlink socket in it.
-struct Made {
+struct NodeNamespace {
     namespace: File,
     socket: Socket,
 }
@@ -118,7 +118,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn make(&self, taken: Option<&Taken>) -> Result<(), String> {
+    fn make(&self, taken: Option<&LabCards>) -> Result<(), String> {
         let mut phases = Vec::new();
         let mut start = Instant::now();
         let mut phase = |name| {
@@ -166,23 +166,23 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn make_namespace(&self, placed: &PlacedNode) -> Result<Made, String> {
+    fn make_namespace(&self, placed: &PlacedNode) -> Result<NodeNamespace, String> {
         let node = placed.node;
         let made = namespace::create(&self.plan.netns_path(&node.name)).map_err(|error| {
-            if let NotMade::Taken(_) = error {
+            if let CreateError::Taken(_) = error {
                 self.foreign.lock().expect("no thread panicked").push(self.plan.namespace(&node.name));
             }
             format!("node {}: {error}", node.name)
         })?;
         fill::keep_quiet();
         fill::set_sysctls(placed, &self.notes, false)?;
-        Ok(Made { namespace: made, socket: Socket::open()? })
+        Ok(NodeNamespace { namespace: made, socket: Socket::open()? })
     }
 
     fn fill(
         &self,
         placed: &PlacedNode,
-        made: &Made,
+        made: &NodeNamespace,
         offloads: &OnceLock<Result<Offloads, String>>,
     ) -> Result<(), String> {
         if fill::needs_files(placed) {
@@ -212,7 +212,7 @@ fn link_hosts(path: &Path, hosts: &Path) -> std::io::Result<()> {
 }
 
 /// All veth pairs, one batch per node that has a wire's first end.
-fn make_wires(layout: &Layout, made: &[Made]) -> Result<(), String> {
+fn make_wires(layout: &Layout, made: &[NodeNamespace]) -> Result<(), String> {
     let mut batches: BTreeMap<usize, Batch> = BTreeMap::new();
     for [a, b] in &layout.wires {
         let port = |end: &(usize, usize)| &layout.nodes[end.0].ports[end.1];

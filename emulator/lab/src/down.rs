@@ -11,9 +11,9 @@ use ewan_system::{fault, namespace};
 use serde::Serialize;
 use serde_json::{json, Value};
 
-use crate::cards::{self, GivenBack};
+use crate::cards::{self, Restoration};
 use crate::manifest::{self, Manifest};
-use crate::process::{self, Ended, Members, Process};
+use crate::process::{self, EndedProcess, Members, Process};
 
 /// Time for a spinner to answer.
 const ANSWER: Duration = Duration::from_secs(1);
@@ -22,12 +22,12 @@ const SPINNER_ENDS: Duration = Duration::from_secs(10);
 const OTHERS_END: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]
-pub struct Removed {
+pub struct Removal {
     lab: Option<String>,
     namespaces: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    cards: Vec<GivenBack>,
-    processes: Vec<Ended>,
+    cards: Vec<Restoration>,
+    processes: Vec<EndedProcess>,
     paths: Vec<PathBuf>,
     /// Per spinner its answer to "stats" before it was ended, or why there is none.
     spinners: Vec<Value>,
@@ -39,9 +39,9 @@ pub fn run(state: &Path) -> Result<(), String> {
     Ok(())
 }
 
-pub fn remove(state: &Path) -> Result<Removed, String> {
+pub fn remove(state: &Path) -> Result<Removal, String> {
     let mut removed =
-        Removed { lab: None, namespaces: vec![], cards: vec![], processes: vec![], paths: vec![], spinners: vec![] };
+        Removal { lab: None, namespaces: vec![], cards: vec![], processes: vec![], paths: vec![], spinners: vec![] };
     let Some(manifest) = Manifest::read(state)? else {
         if manifest::remove_unfinished(state)? {
             removed.paths.push(state.into());
@@ -56,7 +56,7 @@ pub fn remove(state: &Path) -> Result<Removed, String> {
     process::end(&spinners, SPINNER_ENDS);
     let others = members.others();
     process::end(&others, OTHERS_END);
-    removed.processes = spinners.into_iter().chain(others).map(Ended::from).collect();
+    removed.processes = spinners.into_iter().chain(others).map(EndedProcess::from).collect();
     // What started meanwhile was not asked to end; it may do nothing but start others.
     let kill_all = || {
         let killed = members.kill_all();

@@ -24,13 +24,13 @@ struct Node<'a> {
     counters: Counters,
 }
 
-struct Grown<'a> {
+struct DropRow<'a> {
     node: &'a str,
     counter: &'a str,
     count: u64,
 }
 
-impl Row for Grown<'_> {
+impl Row for DropRow<'_> {
     const COLUMNS: &'static str = "node,counter,count";
 
     fn line(&self, line: &mut String) {
@@ -61,7 +61,7 @@ impl<'a> Drops<'a> {
         let grown = after.iter().flat_map(|new| {
             let old = before.get(new.node).copied().unwrap_or(&nothing);
             let count = |name| counters::grown(old, &new.counters, name);
-            self.names.iter().map(move |name| Grown { node: new.node, counter: name, count: count(name) })
+            self.names.iter().map(move |name| DropRow { node: new.node, counter: name, count: count(name) })
         });
         let rows: Vec<_> = grown.filter(|row| row.count > 0).collect();
         if rows.is_empty() {

@@ -96,7 +96,7 @@ pub struct Offloads {
 
 /// What of an interface is on and off in every lab.
 #[derive(Serialize)]
-struct LeftOn<'a> {
+struct EnabledFeatures<'a> {
     node: &'a str,
     interface: &'a str,
     features: Vec<String>,
@@ -187,7 +187,7 @@ pub fn tell(mut plan: impl Read, mut out: impl Write) -> Result<(), String> {
                 };
                 let features = look().map_err(|error| format!("{}:{name}: {error}", node.name))?;
                 if !features.is_empty() {
-                    found.push(LeftOn { node: &node.name, interface: name, features });
+                    found.push(EnabledFeatures { node: &node.name, interface: name, features });
                 }
             }
             Ok::<(), String>(())

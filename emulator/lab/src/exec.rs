@@ -40,7 +40,7 @@ pub fn run(state: &Path, node: &str, command: &[OsString]) -> Result<(), String>
 
 /// Why a node cannot be entered.
 #[derive(Debug, thiserror::Error)]
-pub enum NotThere {
+pub enum MissingNode {
     /// The lab has no such node: one line with the nearest names.
     #[error("{0}")]
     Unknown(String),
@@ -48,19 +48,19 @@ pub enum NotThere {
     NotUp { node: String, lab: String },
 }
 
-impl From<NotThere> for String {
-    fn from(error: NotThere) -> String {
+impl From<MissingNode> for String {
+    fn from(error: MissingNode) -> String {
         error.to_string()
     }
 }
 
 /// The open network namespace of a node that is up.
-pub fn namespace_of(plan: &Plan, node: &str) -> Result<File, NotThere> {
+pub fn namespace_of(plan: &Plan, node: &str) -> Result<File, MissingNode> {
     if !plan.nodes.iter().any(|known| known.name == node) {
-        return Err(NotThere::Unknown(hosts::unknown(plan, node)));
+        return Err(MissingNode::Unknown(hosts::unknown(plan, node)));
     }
     namespace::open(&plan.netns_path(node))
-        .ok_or_else(|| NotThere::NotUp { node: node.to_owned(), lab: plan.lab.clone() })
+        .ok_or_else(|| MissingNode::NotUp { node: node.to_owned(), lab: plan.lab.clone() })
 }
 
 /// Where a program finds itself.

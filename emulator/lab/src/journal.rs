@@ -19,7 +19,7 @@ pub struct Journal {
 }
 
 /// Nobody else adds to the journal while this is held.
-pub struct Held<'a> {
+pub struct JournalLock<'a> {
     journal: &'a mut Journal,
     file: Flock<File>,
 }
@@ -39,11 +39,11 @@ impl Journal {
     }
 
     /// Waits until nobody else holds it.
-    pub fn hold(&mut self) -> Result<Held<'_>, String> {
+    pub fn hold(&mut self) -> Result<JournalLock<'_>, String> {
         let file = OpenOptions::new().create(true).read(true).append(true).open(&self.path);
         let file = file.map_err(|error| self.say(&error))?;
         let file = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, error)| self.say(&error))?;
-        Ok(Held { journal: self, file })
+        Ok(JournalLock { journal: self, file })
     }
 
     fn read<T: DeserializeOwned>(&mut self, file: &mut File) -> Result<Vec<T>, String> {
@@ -63,7 +63,7 @@ impl Journal {
     }
 }
 
-impl Held<'_> {
+impl JournalLock<'_> {
     /// What was added since the last look.
     pub fn news<T: DeserializeOwned>(&mut self) -> Result<Vec<T>, String> {
         self.journal.read(&mut self.file)

@@ -80,7 +80,7 @@ impl<'a> Links<'a> {
 
     /// Learns what was changed since the lab came up.
     fn catch_up(&mut self) -> Result<(), String> {
-        let mut past: Vec<Past> = self.journal.news()?;
+        let mut past: Vec<ChangeEntry> = self.journal.news()?;
         for spinner in &mut self.spinners {
             let answer: Changes = spinner.ask(&json!({"command": "changes"}))?;
             past.extend(answer.changes);
@@ -99,7 +99,7 @@ impl<'a> Links<'a> {
         if let Some(open) = self.kernel.get(link.name.as_str()) {
             // Others may change it too: what they did is known before, and what we did is written down after.
             let mut held = self.journal.hold()?;
-            note_all(&mut self.now, self.plan, &held.news::<Past>()?)?;
+            note_all(&mut self.now, self.plan, &held.news::<ChangeEntry>()?)?;
             let (now, times) = &self.now[number][heading];
             open.change(heading, now, change, *times)?;
             held.append(&merged(request, json!({ "change": change })))?;
@@ -150,7 +150,7 @@ impl<'a> Links<'a> {
 
 type Now = [(Direction, u64); 2];
 
-fn note_all(now: &mut [Now], plan: &Plan, past: &[Past]) -> Result<(), String> {
+fn note_all(now: &mut [Now], plan: &Plan, past: &[ChangeEntry]) -> Result<(), String> {
     for each in past {
         let (number, heading) = find(plan, &each.link, &each.direction)?;
         note(now, number, heading, &each.change);
@@ -248,12 +248,12 @@ fn dead(number: usize, error: &dyn std::fmt::Display) -> String {
 
 #[derive(Deserialize)]
 struct Changes {
-    changes: Vec<Past>,
+    changes: Vec<ChangeEntry>,
 }
 
 /// A change that was made.
 #[derive(Deserialize)]
-struct Past {
+struct ChangeEntry {
     link: String,
     direction: String,
     change: Change,

@@ -12,7 +12,7 @@ use ewan_system::fault;
 use nix::fcntl::{renameat2, RenameFlags, AT_FDCWD};
 use serde::{Deserialize, Serialize};
 
-use crate::cards::Taken;
+use crate::cards::LabCards;
 use ewan_plan::{NodeKind, Plan};
 
 pub const FORMAT: &str = "ewan-manifest/1";
@@ -39,7 +39,7 @@ pub struct Manifest {
     pub spinners: usize,
     /// The host's cards, as they were before the lab touched them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cards: Option<Taken>,
+    pub cards: Option<LabCards>,
 }
 
 impl Manifest {

@@ -27,14 +27,14 @@ pub struct Process {
 
 /// A process that is no longer held.
 #[derive(Serialize)]
-pub struct Ended {
+pub struct EndedProcess {
     pid: i32,
     command: String,
 }
 
-impl From<Process> for Ended {
+impl From<Process> for EndedProcess {
     fn from(process: Process) -> Self {
-        Ended { pid: process.pid, command: process.command }
+        EndedProcess { pid: process.pid, command: process.command }
     }
 }
 
@@ -143,7 +143,7 @@ impl Members {
 
     /// Kills each as soon as it is met, and looks again until there is none: processes start others while they are looked
     /// for. Gives those that it killed; the error is what is there still after `KILLED`.
-    pub fn kill_all(&self) -> Result<Vec<Ended>, String> {
+    pub fn kill_all(&self) -> Result<Vec<EndedProcess>, String> {
         let until = Instant::now() + KILLED;
         let mut killed = Vec::new();
         loop {
@@ -167,7 +167,7 @@ impl Members {
                     |process| format!("process {} is still there: {}", process.pid, process.command),
                 ));
             }
-            killed.extend(found.into_iter().map(Ended::from));
+            killed.extend(found.into_iter().map(EndedProcess::from));
         }
     }
 }

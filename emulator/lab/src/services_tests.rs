@@ -18,13 +18,13 @@ fn service(name: &str, kind: &str, script: &str, ready: Option<&str>) -> String 
 }
 
 /// A directory of the test's own, gone at its end.
-struct Own(PathBuf);
+struct TestDirectory(PathBuf);
 
-impl Own {
-    fn new(name: &str) -> Own {
+impl TestDirectory {
+    fn new(name: &str) -> TestDirectory {
         let path = std::env::temp_dir().join(format!("ewan-services-{}-{name}", std::process::id()));
         std::fs::create_dir(&path).expect("a new directory");
-        Own(path)
+        TestDirectory(path)
     }
 
     fn read(&self, name: &str) -> String {
@@ -32,7 +32,7 @@ impl Own {
     }
 }
 
-impl Drop for Own {
+impl Drop for TestDirectory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -40,7 +40,7 @@ impl Drop for Own {
 
 #[test]
 fn services_start_in_their_order_each_when_the_one_before_is_ready() {
-    let own = Own::new("order");
+    let own = TestDirectory::new("order");
     let setup = service("first", "setup", "sleep 0.05; echo 1 > order; cat first.conf", None);
     let daemon =
         service("second", "daemon", "cat order; sleep 0.05; echo 2 >> order; : > up; exec sleep 60", Some("up"));
@@ -63,7 +63,7 @@ fn services_start_in_their_order_each_when_the_one_before_is_ready() {
 
 #[test]
 fn a_daemon_holds_nothing_open_that_is_ours() {
-    let own = Own::new("open");
+    let own = TestDirectory::new("open");
     let file = File::create(own.0.join("lock")).expect("a file");
     nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty())).expect("inheritable");
     start(&node(&service("look", "setup", "ls -l /proc/$$/fd", None)), &own.0).expect("it ends well");
@@ -73,7 +73,7 @@ fn a_daemon_holds_nothing_open_that_is_ours() {
 
 #[test]
 fn a_failure_is_one_line_with_the_programs_last_words() {
-    let own = Own::new("failure");
+    let own = TestDirectory::new("failure");
     let said = |services: &str| start(&node(services), &own.0).err().map(String::from).unwrap_or_default();
     let words = "echo reading; echo r1.conf: line 3: no such command; exit 1";
     assert_eq!(said(&service("a", "setup", words, None)), "node r1: service a: r1.conf: line 3: no such command");
@@ -112,7 +112,7 @@ fn a_socket_is_ready_when_its_program_listens() {
 
 #[test]
 fn a_file_of_the_last_start_makes_no_daemon_ready() {
-    let own = Own::new("stale");
+    let own = TestDirectory::new("stale");
     std::fs::write(own.0.join("up"), "").expect("a file");
     let refused = start(&node(&service("a", "daemon", "exit 3", Some("up"))), &own.0).err();
     assert_eq!(refused.map(String::from).unwrap_or_default(), "node r1: service a: it ended: exit status: 3");
@@ -120,7 +120,7 @@ fn a_file_of_the_last_start_makes_no_daemon_ready() {
 
 #[test]
 fn a_missing_program_is_told_with_its_package() {
-    let own = Own::new("missing");
+    let own = TestDirectory::new("missing");
     let known = r#"{"name": "bgpd", "kind": "daemon", "argv": ["/nowhere/bgpd"], "files": {}, "ready": null}"#;
     let refused = start(&node(known), &own.0).err().map(String::from).unwrap_or_default();
     assert_eq!(

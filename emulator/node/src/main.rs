@@ -390,7 +390,7 @@ fn run(command: Command) -> Result<(), String> {
 }
 
 /// This program once more, which spins.
-fn spin(cpu: u32, loaded: bool, duration_ns: u64) -> Result<ewan_timers::Spun, String> {
+fn spin(cpu: u32, loaded: bool, duration_ns: u64) -> Result<ewan_timers::SpinResult, String> {
     let program = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
     let mut program = std::process::Command::new(program);
     program.args(["spin", "--cpu", &cpu.to_string(), "--duration-ns", &duration_ns.to_string()]);

@@ -19,21 +19,21 @@ const ANSWER: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Asked {
-    Spinner(OfSpinner),
-    Samples(OfSamples),
+enum RelayRequest {
+    Spinner(SpinnerRequest),
+    Samples(SamplesRequest),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OfSpinner {
+struct SpinnerRequest {
     spinner: usize,
     request: Value,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OfSamples {
+struct SamplesRequest {
     samples: joint::Place,
 }
 
@@ -41,10 +41,10 @@ pub fn run(state: &Path, input: impl BufRead, mut output: impl Write) -> Result<
     let mut clients = HashMap::new();
     for line in input.lines() {
         let line = line.map_err(|error| format!("a request: {error}"))?;
-        let asked: Asked = serde_json::from_str(&line).map_err(|error| format!("a request: {error}"))?;
+        let asked: RelayRequest = serde_json::from_str(&line).map_err(|error| format!("a request: {error}"))?;
         let answer = match asked {
-            Asked::Spinner(asked) => answer(state, &mut clients, &asked),
-            Asked::Samples(asked) => match joint::samples(state, &asked.samples) {
+            RelayRequest::Spinner(asked) => answer(state, &mut clients, &asked),
+            RelayRequest::Samples(asked) => match joint::samples(state, &asked.samples) {
                 Ok(samples) => json!({ "ok": true, "samples": samples }).to_string(),
                 Err(error) => json!({ "ok": false, "error": error }).to_string(),
             },
@@ -55,7 +55,7 @@ pub fn run(state: &Path, input: impl BufRead, mut output: impl Write) -> Result<
 }
 
 /// A spinner's line as it is, also a refusal.
-fn answer(state: &Path, clients: &mut HashMap<usize, Client>, asked: &OfSpinner) -> String {
+fn answer(state: &Path, clients: &mut HashMap<usize, Client>, asked: &SpinnerRequest) -> String {
     let known = clients.remove(&asked.spinner).map(Ok);
     let client = known.unwrap_or_else(|| Client::connect(&client::socket(state, asked.spinner), ANSWER));
     let told = client.and_then(|mut client| {

@@ -43,7 +43,7 @@ pub fn prepare() -> Result<()> {
 
 /// Why a namespace could not be made.
 #[derive(Debug, thiserror::Error)]
-pub enum NotMade {
+pub enum CreateError {
     /// The name is somebody else's: nothing was made.
     #[error("{0}")]
     Taken(Error),
@@ -52,13 +52,13 @@ pub enum NotMade {
 }
 
 /// Makes a namespace; the calling thread is in it afterwards.
-pub fn create(path: &Path) -> std::result::Result<File, NotMade> {
+pub fn create(path: &Path) -> std::result::Result<File, CreateError> {
     let say = |what: &'static str| move || format!("{what} {}", path.display());
     fault::step();
     let exclusive = OpenOptions::new().read(true).write(true).create_new(true).mode(0o444).open(path);
     exclusive.attempting(say("creating")).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => NotMade::Taken(error),
-        _ => NotMade::Failed(error),
+        std::io::ErrorKind::AlreadyExists => CreateError::Taken(error),
+        _ => CreateError::Failed(error),
     })?;
     fault::step();
     unshare(CloneFlags::CLONE_NEWNET).attempting(say("making network namespace"))?;

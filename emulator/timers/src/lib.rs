@@ -7,5 +7,5 @@ mod report;
 mod request;
 
 pub use bucket::TokenBucket;
-pub use report::{report, spin_beside, spin_here, Spun};
+pub use report::{report, spin_beside, spin_here, SpinResult};
 pub use request::Request;

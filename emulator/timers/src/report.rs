@@ -131,13 +131,13 @@ struct Spinning {
 
 /// What a thread that spun found.
 #[derive(Serialize, Deserialize)]
-pub struct Spun {
+pub struct SpinResult {
     lateness: Vec<Lateness>,
     spinning: Spinning,
 }
 
 /// Spins on a CPU, loaded or not, for so many nanoseconds.
-pub type Spin<'a> = &'a (dyn Fn(u32, bool, u64) -> Result<Spun, String> + Sync);
+pub type Spin<'a> = &'a (dyn Fn(u32, bool, u64) -> Result<SpinResult, String> + Sync);
 
 /// Measures and writes the report.
 pub fn report(request: &Request, bucket: TokenBucket, spin: Spin, mut out: impl Write) -> Result<(), String> {
@@ -146,7 +146,7 @@ pub fn report(request: &Request, bucket: TokenBucket, spin: Spin, mut out: impl 
     let first = Three::read(&clock);
     let again = Clock::calibrated(CALIBRATION);
     let reads = reads(&clock);
-    let mut found = Found::default();
+    let mut found = Findings::default();
     let phase = request.duration.saturating_sub(begun.elapsed()) / 2;
     for loaded in [false, true] {
         phase_of(request, loaded, phase.as_nanos() as u64, bucket, spin, &mut found)?;
@@ -254,7 +254,7 @@ fn least(read: impl Fn() -> u64) -> u64 {
 }
 
 #[derive(Default)]
-struct Found {
+struct Findings {
     lateness: Vec<Lateness>,
     spinning: Vec<Spinning>,
     not_measured: BTreeMap<&'static str, String>,
@@ -267,12 +267,12 @@ fn phase_of(
     duration_ns: u64,
     bucket: TokenBucket,
     spin: Spin,
-    found: &mut Found,
+    found: &mut Findings,
 ) -> Result<(), String> {
     let apart = !request.host_cpus.contains(&request.link_cpu);
     let each_ns = if apart { duration_ns } else { duration_ns / 2 };
     let over = AtomicBool::new(false);
-    let Found { lateness, spinning, not_measured } = found;
+    let Findings { lateness, spinning, not_measured } = found;
     std::thread::scope(|scope| {
         for cpu in request.host_cpus.iter().filter(|_| loaded) {
             scope.spawn(|| {
@@ -305,7 +305,7 @@ fn phase_of(
 }
 
 /// Spins in this thread, with the priority of a link's spinner; the calibration of its clock is part of the time.
-pub fn spin_here(cpu: u32, loaded: bool, duration_ns: u64) -> Result<Spun, String> {
+pub fn spin_here(cpu: u32, loaded: bool, duration_ns: u64) -> Result<SpinResult, String> {
     keep_to(&[cpu])?;
     let _ = set_nice(LINK_NICE);
     raise_session();
@@ -321,13 +321,13 @@ pub fn spin_here(cpu: u32, loaded: bool, duration_ns: u64) -> Result<Spun, Strin
     let Gaps { duration_ns, gaps, gaps_ns, longest_gap_ns } = gaps;
     let nice = own_nice();
     let spinning = Spinning { loaded, cpu, nice, duration_ns, gaps, gaps_ns, longest_gap_ns, steal_ns };
-    Ok(Spun { lateness, spinning })
+    Ok(SpinResult { lateness, spinning })
 }
 
 /// The same in a process and session of its own, as a link's spinner is: where sessions share the CPUs as groups, its
 /// priority counts for nothing against other sessions otherwise. `program` takes the arguments and writes what was found,
 /// as JSON.
-pub fn spin_beside(program: &mut Command) -> Result<Spun, String> {
+pub fn spin_beside(program: &mut Command) -> Result<SpinResult, String> {
     let end_with_us = || {
         detach();
         Ok(set_pdeathsig(Signal::SIGKILL)?)
@@ -341,9 +341,9 @@ pub fn spin_beside(program: &mut Command) -> Result<Spun, String> {
     serde_json::from_slice(&done.stdout).map_err(|error| format!("a process that spins: {error}"))
 }
 
-type Slept = (Vec<Lateness>, Vec<(&'static str, String)>);
+type SleepResult = (Vec<Lateness>, Vec<(&'static str, String)>);
 
-fn sleep(cpus: &[u32], loaded: bool, duration_ns: u64, bucket: TokenBucket) -> Result<Slept, String> {
+fn sleep(cpus: &[u32], loaded: bool, duration_ns: u64, bucket: TokenBucket) -> Result<SleepResult, String> {
     keep_to(cpus)?;
     let _ = set_nice(PROBE_NICE);
     set_timerslack(1).map_err(|error| format!("timer slack: {error}"))?;

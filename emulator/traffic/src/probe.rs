@@ -13,9 +13,9 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-mod half;
 mod joint;
 mod lockstep;
+mod observation;
 mod request;
 mod results;
 pub mod stats;
@@ -28,8 +28,8 @@ pub use request::{Probe, Request, Stream, Tcp, Udp};
 use crate::clock::Clock;
 use crate::process;
 use crate::socket::Namespaces;
-use half::Half;
-use lockstep::{Alone, Lockstep};
+use lockstep::{Lockstep, SingleMachine};
+use observation::Observation;
 use results::{Measured, Outcome, Share};
 
 pub const FORMAT: &str = "ewan-probe/1";
@@ -69,7 +69,7 @@ fn results(namespaces: &Namespaces, request: &Request) -> Vec<Outcome> {
         let name = probe.name();
         report(&Event::Started { probe: name, index, of, longest_ns: probe.longest_ns() });
         let begun = Instant::now();
-        let measured = half_of(namespaces, probe, request.clock, &mut Alone)
+        let measured = half_of(namespaces, probe, request.clock, &mut SingleMachine)
             .and_then(|half| results::of(probe, Share::whole(half)))
             .unwrap_or_else(|error| Measured::Failed { error });
         let elapsed_ns = begun.elapsed().as_nanos() as u64;
@@ -95,13 +95,18 @@ pub fn merge(input: impl Read, output: impl Write) -> Result<(), String> {
     write(output, &Outcome { name: probe.name().to_string(), elapsed_ns, measured })
 }
 
-fn half_of(namespaces: &Namespaces, probe: &Probe, clock: Clock, others: &mut dyn Lockstep) -> Result<Half, String> {
+fn half_of(
+    namespaces: &Namespaces,
+    probe: &Probe,
+    clock: Clock,
+    others: &mut dyn Lockstep,
+) -> Result<Observation, String> {
     match probe {
         Probe::Delay(probe) | Probe::Loss(probe) | Probe::Saturate(probe) => {
-            udp::run(namespaces, probe, clock, false, others).map(Half::Udp)
+            udp::run(namespaces, probe, clock, false, others).map(Observation::Udp)
         }
-        Probe::Rtt(probe) => udp::run(namespaces, probe, clock, true, others).map(Half::Udp),
-        Probe::Tcp(probe) => tcp::run(namespaces, probe, others).map(Half::Tcp),
+        Probe::Rtt(probe) => udp::run(namespaces, probe, clock, true, others).map(Observation::Udp),
+        Probe::Tcp(probe) => tcp::run(namespaces, probe, others).map(Observation::Tcp),
     }
 }
 

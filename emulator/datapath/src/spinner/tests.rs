@@ -42,12 +42,12 @@ struct Fake {
     left: usize,
     staged: usize,
     frame: Vec<u8>,
-    told: Arc<Told>,
+    told: Arc<PortScript>,
 }
 
 /// What a fake port saw, and what it is to do.
 #[derive(Default)]
-struct Told {
+struct PortScript {
     received: AtomicU64,
     sent: AtomicU64,
     /// How long a call to send takes.
@@ -112,7 +112,7 @@ impl Port for Fake {
 
 /// Gives frames at the times of their stamps, as a ring does.
 #[derive(Default)]
-struct Stamped {
+struct StampedPort {
     stamps: std::collections::VecDeque<Nanos>,
     /// When it is looked at from this time on, once, the spinner loses its CPU for so long.
     stall: Option<(Nanos, Nanos)>,
@@ -122,13 +122,13 @@ struct Stamped {
     sent: Arc<AtomicU64>,
 }
 
-impl Stamped {
-    fn new(stamps: impl IntoIterator<Item = Nanos>) -> Stamped {
-        Stamped { stamps: stamps.into_iter().collect(), ..Stamped::default() }
+impl StampedPort {
+    fn new(stamps: impl IntoIterator<Item = Nanos>) -> StampedPort {
+        StampedPort { stamps: stamps.into_iter().collect(), ..StampedPort::default() }
     }
 }
 
-impl Port for Stamped {
+impl Port for StampedPort {
     fn receive(&mut self, clock: &Clock, budget: usize, until: Nanos, each: &mut dyn FnMut(&mut [u8], Nanos)) -> usize {
         let mut count = 0;
         while count < budget && self.next_stamp(clock).is_some_and(|stamp| stamp <= until) {
@@ -167,7 +167,7 @@ impl Port for Stamped {
 }
 
 /// A spinner of these links, none of which gives way, and who asks it for changes.
-fn spinner(clock: Clock, links: Vec<(Direction, [Stamped; 2])>) -> (Spinner, Arc<Shared>, Outbox) {
+fn spinner(clock: Clock, links: Vec<(Direction, [StampedPort; 2])>) -> (Spinner, Arc<Shared>, Outbox) {
     let (mut ports, mut directions, mut shared) = (Vec::<Box<dyn Port>>::new(), Vec::new(), Vec::new());
     for (number, (direction, both)) in links.into_iter().enumerate() {
         shared.push(Link {
@@ -207,9 +207,9 @@ fn all_lost() -> Change {
 fn frames_from_after_a_change_meet_it_though_the_spinner_lost_its_cpu() {
     let clock = Clock::new();
     let from = clock.now() + 20 * MS;
-    let mut near = Stamped::new([from + MS / 2, from + 3 * MS / 2, from + 5 * MS / 2, from + 7 * MS / 2]);
+    let mut near = StampedPort::new([from + MS / 2, from + 3 * MS / 2, from + 5 * MS / 2, from + 7 * MS / 2]);
     near.stall = Some((from, 4 * MS));
-    let far = Stamped::default();
+    let far = StampedPort::default();
     let sent = far.sent.clone();
     let (spinner, shared, mut outbox) = spinner(clock, vec![(direction(1_000_000_000, 5 * MS), [near, far])]);
     outbox.send(0, 0..1, from + 2 * MS, &all_lost()).expect("room for a change");
@@ -224,9 +224,9 @@ fn frames_from_after_a_change_meet_it_though_the_spinner_lost_its_cpu() {
 fn a_link_whose_frames_wait_does_not_keep_others_from_their_changes() {
     let clock = Clock::new();
     let at = clock.now() + 10 * MS;
-    let busy = Stamped::new(std::iter::repeat_n(at - MS, 2_000));
-    let other = Stamped::new([at + 1]);
-    let ports = [Stamped::default(), Stamped::default()];
+    let busy = StampedPort::new(std::iter::repeat_n(at - MS, 2_000));
+    let other = StampedPort::new([at + 1]);
+    let ports = [StampedPort::default(), StampedPort::default()];
     let sent = ports.each_ref().map(|port| port.sent.clone());
     let [first, second] = ports;
     let links =
@@ -260,10 +260,10 @@ fn a_frame_that_is_too_long_strands_no_packet_of_a_shared_medium() {
     let clock = Clock::new();
     let from = clock.now() + 5 * MS;
     let half = Direction { half_duplex: true, ..direction(1_000_000_000, 5 * MS) };
-    let mut far = Stamped::new([from + 1_000]);
+    let mut far = StampedPort::new([from + 1_000]);
     far.too_long = true;
     let sent = far.sent.clone();
-    let (mut spinner, _, _outbox) = spinner(clock, vec![(half, [Stamped::new([from]), far])]);
+    let (mut spinner, _, _outbox) = spinner(clock, vec![(half, [StampedPort::new([from]), far])]);
     let until = |time: Nanos| while clock.now() < time {};
     until(from + MS);
     spinner.look(0, false);
@@ -281,8 +281,10 @@ fn a_frame_that_is_too_long_strands_no_packet_of_a_shared_medium() {
 #[test]
 fn a_sleep_that_ends_at_once_tells_nothing_of_waking_late() {
     let clock = Clock::new();
-    let (mut spinner, shared, _outbox) =
-        spinner(clock, vec![(direction(1_000_000_000, 50 * MS), [Stamped::new([clock.now()]), Stamped::default()])]);
+    let (mut spinner, shared, _outbox) = spinner(
+        clock,
+        vec![(direction(1_000_000_000, 50 * MS), [StampedPort::new([clock.now()]), StampedPort::default()])],
+    );
     let before = spinner.sleeper.wake_up.ns();
     for _ in 0..200 {
         shared.waker.wake(); // as the frame does that lies in a ring already
@@ -296,7 +298,7 @@ fn a_sleep_that_ends_at_once_tells_nothing_of_waking_late() {
 fn a_spinner_that_woke_too_late_to_sleep_tries_it_again_after_some_seconds() {
     let clock = Clock::new();
     let (mut spinner, shared, _outbox) =
-        spinner(clock, vec![(direction(1_000_000_000, 3 * MS), [Stamped::default(), Stamped::default()])]);
+        spinner(clock, vec![(direction(1_000_000_000, 3 * MS), [StampedPort::default(), StampedPort::default()])]);
     spinner.sleeper.woke_late(9 * MS);
     let begun = clock.now();
     shared.waker.wake();
@@ -319,13 +321,13 @@ struct Bench {
     shared: Arc<Shared>,
     outbox: Outbox,
     /// Of each link: what its port a saw, and its port b.
-    told: Vec<[Arc<Told>; 2]>,
+    told: Vec<[Arc<PortScript>; 2]>,
     thread: Option<std::thread::JoinHandle<usize>>,
 }
 
 impl Bench {
     /// Links, each with this many frames that come in at port a; the spinner gives way.
-    fn new(direction: &Direction, frames: &[usize], about: impl Fn(usize, &[Arc<Told>; 2])) -> Bench {
+    fn new(direction: &Direction, frames: &[usize], about: impl Fn(usize, &[Arc<PortScript>; 2])) -> Bench {
         Bench::with(direction, frames, (Policy::Fair, true), about)
     }
 
@@ -333,15 +335,15 @@ impl Bench {
         direction: &Direction,
         frames: &[usize],
         (policy, give_way): (Policy, bool),
-        about: impl Fn(usize, &[Arc<Told>; 2]),
+        about: impl Fn(usize, &[Arc<PortScript>; 2]),
     ) -> Bench {
         let clock = Clock::new();
         let mut links = Vec::new();
         let (mut ports, mut directions) = (Vec::<Box<dyn Port>>::new(), Vec::new());
-        let mut told = Vec::<[Arc<Told>; 2]>::new();
+        let mut told = Vec::<[Arc<PortScript>; 2]>::new();
         let bursts = Arc::<AtomicU64>::default();
         for (number, &left) in frames.iter().enumerate() {
-            told.push([(); 2].map(|()| Arc::new(Told { bursts: bursts.clone(), ..Told::default() })));
+            told.push([(); 2].map(|()| Arc::new(PortScript { bursts: bursts.clone(), ..PortScript::default() })));
             about(number, &told[number]);
             let facts = [left, 0].into_iter().zip(&told[number]).map(|(left, told)| {
                 let fake = Fake { left, staged: 0, frame: vec![0; 1000], told: told.clone() };
@@ -399,7 +401,7 @@ impl std::ops::Drop for Bench {
 #[test]
 fn a_release_counts_until_the_call_that_sent_it_is_back() {
     const CALL_NS: u64 = 3_000_000;
-    let told = |_: usize, told: &[Arc<Told>; 2]| told[1].flush_ns.store(CALL_NS, Relaxed);
+    let told = |_: usize, told: &[Arc<PortScript>; 2]| told[1].flush_ns.store(CALL_NS, Relaxed);
     let mut bench = Bench::new(&direction(100_000_000_000, 0), &[16], told);
     bench.wait("all sent", |bench| bench.told[0][1].sent.load(Relaxed) == 16);
     bench.stop();
@@ -410,7 +412,7 @@ fn a_release_counts_until_the_call_that_sent_it_is_back() {
 
 #[test]
 fn a_panic_ends_its_link_and_the_others_go_on() {
-    let about = |number: usize, told: &[Arc<Told>; 2]| {
+    let about = |number: usize, told: &[Arc<PortScript>; 2]| {
         if number == 1 {
             told[0].panics_at.store(700, Relaxed);
         }
@@ -461,7 +463,7 @@ fn the_spinner_neither_allocates_nor_frees() {
 #[test]
 fn under_overload_rings_are_looked_at_after_every_few_bursts() {
     const LINKS: usize = 16;
-    let about = |_: usize, told: &[Arc<Told>; 2]| told[1].flush_ns.store(RELEASE_NS + 100_000, Relaxed);
+    let about = |_: usize, told: &[Arc<PortScript>; 2]| told[1].flush_ns.store(RELEASE_NS + 100_000, Relaxed);
     let mut bench = Bench::new(&direction(100_000_000_000, 0), &[100; LINKS], about);
     bench.wait("all sent", |bench| bench.told.iter().all(|told| told[1].sent.load(Relaxed) == 100));
     bench.stop();

@@ -15,7 +15,7 @@ use ewan_system::{fault, namespace};
 use serde::Serialize;
 
 use super::find::{elsewhere, here, inside, with_identity};
-use super::{messages, Record, Taken};
+use super::{messages, LabCards, Record};
 use crate::ethtool::Features;
 use crate::kernel_files::{sysctl, Sysctl};
 use ewan_plan::layout;
@@ -28,14 +28,14 @@ const ANY_NAME: &str = "dev%d";
 
 /// A card that is at home again.
 #[derive(Serialize)]
-pub struct GivenBack {
+pub struct Restoration {
     card: String,
     /// What is other than it was, a line each.
     notes: Vec<String>,
 }
 
 /// `since`: how long ago the records were made.
-pub fn give_back(taken: &Taken, since: Duration) -> Result<Vec<GivenBack>, String> {
+pub fn give_back(taken: &LabCards, since: Duration) -> Result<Vec<Restoration>, String> {
     // Where it is no more, the kernel has moved what was in it to its first namespace, and so do we.
     let home = match with_identity(taken.home) {
         Some(home) => home,
@@ -52,7 +52,7 @@ pub fn give_back(taken: &Taken, since: Duration) -> Result<Vec<GivenBack>, Strin
 }
 
 /// From a thread that is at home; none where the card was never touched or is as it was.
-fn one(home: &File, record: &Record, since: Duration, until: Instant) -> Result<Option<GivenBack>, String> {
+fn one(home: &File, record: &Record, since: Duration, until: Instant) -> Result<Option<Restoration>, String> {
     loop {
         if here(record)?.is_some() {
             break;
@@ -69,12 +69,12 @@ fn one(home: &File, record: &Record, since: Duration, until: Instant) -> Result<
         }
         if Instant::now() > until {
             let notes = vec!["it is gone, as one is that was pulled out: there is nothing to give back".into()];
-            return Ok(Some(GivenBack { card: record.name.clone(), notes }));
+            return Ok(Some(Restoration { card: record.name.clone(), notes }));
         }
         std::thread::sleep(POLL);
     }
     let found = here(record)?.ok_or("it was here, and is not any more: try again")?;
-    restore(record, &found, since).map(|notes| Some(GivenBack { card: record.name.clone(), notes }))
+    restore(record, &found, since).map(|notes| Some(Restoration { card: record.name.clone(), notes }))
 }
 
 /// Moves a card home, under its own name and number if they are free.

@@ -5,6 +5,7 @@
 //! that wherever it has got to: when a namespace ends, the kernel moves the cards in it to its first namespace, under
 //! whatever name is free there. Every step of giving back may be done twice.
 
+mod card_facts;
 mod find;
 mod give_back;
 mod messages;
@@ -12,17 +13,16 @@ mod record;
 mod refusal;
 mod session;
 mod take;
-mod told;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use give_back::{give_back, GivenBack};
+pub use card_facts::tell;
+pub use give_back::{give_back, Restoration};
 pub use messages::Message;
 pub use record::record;
 pub use take::take;
-pub use told::tell;
 
 /// All marks begin so; the lab's name and the beginning of its manifest's id follow.
 const MARK: &str = "ewan.";
@@ -30,7 +30,7 @@ const MARK: &str = "ewan.";
 /// What a lab has of a host's cards, as its manifest keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Taken {
+pub struct LabCards {
     /// The network namespace in which they were: device and inode.
     pub home: [u64; 2],
     pub cards: Vec<Record>,

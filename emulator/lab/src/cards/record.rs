@@ -10,9 +10,9 @@ use ewan_system::namespace;
 use ewan_system::netlink::interfaces::{interfaces, Interface};
 use ewan_system::netlink::{attributes, u32_at, u32_of, Result, Socket};
 
+use super::card_facts::{other_line, speed};
 use super::refusal::Host;
-use super::told::{other_line, speed};
-use super::{mark, messages, session, Record, Taken};
+use super::{mark, messages, session, LabCards, Record};
 use crate::ethtool::Features;
 use crate::kernel_files::Sysfs;
 use crate::manifest::Manifest;
@@ -22,7 +22,7 @@ use ewan_plan::{Card, Plan};
 const SETTINGS: [&str; 4] = ["net/ipv4/conf", "net/ipv6/conf", "net/ipv4/neigh", "net/ipv6/neigh"];
 
 /// Of the plan's cards; none if it has none. `id`: the manifest's; `state`: the lab's directory, beside those of others.
-pub fn record(plan: &Plan, id: &str, state: &Path) -> std::result::Result<Option<Taken>, String> {
+pub fn record(plan: &Plan, id: &str, state: &Path) -> std::result::Result<Option<LabCards>, String> {
     if plan.cards.is_empty() {
         return Ok(None);
     }
@@ -39,7 +39,7 @@ pub fn record(plan: &Plan, id: &str, state: &Path) -> std::result::Result<Option
         }
         as_it_is(&socket, &host, found, plan, card, mark(&plan.lab, id, number)).map_err(say)
     });
-    Ok(Some(Taken { home, cards: cards.collect::<std::result::Result<_, _>>()? }))
+    Ok(Some(LabCards { home, cards: cards.collect::<std::result::Result<_, _>>()? }))
 }
 
 fn read(socket: &Socket, home: [u64; 2], state: &Path) -> std::result::Result<Host, String> {

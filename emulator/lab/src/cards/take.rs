@@ -10,12 +10,12 @@ use ewan_system::fault;
 use ewan_system::netlink::interfaces::{add_name, alter, interfaces, Change};
 use ewan_system::netlink::{Batch, Socket};
 
-use super::{lab_of, Record, Taken};
+use super::{lab_of, LabCards, Record};
 use ewan_plan::layout::PlacedPort;
 
 /// `node`: of the record of this number, its node's namespace, a socket in it, and the port that the card becomes.
 pub fn take<'a>(
-    taken: &Taken,
+    taken: &LabCards,
     node: impl Fn(usize) -> (&'a File, &'a Socket, &'a PlacedPort<'a>),
 ) -> Result<(), String> {
     let home = Socket::open()?;

@@ -26,7 +26,7 @@ type Prefix = (bool, u8, u128);
 type Target = (u32, u32, Option<IpAddr>);
 
 #[derive(Clone, Default, Serialize, Deserialize)]
-#[serde(from = "Told", into = "Told")]
+#[serde(from = "FibMessage", into = "FibMessage")]
 pub struct Fib {
     /// By index: name, and whether frames can leave.
     interfaces: HashMap<u32, (String, bool)>,
@@ -110,26 +110,26 @@ impl Fib {
 
 /// The same from one machine to another.
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct FibMessage {
     /// Index, name, whether frames can leave.
     interfaces: Vec<(u32, String, bool)>,
     /// Destination, its length, metric, index, gateway.
     routes: Vec<(IpAddr, u8, u32, u32, Option<IpAddr>)>,
 }
 
-impl From<Fib> for Told {
+impl From<Fib> for FibMessage {
     fn from(fib: Fib) -> Self {
         let interfaces = fib.interfaces.into_iter().map(|(index, (name, carries))| (index, name, carries));
         let route = |((v6, length, to), (metric, out, via)): (Prefix, Target)| {
             let to = if v6 { Ipv6Addr::from(to).into() } else { Ipv4Addr::from(to as u32).into() };
             (to, length, metric, out, via)
         };
-        Told { interfaces: interfaces.collect(), routes: fib.routes.into_iter().map(route).collect() }
+        FibMessage { interfaces: interfaces.collect(), routes: fib.routes.into_iter().map(route).collect() }
     }
 }
 
-impl From<Told> for Fib {
-    fn from(told: Told) -> Self {
+impl From<FibMessage> for Fib {
+    fn from(told: FibMessage) -> Self {
         let mut fib = Fib::default();
         fib.interfaces.extend(told.interfaces.into_iter().map(|(index, name, carries)| (index, (name, carries))));
         for (to, length, metric, out, via) in told.routes {

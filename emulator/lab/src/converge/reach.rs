@@ -68,7 +68,7 @@ impl Map {
         let known: Vec<_> = plan.nodes.iter().filter(|node| ends(node.kind)).collect();
         let number: HashMap<_, _> =
             known.iter().enumerate().map(|(number, node)| (node.name.as_str(), number)).collect();
-        let joined = Joined::of(plan);
+        let joined = Segments::of(plan);
         let (mut segments, mut links, mut at) = (Vec::<Vec<Member>>::new(), Vec::new(), HashMap::new());
         let mut numbers = HashMap::new();
         for (number, node) in known.iter().enumerate() {
@@ -245,16 +245,16 @@ fn link_local(mac: [u8; 6]) -> Ipv6Addr {
 }
 
 /// What is one segment: the two ends of a wire, the ports of an emulator, and those of a switch that are in one VLAN.
-struct Joined<'a> {
+struct Segments<'a> {
     above: HashMap<Channel<'a>, Channel<'a>>,
 }
 
 /// Frames at an interface that have one tag, or none: node, interface, the tag's VLAN.
 type Channel<'a> = (&'a str, &'a str, Option<u16>);
 
-impl<'a> Joined<'a> {
+impl<'a> Segments<'a> {
     fn of(plan: &'a Plan) -> Self {
-        let mut joined = Joined { above: HashMap::new() };
+        let mut joined = Segments { above: HashMap::new() };
         let vlans = plan.nodes.iter().flat_map(|node| &node.interfaces).filter_map(|port| port.vlans.as_ref());
         let tags: BTreeSet<u16> = vlans.flat_map(|vlans| &vlans.tagged).copied().collect();
         let tags = || std::iter::once(None).chain(tags.iter().copied().map(Some));

@@ -26,7 +26,7 @@ pub fn requests(
     times: u64,
     at: &str,
 ) {
-    if kinds::OfNetem::from(now) != kinds::OfNetem::from(then) {
+    if kinds::NetemPart::from(now) != kinds::NetemPart::from(then) {
         let seed = then.seed.wrapping_add(GOLDEN.wrapping_mul(times + 1));
         let fresh = Direction { seed, ..then.clone() };
         let root = Place { index, parent: TC_H_ROOT, handle: ROOT };

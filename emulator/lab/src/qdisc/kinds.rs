@@ -101,7 +101,7 @@ fn words<const N: usize>(words: [u32; N]) -> Vec<u8> {
 
 /// A direction as far as netem makes it: without what the levels below do, and without what never changes.
 #[derive(PartialEq)]
-pub struct OfNetem<'a> {
+pub struct NetemPart<'a> {
     loss: &'a Loss,
     corrupt_ppb: Ppb,
     duplicate_ppb: Ppb,
@@ -109,7 +109,7 @@ pub struct OfNetem<'a> {
     reorder: bool,
 }
 
-impl<'a> From<&'a Direction> for OfNetem<'a> {
+impl<'a> From<&'a Direction> for NetemPart<'a> {
     fn from(direction: &'a Direction) -> Self {
         let &Direction {
             framing: _,
@@ -139,11 +139,11 @@ impl<'a> From<&'a Direction> for OfNetem<'a> {
             store_packets: _,
             store_bytes: _,
         } = direction;
-        OfNetem { loss, corrupt_ppb, duplicate_ppb, delay, reorder }
+        NetemPart { loss, corrupt_ppb, duplicate_ppb, delay, reorder }
     }
 }
 
-impl OfNetem<'_> {
+impl NetemPart<'_> {
     /// Whether netem's generator decides any of it.
     pub fn is_random(&self) -> bool {
         let spread = match self.delay {

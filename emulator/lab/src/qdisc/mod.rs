@@ -267,7 +267,7 @@ pub fn warning(link: &Link) -> Option<String> {
     if link.backend == Backend::Ewan {
         return None;
     }
-    let random = [&link.forward, &link.backward].into_iter().any(|way| kinds::OfNetem::from(way).is_random());
+    let random = [&link.forward, &link.backward].into_iter().any(|way| kinds::NetemPart::from(way).is_random());
     let release = nix::sys::utsname::uname().ok()?.release().to_string_lossy().into_owned();
     (random && !takes_seed(&release)).then(|| {
         "this kernel's netem takes no seed (Linux 6.6 does): losses and jitter differ from run to run".to_owned()

@@ -59,13 +59,13 @@ struct Counts {
     marked: Option<u64>,
     waiting_packets: u64,
     waiting_bytes: u64,
-    paced: Option<Paced>,
+    paced: Option<PspCounters>,
     modelled: Option<DirectionReport>,
 }
 
 /// Of psp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Paced {
+struct PspCounters {
     late_packets: u64,
     late_max_ns: u64,
     /// None: a module older than the counter.
@@ -184,7 +184,7 @@ fn counts(stats: &[u8], kind_of: &[u8]) -> Counts {
             // struct tc_psp_xstats (emulator/kernel/psp): 64 bits each, the fifth, the seventh and the twelfth.
             TCA_STATS_APP if kind_of == b"ewan\0" => counts.modelled = model::report(value),
             TCA_STATS_APP if kind_of == b"psp\0" && value.len() >= 56 => {
-                counts.paced = Some(Paced {
+                counts.paced = Some(PspCounters {
                     late_packets: u64_at(value, 32),
                     late_max_ns: u64_at(value, 48),
                     waited_ns: (value.len() >= 96).then(|| u64_at(value, 88)),
@@ -229,14 +229,14 @@ mod tests {
         let found = counts(&stats, b"psp\0");
         assert_eq!((found.packets, found.bytes, found.drops), (1000, 1_538_000, 3));
         assert_eq!((found.waiting_packets, found.waiting_bytes), (7, 10_766));
-        let told = Paced { late_packets: 2, late_max_ns: 60, waited_ns: Some(12_304_000) };
+        let told = PspCounters { late_packets: 2, late_max_ns: 60, waited_ns: Some(12_304_000) };
         assert_eq!(found.paced, Some(told));
         assert_eq!(counts(&stats, b"pfifo\0").paced, None, "another qdisc's own statistics");
         let mut older = Vec::new();
         older.extend_from_slice(&(4 + 88u16).to_ne_bytes());
         older.extend_from_slice(&4u16.to_ne_bytes());
         older.extend_from_slice(&paced[..11].concat());
-        assert_eq!(counts(&older, b"psp\0").paced, Some(Paced { waited_ns: None, ..told }), "an older module");
+        assert_eq!(counts(&older, b"psp\0").paced, Some(PspCounters { waited_ns: None, ..told }), "an older module");
     }
 
     #[test]

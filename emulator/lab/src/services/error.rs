@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::exec::NotThere;
+use crate::exec::MissingNode;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The lab's node is not there to be entered.
     #[error(transparent)]
-    NotThere(#[from] NotThere),
+    MissingNode(#[from] MissingNode),
     #[error("node {node}: {why}")]
     Node { node: String, why: Why },
 }

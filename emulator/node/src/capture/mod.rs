@@ -6,9 +6,9 @@
 //! as it stamps those that a link gets: one that leaves when the driver gets it, behind the interface's queue, one that
 //! comes in when it enters the stack.
 
+mod merger;
 mod pcapng;
 mod tap;
-mod waiting;
 
 use std::fs;
 use std::io::{BufWriter, ErrorKind, Write};
@@ -25,9 +25,9 @@ use ewan_system::{namespace, schedule};
 use serde::Serialize;
 
 use ewan_batch::T0;
+use merger::PacketMerger;
 use pcapng::{Counts, File, Packet};
-use tap::{Place, Tap, Which};
-use waiting::Waiting;
+use tap::{Place, Tap, TapDirection};
 
 /// Between looks. Nothing is stamped here, so looking late costs room alone.
 const TURN: Duration = Duration::from_millis(20);
@@ -131,7 +131,7 @@ enum End {
 }
 
 #[derive(Serialize)]
-struct Told {
+struct Summary {
     seen: u64,
     kept: u64,
     dropped: u64,
@@ -179,7 +179,7 @@ pub fn run(request: &Request) -> Result<(), String> {
     }
     if request.tell {
         let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum();
-        let told = Told {
+        let told = Summary {
             seen: sum(|each| each.seen),
             kept: sum(|each| each.written),
             dropped: sum(|each| each.dropped),
@@ -203,7 +203,7 @@ fn catch(
     let over_ns = request.longest_ns.map_or(u64::MAX, |longest_ns| now_ns().saturating_add(longest_ns));
     let over_ns = over_ns.min(window.end.saturating_add(SETTLES_NS));
     let mut space = vec![0; request.snap_bytes as usize + TAG];
-    let (mut waiting, mut last_ns) = (Waiting::default(), 0);
+    let (mut waiting, mut last_ns) = (PacketMerger::default(), 0);
     loop {
         let left = Duration::from_nanos(over_ns.saturating_sub(now_ns()));
         let mut end = signals.wait(Some(TURN.min(left))).is_some().then_some(End::Signal);
@@ -259,7 +259,7 @@ impl Request {
             name: interface.clone(),
             netns: None,
             interface: interface.clone(),
-            packets: Which::All,
+            packets: TapDirection::All,
         };
         self.taps.as_ref().map_or_else(|| self.interfaces.iter().map(own).collect(), |taps| taps.0.clone())
     }
@@ -324,7 +324,7 @@ mod tests {
     fn taps_are_read_and_unknown_keys_refused() {
         let text = r#"[{"name": "core:r1", "netns": "/run/netns/x", "interface": "eth0", "packets": "leaving"}]"#;
         let Taps(read) = text.parse().expect("a tap");
-        assert_eq!((read[0].name.as_str(), read[0].packets), ("core:r1", Which::Leaving));
+        assert_eq!((read[0].name.as_str(), read[0].packets), ("core:r1", TapDirection::Leaving));
         let error = text.replace("netns", "colour").parse::<Taps>().unwrap_err();
         assert!(error.to_string().contains("colour"), "{error}");
     }

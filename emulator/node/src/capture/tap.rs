@@ -34,7 +34,7 @@ const MOST_A_TURN: usize = 1 << 18;
 /// Which packets at an interface are meant, and which way they are said to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Which {
+pub enum TapDirection {
     /// Those that come in and those that go out, as the interface sees them.
     All,
     /// Those that come in.
@@ -52,11 +52,11 @@ pub struct Place {
     /// The namespace's file; none: the one that this process is in.
     pub netns: Option<PathBuf>,
     pub interface: String,
-    pub packets: Which,
+    pub packets: TapDirection,
 }
 
 /// A packet as it came: `bytes` are the first ones, `length` is how many it has.
-pub struct Came<'a> {
+pub struct CapturedPacket<'a> {
     pub time_ns: u64,
     pub bytes: &'a [u8],
     pub length: u32,
@@ -66,7 +66,7 @@ pub struct Came<'a> {
 /// The packets of one interface.
 pub struct Tap {
     socket: OwnedFd,
-    which: Which,
+    which: TapDirection,
     taken: u64,
 }
 
@@ -86,7 +86,7 @@ impl Tap {
         require_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1i32, &say("timestamps"))?;
         require_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &WAITING_BYTES, &say("SO_RCVBUFFORCE"))?;
         require_option(&socket, libc::SOL_PACKET, PACKET_AUXDATA, &1i32, &say("PACKET_AUXDATA"))?;
-        if place.packets != Which::All {
+        if place.packets != TapDirection::All {
             require_option(&socket, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32, &say("PACKET_IGNORE_OUTGOING"))?;
         }
         // Before it is bound: no packet comes in that the filter has not seen.
@@ -103,7 +103,7 @@ impl Tap {
         &mut self,
         window: &Range<u64>,
         space: &mut [u8],
-        mut each: impl FnMut(&Came<'_>) -> bool,
+        mut each: impl FnMut(&CapturedPacket<'_>) -> bool,
     ) -> std::io::Result<()> {
         let mut control = cmsg_space!(TimeSpec, [u8; size_of::<AuxiliaryData>()]);
         for _ in 0..MOST_A_TURN {
@@ -147,11 +147,11 @@ impl Tap {
                 _ => &space[TAG..TAG + length.min(most)],
             };
             self.taken += 1;
-            let came = Came {
+            let came = CapturedPacket {
                 time_ns,
                 bytes,
                 length: length as u32,
-                flags: if self.which == Which::Leaving { pcapng::OUTBOUND } else { pcapng::flags(packet_type) },
+                flags: if self.which == TapDirection::Leaving { pcapng::OUTBOUND } else { pcapng::flags(packet_type) },
             };
             if !each(&came) {
                 return Ok(());

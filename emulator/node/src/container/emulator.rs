@@ -20,7 +20,7 @@ use nix::ifaddrs::getifaddrs;
 use nix::sched::{sched_getaffinity, CpuSet};
 use nix::unistd::Pid;
 
-use super::handover::{self, Given};
+use super::handover::{self, Handover};
 use super::{share, Child};
 use ewan_lab::services;
 use ewan_plan::{Link, Plan};
@@ -65,11 +65,11 @@ pub fn serve(lab: &Path, plan: &Plan, number: usize, link: &Link) -> Result<Opti
         println!("{node}: waiting for the containers of links {}", missing.join(", "));
     })?;
     let child = spin(lab, number, link, &given).map_err(|error| format!("{node}: spinner {number}: {error}"))?;
-    given.into_values().for_each(Given::tell);
+    given.into_values().for_each(Handover::tell);
     Ok(Some(child))
 }
 
-fn spin(lab: &Path, number: usize, link: &Link, given: &BTreeMap<String, Given>) -> Result<Child, String> {
+fn spin(lab: &Path, number: usize, link: &Link, given: &BTreeMap<String, Handover>) -> Result<Child, String> {
     let own = OwnedFd::from(namespace::own()?);
     let others = given.iter().map(|(name, gift)| (name.as_str(), &gift.namespace));
     let namespaces: Vec<_> = std::iter::once((link.name.as_str(), &own)).chain(others).collect();

@@ -21,12 +21,12 @@ const LONGEST_NAME: usize = 256;
 const SERVED: &[u8] = b"served";
 
 /// A namespace that came, and the connection on which its container waits.
-pub struct Given {
+pub struct Handover {
     pub namespace: OwnedFd,
     waiting: UnixStream,
 }
 
-impl Given {
+impl Handover {
     /// Tells the container that its link is served.
     pub fn tell(mut self) {
         let _ = self.waiting.write_all(SERVED);
@@ -34,7 +34,7 @@ impl Given {
 }
 
 /// The namespaces of all these links. `say`: told from time to time which are missing.
-pub fn collect(socket: &Path, links: &[&str], say: impl Fn(&[&str])) -> Result<BTreeMap<String, Given>> {
+pub fn collect(socket: &Path, links: &[&str], say: impl Fn(&[&str])) -> Result<BTreeMap<String, Handover>> {
     let mut given = BTreeMap::new();
     if links.is_empty() {
         return Ok(given);
@@ -65,7 +65,7 @@ pub fn collect(socket: &Path, links: &[&str], say: impl Fn(&[&str])) -> Result<B
     Ok(given)
 }
 
-fn receive(stream: UnixStream) -> Option<(String, Given)> {
+fn receive(stream: UnixStream) -> Option<(String, Handover)> {
     stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(ANSWER))).ok()?;
     let mut text = [0; LONGEST_NAME];
     let mut slices = [IoSliceMut::new(&mut text)];
@@ -80,7 +80,7 @@ fn receive(stream: UnixStream) -> Option<(String, Given)> {
         }
     }
     let name = String::from_utf8(text[..length].to_vec()).ok()?;
-    Some((name, Given { namespace: descriptors.pop()?, waiting: stream }))
+    Some((name, Handover { namespace: descriptors.pop()?, waiting: stream }))
 }
 
 /// Gives this container's namespace for `link`, and waits until the link is served. `say`: told from time to time that

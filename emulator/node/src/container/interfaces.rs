@@ -22,7 +22,7 @@ const SAY: Duration = Duration::from_secs(10);
 const ENGINES: &str = "eth0";
 
 /// An interface that is there.
-pub struct Found {
+pub struct KernelInterface {
     pub index: u32,
     mtu: u32,
     mac: Vec<u8>,
@@ -30,7 +30,7 @@ pub struct Found {
 }
 
 /// All of the node's interfaces, by name, when the last of them is there; `management`: the engine's own is one of them.
-pub fn wait(socket: &Socket, placed: &PlacedNode, management: bool) -> Result<HashMap<String, Found>> {
+pub fn wait(socket: &Socket, placed: &PlacedNode, management: bool) -> Result<HashMap<String, KernelInterface>> {
     let changes = Listener::open(&[Group::Link])?;
     let mut say = Instant::now() + SAY;
     let mut complete = None;
@@ -58,7 +58,7 @@ fn wired<'a, 'p>(placed: &'a PlacedNode<'p>) -> impl Iterator<Item = &'a PlacedP
     placed.ports.iter().filter(|port| port.interface.parent().is_none())
 }
 
-fn list(socket: &Socket) -> Result<HashMap<String, Found>> {
+fn list(socket: &Socket) -> Result<HashMap<String, KernelInterface>> {
     let mut found = HashMap::new();
     socket.dump(libc::RTM_GETLINK, &[0; 16], &mut |message| {
         let Some(body) = message.get(16..) else { return };
@@ -72,13 +72,13 @@ fn list(socket: &Socket) -> Result<HashMap<String, Found>> {
             }
         }
         let up = u32_at(message, 8) & libc::IFF_UP as u32 != 0;
-        found.insert(name, Found { index: u32_at(message, 4), mtu, mac, up });
+        found.insert(name, KernelInterface { index: u32_at(message, 4), mtu, mac, up });
     })?;
     Ok(found)
 }
 
 /// The plan's MTU and MAC where others are there, and one segment a packet, as `apply` makes its interfaces.
-pub fn correct(batch: &mut Batch, placed: &PlacedNode, found: &HashMap<String, Found>) {
+pub fn correct(batch: &mut Batch, placed: &PlacedNode, found: &HashMap<String, KernelInterface>) {
     for port in wired(placed) {
         let (interface, found) = (port.interface, &found[&port.interface.name]);
         let what = format!("{}:{}: MTU {} and MAC {}", placed.node.name, interface.name, interface.mtu, interface.mac);

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use ewan_system::schedule;
 use serde::Deserialize;
 
-use super::read::{self, Of};
+use super::read::{self, SampleScope};
 use super::text::{Exposition, Labels};
 use super::{serve, Destination};
 
@@ -35,14 +35,15 @@ pub fn samples(state: &Path, place: &Place) -> Result<HashMap<String, String>, S
     let plan = ewan_plan::read(&state.join("plan.json"))?;
     // The spinners have CPUs of their own.
     let _ = schedule::keep_to(&plan.host_cpus);
-    let of = Of { machine: Some(&place.machine), first_spinner: place.first_spinner, ..Of::default() };
+    let of =
+        SampleScope { machine: Some(&place.machine), first_spinner: place.first_spinner, ..SampleScope::default() };
     let page = read::exposition(&plan, state, of);
     Ok(page.by_family().into_iter().map(|(name, samples)| (name.to_owned(), samples.to_owned())).collect())
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Told {
+struct LabSamples {
     samples: Vec<HashMap<String, String>>,
     silent: Vec<HashMap<String, String>>,
 }
@@ -74,7 +75,7 @@ fn told(mut input: impl BufRead) -> Result<Exposition, String> {
     if input.read_line(&mut line).map_err(|error| format!("samples: {error}"))? == 0 {
         return Err("samples: nobody tells any".into());
     }
-    let told: Told = serde_json::from_str(&line).map_err(|error| format!("samples: {error}"))?;
+    let told: LabSamples = serde_json::from_str(&line).map_err(|error| format!("samples: {error}"))?;
     let mut page = Exposition::default();
     for each in &told.samples {
         page.absorb(each);

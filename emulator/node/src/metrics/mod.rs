@@ -18,7 +18,7 @@ use ewan_system::schedule;
 
 use ewan_lab::links;
 use ewan_plan::Plan;
-use read::Of;
+use read::SampleScope;
 use text::Exposition;
 
 /// A page is at least this old before the spinners are asked again.
@@ -84,9 +84,9 @@ impl Page {
 }
 
 /// Which file the plan is, by inode and time of writing.
-type Written = (u64, i64, i64);
+type FileVersion = (u64, i64, i64);
 
-fn written(state: &Path) -> Option<Written> {
+fn written(state: &Path) -> Option<FileVersion> {
     let file = std::fs::metadata(state.join("plan.json")).ok()?;
     Some((file.ino(), file.mtime(), file.mtime_nsec()))
 }
@@ -95,7 +95,7 @@ struct Lab {
     state: PathBuf,
     link: Option<String>,
     /// As it was last there, and which file that was: of a lab that is gone it says which links are down.
-    known: Mutex<(Option<Written>, Plan)>,
+    known: Mutex<(Option<FileVersion>, Plan)>,
 }
 
 impl Lab {
@@ -108,6 +108,6 @@ impl Lab {
                 *known = (now, plan);
             }
         }
-        read::exposition(&known.1, &self.state, Of { link: self.link.as_deref(), ..Of::default() })
+        read::exposition(&known.1, &self.state, SampleScope { link: self.link.as_deref(), ..SampleScope::default() })
     }
 }

@@ -26,7 +26,7 @@ const GAP_POWERS: std::ops::RangeInclusive<u32> = 10..=27;
 
 /// Whose samples are told.
 #[derive(Clone, Copy, Default)]
-pub struct Of<'a> {
+pub struct SampleScope<'a> {
     /// The link of this name alone.
     pub link: Option<&'a str>,
     /// A machine of a lab that stretches over several: a label of every sample.
@@ -36,7 +36,7 @@ pub struct Of<'a> {
 }
 
 /// All links of the plan, or the one that is meant.
-pub fn exposition(plan: &Plan, state: &Path, of: Of) -> Exposition {
+pub fn exposition(plan: &Plan, state: &Path, of: SampleScope) -> Exposition {
     let only = of.link;
     let mut page = Exposition::default();
     let everything = of.machine.map_or_else(Labels::default, |machine| Labels::default().with("machine", machine));
@@ -195,7 +195,7 @@ fn kernel_way(page: &mut Exposition, way: &Labels, counted: &LinkStatistics) {
 }
 
 /// Both directions with all changes that were made since the lab came up.
-fn as_set_now(link: &Link, changes: &[Past]) -> [Direction; 2] {
+fn as_set_now(link: &Link, changes: &[ChangeEntry]) -> [Direction; 2] {
     [0, 1].map(|heading| {
         let made = changes.iter().filter(|past| past.link == link.name && past.direction == HEADINGS[heading]);
         made.fold(link.direction(heading).clone(), |now, past| past.change.applied(&now))
@@ -204,8 +204,8 @@ fn as_set_now(link: &Link, changes: &[Past]) -> [Direction; 2] {
 
 /// Those of the kernel's links are written down in the state directory (emulator/lab/src/links.rs). What cannot be read is
 /// left out: a setting shown as it was is better than no counters.
-fn changes(plan: &Plan, state: &Path, spinners: &[Asked]) -> Vec<Past> {
-    let mut changes: Vec<Past> = spinners.iter().flat_map(|spinner| spinner.changes.clone()).collect();
+fn changes(plan: &Plan, state: &Path, spinners: &[SpinnerAnswer]) -> Vec<ChangeEntry> {
+    let mut changes: Vec<ChangeEntry> = spinners.iter().flat_map(|spinner| spinner.changes.clone()).collect();
     if plan.links.iter().any(Link::is_of_kernel) {
         let text = std::fs::read_to_string(state.join("changes.jsonl")).unwrap_or_default();
         changes.extend(text.lines().filter_map(|line| serde_json::from_str(line).ok()));
@@ -214,14 +214,14 @@ fn changes(plan: &Plan, state: &Path, spinners: &[Asked]) -> Vec<Past> {
 }
 
 /// What one spinner said.
-struct Asked {
+struct SpinnerAnswer {
     number: usize,
     stats: Option<Stats>,
-    changes: Vec<Past>,
+    changes: Vec<ChangeEntry>,
 }
 
 /// Those that serve a wanted link; at the same time, so that several that hang cost no more than one.
-fn ask_all(plan: &Plan, state: &Path, only: Option<&str>) -> Vec<Asked> {
+fn ask_all(plan: &Plan, state: &Path, only: Option<&str>) -> Vec<SpinnerAnswer> {
     let all = plan.spinners.iter().enumerate();
     let wanted = all.filter(|(_, spinner)| only.is_none_or(|only| spinner.links.iter().any(|link| link == only)));
     std::thread::scope(|scope| {
@@ -231,8 +231,8 @@ fn ask_all(plan: &Plan, state: &Path, only: Option<&str>) -> Vec<Asked> {
 }
 
 /// Whatever was said before it failed counts.
-fn ask(state: &Path, number: usize, only: Option<&str>) -> Asked {
-    let mut asked = Asked { number, stats: None, changes: Vec::new() };
+fn ask(state: &Path, number: usize, only: Option<&str>) -> SpinnerAnswer {
+    let mut asked = SpinnerAnswer { number, stats: None, changes: Vec::new() };
     let stats = only.map_or(json!({"command": "stats"}), |link| json!({"command": "stats", "link": link}));
     if let Ok(mut client) = Client::connect(&client::socket(state, number), ANSWER) {
         asked.stats = client.ask(&stats).ok();
@@ -301,11 +301,11 @@ struct Lateness {
 
 #[derive(Deserialize)]
 struct Changes {
-    changes: Vec<Past>,
+    changes: Vec<ChangeEntry>,
 }
 
 #[derive(Clone, Deserialize)]
-struct Past {
+struct ChangeEntry {
     link: String,
     direction: String,
     change: Change,

@@ -86,7 +86,7 @@ fn served(request: &Value) -> Option<Value> {
 }
 
 fn lines(plan: &Plan, state: &State, only: Option<&str>) -> Vec<String> {
-    exposition(plan, &state.0, Of { link: only, ..Of::default() })
+    exposition(plan, &state.0, SampleScope { link: only, ..SampleScope::default() })
         .text()
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -292,7 +292,7 @@ fn a_kernel_link_that_is_not_up_is_down_and_no_error() {
 #[test]
 fn a_machines_samples_have_its_name_and_the_whole_labs_number_of_its_spinner() {
     let state = State::new("machine").answering(|_| Some(stats("core")));
-    let of = Of { machine: Some("two"), first_spinner: 3, ..Of::default() };
+    let of = SampleScope { machine: Some("two"), first_spinner: 3, ..SampleScope::default() };
     let text = exposition(&plan(), &state.0, of).text();
     let samples: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
     assert!(samples.iter().all(|line| line.contains("{machine=\"two\",")), "{text}");

@@ -24,7 +24,7 @@ const MOST_ARRIVALS: usize = 2 * MOST_PACKETS as usize;
 pub fn until_closed(end: &End, request: &Request, mut stdin: impl Read + AsFd) -> Result<(), String> {
     let most_payload = request.most_payload_bytes();
     let (mut sender, mut receiver) = (Sender::new(most_payload), Receiver::new());
-    let (mut heard, over_ns) = (Heard::default(), monotonic_ns() + LONGEST_NS);
+    let (mut heard, over_ns) = (RunState::default(), monotonic_ns() + LONGEST_NS);
     loop {
         let left_ms = (over_ns - monotonic_ns()) / 1_000_000;
         if left_ms <= 0 {
@@ -69,7 +69,7 @@ enum Say {
 
 /// Of one run, from its Hello on.
 #[derive(Default)]
-struct Heard {
+struct RunState {
     run: u32,
     timed: Vec<Arrival>,
     burst: Vec<Arrival>,
@@ -77,7 +77,7 @@ struct Heard {
     burst_sent: u64,
 }
 
-impl Heard {
+impl RunState {
     /// `at_ns`: when it came, by our clock; `bytes`: its payload.
     fn take(&mut self, header: Header, at_ns: i64, bytes: usize, most_payload: usize) -> Say {
         let Some(word) = Word::of(u64::from(header.index)) else { return Say::Nothing };
@@ -157,8 +157,8 @@ mod tests {
         Header { run: 5, index: word as u32, sequence, sent_ns: 1_000, forward_ns }
     }
 
-    fn greeted() -> Heard {
-        let mut heard = Heard::default();
+    fn greeted() -> RunState {
+        let mut heard = RunState::default();
         let answer = heard.take(question(Word::Hello, 0, 0), 1_300, 32, MOST);
         assert_eq!(answer, Say::Answer(question(Word::Hello, 0, 300), 32));
         heard
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(heard.take(other, 2_000, 32, MOST), Say::Nothing);
         assert_eq!(heard.take(question(Word::Time, 0, 0), 2_000, 24, MOST), Say::Nothing);
         assert_eq!(heard.take(Header { index: 99, ..other }, 2_000, 32, MOST), Say::Nothing);
-        assert_eq!(Heard::default().take(question(Word::Time, 0, 0), 2_000, 32, MOST), Say::Nothing);
+        assert_eq!(RunState::default().take(question(Word::Time, 0, 0), 2_000, 32, MOST), Say::Nothing);
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl Exchange {
     }
 }
 
-impl Compared {
+impl ClockComparison {
     /// The exchange with both delays as the clocks stood at `at_ns`: without the drift since, where one is seen.
     pub fn without_drift(&self, exchange: &Exchange) -> Exchange {
         let ppb = i128::from(self.drift_ppb.unwrap_or(0));
@@ -46,7 +46,7 @@ impl Compared {
 
 /// The other machine's clock beside ours.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Compared {
+pub struct ClockComparison {
     /// Theirs minus ours, when ours showed `at_ns`.
     pub offset_ns: i64,
     #[serde(rename = "offset_at_ns")]
@@ -66,7 +66,7 @@ pub struct Compared {
 
 /// No line fits: a clock was set meanwhile, or its pace changed.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Unsteady;
+pub struct UnsteadyClock;
 
 /// Each clock runs wrong by at most 500 ppm, and is slewed by as much (adjtimex(2)). One that is set faster is no clock to
 /// measure by.
@@ -76,7 +76,7 @@ const FILTER: usize = 8;
 const STEPS: usize = 80;
 
 /// None without exchanges.
-pub fn compare(exchanges: &[Exchange]) -> Option<Result<Compared, Unsteady>> {
+pub fn compare(exchanges: &[Exchange]) -> Option<Result<ClockComparison, UnsteadyClock>> {
     let best = exchanges.iter().min_by_key(|exchange| exchange.round_trip_ns())?;
     let origin = Origin { at_ns: i64::midpoint(best.sent_ns, best.received_ns), offset_ns: offset_of(best) };
     let lines = Lines::of(exchanges, &origin);
@@ -87,7 +87,7 @@ pub fn compare(exchanges: &[Exchange]) -> Option<Result<Compared, Unsteady>> {
         let drift = if seen { f64::midpoint(least, most) } else { 0.0 };
         let middle = f64::midpoint(lines.floor(drift), lines.ceiling(drift)).round();
         let ppb = |drift: f64| drift * 1e9;
-        Compared {
+        ClockComparison {
             offset_ns: origin.offset_ns + middle as i64,
             at_ns: origin.at_ns,
             uncertainty_ns: (highest - middle).max(middle - lowest).ceil() as i64,
@@ -135,11 +135,11 @@ impl Lines {
     }
 
     /// The least and the largest drift with which there is a line.
-    fn drifts(&self) -> Result<(f64, f64), Unsteady> {
+    fn drifts(&self) -> Result<(f64, f64), UnsteadyClock> {
         let room = |drift: f64| self.ceiling(drift) - self.floor(drift);
         let (best, widest) = maximum(-MOST_DRIFT, MOST_DRIFT, room);
         if widest < 0.0 {
-            return Err(Unsteady);
+            return Err(UnsteadyClock);
         }
         // `inside` has room; the last drift towards `outside` that has.
         let edge = |mut outside: f64| {

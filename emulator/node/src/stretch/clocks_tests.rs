@@ -47,7 +47,7 @@ impl World {
     }
 }
 
-fn found(exchanges: &[Exchange]) -> Compared {
+fn found(exchanges: &[Exchange]) -> ClockComparison {
     compare(exchanges).expect("there are exchanges").expect("steady clocks")
 }
 
@@ -137,7 +137,7 @@ fn a_clock_that_is_set_meanwhile_is_noticed() {
         each.there_ns += 500 * MS;
         each.back_ns -= 500 * MS;
     }
-    assert_eq!(compare(&exchanges), Some(Err(Unsteady)));
+    assert_eq!(compare(&exchanges), Some(Err(UnsteadyClock)));
 }
 
 proptest! {

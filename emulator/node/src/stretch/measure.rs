@@ -8,11 +8,11 @@ use ewan_traffic::packets::{Header, Receiver, Sender, HEADER_BYTES};
 use ewan_traffic::probe::stats::{self, Arrival};
 use nix::errno::Errno;
 
+use super::arrivals::{exchanges, took_ns, ArrivalSet, Back};
 use super::burst::{self, InOrder};
-use super::came::{exchanges, took_ns, Back, Came};
 use super::clocks::{self, Exchange};
-use super::found::{Burst, Found, Spread};
 use super::request::{HEADERS_BYTES, LEAST_BYTES};
+use super::result::{Burst, Spread, TunnelResult};
 use super::tunnel::End;
 use super::words::{Count, Word};
 use super::{size, Request, FORMAT};
@@ -36,7 +36,7 @@ const LONGEST_BURST_NS: i64 = 10_000 * MS;
 const LONGEST_NS: i64 = 100_000 * MS;
 
 /// Errors: nobody answers, or no longer; a clock that is being set.
-pub fn all(end: &End, request: &Request) -> Result<Found, String> {
+pub fn all(end: &End, request: &Request) -> Result<TunnelResult, String> {
     let mut asking = Asking::new(end, request);
     asking.greet()?;
     let timed = asking.time()?;
@@ -44,7 +44,7 @@ pub fn all(end: &End, request: &Request) -> Result<Found, String> {
         asking.counts([Count::TimeReceived, Count::TimeReordered, Count::TimeDuplicated])?;
     let clocks = clocks::compare(&timed.exchanges);
     let clocks = clocks.ok_or_else(|| format!("{}: of {} timed packets none came back", asking.way(), timed.sent))?;
-    let clocks = clocks.map_err(|clocks::Unsteady| {
+    let clocks = clocks.map_err(|clocks::UnsteadyClock| {
         format!("{}: the clock of one of the machines was being set meanwhile: measure again", asking.way())
     })?;
     let mtu_there = asking.largest(Word::SizeThere)?;
@@ -56,7 +56,7 @@ pub fn all(end: &End, request: &Request) -> Result<Found, String> {
         let values = steady.iter().map(of).collect();
         stats::percentiles(values).map(Spread::from).expect("there are exchanges")
     };
-    Ok(Found {
+    Ok(TunnelResult {
         format: FORMAT,
         round_trip_ns: spread(Exchange::round_trip_ns),
         there_ns: spread(|each| each.there_ns),
@@ -81,13 +81,13 @@ pub fn all(end: &End, request: &Request) -> Result<Found, String> {
 }
 
 /// What the timed packets gave.
-struct Timed {
+struct TimedPackets {
     sent: u64,
     exchanges: Vec<Exchange>,
     back: Back,
 }
 
-impl Timed {
+impl TimedPackets {
     fn answered(&self) -> u64 {
         self.exchanges.len() as u64
     }
@@ -179,11 +179,11 @@ impl<'a> Asking<'a> {
 
     /// Packets at even instants. One that is late by more than an interval moves those after it: two at once would not
     /// measure the tunnel.
-    fn time(&mut self) -> Result<Timed, String> {
+    fn time(&mut self) -> Result<TimedPackets, String> {
         let (packets, interval_ns) = (self.request.packets, self.request.interval_ns as i64);
         let mut sent_at: Vec<Option<i64>> = Vec::with_capacity(packets as usize);
         let mut answers: Vec<(Header, i64)> = Vec::with_capacity(packets as usize);
-        let mut came = Came::of(packets);
+        let mut came = ArrivalSet::of(packets);
         let mut due_ns = monotonic_ns() + MS;
         for sequence in 0..packets {
             sleep_until_monotonic(due_ns);
@@ -217,7 +217,7 @@ impl<'a> Asking<'a> {
         let quickest_ns = all_took(&answers).into_iter().min().unwrap_or(self.patience_ns);
         self.patience_ns = FEW * quickest_ns + LOOKS_NS;
         answers.retain(|(header, at_ns)| took_ns(&sent_at, header, *at_ns).is_some());
-        Ok(Timed { sent, exchanges: exchanges(&sent_at, &answers), back: Back::of(&answers) })
+        Ok(TimedPackets { sent, exchanges: exchanges(&sent_at, &answers), back: Back::of(&answers) })
     }
 
     fn largest(&mut self, word: Word) -> Result<usize, String> {
@@ -305,7 +305,7 @@ impl<'a> Asking<'a> {
         }
         let question = self.header(Word::BurstBack, packets, payload as i64);
         let mut arrivals: Vec<Arrival> = Vec::with_capacity(packets as usize);
-        let mut came = Came::of(packets);
+        let mut came = ArrivalSet::of(packets);
         let over_ns = monotonic_ns() + LONGEST_BURST_NS;
         loop {
             if arrivals.is_empty() {

@@ -2,17 +2,17 @@
 //!
 //! In: on both machines the same JSON object on standard input (`Request`), with `local` and `remote` exchanged. Out: of
 //! `answer` one line, `{"ready":true}`, and answers until its standard input is closed; of `measure` one JSON object
-//! (`found::Found`). Both make the tunnel that a lab would have, with its end in a network namespace without a name:
+//! (`result::TunnelResult`). Both make the tunnel that a lab would have, with its end in a network namespace without a name:
 //! nothing of it is seen in the host's own, and all of it is gone with the process. Packets are taken from inside
 //! the tunnel alone.
 
 mod answer;
+mod arrivals;
 mod burst;
-mod came;
 mod clocks;
-mod found;
 mod measure;
 mod request;
+mod result;
 mod size;
 mod tunnel;
 mod words;

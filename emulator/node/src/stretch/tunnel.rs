@@ -37,17 +37,17 @@ const OTHERS_END: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_millis(20);
 
 /// What the tunnel's ends have inside it; of RFC 2544's networks for measurements.
-struct Inside {
+struct InnerAddress {
     address: IpAddr,
     mac: [u8; 6],
 }
 
-fn inside(role: Role) -> Inside {
+fn inside(role: Role) -> InnerAddress {
     let number = match role {
         Role::Measure => 1,
         Role::Answer => 2,
     };
-    Inside { address: Ipv4Addr::new(198, 18, 0, number).into(), mac: [2, 0xe5, 0, 0, 0, number] }
+    InnerAddress { address: Ipv4Addr::new(198, 18, 0, number).into(), mac: [2, 0xe5, 0, 0, 0, number] }
 }
 
 pub struct End {
@@ -117,7 +117,7 @@ fn reachable(request: &Request) -> Result<(), String> {
     routed.map_err(|error| format!("stretch: no route from {local} to {remote}: {error}"))
 }
 
-fn vxlan(request: &Request, own: &Inside, namespace: &File) -> Result<(), String> {
+fn vxlan(request: &Request, own: &InnerAddress, namespace: &File) -> Result<(), String> {
     let Request { vni, local, remote, port, mtu, .. } = *request;
     let what = format!("stretch: tunnel {vni} from {local} to {remote}, UDP port {port}");
     let end = Port { name: NAME, index: INDEX, mac: own.mac, mtu };
@@ -145,7 +145,7 @@ fn patiently(netlink: &Socket, ask: impl Fn(&mut Batch)) -> Result<(), String> {
 }
 
 /// The calling thread is in the namespace.
-fn furnish(own: &Inside, other: &Inside) -> Result<Socket, String> {
+fn furnish(own: &InnerAddress, other: &InnerAddress) -> Result<Socket, String> {
     let netlink = Socket::open()?;
     Offloads::of(&netlink, NAME, true).and_then(|known| known.off(&netlink, NAME))?;
     // The tunnel takes its port now.

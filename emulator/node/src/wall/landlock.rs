@@ -51,7 +51,7 @@ struct Ruleset {
 
 #[repr(C, packed)]
 #[derive(IntoBytes, Immutable)]
-struct Beneath {
+struct PathRule {
     allowed: u64,
     parent: i32,
 }
@@ -113,7 +113,7 @@ fn allow(rules: &OwnedFd, path: &Path, right: u64) -> Result<()> {
 
 fn allow_at(rules: &OwnedFd, path: &Path, parent: &File, right: u64) -> Result<()> {
     let allowed = if is_directory(parent) { right } else { right & OF_FILES };
-    let rule = Beneath { allowed, parent: parent.as_raw_fd() };
+    let rule = PathRule { allowed, parent: parent.as_raw_fd() };
     // SAFETY: both descriptors are open, and the rule has the form that its type says.
     let added =
         unsafe { libc::syscall(libc::SYS_landlock_add_rule, rules.as_raw_fd(), PATH_BENEATH, &raw const rule, 0) };

@@ -61,11 +61,11 @@ pub struct Request {
     processes: u64,
     /// Stand on one of the two walls alone, to test it
     #[arg(long, hide = true)]
-    only: Option<Only>,
+    only: Option<WallKind>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Only {
+enum WallKind {
     Landlock,
     Namespaces,
 }
@@ -85,7 +85,7 @@ impl Request {
 
     /// `inside`: the file tree has nothing but what is shown.
     fn landlock(&self, inside: bool) -> Result<(), String> {
-        if self.only == Some(Only::Namespaces) {
+        if self.only == Some(WallKind::Namespaces) {
             return Ok(());
         }
         Ok(landlock::restrict(self, inside)?)
@@ -103,7 +103,7 @@ fn place(path: &Path) -> Option<OwnedFd> {
 pub fn launch(request: &Request, command: &[OsString]) -> String {
     // Where memory runs out the guest is what ends, before anything else of its user.
     let _ = std::fs::write("/proc/self/oom_score_adj", "500");
-    if request.only != Some(Only::Landlock) {
+    if request.only != Some(WallKind::Landlock) {
         match in_namespaces(request, command) {
             Ok(status) => std::process::exit(status),
             Err(error) if landlock::version() == 0 || request.only.is_some() => {
@@ -251,7 +251,7 @@ pub fn tell(mut to: impl Write) -> Result<(), String> {
         memory_in: None,
         memory: 1 << 28,
         processes: 64,
-        only: Some(Only::Namespaces),
+        only: Some(WallKind::Namespaces),
     };
     let tried = in_namespaces(&request, &["true".into()]);
     let namespaces = match tried {

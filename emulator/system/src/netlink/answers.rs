@@ -2,7 +2,7 @@
 //!
 //! In: the bytes of one receive call. Out: messages; of a dump, whether it is over; of requests, which were refused.
 
-use super::error::CutShort;
+use super::error::TruncationError;
 use super::{u32_at, HEADER};
 
 /// A dump was interrupted by a change of what it lists (linux/netlink.h, NLM_F_DUMP_INTR).
@@ -28,17 +28,17 @@ impl<'a> Message<'a> {
     }
 
     /// The error number of an NLMSG_ERROR or an NLMSG_DONE; 0: none. An NLMSG_DONE of older kernels carries none.
-    pub fn errno(&self) -> Result<i32, CutShort> {
+    pub fn errno(&self) -> Result<i32, TruncationError> {
         match self.body().get(..4) {
             Some(number) => Ok((u32_at(number, 0) as i32).wrapping_neg()),
             None if self.is(libc::NLMSG_DONE) => Ok(0),
-            None => Err(CutShort),
+            None => Err(TruncationError),
         }
     }
 }
 
 /// The messages of one receive call, each of which must be whole: an error ends them.
-pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = Result<Message<'_>, CutShort>> {
+pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = Result<Message<'_>, TruncationError>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -47,7 +47,7 @@ pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = Result<Message<'_>,
         let length = if rest.len() < HEADER { 0 } else { u32_at(rest, 0) as usize };
         if length < HEADER || length > rest.len() {
             rest = &[];
-            return Some(Err(CutShort));
+            return Some(Err(TruncationError));
         }
         let whole = &rest[..length];
         rest = &rest[length.next_multiple_of(4).min(rest.len())..];
@@ -82,7 +82,7 @@ impl Dump {
     }
 
     /// Takes the bytes of one receive call; the error says that they are no answer.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<State, CutShort> {
+    pub fn take(&mut self, bytes: &[u8]) -> Result<State, TruncationError> {
         for message in messages(bytes) {
             let message = message?;
             if message.sequence != self.sequence {
@@ -106,7 +106,7 @@ impl Dump {
 
 /// What one receive call tells of requests.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Told<'a> {
+pub struct BatchStatus<'a> {
     /// The first that was refused: its place among the requests, the error number, the whole answer.
     pub refused: Option<(usize, i32, &'a [u8])>,
     /// The last of the requests was answered.
@@ -114,8 +114,8 @@ pub struct Told<'a> {
 }
 
 /// Of requests with the sequence numbers `first` to `last`.
-pub fn requests(bytes: &[u8], first: u32, last: u32) -> Result<Told<'_>, CutShort> {
-    let mut told = Told::default();
+pub fn requests(bytes: &[u8], first: u32, last: u32) -> Result<BatchStatus<'_>, TruncationError> {
+    let mut told = BatchStatus::default();
     for message in messages(bytes) {
         let message = message?;
         let place = message.sequence.wrapping_sub(first);
@@ -132,7 +132,7 @@ pub fn requests(bytes: &[u8], first: u32, last: u32) -> Result<Told<'_>, CutShor
 }
 
 /// The answer to one request that asks for one message; None: it is not among these bytes. Errors: the kernel's number.
-pub fn single(bytes: &[u8], sequence: u32, kind: u16) -> Result<Option<Result<Vec<u8>, i32>>, CutShort> {
+pub fn single(bytes: &[u8], sequence: u32, kind: u16) -> Result<Option<Result<Vec<u8>, i32>>, TruncationError> {
     for message in messages(bytes) {
         let message = message?;
         if message.sequence != sequence {
@@ -228,11 +228,15 @@ mod tests {
         let refused = message(libc::NLMSG_ERROR, 0, 5, &error(libc::EINVAL));
         let done = message(libc::NLMSG_ERROR, 0, 6, &error(0));
         let bytes = [late, refused.clone(), done].concat();
-        let told = |over| Ok(Told { refused: Some((1, libc::EINVAL, &refused[..])), over });
+        let told = |over| Ok(BatchStatus { refused: Some((1, libc::EINVAL, &refused[..])), over });
         assert_eq!(requests(&bytes, 4, 6), told(true));
         assert_eq!(requests(&refused, 4, 6), told(false), "more is to come");
         let wrapped = message(libc::NLMSG_ERROR, 0, 0, &error(0));
-        assert_eq!(requests(&wrapped, u32::MAX, 0), Ok(Told { refused: None, over: true }), "numbers begin anew");
+        assert_eq!(
+            requests(&wrapped, u32::MAX, 0),
+            Ok(BatchStatus { refused: None, over: true }),
+            "numbers begin anew"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io;
 /// An answer was not whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an answer of the kernel was cut short")]
-pub struct CutShort;
+pub struct TruncationError;
 
 /// Why a request, or a batch of them, was not done.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum Error {
     #[error(transparent)]
     System(#[from] crate::Error),
     #[error("{attempt}: {source}")]
-    CutShort { attempt: String, source: CutShort },
+    TruncationError { attempt: String, source: TruncationError },
     #[error("{attempt}: what it lists changes faster than it is read")]
     Unsteady { attempt: String },
     /// The kernel refused a request, with its error number and perhaps words of its own.
@@ -34,7 +34,7 @@ impl Error {
         match self {
             Error::System(error) => error.number(),
             Error::Refused { number, .. } | Error::Lacking { number, .. } => Some(*number),
-            Error::CutShort { .. } | Error::Unsteady { .. } => None,
+            Error::TruncationError { .. } | Error::Unsteady { .. } => None,
         }
     }
 }

@@ -201,7 +201,7 @@ impl Socket {
             self.send(&request.bytes)?;
             loop {
                 let answer = self.receive(&mut buffer, attempt)?;
-                match dump.take(answer).map_err(|source| Error::CutShort { attempt: attempt(), source })? {
+                match dump.take(answer).map_err(|source| Error::TruncationError { attempt: attempt(), source })? {
                     State::Open => {}
                     State::Whole(bodies) => {
                         bodies.iter().for_each(|body| see(body));
@@ -242,7 +242,7 @@ impl Socket {
         loop {
             let bytes = self.receive(&mut buffer, &attempt)?;
             let found = answers::single(bytes, sequence, answer);
-            match found.map_err(|source| Error::CutShort { attempt: attempt(), source })? {
+            match found.map_err(|source| Error::TruncationError { attempt: attempt(), source })? {
                 Some(Ok(body)) => return Ok(body),
                 Some(Err(number)) => return Err(Error::Refused { attempt: attempt(), number, words: None }),
                 None => {}
@@ -258,7 +258,7 @@ impl Socket {
                 got => break got.attempting(&attempt)?,
             }
         };
-        buffer.get(..got).ok_or_else(|| Error::CutShort { attempt: attempt(), source: error::CutShort })
+        buffer.get(..got).ok_or_else(|| Error::TruncationError { attempt: attempt(), source: error::TruncationError })
     }
 
     fn send(&self, bytes: &[u8]) -> Result<()> {
@@ -277,7 +277,8 @@ impl Socket {
         let mut buffer = vec![0u8; ROOM];
         loop {
             let told = self.receive(&mut buffer, attempt).and_then(|bytes| {
-                answers::requests(bytes, first, last).map_err(|source| Error::CutShort { attempt: attempt(), source })
+                answers::requests(bytes, first, last)
+                    .map_err(|source| Error::TruncationError { attempt: attempt(), source })
             });
             match told {
                 Ok(told) => {

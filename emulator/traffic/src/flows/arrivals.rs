@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use serde::Deserialize;
 
-use super::half::Side;
 use super::law::{Law, Sum};
+use super::local_end::Side;
 use super::transfer::{Load, Transfer};
 use super::{Common, Ending, Ends, Flow, Gate, Received, Record, World, LEAD_NS};
 use crate::tcp_info::Info;

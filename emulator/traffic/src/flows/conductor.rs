@@ -18,7 +18,7 @@ use super::records::{self, Answer, Record};
 use super::request::FlowRequest;
 use super::steps::StepEnd;
 use super::watch::Watch;
-use super::{Ending, Filling, Flow, Request, Running, Woken, World, LAUNCH_NS, LEAD_NS};
+use super::{Ending, Filling, Flow, Request, Running, WakeReason, World, LAUNCH_NS, LEAD_NS};
 use crate::process;
 use crate::socket::{Namespaces, Options};
 use crate::table::Table;
@@ -91,14 +91,14 @@ impl Conductor {
     pub fn run(mut self) -> Result<bool, String> {
         let woken = self.lead();
         let ending = match &woken {
-            Woken::Interrupted => Ending::Failed("interrupted".into()),
-            Woken::Failed(error) => Ending::Failed(error.clone()),
-            Woken::NoneLeft | Woken::InTime | Woken::StepsEnded(_) => Ending::Stopped,
+            WakeReason::Interrupted => Ending::Failed("interrupted".into()),
+            WakeReason::Failed(error) => Ending::Failed(error.clone()),
+            WakeReason::NoneLeft | WakeReason::InTime | WakeReason::StepsEnded(_) => Ending::Stopped,
         };
         let now_ns = self.world.now_ns();
         self.flows.iter().for_each(|flow| flow.end(&self.world, ending.clone(), now_ns));
-        let interrupted = woken == Woken::Interrupted;
-        let failed = if let Woken::Failed(error) = woken { Err(error) } else { Ok(()) };
+        let interrupted = woken == WakeReason::Interrupted;
+        let failed = if let WakeReason::Failed(error) = woken { Err(error) } else { Ok(()) };
         let watched = self.watch.finish(&self.flows);
         let exchanged = self.world.exchanges.flush();
         let answered = self.answer(interrupted);
@@ -106,7 +106,7 @@ impl Conductor {
     }
 
     /// Why it came to its end: `InTime` for the longest time there is.
-    fn lead(&mut self) -> Woken {
+    fn lead(&mut self) -> WakeReason {
         let world = self.world.clone();
         loop {
             let launch_at = self.launches.front().map_or(i64::MAX, |&(at, _)| at);
@@ -114,8 +114,8 @@ impl Conductor {
             let then = self.watch.next_ns().min(end_at).min(world.longest_ns);
             let next = launch_at.min(then as i64);
             match world.running.wait_until(world.begin_ns + next) {
-                Woken::InTime => {}
-                Woken::StepsEnded(steps) => {
+                WakeReason::InTime => {}
+                WakeReason::StepsEnded(steps) => {
                     self.steps_ended(&steps);
                     continue;
                 }
@@ -126,14 +126,14 @@ impl Conductor {
                 continue;
             }
             if let Err(error) = self.watch.look(&self.flows, then, world.now_ns() as u64) {
-                return Woken::Failed(error);
+                return WakeReason::Failed(error);
             }
             while let Some(&(_, index)) = self.stops.first().filter(|(at, _)| *at <= then) {
                 self.stops.pop_first();
                 self.flows[index].end(&world, Ending::InTime, world.now_ns());
             }
             if then >= world.longest_ns {
-                return Woken::InTime;
+                return WakeReason::InTime;
             }
         }
     }

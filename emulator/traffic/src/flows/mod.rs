@@ -22,8 +22,8 @@ mod bulk;
 mod bytes;
 mod command;
 mod conductor;
-mod half;
 mod law;
+mod local_end;
 mod messages;
 mod records;
 mod request;
@@ -35,7 +35,7 @@ mod watch;
 
 pub use bytes::{take, Filling};
 pub use command::run;
-use half::{Half, Side};
+use local_end::{LocalEnd, Side};
 pub use records::{Exchange, Record, UdpRecord};
 use request::FlowRequest;
 pub use request::Request;
@@ -189,7 +189,7 @@ pub struct Common {
     pub stop_ns: Option<u64>,
     pub socket: Options,
     /// One end alone is here.
-    pub half: Option<Half>,
+    pub half: Option<LocalEnd>,
     /// This flow's own.
     pub seed: u64,
 }
@@ -197,7 +197,7 @@ pub struct Common {
 impl Common {
     /// Whether an end is in this process.
     pub fn here(&self, side: Side) -> bool {
-        half::here(self.half.as_ref(), side)
+        local_end::here(self.half.as_ref(), side)
     }
 
     /// What this flow draws from for one of its purposes, each with a number of its own.
@@ -234,7 +234,7 @@ struct State {
 
 /// What the conductor was woken for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Woken {
+pub(crate) enum WakeReason {
     /// It is time.
     InTime,
     /// Steps ended: flows may have waited for them.
@@ -289,21 +289,21 @@ impl Running {
     ///
     /// Not `wait_timeout_while`: that goes on waiting for nothing at the very instant it was to end at, and in the virtual
     /// clock this instant lasts until somebody sleeps.
-    pub(crate) fn wait_until(&self, at_ns: i64) -> Woken {
+    pub(crate) fn wait_until(&self, at_ns: i64) -> WakeReason {
         let mut state = self.lock();
         loop {
             if let Some(error) = &state.error {
-                return Woken::Failed(error.clone());
+                return WakeReason::Failed(error.clone());
             } else if state.interrupted {
-                return Woken::Interrupted;
+                return WakeReason::Interrupted;
             } else if !state.news.is_empty() {
-                return Woken::StepsEnded(std::mem::take(&mut state.news));
+                return WakeReason::StepsEnded(std::mem::take(&mut state.news));
             } else if state.flows == 0 {
-                return Woken::NoneLeft;
+                return WakeReason::NoneLeft;
             }
             let left_ns = at_ns - monotonic_ns();
             if left_ns <= 0 {
-                return Woken::InTime;
+                return WakeReason::InTime;
             }
             let left = Duration::from_nanos(left_ns as u64);
             state = self.changed.wait_timeout(state, left).expect("no thread fails with the lock held").0;

@@ -116,13 +116,13 @@ impl Row for Goodput {
 }
 
 /// A look at a sender.
-pub(crate) struct Seen {
+pub(crate) struct SenderSample {
     pub flow: u32,
     pub part: u32,
     pub sample: Sample,
 }
 
-impl Row for Seen {
+impl Row for SenderSample {
     const COLUMNS: &'static str = "flow,part,time_ns,acked_bytes,delivered_segments,cwnd_segments,ssthresh_segments,\
         in_flight_segments,srtt_ns,rttvar_ns,retransmitted_segments,lost_segments,delivery_rate_bps,pacing_rate_bps";
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rand_core::RngCore;
 use serde::Deserialize;
 
-use super::half::{Half, Side};
+use super::local_end::{LocalEnd, Side};
 use super::{arrivals, bulk, law, messages, requests, steps, udp, Common, Ends, Flow};
 use crate::clock::Clock;
 use crate::socket::{Endpoint, Options};
@@ -55,7 +55,7 @@ pub struct FlowRequest {
     pub number: Option<u32>,
     /// One end alone is here.
     #[serde(default)]
-    pub half: Option<Half>,
+    pub half: Option<LocalEnd>,
     #[serde(default)]
     pub from: Option<Endpoint>,
     #[serde(default)]

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde::Deserialize;
 
-use super::half;
 use super::law::{stream, Law, Stream};
+use super::local_end;
 use super::{take, Common, Ending, Ends, Exchange, Flow, Gate, Received, Record, World};
 use crate::socket::Options;
 use crate::tcp_info::Info;
@@ -102,9 +102,9 @@ pub fn new(common: Common, ends: Ends, work: &Requests) -> Arc<dyn Flow> {
 impl Flow for Session {
     fn launch(self: Arc<Self>, world: &Arc<World>) -> Result<(), String> {
         let mut to = SocketAddr::new(self.ends.to.address, self.common.half.as_ref().map_or(0, |half| half.port));
-        let asks = self.common.here(half::Side::Source);
+        let asks = self.common.here(local_end::Side::Source);
         let first = asks.then(|| world.namespaces.tcp(&self.ends.from, &self.socket)).transpose()?;
-        if self.common.here(half::Side::Sink) {
+        if self.common.here(local_end::Side::Sink) {
             let listener = Arc::new(world.namespaces.listen_at(&self.ends.to, to.port(), &self.socket)?);
             to = listener.local_addr().map_err(|error| format!("getsockname: {error}"))?;
             {

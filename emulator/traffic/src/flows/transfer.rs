@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::half::Side;
+use super::local_end::Side;
 use super::{take, Common, Ending, Ends, Received, Record, World};
 use crate::socket::forget_when_closed;
 use crate::tcp_info::Info;

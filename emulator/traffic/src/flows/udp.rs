@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde::Deserialize;
 
-use super::half::Side;
 use super::law::Law;
+use super::local_end::Side;
 use super::{Common, Ending, Ends, Flow, Gate, Received, Record, UdpRecord, World};
 use crate::clock::{offset_ns, Clock};
 use crate::packets::{Header, Receiver, Sender, MOST, MOST_RECEIVED, SHORT_HEADER_BYTES};
@@ -20,11 +20,11 @@ use crate::room::Room;
 use crate::socket::Endpoint;
 use crate::tcp_info::Info;
 
-mod heard;
+mod reception;
 mod schedule;
 
-use heard::Heard;
-use schedule::{Due, Schedule};
+use reception::Reception;
+use schedule::{Departure, Schedule};
 
 const LEAST_BYTES: u64 = SHORT_HEADER_BYTES as u64;
 /// What a UDP packet can carry over IPv4.
@@ -106,7 +106,7 @@ struct State {
     run: u32,
     /// The receiver's clock, of the sender's.
     ahead_ns: i64,
-    heard: Heard,
+    heard: Reception,
     started_ns: Option<i64>,
     sent_packets: u64,
     sent_bytes: u64,
@@ -416,7 +416,7 @@ impl State {
 }
 
 /// How many packets as large as `due` are due at `now` and go in one call, and the packet after them.
-fn together(schedule: &mut Schedule, due: Due, now: u64) -> (usize, Option<Due>) {
+fn together(schedule: &mut Schedule, due: Departure, now: u64) -> (usize, Option<Departure>) {
     let mut count = 1;
     loop {
         match schedule.next() {

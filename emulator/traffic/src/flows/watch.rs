@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::records::{Goodput, Seen};
+use super::records::{Goodput, SenderSample};
 use super::{Flow, Received, Request};
 use crate::table::Table;
 
 const NEVER: u64 = u64::MAX;
 
 pub(super) struct Watch {
-    series: Table<Seen>,
+    series: Table<SenderSample>,
     goodput: Table<Goodput>,
     /// Of each flow in the request: how often its senders are looked at; 0: never.
     asked: Vec<u64>,
@@ -140,10 +140,10 @@ impl Watch {
     }
 }
 
-fn sample(series: &Table<Seen>, number: u32, flow: &dyn Flow, time_ns: u64) -> Result<(), String> {
+fn sample(series: &Table<SenderSample>, number: u32, flow: &dyn Flow, time_ns: u64) -> Result<(), String> {
     let mut result = Ok(());
     flow.senders(&mut |part, info| {
-        keep(&mut result, series.add(&Seen { flow: number, part, sample: info.sample(time_ns) }));
+        keep(&mut result, series.add(&SenderSample { flow: number, part, sample: info.sample(time_ns) }));
     });
     result
 }

@@ -12,8 +12,8 @@ use std::thread;
 
 use serde::{Deserialize, Serialize};
 
-use super::half::Half;
 use super::lockstep::{Begin, Lockstep, Ports};
+use super::observation::Observation;
 use super::request::{Endpoint, Probe};
 use crate::clock::{real_ns, Clock};
 use crate::process;
@@ -54,7 +54,7 @@ enum Answer {
     Here { format: &'static str, real_ns: i64 },
     Ready { ports: Ports, longest_ns: u64, real_ns: i64 },
     Sent {},
-    Half { half: Half, real_ns: i64 },
+    Half { half: Observation, real_ns: i64 },
     Failed { error: String },
     Dropped {},
 }
@@ -108,7 +108,7 @@ fn listen(input: impl Read + Send + 'static) -> Receiver<Result<Order, String>> 
 
 /// Why a probe will not come to its end.
 #[derive(Debug)]
-enum Over {
+enum Abort {
     /// By a machine that could not do its part; we have said that we know.
     Dropped,
     /// The input ended.
@@ -126,7 +126,7 @@ struct Session<W> {
     longest_ns: u64,
     /// We said that we have sent all, and were not told yet that all have.
     owed: bool,
-    over: Option<Over>,
+    over: Option<Abort>,
 }
 
 impl<W: Write> Session<W> {
@@ -147,11 +147,11 @@ impl<W: Write> Session<W> {
         self.over = Some(match order {
             Some(Ok(Order::Drop {})) => {
                 self.say(&Answer::Dropped {})?;
-                Over::Dropped
+                Abort::Dropped
             }
             Some(Ok(order)) => return Ok(order),
-            Some(Err(error)) => Over::Nonsense(error),
-            None => Over::Left,
+            Some(Err(error)) => Abort::Nonsense(error),
+            None => Abort::Left,
         });
         Err("over".into())
     }
@@ -161,22 +161,22 @@ impl<W: Write> Session<W> {
         match self.within(order)? {
             Order::End {} => Ok(()),
             order => {
-                self.over = Some(Over::Nonsense(misplaced(&order)));
+                self.over = Some(Abort::Nonsense(misplaced(&order)));
                 Err("over".into())
             }
         }
     }
 
     /// Says how the probe ended, when it is our turn; false: there is nobody any more.
-    fn conclude(&mut self, half: Result<Half, String>) -> Result<bool, String> {
+    fn conclude(&mut self, half: Result<Observation, String>) -> Result<bool, String> {
         if self.owed {
             let order = self.orders.recv().ok();
             let _ = self.end(order);
         }
         match (self.over.take(), half) {
-            (Some(Over::Left), _) => return Ok(false),
-            (Some(Over::Nonsense(what)), _) => return Err(what),
-            (Some(Over::Dropped), _) => {}
+            (Some(Abort::Left), _) => return Ok(false),
+            (Some(Abort::Nonsense(what)), _) => return Err(what),
+            (Some(Abort::Dropped), _) => {}
             (None, Ok(half)) => self.say(&Answer::Half { half, real_ns: real_ns() })?,
             (None, Err(error)) => self.say(&Answer::Failed { error })?,
         }
@@ -198,7 +198,7 @@ impl<W: Write> Lockstep for Session<W> {
             }
             Order::Begin { at_ns, ports } => Ok(Begin { at_ns, run: self.run, ports }),
             order => {
-                self.over = Some(Over::Nonsense(misplaced(&order)));
+                self.over = Some(Abort::Nonsense(misplaced(&order)));
                 Err("over".into())
             }
         }

@@ -1,6 +1,6 @@
 //! One step of a probe after the other, together with the processes of other machines that have the other ends.
 //!
-//! A probe is carried out the same way whether all its ends are here (`Alone`) or not (`joint::Session`).
+//! A probe is carried out the same way whether all its ends are here (`SingleMachine`) or not (`joint::Session`).
 
 use serde::{Deserialize, Serialize};
 
@@ -38,9 +38,9 @@ pub trait Lockstep {
 }
 
 /// All ends are here.
-pub struct Alone;
+pub struct SingleMachine;
 
-impl Lockstep for Alone {
+impl Lockstep for SingleMachine {
     fn here(&self, _: &Endpoint) -> bool {
         true
     }

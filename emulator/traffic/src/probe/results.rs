@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::half::{self, Half, Sample, Sent};
+use super::observation::{self, Observation, Sample, SenderRecord};
 use super::request::{Probe, Stream, Tcp, Udp};
 use super::stats::{self, Arrival, Counts, Percentiles, Steady};
 
@@ -134,14 +134,14 @@ impl Clock {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
-    pub half: Half,
+    pub half: Observation,
     #[serde(default)]
     pub clock: Option<Clock>,
 }
 
 impl Share {
     /// Of a process that has all ends.
-    pub fn whole(half: Half) -> Vec<Self> {
+    pub fn whole(half: Observation) -> Vec<Self> {
         vec![Self { half, clock: None }]
     }
 }
@@ -158,8 +158,8 @@ pub fn of(probe: &Probe, shares: Vec<Share>) -> Result<Measured, String> {
 
 /// Both ends of a stream.
 #[derive(Default)]
-struct Whole {
-    sent: Option<Sent>,
+struct StreamEnds {
+    sent: Option<SenderRecord>,
     arrivals: Option<Vec<Arrival>>,
     drops: u64,
     /// The machines' numbers.
@@ -168,10 +168,10 @@ struct Whole {
 }
 
 fn udp(probe: &Udp, shares: Vec<Share>, round_trip: bool) -> Result<UdpMeasured, String> {
-    let mut wholes: Vec<Whole> = probe.streams.iter().map(|_| Whole::default()).collect();
+    let mut wholes: Vec<StreamEnds> = probe.streams.iter().map(|_| StreamEnds::default()).collect();
     let (mut clocks, mut clock_step_ns) = (Vec::new(), 0i64);
     for (machine, share) in shares.into_iter().enumerate() {
-        let Half::Udp(half) = share.half else { return Err("a half of TCP".into()) };
+        let Observation::Udp(half) = share.half else { return Err("a half of TCP".into()) };
         clocks.push(share.clock);
         if half.streams.len() != wholes.len() {
             return Err(format!("a half of {} streams, the probe has {}", half.streams.len(), wholes.len()));
@@ -191,7 +191,7 @@ fn udp(probe: &Udp, shares: Vec<Share>, round_trip: bool) -> Result<UdpMeasured,
     }
     let mut streams = Vec::with_capacity(wholes.len());
     for (stream, whole) in probe.streams.iter().zip(wholes) {
-        streams.push(Joined::of(stream, whole, &clocks, round_trip)?);
+        streams.push(MergedStream::of(stream, whole, &clocks, round_trip)?);
     }
     let steady: Vec<_> = streams.iter().map(|each| each.steady(&streams)).collect();
     let measured = streams.into_iter().zip(steady).map(|(each, steady)| each.measured(probe, steady));
@@ -199,16 +199,16 @@ fn udp(probe: &Udp, shares: Vec<Share>, round_trip: bool) -> Result<UdpMeasured,
 }
 
 /// A stream by the first machine's clock.
-struct Joined<'a> {
+struct MergedStream<'a> {
     stream: &'a Stream,
-    sent: Sent,
+    sent: SenderRecord,
     arrivals: Vec<Arrival>,
     drops: u64,
     clocks_ns: Option<u64>,
 }
 
-impl<'a> Joined<'a> {
-    fn of(stream: &'a Stream, whole: Whole, clocks: &[Option<Clock>], round_trip: bool) -> Result<Self, String> {
+impl<'a> MergedStream<'a> {
+    fn of(stream: &'a Stream, whole: StreamEnds, clocks: &[Option<Clock>], round_trip: bool) -> Result<Self, String> {
         let missing = |what| format!("stream {:?}: no machine says what {what}", stream.name);
         let sent = whole.sent.ok_or_else(|| missing("was sent"))?;
         let mut arrivals = whole.arrivals.ok_or_else(|| missing("arrived"))?;
@@ -282,11 +282,11 @@ impl<'a> Joined<'a> {
 fn tcp(probe: &Tcp, shares: Vec<Share>) -> Result<TcpMeasured, String> {
     let (mut source, mut sink) = (None, None);
     for share in shares {
-        let Half::Tcp(half) = share.half else { return Err("a half of UDP".into()) };
+        let Observation::Tcp(half) = share.half else { return Err("a half of UDP".into()) };
         source = half.source.or(source);
         sink = half.sink.or(sink);
     }
-    let half::Source { connect_ns, segment_bytes, min_rtt_ns, series, idle } =
+    let observation::Source { connect_ns, segment_bytes, min_rtt_ns, series, idle } =
         source.ok_or("no machine says what was sent")?;
     let last = series.last().cloned().ok_or("no sample: duration_ns is below sample_ns")?;
     let from_ns = last.time_ns.saturating_sub(probe.steady_ns);
@@ -321,7 +321,7 @@ fn idle_ratio(idle_ns: u64, of_ns: u64, cpus: usize) -> f64 {
 }
 
 /// Between these two times since the connection was there, as nearly as they were looked at; None: not at two of them.
-fn idle_of(idle: &half::Idle, from_ns: u64, to_ns: u64) -> Option<f64> {
+fn idle_of(idle: &observation::Idle, from_ns: u64, to_ns: u64) -> Option<f64> {
     let before = |limit_ns: u64| idle.series.iter().rev().find(|(time_ns, _)| *time_ns <= limit_ns);
     let (first, last) = (before(from_ns).or(idle.series.first())?, before(to_ns)?);
     let passed = last.0.checked_sub(first.0).filter(|&passed| passed > 0)?;

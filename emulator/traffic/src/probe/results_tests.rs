@@ -46,12 +46,12 @@ impl Ahead {
     }
 }
 
-fn sent(offered: u64) -> Option<Sent> {
-    Some(Sent { offered, first_ns: NOW, last_ns: NOW + 1, ..Sent::default() })
+fn sent(offered: u64) -> Option<SenderRecord> {
+    Some(SenderRecord { offered, first_ns: NOW, last_ns: NOW + 1, ..SenderRecord::default() })
 }
 
-fn share(streams: Vec<half::Stream>, clock: Option<Clock>) -> Share {
-    Share { half: Half::Udp(half::Udp { clock_step_ns: 0, streams }), clock }
+fn share(streams: Vec<observation::Stream>, clock: Option<Clock>) -> Share {
+    Share { half: Observation::Udp(observation::Udp { clock_step_ns: 0, streams }), clock }
 }
 
 /// One packet a millisecond, each of which truly takes `delay_ns`, as two clocks show them.
@@ -64,12 +64,12 @@ fn arrivals(sender: Ahead, receiver: Ahead, delay_ns: i64, packets: u64) -> Vec<
     (0..packets).map(arrival).collect()
 }
 
-fn half_sent(packets: u64) -> half::Stream {
-    half::Stream { sent: sent(packets), ..half::Stream::default() }
+fn half_sent(packets: u64) -> observation::Stream {
+    observation::Stream { sent: sent(packets), ..observation::Stream::default() }
 }
 
-fn half_arrived(arrivals: Vec<Arrival>) -> half::Stream {
-    half::Stream { arrivals: Some(arrivals), ..half::Stream::default() }
+fn half_arrived(arrivals: Vec<Arrival>) -> observation::Stream {
+    observation::Stream { arrivals: Some(arrivals), ..observation::Stream::default() }
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn offsets_and_drifts_of_both_clocks_are_taken_out_of_a_one_way_delay() {
 fn both_ends_on_one_machine_need_no_offset() {
     let probe = probe(vec![stream("s", 100)]);
     let fast = Ahead { offset_ns: 250 * MS, ppb: 25_000 };
-    let whole = half::Stream { sent: sent(100), ..half_arrived(arrivals(fast, fast, 5 * MS, 100)) };
+    let whole = observation::Stream { sent: sent(100), ..half_arrived(arrivals(fast, fast, 5 * MS, 100)) };
     let measured = udp(&probe, vec![share(vec![whole], fast.compared(700))], false).unwrap();
     assert_eq!(measured.streams[0].clocks_ns, None);
     // 25 ppm of 5 ms.
@@ -109,9 +109,9 @@ fn both_ends_on_one_machine_need_no_offset() {
 #[test]
 fn a_round_trip_is_as_its_halves_have_it() {
     let probe = probe(vec![stream("s", 10)]);
-    let asked = half::Stream { sent: sent(10), ..half_arrived(arrivals(RIGHT, RIGHT, 70 * MS, 10)) };
+    let asked = observation::Stream { sent: sent(10), ..half_arrived(arrivals(RIGHT, RIGHT, 70 * MS, 10)) };
     let shares = vec![
-        share(vec![half::Stream { socket_drops_packets: 3, ..half::Stream::default() }], None),
+        share(vec![observation::Stream { socket_drops_packets: 3, ..observation::Stream::default() }], None),
         share(vec![asked], Ahead { offset_ns: SECOND, ppb: 0 }.compared(9)),
     ];
     let measured = udp(&probe, shares, true).unwrap();
@@ -127,10 +127,13 @@ fn senders_on_two_machines_share_a_link_in_the_order_of_one_clock() {
     let other = Ahead { offset_ns: -SECOND, ppb: 0 };
     let shares = vec![
         share(
-            vec![half::Stream { sent: sent(50), ..half_arrived(arrivals(RIGHT, RIGHT, MS, 50)) }, half_sent(50)],
+            vec![observation::Stream { sent: sent(50), ..half_arrived(arrivals(RIGHT, RIGHT, MS, 50)) }, half_sent(50)],
             None,
         ),
-        share(vec![half::Stream::default(), half_arrived(arrivals(RIGHT, other, MS + MS / 2, 50))], other.compared(9)),
+        share(
+            vec![observation::Stream::default(), half_arrived(arrivals(RIGHT, other, MS + MS / 2, 50))],
+            other.compared(9),
+        ),
     ];
     let measured = udp(&probe, shares, false).unwrap();
     let steady = measured.streams[0].steady.as_ref().unwrap();
@@ -154,12 +157,12 @@ fn halves_that_are_missing_or_do_not_fit_are_an_error() {
         (vec![half_sent(10)], "what arrived"),
         (vec![half_arrived(Vec::new())], "what was sent"),
         (vec![], "a half of 0 streams"),
-        (vec![half::Stream { sent: sent(11), ..half_arrived(Vec::new()) }], "more was sent"),
+        (vec![observation::Stream { sent: sent(11), ..half_arrived(Vec::new()) }], "more was sent"),
     ] {
         let error = udp(&probe, vec![share(streams, None)], false).err().unwrap();
         assert!(error.contains(says), "{error}");
     }
-    let half = Half::Tcp(half::Tcp::default());
+    let half = Observation::Tcp(observation::Tcp::default());
     assert!(udp(&probe, Share::whole(half), false).is_err());
 }
 
@@ -185,18 +188,18 @@ fn the_busier_of_two_machines_says_how_idle_they_were() {
     ))
     .unwrap();
     let second = SECOND as u64;
-    let source = half::Source {
+    let source = observation::Source {
         connect_ns: 1,
         segment_bytes: 1000,
         min_rtt_ns: 1,
         series: (0..=20).map(|k| sample(k * second / 10, 100 * k as u32, k * second / 10)).collect(),
-        idle: half::Idle { cpus: 2, series: Vec::new() },
+        idle: observation::Idle { cpus: 2, series: Vec::new() },
     };
     // Idle at first, then for a fifth of the time.
     let series = (0..=20).map(|k| (k * second / 10, second + (k.saturating_sub(10)) * second / 50)).collect();
-    let sink = half::Tcp { source: None, sink: Some(half::Idle { cpus: 1, series }) };
-    let alone = half::Tcp { source: Some(source), sink: None };
-    let shares = [sink, alone].map(|half| Share { half: Half::Tcp(half), clock: None });
+    let sink = observation::Tcp { source: None, sink: Some(observation::Idle { cpus: 1, series }) };
+    let alone = observation::Tcp { source: Some(source), sink: None };
+    let shares = [sink, alone].map(|half| Share { half: Observation::Tcp(half), clock: None });
     let found = tcp(&probe, Vec::from(shares)).unwrap();
     assert_eq!((found.goodput_bps, found.steady_ns), (8e6, second));
     assert!((found.idle_ratio - 0.2).abs() < 1e-9, "{}", found.idle_ratio);

@@ -17,8 +17,8 @@ use nix::sys::socket::{connect, setsockopt, sockopt, MsgFlags, SockaddrStorage};
 use nix::sys::time::{TimeVal, TimeValLike};
 use nix::unistd::Pid;
 
-use super::half::{self, Idle, Sample};
 use super::lockstep::{Lockstep, Ports};
+use super::observation::{self, Idle, Sample};
 use super::request::Tcp;
 use crate::clock::sleep_until_real;
 use crate::socket::{forget_when_closed, name_class, Namespaces, Options, UNPACED};
@@ -28,7 +28,7 @@ use crate::tcp_info::Info;
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Runs the ends of one transfer that are here.
-pub fn run(namespaces: &Namespaces, probe: &Tcp, others: &mut dyn Lockstep) -> Result<half::Tcp, String> {
+pub fn run(namespaces: &Namespaces, probe: &Tcp, others: &mut dyn Lockstep) -> Result<observation::Tcp, String> {
     let listener = others.here(&probe.to).then(|| namespaces.listen(&probe.to, &Options::default())).transpose()?;
     let address = listener.as_ref().map(TcpListener::local_addr).transpose();
     let port = address.map_err(|error| format!("getsockname: {error}"))?.map(|address| address.port());
@@ -36,12 +36,12 @@ pub fn run(namespaces: &Namespaces, probe: &Tcp, others: &mut dyn Lockstep) -> R
     sleep_until_real(begin.at_ns);
     if !others.here(&probe.from) {
         let listener = listener.ok_or("neither end is here")?;
-        return Ok(half::Tcp { source: None, sink: Some(hear(&listener, probe, others)?) });
+        return Ok(observation::Tcp { source: None, sink: Some(hear(&listener, probe, others)?) });
     }
     let port = begin.ports.to.first().copied().flatten().ok_or("its sink is nowhere")?;
     let source = send(namespaces, probe, SocketAddr::new(probe.to.address, port), listener.as_ref())?;
     others.sent()?;
-    Ok(half::Tcp { source: Some(source), sink: None })
+    Ok(observation::Tcp { source: Some(source), sink: None })
 }
 
 /// The sending end; with `listener` the receiving one too.
@@ -50,7 +50,7 @@ fn send(
     probe: &Tcp,
     to: SocketAddr,
     listener: Option<&TcpListener>,
-) -> Result<half::Source, String> {
+) -> Result<observation::Source, String> {
     let begun = Instant::now();
     let stream = dial(namespaces, probe, to)?;
     let connect_ns = begun.elapsed().as_nanos() as u64;
@@ -70,7 +70,7 @@ fn send(
     }
     let _ = writer.join();
     let (series, info) = (series?, info?);
-    Ok(half::Source {
+    Ok(observation::Source {
         connect_ns,
         segment_bytes: info.segment_bytes(),
         min_rtt_ns: info.min_rtt_ns().unwrap_or(0),

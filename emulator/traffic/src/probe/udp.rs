@@ -16,8 +16,8 @@ use std::time::Duration;
 use ewan_system::wait::readable;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
-use super::half::{self, Sent};
 use super::lockstep::{Lockstep, Ports};
+use super::observation::{self, SenderRecord};
 use super::request::{Stream, Udp};
 use super::stats::Arrival;
 use crate::clock::{offset_ns, real_ns, sleep_until_real, Clock};
@@ -70,7 +70,7 @@ pub fn run(
     clock: Clock,
     echo: bool,
     others: &mut dyn Lockstep,
-) -> Result<half::Udp, String> {
+) -> Result<observation::Udp, String> {
     let rooms = rooms(namespaces, probe, others)?;
     let mut flows = open(namespaces, probe, clock, others)?;
     let offset = offset_ns();
@@ -83,7 +83,7 @@ pub fn run(
         let drops = dropped(&flow.stream.to, &flow.to) + dropped(&flow.stream.from, &flow.from);
         flow.half(echo, drops)
     };
-    Ok(half::Udp { clock_step_ns, streams: flows.into_iter().map(half).collect() })
+    Ok(observation::Udp { clock_step_ns, streams: flows.into_iter().map(half).collect() })
 }
 
 /// Of the namespaces that are here.
@@ -362,11 +362,11 @@ impl Flow<'_> {
         if echo { &self.from } else { &self.to }.is_some()
     }
 
-    fn half(self, echo: bool, drops: u64) -> half::Stream {
+    fn half(self, echo: bool, drops: u64) -> observation::Stream {
         let is_end = self.is_end(echo);
-        half::Stream {
+        observation::Stream {
             socket_drops_packets: drops,
-            sent: self.from.is_some().then_some(Sent {
+            sent: self.from.is_some().then_some(SenderRecord {
                 offered: self.offered,
                 refused: self.refused,
                 refused_why: self.refused_why.map(|error| error.to_string()),

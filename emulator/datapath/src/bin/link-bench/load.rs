@@ -25,7 +25,7 @@ pub struct Load {
     pub bypass: bool,
 }
 
-pub struct Sent {
+pub struct LoadResult {
     pub packets: u64,
     pub packets_per_second: f64,
 }
@@ -45,7 +45,7 @@ fn frame(bytes: usize) -> Vec<u8> {
     frame
 }
 
-pub fn send(net: &Net, load: &Load) -> Result<Sent, String> {
+pub fn send(net: &Net, load: &Load) -> Result<LoadResult, String> {
     net.inside("a", || {
         keep_to(&[HOST_CPU])?;
         if load.bypass {
@@ -62,7 +62,7 @@ pub fn send(net: &Net, load: &Load) -> Result<Sent, String> {
     })
 }
 
-fn blast(socket: &OwnedFd, load: &Load) -> Result<Sent, String> {
+fn blast(socket: &OwnedFd, load: &Load) -> Result<LoadResult, String> {
     let clock = Clock::new();
     let mut frames: Vec<Vec<u8>> = (0..load.burst).map(|_| frame(load.frame_bytes)).collect();
     let mut pieces: Vec<libc::iovec> = frames
@@ -106,7 +106,7 @@ fn blast(socket: &OwnedFd, load: &Load) -> Result<Sent, String> {
         bursts += 1;
     }
     let seconds = (clock.now() - start) as f64 / 1e9;
-    Ok(Sent { packets: sent, packets_per_second: sent as f64 / seconds })
+    Ok(LoadResult { packets: sent, packets_per_second: sent as f64 / seconds })
 }
 
 /// Frames that arrived at b, by the interface's own counter.
@@ -127,7 +127,7 @@ pub struct Arrival {
 }
 
 /// Sends, and keeps every arrival at b; the sink reads its ring on the host's CPU.
-pub fn send_and_receive(net: &Net, mtu: u32, load: &Load) -> Result<(Sent, Vec<Arrival>), String> {
+pub fn send_and_receive(net: &Net, mtu: u32, load: &Load) -> Result<(LoadResult, Vec<Arrival>), String> {
     let mut sink = net.inside("b", || Ok(AfPacket::open("eth0", mtu, SINK_BYTES)?))?;
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {

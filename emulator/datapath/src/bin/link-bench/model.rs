@@ -30,7 +30,7 @@ struct Arrival {
 
 /// Of the packet with this number, from 0.
 #[derive(Serialize)]
-struct Released {
+struct Departure {
     packet: usize,
     due_ns: Nanos,
     mark_ce: bool,
@@ -54,7 +54,7 @@ type Packet = (usize, Option<u32>, bool);
 struct Link {
     ways: [DirectionModel<Packet>; 2],
     both: bool,
-    released: Vec<Released>,
+    released: Vec<Departure>,
 }
 
 impl Link {
@@ -70,14 +70,14 @@ impl Link {
         for way in &mut self.ways {
             while let Some(found) = way.pop(now) {
                 let (packet, corrupt, bleach) = found.packet;
-                self.released.push(Released { packet, due_ns: found.due, mark_ce: found.mark_ce, corrupt, bleach });
+                self.released.push(Departure { packet, due_ns: found.due, mark_ce: found.mark_ce, corrupt, bleach });
             }
             while way.dropped().is_some() {}
         }
     }
 }
 
-fn releases(request: &Request) -> Result<Vec<Released>, String> {
+fn releases(request: &Request) -> Result<Vec<Departure>, String> {
     let ways = [&request.direction, request.backward.as_ref().unwrap_or(&request.direction)];
     let ways = ways.map(|config| {
         let mut model = DirectionModel::new(config);

@@ -8,10 +8,10 @@ use crate::socket::forget_when_closed;
 use crate::tcp_info::Info;
 
 #[derive(Default)]
-pub struct Side(Mutex<Held>);
+pub struct Side(Mutex<SideState>);
 
 #[derive(Default)]
-struct Held {
+struct SideState {
     stream: Option<Arc<TcpStream>>,
     /// What will come on it: the kernel counts the end of a connection as one byte more.
     expected_bytes: u64,
@@ -19,7 +19,7 @@ struct Held {
     past: Totals,
 }
 
-impl Held {
+impl SideState {
     fn totals(&self) -> Totals {
         let info = self.stream.as_ref().and_then(|stream| Info::of(&**stream).ok());
         self.past.with(info, self.expected_bytes)
@@ -105,7 +105,7 @@ impl Side {
         self.lock().totals()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, SideState> {
         self.0.lock().expect("no thread fails with the lock held")
     }
 }

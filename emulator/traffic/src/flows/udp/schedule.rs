@@ -5,7 +5,7 @@ use super::super::law::{stream, Law, Stream, Sum};
 use super::{Udp, LARGEST_BYTES, LEAST_BYTES};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Due {
+pub struct Departure {
     /// From T0.
     pub at_ns: u64,
     /// Of payload.
@@ -76,9 +76,9 @@ impl Schedule {
 }
 
 impl Iterator for Schedule {
-    type Item = Due;
+    type Item = Departure;
 
-    fn next(&mut self) -> Option<Due> {
+    fn next(&mut self) -> Option<Departure> {
         if self.left == Some(0) {
             return None;
         }
@@ -90,7 +90,7 @@ impl Iterator for Schedule {
         }
         self.at.add(self.intervals.0.draw(&mut self.intervals.1));
         self.left = self.left.map(|left| left - 1);
-        Some(Due { at_ns, bytes: self.size() })
+        Some(Departure { at_ns, bytes: self.size() })
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_constant_rate_is_due_at_multiples_of_its_interval() {
-        let due: Vec<Due> = schedule(&format!(r#"{{"count": 4, {CONSTANT} 333.5}}}}"#), 1, None).collect();
+        let due: Vec<Departure> = schedule(&format!(r#"{{"count": 4, {CONSTANT} 333.5}}}}"#), 1, None).collect();
         assert_eq!(due.iter().map(|due| due.at_ns).collect::<Vec<_>>(), [1000, 1334, 1667, 2001]);
         assert!(due.iter().all(|due| due.bytes == 100));
     }
@@ -134,7 +134,7 @@ mod tests {
     fn poisson_packets_come_at_their_rate_and_the_seed_alone_decides_when() {
         let text = r#"{"count": 40000, "size_bytes": {"law": "uniform", "low": 100, "high": 200},
             "interval_ns": {"law": "exponential", "mean": 1000}}"#;
-        let due: Vec<Due> = schedule(text, 1, None).collect();
+        let due: Vec<Departure> = schedule(text, 1, None).collect();
         // Standard error of the mean of 40 000 exponentials: 0.5 %.
         let mean = (due[39_999].at_ns - due[0].at_ns) as f64 / 39_999.0;
         assert!((mean / 1000.0 - 1.0).abs() < 0.02, "{mean}");

@@ -14,7 +14,7 @@ pub enum Side {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Half {
+pub struct LocalEnd {
     /// The end that is here.
     pub side: Side,
     /// Where the sink listens.
@@ -27,7 +27,7 @@ pub struct Half {
     pub clock_ns: i64,
 }
 
-impl Half {
+impl LocalEnd {
     pub fn check(&self) -> Result<(), String> {
         if self.port == 0 {
             return Err("half.port 0: both ends must know where the sink listens".into());
@@ -37,7 +37,7 @@ impl Half {
 }
 
 /// Whether an end is in this process.
-pub fn here(half: Option<&Half>, side: Side) -> bool {
+pub fn here(half: Option<&LocalEnd>, side: Side) -> bool {
     half.is_none_or(|half| half.side == side)
 }
 

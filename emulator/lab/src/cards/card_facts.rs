@@ -15,7 +15,7 @@ use ewan_plan::Egress;
 const BPS_PER_MBPS: u64 = 1_000_000;
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct CardFacts<'a> {
     card: &'a str,
     node: &'a str,
     interface: &'a str,
@@ -35,7 +35,7 @@ pub fn tell(mut plan: impl Read, mut out: impl Write) -> Result<(), String> {
     for ewan_plan::Card { name, end, .. } in &plan.cards {
         namespace::within(&plan.netns_path(&end.node), &home, || {
             let socket = Socket::open().map_err(|error| error.to_string())?;
-            found.push(Told {
+            found.push(CardFacts {
                 card: name,
                 node: &end.node,
                 interface: &end.interface,

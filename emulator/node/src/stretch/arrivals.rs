@@ -7,13 +7,13 @@ use ewan_traffic::packets::Header;
 use super::clocks::Exchange;
 
 /// Which packets of a kind came, some more than once.
-pub struct Came {
+pub struct ArrivalSet {
     seen: Vec<bool>,
     pub different: u64,
     all: u64,
 }
 
-impl Came {
+impl ArrivalSet {
     pub fn of(packets: u64) -> Self {
         Self { seen: vec![false; packets as usize], different: 0, all: 0 }
     }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn copies_are_noted_and_what_was_never_sent_is_not() {
-        let mut came = Came::of(2);
+        let mut came = ArrivalSet::of(2);
         assert_eq!([1, 1, 2, 0, 0, 0].map(|sequence| came.note(sequence)), [true, true, false, true, true, false]);
         assert_eq!(came.different, 2);
     }

@@ -3,18 +3,18 @@
 //! In: packets as they come, tap by tap. Out: those up to a time, the oldest first; of equal times, the first to come.
 
 use super::pcapng::Packet;
-use super::tap::Came;
+use super::tap::CapturedPacket;
 
 /// What one look may gather; the rest waits in the kernel.
 const MOST_BYTES: usize = 128 << 20;
 
 #[derive(Default)]
-pub struct Waiting {
-    packets: Vec<Held>,
+pub struct PacketMerger {
+    packets: Vec<Entry>,
     bytes: Vec<u8>,
 }
 
-struct Held {
+struct Entry {
     interface: usize,
     time_ns: u64,
     start: usize,
@@ -23,13 +23,13 @@ struct Held {
     flags: u32,
 }
 
-impl Waiting {
+impl PacketMerger {
     /// False where there is room for no more.
-    pub fn add(&mut self, interface: usize, came: &Came<'_>) -> bool {
+    pub fn add(&mut self, interface: usize, came: &CapturedPacket<'_>) -> bool {
         let (start, kept) = (self.bytes.len(), came.bytes.len());
         self.bytes.extend(came.bytes);
-        let &Came { time_ns, length, flags, .. } = came;
-        self.packets.push(Held { interface, time_ns, start, kept, length, flags });
+        let &CapturedPacket { time_ns, length, flags, .. } = came;
+        self.packets.push(Entry { interface, time_ns, start, kept, length, flags });
         self.bytes.len() < MOST_BYTES
     }
 
@@ -42,7 +42,7 @@ impl Waiting {
         self.packets.sort_by_key(|packet| packet.time_ns);
         let due = self.packets.partition_point(|packet| packet.time_ns <= time_ns);
         for held in &self.packets[..due] {
-            let &Held { interface, time_ns, start, kept, length, flags } = held;
+            let &Entry { interface, time_ns, start, kept, length, flags } = held;
             each(&Packet { interface, time_ns, bytes: &self.bytes[start..start + kept], length, flags })?;
         }
         self.packets.drain(..due);
@@ -68,13 +68,13 @@ mod tests {
 
     #[test]
     fn packets_of_several_taps_come_in_the_order_of_their_times() {
-        let mut waiting = Waiting::default();
+        let mut waiting = PacketMerger::default();
         for (interface, time_ns) in [(0, 10), (0, 40), (1, 5), (1, 10), (1, 50)] {
             let bytes = [time_ns as u8; 3];
-            assert!(waiting.add(interface, &Came { time_ns, bytes: &bytes, length: 60, flags: 0 }));
+            assert!(waiting.add(interface, &CapturedPacket { time_ns, bytes: &bytes, length: 60, flags: 0 }));
         }
         let mut seen = Vec::new();
-        let mut look = |waiting: &mut Waiting, time_ns| {
+        let mut look = |waiting: &mut PacketMerger, time_ns| {
             waiting
                 .until(time_ns, |packet| {
                     assert_eq!(packet.bytes, [packet.time_ns as u8; 3]);
@@ -84,7 +84,7 @@ mod tests {
                 .expect("no error");
         };
         look(&mut waiting, 40);
-        assert!(waiting.add(0, &Came { time_ns: 45, bytes: &[45; 3], length: 60, flags: 0 }));
+        assert!(waiting.add(0, &CapturedPacket { time_ns: 45, bytes: &[45; 3], length: 60, flags: 0 }));
         look(&mut waiting, u64::MAX);
         assert_eq!(seen, [(1, 5), (0, 10), (1, 10), (0, 40), (0, 45), (1, 50)]);
     }

@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use crate::probe::stats::Jitter;
 
 #[derive(Default)]
-pub struct Heard {
+pub struct Reception {
     /// One bit for each sequence number.
     seen: Vec<u64>,
     /// One more than the highest sequence number seen.
@@ -25,7 +25,7 @@ pub struct Heard {
     pub delays: Delays,
 }
 
-impl Heard {
+impl Reception {
     pub fn take(&mut self, sequence: u64, at_ns: i64, delay_ns: i64, bytes: usize) {
         self.last_ns = Some(at_ns);
         self.jitter.take(delay_ns);
@@ -105,8 +105,8 @@ impl Delays {
 mod tests {
     use super::*;
 
-    fn heard(arrivals: &[(u64, i64)]) -> Heard {
-        let mut heard = Heard::default();
+    fn heard(arrivals: &[(u64, i64)]) -> Reception {
+        let mut heard = Reception::default();
         arrivals.iter().zip(0..).for_each(|(&(sequence, delay_ns), at_ns)| heard.take(sequence, at_ns, delay_ns, 100));
         heard
     }

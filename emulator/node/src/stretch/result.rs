@@ -3,11 +3,11 @@
 use ewan_traffic::probe::stats::Percentiles;
 use serde::Serialize;
 
-use super::clocks::Compared;
+use super::clocks::ClockComparison;
 
 /// What `measure` prints. There: from this machine to the other; back: from it.
 #[derive(Debug, Serialize)]
-pub struct Found {
+pub struct TunnelResult {
     pub format: &'static str,
     /// Of timed packets: from their being handed to this kernel until the other one had them, and the same of their
     /// answers.
@@ -17,7 +17,7 @@ pub struct Found {
     pub back_ns: Spread,
     /// The other machine's CLOCK_REALTIME beside ours.
     #[serde(flatten)]
-    pub clocks: Compared,
+    pub clocks: ClockComparison,
     /// Timed packets that went, and those whose answers came.
     pub sent: u64,
     pub answered: u64,

@@ -9,7 +9,7 @@ use super::stats::Arrival;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Half {
+pub enum Observation {
     Udp(Udp),
     Tcp(Tcp),
 }
@@ -27,7 +27,7 @@ pub struct Udp {
 #[serde(deny_unknown_fields)]
 pub struct Stream {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sent: Option<Sent>,
+    pub sent: Option<SenderRecord>,
     /// Where the stream ends; in an rtt probe where it began.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "columns")]
     pub arrivals: Option<Vec<Arrival>>,
@@ -36,7 +36,7 @@ pub struct Stream {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sent {
+pub struct SenderRecord {
     /// Sequence numbers used.
     pub offered: u64,
     /// Of these the own interface's queue refused so many.
@@ -152,10 +152,10 @@ mod tests {
         let now = 1_790_000_000_000_000_000;
         let arrivals = vec![at(0, now, 50), at(2, now + 7, -3), at(1, now + 9, i64::MIN), at(u64::MAX, 0, i64::MAX)];
         let one = Stream { arrivals: Some(arrivals.clone()), ..Stream::default() };
-        let half = Half::Udp(Udp { clock_step_ns: -1, streams: vec![one, Stream::default()] });
+        let half = Observation::Udp(Udp { clock_step_ns: -1, streams: vec![one, Stream::default()] });
         let text = serde_json::to_string(&half).unwrap();
         assert!(text.contains(r#""sequences":[0,2,-1,"#), "{text}");
-        let Half::Udp(back) = serde_json::from_str(&text).unwrap() else { panic!("{text}") };
+        let Observation::Udp(back) = serde_json::from_str(&text).unwrap() else { panic!("{text}") };
         assert_eq!(back.streams[0].arrivals, Some(arrivals));
         assert!(back.streams[1].arrivals.is_none() && back.streams[1].sent.is_none());
     }
