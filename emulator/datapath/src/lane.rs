@@ -13,17 +13,18 @@ use super::port::{Port, SEND_BURST};
 use super::series::Row;
 use super::shared::DirectionState;
 use super::stamps::Stamps;
-use ewan_model::config::{Direction, Framing};
+use ewan_model::config::Framing;
 use ewan_model::frame;
-use ewan_model::{share, Counters, DirectionModel, Drop, Nanos, Prepared};
+use ewan_model::{Counters, DirectionModel, Drop, Link, Nanos, Prepared};
 
 /// A frame is stamped before it lies in the ring: the model is evaluated so much behind the present, where nothing that
 /// is due can be late by it.
 const LAG_NS: Nanos = 100_000;
 const MS: Nanos = 1_000_000;
 
+type Model = DirectionModel<Slot>;
+
 pub struct Lane {
-    pub model: DirectionModel<Slot>,
     pub stamps: Stamps,
     arena: Arena,
     framing: Framing,
@@ -69,47 +70,38 @@ impl Burst {
     }
 }
 
-/// A direction, the other one of its link, and the ports that each of them takes frames from.
+/// How far behind the present the model of a direction is evaluated at most, where no frame waits to be taken.
+fn lag(model: &Model) -> Nanos {
+    model.least_transit().min(LAG_NS)
+}
+
+/// When the model has something to release or to drop, if it is asked then.
+pub fn next_event(model: &Model) -> Option<Nanos> {
+    model.next_event_behind(lag(model))
+}
+
+/// A direction of a link, and the ports from which it and the other one take frames.
 pub struct Side<'a> {
     pub lane: &'a mut Lane,
-    pub other: &'a mut Lane,
-    pub backward: bool,
+    pub link: &'a mut Link<Slot>,
+    pub heading: usize,
     pub near: &'a mut dyn Port,
     pub far: &'a mut dyn Port,
 }
 
 impl Lane {
-    pub fn new(config: &Direction, arena: Arena, started: Nanos, fault: Option<Fault>) -> Lane {
-        Lane {
-            model: DirectionModel::with_room(config, arena.slots()),
-            stamps: Stamps::default(),
-            arena,
-            framing: config.framing,
-            ended: false,
-            fault,
-            started,
-            window: Window::default(),
-        }
-    }
-
-    /// How far behind the present the model is evaluated at most, where no frame waits to be taken.
-    fn lag(&self) -> Nanos {
-        self.model.least_transit().min(LAG_NS)
-    }
-
-    /// When the model has something to release or to drop, if it is asked then.
-    pub fn next_event(&self) -> Option<Nanos> {
-        self.model.next_event_behind(self.lag())
+    pub fn new(framing: Framing, arena: Arena, started: Nanos, fault: Option<Fault>) -> Lane {
+        Lane { stamps: Stamps::default(), arena, framing, ended: false, fault, started, window: Window::default() }
     }
 
     /// Impair, store, enqueue.
-    fn take(&mut self, frame: &mut [u8], arrival: Nanos) {
+    fn take(&mut self, model: &mut Model, frame: &mut [u8], arrival: Nanos) {
         if let Some(fault) = self.fault {
             fault.happen();
         }
         let ip_bytes = frame::counted_bytes(frame, self.framing);
-        let mut meta = self.model.describe(frame, ip_bytes);
-        let fate = self.model.impair(arrival, &mut meta);
+        let mut meta = model.describe(frame, ip_bytes);
+        let fate = model.impair(arrival, &mut meta);
         if fate.lost {
             return;
         }
@@ -122,26 +114,26 @@ impl Lane {
         }
         let first = self.arena.store(frame);
         for stored in std::iter::once(first).chain(copy) {
-            match stored.map(|slot| self.model.enqueue(slot, meta, arrival)) {
+            match stored.map(|slot| model.enqueue(slot, meta, arrival)) {
                 Some(Ok(())) => {}
                 Some(Err(slot)) => self.arena.release(slot),
-                None => self.model.count_drop(Drop::Store, meta),
+                None => model.count_drop(Drop::Store, meta),
             }
         }
-        self.free_dropped();
-        self.window.queue_max_bytes = self.window.queue_max_bytes.max(self.model.counters().queued.bytes);
+        self.free_dropped(model);
+        self.window.queue_max_bytes = self.window.queue_max_bytes.max(model.counters().queued.bytes);
     }
 
-    pub fn free_dropped(&mut self) {
-        while let Some(slot) = self.model.dropped() {
+    fn free_dropped(&mut self, model: &mut Model) {
+        while let Some(slot) = model.dropped() {
             self.arena.release(slot);
         }
     }
 
-    fn stage_due(&mut self, known: Nanos, now: Nanos, port: &mut dyn Port) -> Burst {
+    fn stage_due(&mut self, model: &mut Model, known: Nanos, now: Nanos, port: &mut dyn Port) -> Burst {
         let mut staged = Burst::default();
         while staged.frames < SEND_BURST {
-            let Some(release) = self.model.pop_known(known, now) else { break };
+            let Some(release) = model.pop_known(known, now) else { break };
             let frame = self.arena.frame(release.packet);
             if release.mark_ce {
                 frame::mark_ce(frame);
@@ -151,15 +143,15 @@ impl Lane {
             staged.due[staged.frames] = release.due;
             staged.frames += 1;
         }
-        self.free_dropped();
+        self.free_dropped(model);
         staged
     }
 
     /// Begins a new row if the millisecond is another, having written the one before. One that was written before it was over,
     /// as the spinner went to sleep, goes on.
-    pub fn enter(&mut self, now: Nanos, state: &DirectionState) {
+    pub fn enter(&mut self, model: &Model, now: Nanos, state: &DirectionState) {
         let ms = now.saturating_sub(self.started) / MS;
-        self.settle(ms, state);
+        self.settle(model, ms, state);
         if self.window.ms != ms {
             let Window { written, totals_stale, .. } = std::mem::take(&mut self.window);
             let queue_max_bytes = written.queued.bytes;
@@ -171,11 +163,11 @@ impl Lane {
 
     /// Writes the row of a millisecond before `ms`, if it is not written yet; false where a reader keeps the totals from
     /// being published.
-    pub fn settle(&mut self, ms: u64, state: &DirectionState) -> bool {
+    pub fn settle(&mut self, model: &Model, ms: u64, state: &DirectionState) -> bool {
         if self.window.dirty && self.window.ms < ms {
-            self.write(state);
+            self.write(model, state);
         } else if self.window.totals_stale {
-            self.publish_totals(state);
+            self.publish_totals(model, state);
         }
         !self.window.totals_stale
     }
@@ -185,8 +177,8 @@ impl Lane {
         self.window.lateness_sum_ns += lateness;
     }
 
-    fn write(&mut self, state: &DirectionState) {
-        let (now, before, window) = (self.model.counters(), &self.window.before, &self.window);
+    fn write(&mut self, model: &Model, state: &DirectionState) {
+        let (now, before, window) = (model.counters(), &self.window.before, &self.window);
         let row = Row {
             in_packets: now.in_packets - before.in_packets,
             in_bytes: now.in_bytes - before.in_bytes,
@@ -207,14 +199,14 @@ impl Lane {
         state.series.write(self.window.ms, &row);
         self.window.written = now.clone();
         self.window.dirty = false;
-        self.publish_totals(state);
+        self.publish_totals(model, state);
     }
 
     /// If a reader is just copying them, the next `settle` tries again.
-    fn publish_totals(&mut self, state: &DirectionState) {
+    fn publish_totals(&mut self, model: &Model, state: &DirectionState) {
         self.window.totals_stale = true;
         if let Ok(mut totals) = state.totals.try_lock() {
-            totals.model.clone_from(self.model.counters());
+            totals.model.clone_from(model.counters());
             self.window.totals_stale = false;
         }
     }
@@ -240,15 +232,16 @@ impl Side<'_> {
             return (0, false);
         }
         let mut until = hold;
-        let shared_medium = self.shares_medium();
+        let shared_medium = self.link.shares_medium();
         if shared_medium {
             until = until.min(match self.far.next_stamp(clock) {
                 // Of two with the same stamp the forward one goes first.
-                Some(stamp) => stamp - Nanos::from(self.backward),
+                Some(stamp) => stamp - self.heading as Nanos,
                 None => seen.saturating_sub(self.lag()),
             });
         }
-        let Side { lane, other, near, .. } = self;
+        let Side { lane, link, near, .. } = self;
+        let heading = self.heading;
         let converting = *clock;
         let count = near.receive(&converting, budget, until, &mut |frame, stamp| {
             let time = now();
@@ -256,10 +249,8 @@ impl Side<'_> {
                 clock.refresh();
                 clock.reconverted(&converting, stamp)
             });
-            lane.enter(time, state);
-            share(&mut lane.model, &mut other.model, arrival);
-            lane.take(frame, arrival);
-            share(&mut lane.model, &mut other.model, arrival);
+            lane.enter(link.direction(heading), time, state);
+            link.at(heading, arrival, |model| lane.take(model, frame, arrival));
         });
         state.stamps_replaced.store(lane.stamps.replaced, Relaxed);
         // Also where all were too long to be taken: the other direction's packets may have waited for them.
@@ -272,42 +263,30 @@ impl Side<'_> {
         let now = now.min(hold);
         let mut known = now.saturating_sub(self.lag());
         known = known.min(self.near.next_stamp(clock).unwrap_or(known));
-        if self.shares_medium() {
+        if self.link.shares_medium() {
             known = known.min(self.far.next_stamp(clock).unwrap_or(known));
         }
-        let shared_medium = share(&mut self.lane.model, &mut self.other.model, known);
-        (self.lane.stage_due(known, now, self.far), shared_medium)
+        let shared_medium = self.link.evaluate(known);
+        (self.lane.stage_due(self.link.direction_mut(self.heading), known, now, self.far), shared_medium)
     }
 
     /// Do frames lie in the rings that a change at `at` comes after?
     pub fn frames_wait_before(&mut self, clock: &Clock, at: Nanos) -> bool {
         let before = |port: &mut dyn Port| port.next_stamp(clock).is_some_and(|stamp| stamp <= at);
-        before(self.near) || self.shares_medium() && before(self.far)
+        before(self.near) || self.link.shares_medium() && before(self.far)
     }
 
     /// Makes a change as of `at`, or as of the time up to which the model has been evaluated: returns which it was.
     pub fn take_over(&mut self, change: &mut Prepared, at: Nanos) -> Nanos {
-        let Side { lane, other, .. } = self;
-        let at = at.max(lane.model.evaluated_to());
-        share(&mut lane.model, &mut other.model, at);
-        lane.model.take_over(change, at);
-        share(&mut lane.model, &mut other.model, at);
-        lane.free_dropped();
+        let at = at.max(self.link.direction(self.heading).evaluated_to());
+        self.link.at(self.heading, at, |model| model.take_over(change, at));
+        self.lane.free_dropped(self.link.direction_mut(self.heading));
         at
     }
 
     /// Where both share a medium they are evaluated together.
     pub fn lag(&self) -> Nanos {
-        let lag = self.lane.lag();
-        if self.shares_medium() {
-            lag.min(self.other.lag())
-        } else {
-            lag
-        }
-    }
-
-    fn shares_medium(&self) -> bool {
-        self.lane.model.shares_medium() && self.other.model.shares_medium()
+        self.link.least_transit(self.heading).min(LAG_NS)
     }
 }
 

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::port::Facts;
-use ewan_model::config::{Delay, Discipline, Loss, Queue};
+use ewan_model::config::{Delay, Direction, Discipline, Loss, Queue};
 use ewan_model::{Change, Says};
 
 const RATE_BPS: u64 = 1_000_000_000;
@@ -94,6 +94,7 @@ type Outcome = [(Vec<(u64, Nanos, bool)>, Counters); 2];
 
 struct Bench {
     world: Rc<World>,
+    link: Link<Slot>,
     lanes: [Lane; 2],
     ports: [Ring; 2],
     states: [DirectionState; 2],
@@ -108,8 +109,10 @@ impl Bench {
         for (number, each) in sent.iter().enumerate() {
             world.rings[each.direction].borrow_mut().push_back((each.stamp, frame(number, each)));
         }
-        let lane = |config| Lane::new(config, Arena::new(4_096, 2_000, 0).unwrap(), START, None);
+        let arena = || Arena::new(4_096, 2_000, 0).unwrap();
+        let lane = |config: &Direction| Lane::new(config.framing, arena(), START, None);
         Bench {
+            link: Link::with_rooms(configs, [4_096; 2]),
             lanes: configs.map(lane),
             ports: [0, 1].map(|port| Ring(world.clone(), port)),
             states: [(); 2].map(|()| DirectionState::new(Says::default(), 64)),
@@ -121,14 +124,10 @@ impl Bench {
     }
 
     fn with<T>(&mut self, direction: usize, act: impl FnOnce(Side, &mut Clock, &DirectionState) -> T) -> T {
-        let [a, b] = &mut self.lanes;
-        let [near, far] = &mut self.ports;
+        let [a, b] = &mut self.ports;
+        let (near, far) = if direction == 0 { (a, b) } else { (b, a) };
         let state = &self.states[direction];
-        let backward = direction == 1;
-        let side = match backward {
-            false => Side { lane: a, other: b, backward, near, far },
-            true => Side { lane: b, other: a, backward, near: far, far: near },
-        };
+        let side = Side { lane: &mut self.lanes[direction], link: &mut self.link, heading: direction, near, far };
         act(side, &mut self.clock, state)
     }
 
@@ -172,7 +171,7 @@ impl Bench {
     fn outcome(mut self) -> Outcome {
         let now = self.world.now.get();
         (1..100).for_each(|step| self.look(now + step * 5 * MS));
-        let counters = self.lanes.each_ref().map(|lane| lane.model.counters().clone());
+        let counters = [0, 1].map(|heading| self.link.direction(heading).counters().clone());
         let [forward, backward] = counters;
         let [a, b] = self.left;
         [(a, forward), (b, backward)]
@@ -186,7 +185,7 @@ fn on_time(configs: [&Direction; 2], sent: &[TestFrame], changes: &[(usize, Nano
     loop {
         bench.look(now);
         let frames = bench.world.rings.iter().filter_map(|ring| ring.borrow().front().map(|frame| frame.0)).min();
-        let events = bench.lanes.iter().filter_map(Lane::next_event).min();
+        let events = [0, 1].into_iter().filter_map(|heading| next_event(bench.link.direction(heading))).min();
         let next = [frames, events, bench.changes.front().map(|change| change.1)].into_iter().flatten().min();
         match next {
             Some(next) => now = next.max(now + 2_000),

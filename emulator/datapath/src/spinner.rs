@@ -11,17 +11,17 @@ use std::sync::Arc;
 
 use ewan_system::clock::Clock;
 
-use super::arena::Arena;
+use super::arena::{Arena, Slot};
 use super::changes::Inbox;
 use super::events::{Events, NEVER};
 use super::faults;
-use super::lane::{Lane, Side};
+use super::lane::{next_event, Lane, Side};
 use super::naps::{self, Sleeper, Waiting};
 use super::port::Port;
 use super::shared::Shared;
 use super::Policy;
 use ewan_model::config::Direction;
-use ewan_model::Nanos;
+use ewan_model::{Link, Nanos};
 
 #[cfg(test)]
 mod tests;
@@ -53,7 +53,8 @@ pub struct Spinner {
     shared: Arc<Shared>,
     /// Port 2l is link l's a, 2l + 1 its b. Direction d takes from port d and gives to port d ^ 1.
     ports: Vec<Box<dyn Port>>,
-    directions: Vec<Lane>,
+    links: Vec<Link<Slot>>,
+    lanes: Vec<Lane>,
     events: Events,
     changes: Inbox,
     /// The link that is being served: a panic is its own.
@@ -93,9 +94,15 @@ fn pair<T>(all: &mut [T], index: usize) -> (&mut T, &mut T) {
 }
 
 #[inline]
-fn side<'a>(directions: &'a mut [Lane], ports: &'a mut [Box<dyn Port>], index: usize) -> Side<'a> {
-    let ((lane, other), (near, far)) = (pair(directions, index), pair(ports, index));
-    Side { lane, other, backward: index % 2 == 1, near: near.as_mut(), far: far.as_mut() }
+fn side<'a>(
+    links: &'a mut [Link<Slot>],
+    lanes: &'a mut [Lane],
+    ports: &'a mut [Box<dyn Port>],
+    index: usize,
+) -> Side<'a> {
+    let (near, far) = pair(ports, index);
+    let (lane, link) = (&mut lanes[index], &mut links[index / 2]);
+    Side { lane, link, heading: index % 2, near: near.as_mut(), far: far.as_mut() }
 }
 
 impl Spinner {
@@ -107,21 +114,29 @@ impl Spinner {
         changes: Inbox,
     ) -> Spinner {
         let fault = |index: usize| faults::wanted(&shared.links[index / 2].name);
-        let lane = |(index, (config, elsewhere, arena))| {
-            let mut lane = Lane::new(&config, arena, shared.started, fault(index));
-            lane.model.leave_out(elsewhere);
-            lane
+        let link = |both: &[(Direction, Nanos, Arena)]| {
+            let [(forward, _, a), (backward, _, b)] = both else { unreachable!("a link has two directions") };
+            let mut link = Link::with_rooms([forward, backward], [a.slots(), b.slots()]);
+            for (heading, (_, elsewhere, _)) in both.iter().enumerate() {
+                link.direction_mut(heading).leave_out(*elsewhere);
+            }
+            link
         };
-        let mut directions: Vec<Lane> = directions.into_iter().enumerate().map(lane).collect();
+        let mut links: Vec<_> = directions.chunks(2).map(link).collect();
+        let lane = |(index, (config, _, arena)): (usize, (Direction, Nanos, Arena))| {
+            Lane::new(config.framing, arena, shared.started, fault(index))
+        };
+        let lanes: Vec<Lane> = directions.into_iter().enumerate().map(lane).collect();
         let now = clock.now();
-        directions.iter_mut().for_each(|lane| lane.model.begin(now));
-        let events = Events::new(directions.len());
+        links.iter_mut().for_each(|link| link.begin(now));
+        let events = Events::new(lanes.len());
         let sleeper = Sleeper::new(ports.iter().map(|port| port.descriptor()), shared.waker.clone());
         Spinner {
             clock,
             shared,
             ports,
-            directions,
+            links,
+            lanes,
             events,
             changes,
             serving: None,
@@ -156,8 +171,9 @@ impl Spinner {
         );
         let _ = state.ended.set(words);
         for index in [2 * link, 2 * link + 1] {
-            self.directions[index].settle(u64::MAX, &state.directions[index % 2]);
-            self.directions[index].ended = true;
+            let model = self.links[link].direction(index % 2);
+            self.lanes[index].settle(model, u64::MAX, &state.directions[index % 2]);
+            self.lanes[index].ended = true;
             self.events.set(index, NEVER);
             self.sleeper.forget(index);
         }
@@ -209,8 +225,9 @@ impl Spinner {
     /// Sleeps if it may: false if it did not.
     fn nap(&mut self, waiting: Waiting) -> bool {
         let next = self.changes.soonest().unwrap_or(NEVER).min(self.events.earliest());
-        let lanes = self.directions.iter().filter(|lane| !lane.ended);
-        let least_transit = || lanes.map(|lane| lane.model.least_transit()).min().unwrap_or(NEVER);
+        let (links, lanes) = (&self.links, self.lanes.iter().enumerate().filter(|(_, lane)| !lane.ended));
+        let transit = |index: usize| links[index / 2].direction(index % 2).least_transit();
+        let least_transit = || lanes.map(|(index, _)| transit(index)).min().unwrap_or(NEVER);
         let wake_up = self.sleeper.wake_up;
         let Some(ns) = naps::length(waiting, wake_up, self.seen, self.quiet_since, next, least_transit) else {
             if self.seen >= self.next_forgetting {
@@ -245,7 +262,7 @@ impl Spinner {
             }
         }
         let ms = self.seen.saturating_sub(self.shared.started) / MS;
-        self.settling = (ms, self.directions.len());
+        self.settling = (ms, self.lanes.len());
         self.shared.settled_ms.store(ms, Release);
         self.shared.naps.record(self.seen - begun);
         self.shared.wake_up_ns.store(self.sleeper.wake_up.ns(), Relaxed);
@@ -291,7 +308,7 @@ impl Spinner {
     }
 
     fn receive(&mut self, index: usize) -> usize {
-        if self.directions[index].ended {
+        if self.lanes[index].ended {
             return 0;
         }
         let link = index / 2;
@@ -301,7 +318,7 @@ impl Spinner {
         let hold = self.changes.soonest_of(link, ahead).unwrap_or(ahead);
         let state = &self.shared.links[link].directions[index % 2];
         let clock = self.clock;
-        let mut side = side(&mut self.directions, &mut self.ports, index);
+        let mut side = side(&mut self.links, &mut self.lanes, &mut self.ports, index);
         let (count, both) = side.receive(&mut self.clock, RECEIVE_BURST, hold, self.seen, &|| clock.now(), state);
         if count > 0 {
             self.note_event(index);
@@ -314,7 +331,8 @@ impl Spinner {
     }
 
     fn note_event(&mut self, index: usize) {
-        self.events.set(index, self.directions[index].next_event().unwrap_or(NEVER));
+        let model = self.links[index / 2].direction(index % 2);
+        self.events.set(index, next_event(model).unwrap_or(NEVER));
     }
 
     /// Sends what is due, the longest due first: a burst at least, and no more after `until`.
@@ -336,10 +354,10 @@ impl Spinner {
         self.serving = Some(index / 2);
         let hold = self.changes.soonest_of(index / 2, now).unwrap_or(NEVER);
         let state = &self.shared.links[index / 2].directions[index % 2];
-        let mut side = side(&mut self.directions, &mut self.ports, index);
-        side.lane.enter(now, state);
+        let mut side = side(&mut self.links, &mut self.lanes, &mut self.ports, index);
+        side.lane.enter(side.link.direction(index % 2), now, state);
         let (staged, both) = side.release(&self.clock, hold, now);
-        let Side { lane, far, .. } = side;
+        let Side { lane, link, far, .. } = side;
         if staged.frames > 0 {
             let begun = self.clock.now();
             far.flush();
@@ -354,7 +372,7 @@ impl Spinner {
                 lane.note_lateness(lateness);
             }
         }
-        let next = match lane.next_event() {
+        let next = match next_event(link.direction(index % 2)) {
             // Frames that lie in a ring, or a change, decide what is due: then the event is noted again.
             Some(next) if next <= now && !staged.full() => NEVER,
             next => next.unwrap_or(NEVER),
@@ -373,7 +391,7 @@ impl Spinner {
         let mut passed = 0;
         while let Some((link, direction, at)) = self.changes.due(passed, now) {
             let index = 2 * link + direction;
-            let mut side = side(&mut self.directions, &mut self.ports, index);
+            let mut side = side(&mut self.links, &mut self.lanes, &mut self.ports, index);
             let too_early = !side.lane.ended && (now < at + side.lag() || side.frames_wait_before(&self.clock, at));
             if too_early || self.changes.has_before(passed, link) {
                 passed += 1;
@@ -398,22 +416,22 @@ impl Spinner {
     fn settle(&mut self) {
         let now_ms = self.seen.saturating_sub(self.shared.started) / MS;
         let (mut ms, mut next) = self.settling;
-        if ms == now_ms && next == self.directions.len() {
+        if ms == now_ms && next == self.lanes.len() {
             return;
         }
-        if next == self.directions.len() {
+        if next == self.lanes.len() {
             (ms, next) = (now_ms, 0);
         }
-        let last = self.directions.len().min(next + SETTLED_PER_TURN);
+        let last = self.lanes.len().min(next + SETTLED_PER_TURN);
         for index in next..last {
             let state = &self.shared.links[index / 2].directions[index % 2];
-            let lane = &mut self.directions[index];
+            let lane = &mut self.lanes[index];
             if !lane.ended {
-                lane.settle(ms, state);
+                lane.settle(self.links[index / 2].direction(index % 2), ms, state);
             }
         }
         self.settling = (ms, last);
-        if last == self.directions.len() {
+        if last == self.lanes.len() {
             self.shared.settled_ms.store(ms, Release);
         }
     }
@@ -421,8 +439,9 @@ impl Spinner {
     /// Writes all rows; false where a reader keeps totals from being published.
     fn settle_all(&mut self) -> bool {
         let mut all = true;
-        for (index, lane) in self.directions.iter_mut().enumerate().filter(|(_, lane)| !lane.ended) {
-            all &= lane.settle(u64::MAX, &self.shared.links[index / 2].directions[index % 2]);
+        for (index, lane) in self.lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.ended) {
+            let model = self.links[index / 2].direction(index % 2);
+            all &= lane.settle(model, u64::MAX, &self.shared.links[index / 2].directions[index % 2]);
         }
         all
     }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use ewan_model::config::{Aggregate, Delay, Direction, Discipline, Queue};
-use ewan_model::{share, Change, DirectionModel, Meta, Nanos};
+use ewan_model::{Change, Link, Meta, Nanos};
 use proptest::prelude::*;
 
 /// A byte takes 8 ns, so that all instants are whole.
@@ -62,41 +62,41 @@ fn defined(arrivals: &[Arrival]) -> [Vec<(usize, Nanos)>; 2] {
     }
 }
 
-struct Link {
-    directions: [DirectionModel<usize>; 2],
+struct Bench {
+    link: Link<usize>,
     left: [Vec<(usize, Nanos)>; 2],
 }
 
-impl Link {
-    fn new(configs: [&Direction; 2]) -> Link {
-        Link { directions: configs.map(DirectionModel::new), left: Default::default() }
+impl Bench {
+    fn new(configs: [&Direction; 2]) -> Bench {
+        Bench { link: Link::new(configs), left: Default::default() }
     }
 
-    fn share(&mut self, now: Nanos) {
-        let [forward, backward] = &mut self.directions;
-        share(forward, backward, now);
+    fn arrive(&mut self, number: usize, (now, heading, ip_bytes): Arrival) {
+        self.link.at(heading, now, |model| {
+            let mut meta = Meta { ip_bytes, ..Meta::default() };
+            assert!(!model.impair(now, &mut meta).lost);
+            let _ = model.enqueue(number, meta, now);
+        });
     }
 
-    fn arrive(&mut self, number: usize, (now, direction, ip_bytes): Arrival) {
-        self.share(now);
-        let mut meta = Meta { ip_bytes, ..Meta::default() };
-        assert!(!self.directions[direction].impair(now, &mut meta).lost);
-        let _ = self.directions[direction].enqueue(number, meta, now);
-        self.share(now);
+    fn change(&mut self, heading: usize, change: &Change, now: Nanos) {
+        self.link.at(heading, now, |model| model.reconfigure(change, now));
     }
 
     fn release(&mut self, now: Nanos) {
-        self.share(now);
-        for (direction, left) in self.directions.iter_mut().zip(&mut self.left) {
-            while let Some(release) = direction.pop(now) {
+        self.link.evaluate(now);
+        for (heading, left) in self.left.iter_mut().enumerate() {
+            let model = self.link.direction_mut(heading);
+            while let Some(release) = model.pop(now) {
                 left.push((release.packet, release.due));
             }
-            while direction.dropped().is_some() {}
+            while model.dropped().is_some() {}
         }
     }
 
     fn next_event(&self) -> Option<Nanos> {
-        self.directions.iter().filter_map(DirectionModel::next_event).min()
+        [0, 1].into_iter().filter_map(|heading| self.link.direction(heading).next_event()).min()
     }
 
     /// Releases at the model's own events until `until`, as a link does; none is late.
@@ -121,22 +121,22 @@ proptest! {
     #[test]
     fn transmissions_take_turns(arrivals in arrivals(), delays in [0..300_000u64, 0..300_000u64], at_once in any::<bool>()) {
         let configs = delays.map(direction);
-        let mut link = Link::new(configs.each_ref());
+        let mut bench = Bench::new(configs.each_ref());
         for (number, arrival) in arrivals.iter().enumerate() {
             if at_once {
-                link.run(arrival.0 - 1);
+                bench.run(arrival.0 - 1);
             }
-            link.arrive(number, *arrival);
+            bench.arrive(number, *arrival);
         }
         if at_once {
-            link.run(Nanos::MAX);
+            bench.run(Nanos::MAX);
         }
-        link.release(Nanos::MAX / 2);
+        bench.release(Nanos::MAX / 2);
         let mut expected = defined(&arrivals);
         for (left, delay) in expected.iter_mut().zip(delays) {
             left.iter_mut().for_each(|(_, at)| *at += delay);
         }
-        prop_assert_eq!(&link.left, &expected);
+        prop_assert_eq!(&bench.left, &expected);
     }
 
     /// Whoever sends alone notices nothing of the medium.
@@ -144,18 +144,18 @@ proptest! {
     fn one_that_is_alone_sends_as_in_full_duplex(arrivals in arrivals(), rate_bps in 1_000_000..40_000_000_000u64) {
         let half = Direction { rate_bps, ..direction(5_000) };
         let full = Direction { half_duplex: false, ..half.clone() };
-        let [mut shared, mut alone] = [&half, &full].map(|config| Link::new([config, config]));
+        let [mut shared, mut alone] = [&half, &full].map(|config| Bench::new([config, config]));
         for (number, (now, _, bytes)) in arrivals.into_iter().enumerate() {
-            for link in [&mut shared, &mut alone] {
-                link.run(now - 1);
-                link.arrive(number, (now, 0, bytes));
+            for bench in [&mut shared, &mut alone] {
+                bench.run(now - 1);
+                bench.arrive(number, (now, 0, bytes));
             }
         }
-        for link in [&mut shared, &mut alone] {
-            link.run(Nanos::MAX);
+        for bench in [&mut shared, &mut alone] {
+            bench.run(Nanos::MAX);
         }
         prop_assert_eq!(&shared.left, &alone.left);
-        prop_assert_eq!(shared.directions[0].counters(), alone.directions[0].counters());
+        prop_assert_eq!(shared.link.direction(0).counters(), alone.link.direction(0).counters());
     }
 
     /// With any queue, aggregates and changes from one to the other: all that comes in leaves or is dropped, and the medium
@@ -178,20 +178,18 @@ proptest! {
             }
             config
         });
-        let mut link = Link::new(configs.each_ref());
+        let mut bench = Bench::new(configs.each_ref());
         for (number, arrival) in arrivals.iter().enumerate() {
-            link.run(arrival.0 - 1);
+            bench.run(arrival.0 - 1);
             for (_, direction, half_duplex) in changes.iter().filter(|change| change.0 == number) {
-                link.share(arrival.0);
                 let change = Change { half_duplex: Some(*half_duplex), ..Change::default() };
-                link.directions[*direction].reconfigure(&change, arrival.0);
-                link.share(arrival.0);
+                bench.change(*direction, &change, arrival.0);
             }
-            link.arrive(number, *arrival);
+            bench.arrive(number, *arrival);
         }
-        link.run(Nanos::MAX);
-        for (direction, left) in link.directions.iter().zip(&link.left) {
-            let counters = direction.counters();
+        bench.run(Nanos::MAX);
+        for (heading, left) in bench.left.iter().enumerate() {
+            let counters = bench.link.direction(heading).counters();
             prop_assert_eq!(counters.in_packets, left.len() as u64 + counters.queue_full.packets + counters.aqm.packets);
             prop_assert_eq!(counters.queued.packets + counters.in_service.packets + counters.delayed.packets, 0);
         }
@@ -202,13 +200,11 @@ proptest! {
 #[test]
 fn a_changed_rate_moves_the_other_ones_turn() {
     let config = Direction { delay: Delay::Constant { delay_ns: 0 }, ..direction(0) };
-    let mut link = Link::new([&config, &config]);
-    link.arrive(0, (0, 0, 1_212));
-    link.arrive(1, (0, 1, 1_212));
-    assert_eq!(link.next_event(), Some(10_000));
-    link.share(5_000);
-    link.directions[0].reconfigure(&Change { rate_bps: Some(RATE_BPS / 2), ..Change::default() }, 5_000);
-    link.share(5_000);
-    link.run(Nanos::MAX);
-    assert_eq!(link.left, [vec![(0, 15_000)], vec![(1, 25_000)]], "half of the packet at half of the rate");
+    let mut bench = Bench::new([&config, &config]);
+    bench.arrive(0, (0, 0, 1_212));
+    bench.arrive(1, (0, 1, 1_212));
+    assert_eq!(bench.next_event(), Some(10_000));
+    bench.change(0, &Change { rate_bps: Some(RATE_BPS / 2), ..Change::default() }, 5_000);
+    bench.run(Nanos::MAX);
+    assert_eq!(bench.left, [vec![(0, 15_000)], vec![(1, 25_000)]], "half of the packet at half of the rate");
 }

@@ -23,6 +23,7 @@ mod delay;
 mod distribution;
 mod fifo;
 pub mod frame;
+mod link;
 mod loss;
 mod medium;
 mod middlebox;
@@ -36,6 +37,7 @@ mod trace;
 pub use change::{Change, Prepared};
 pub use check::check;
 pub use counters::{Amount, ClassCounters, ClassReport, Counters, DirectionReport, Drop, Drops};
+pub use link::Link;
 pub use medium::share;
 pub use trace::Says;
 

@@ -2,7 +2,7 @@
 //! arrivals of packets, in order. Out: the releases, in order.
 
 use ewan_model::config::Direction;
-use ewan_model::{check, share, DirectionModel, Nanos};
+use ewan_model::{check, Link, Nanos};
 use serde::{Deserialize, Serialize};
 
 #[derive(Deserialize)]
@@ -44,64 +44,48 @@ pub fn run() -> Result<(), String> {
     for direction in std::iter::once(&request.direction).chain(&request.backward) {
         check(direction)?;
     }
-    let released = releases(&request)?;
-    serde_json::to_writer(std::io::stdout(), &released).map_err(|error| error.to_string())
+    let departures = departures(&request)?;
+    serde_json::to_writer(std::io::stdout(), &departures).map_err(|error| error.to_string())
 }
 
 /// Number, the random number that turned a bit over, whether ECN was bleached.
 type Packet = (usize, Option<u32>, bool);
 
-struct Link {
-    ways: [DirectionModel<Packet>; 2],
-    both: bool,
-    released: Vec<Departure>,
-}
+type Model = Link<Packet>;
 
-impl Link {
-    fn share(&mut self, now: Nanos) {
-        let [forward, backward] = &mut self.ways;
-        if self.both {
-            share(forward, backward, now);
+fn collect(link: &mut Model, now: Nanos, departures: &mut Vec<Departure>) {
+    link.evaluate(now);
+    for heading in 0..2 {
+        let model = link.direction_mut(heading);
+        while let Some(release) = model.pop(now) {
+            let (packet, corrupt, bleach) = release.packet;
+            departures.push(Departure { packet, due_ns: release.due, mark_ce: release.mark_ce, corrupt, bleach });
         }
-    }
-
-    fn collect(&mut self, now: Nanos) {
-        self.share(now);
-        for way in &mut self.ways {
-            while let Some(found) = way.pop(now) {
-                let (packet, corrupt, bleach) = found.packet;
-                self.released.push(Departure { packet, due_ns: found.due, mark_ce: found.mark_ce, corrupt, bleach });
-            }
-            while way.dropped().is_some() {}
-        }
+        while model.dropped().is_some() {}
     }
 }
 
-fn releases(request: &Request) -> Result<Vec<Departure>, String> {
-    let ways = [&request.direction, request.backward.as_ref().unwrap_or(&request.direction)];
-    let ways = ways.map(|config| {
-        let mut model = DirectionModel::new(config);
-        model.begin(request.begin_ns);
-        model
-    });
-    let mut link = Link { ways, both: request.backward.is_some(), released: Vec::new() };
+fn departures(request: &Request) -> Result<Vec<Departure>, String> {
+    let mut link = Model::new([&request.direction, request.backward.as_ref().unwrap_or(&request.direction)]);
+    link.begin(request.begin_ns);
+    let mut departures = Vec::new();
     for (packet, arrival) in request.arrivals.iter().enumerate() {
-        let now = arrival.at_ns;
-        link.collect(now);
-        let way = &mut link.ways[usize::from(arrival.backward)];
-        let mut meta = way.describe(&bytes(&arrival.head)?, arrival.ip_bytes);
-        let fate = way.impair(now, &mut meta);
-        let copies = if fate.lost { 0 } else { 1 + usize::from(fate.duplicate) };
-        for copy in 0..copies {
-            // A copy is intact; who is dropped is not told here.
-            let corrupt = fate.corrupt.filter(|_| copy == 0);
-            let _ = way.enqueue((packet, corrupt, fate.bleach), meta, now);
-        }
-        link.share(now);
+        let (now, head) = (arrival.at_ns, bytes(&arrival.head)?);
+        collect(&mut link, now, &mut departures);
+        link.at(usize::from(arrival.backward), now, |model| {
+            let mut meta = model.describe(&head, arrival.ip_bytes);
+            let fate = model.impair(now, &mut meta);
+            let copies = if fate.lost { 0 } else { 1 + usize::from(fate.duplicate) };
+            for copy in 0..copies {
+                // A copy is intact; who is dropped is not told here.
+                let corrupt = fate.corrupt.filter(|_| copy == 0);
+                let _ = model.enqueue((packet, corrupt, fate.bleach), meta, now);
+            }
+        });
     }
-    link.collect(Nanos::MAX);
-    link.released.sort_by_key(|released| released.due_ns);
-    Ok(link.released)
+    collect(&mut link, Nanos::MAX, &mut departures);
+    departures.sort_by_key(|departure| departure.due_ns);
+    Ok(departures)
 }
 
 fn bytes(hexadecimal: &str) -> Result<Vec<u8>, String> {
