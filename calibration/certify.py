@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from ewan.calibration import devices, elsewhere, exact, expect, lab_cards, machine, offloads, plugged_in, probe, spinner
+from ewan.calibration import devices, elsewhere, exact, expect, lab_cards, machine, plugged_in, probe, spinner
 from ewan.calibration.compare import HOLDS_S, compare
 from ewan.calibration.probing import Probing, plan_probes
 from ewan.calibration.same_plan import differences
@@ -155,7 +155,7 @@ def _live(
     instrument = dataclasses.replace(instrument, stolen_ratio=seen.steal_ratio)
     facts = spinner.with_changes(spinner.facts(before, after), _changes(plan, lab.labs))
     rows = compare(expected, probing, answer, facts, bounds, machine=seen.cause, instrument=instrument)
-    rows += offloads.rows(on) + plugged_in.rows(plan)
+    rows += lab_cards.offload_rows(on) + plugged_in.rows(plan)
     told = _devices(plan, lab.labs)
     rows += devices.rows(told) + devices.read_rates(rows, _series(plan, lab.labs, since))
     rows += devices.counted(counted, _counters(plan, lab.labs))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ewan.calibration import hints, machine, offloads, spinner
+from ewan.calibration import hints, lab_cards, machine, spinner
 from ewan.calibration.compare import compare
 from ewan.calibration.machine import MachineLoad, Process, Snapshot
 from ewan.calibration.same_plan import differences
@@ -123,10 +123,10 @@ def test_frames_longer_than_the_mtu_are_a_row_and_name_the_offload() -> None:
 
 def test_what_is_on_at_an_interface_is_named_with_the_command_that_switches_it_off() -> None:
     features = ["rx-gro", "tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-generic-segmentation", "tx-gso-list"]
-    (row,) = offloads.rows([{"node": "left1", "interface": "eth0", "features": features}])
+    (row,) = lab_cards.offload_rows([{"node": "left1", "interface": "eth0", "features": features}])
     assert (row.link, row.verdict, row.measured) == ("left1:eth0", "outside", 5)
     assert "and 1 more on" in row.note and "ethtool -K eth0 gro off tso off gso off;" in row.note
-    (named,) = offloads.rows([{"node": "r1", "interface": "eth1", "features": ["tx-gso-list"]}])
+    (named,) = lab_cards.offload_rows([{"node": "r1", "interface": "eth1", "features": ["tx-gso-list"]}])
     assert "ethtool -K eth1 tx-gso-list off" in named.note
 
 

@@ -18,7 +18,6 @@ from typing import Any
 import click
 import orjson
 
-from ewan.calibration.timing import timed
 from ewan.labs import host
 from ewan.labs.base import interrupt, writing
 from ewan.labs.base.reporter import Reporter
@@ -32,7 +31,7 @@ from ewan.labs.compile import compile
 from ewan.labs.context import Context
 from ewan.labs.record import host_facts
 from ewan.labs.spec import from_template
-from tests.bench import containers, course, estimate, machines, simulators, studio, sweep, traffic, virtual
+from tests.bench import containers, course, estimate, machines, simulators, studio, sweep, timed, traffic, virtual
 from tests.bench.compile import measure
 
 RESULTS = Path("results/bench")

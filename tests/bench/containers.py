@@ -15,7 +15,6 @@ from typing import Any
 
 import yaml
 
-from ewan.calibration.timing import timed
 from ewan.labs import host, images
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
@@ -28,6 +27,7 @@ from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.container_engine import ContainerEngine
 from ewan.labs.runtime.namespaces import NAMESPACES
 from ewan.labs.spec import from_template
+from tests.bench import timed
 
 HOSTS = 50
 BARE = "sleep infinity"

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ewan.calibration.certify import LiveLab, verify_lab
-from ewan.calibration.timing import timed
 from ewan.extras.machines.runtime import ClusterRuntime
 from ewan.labs import host
 from ewan.labs.base.units import NS_PER_SECOND
@@ -22,6 +21,7 @@ from ewan.labs.plan import Plan
 from ewan.labs.record import Certificate
 from ewan.labs.runtime.base import LabError, Live
 from ewan.labs.spec import from_template
+from tests.bench import timed
 
 HOSTS = 90
 RTT = "20ms"
