@@ -1,7 +1,7 @@
 """Scenarios: what is sent over a lab, when, and with which parameters varied; from a file to what nodes execute."""
 
 from ewan.generator.scenario.manual import markdown
-from ewan.generator.scenario.repeating import Stop
+from ewan.generator.scenario.published import Stop
 from ewan.generator.scenario.runs import Runs, ScenarioRun
 from ewan.generator.scenario.scenario import Scenario, find, from_data, load, parse
 from ewan.generator.scenario.schedule import ScheduledRun

@@ -24,8 +24,7 @@ from ewan.generator.scenario.kinds import (
     at_once,
 )
 from ewan.generator.scenario.laws import DAY_NS, TimeLaw, TimeText, VolumeText
-from ewan.generator.scenario.published import FigureText, Metric, PublishedText
-from ewan.generator.scenario.repeating import Stop
+from ewan.generator.scenario.published import FigureText, Metric, PublishedText, Stop
 from ewan.labs.base.model import Model
 from ewan.labs.base.units import Duration, Size, UnitError, parse_published
 from ewan.labs.base.values import Count, Name

@@ -8,7 +8,7 @@ from __future__ import annotations
 import textwrap
 
 from ewan.generator import external
-from ewan.generator.scenario import fields, kinds, laws, repeating
+from ewan.generator.scenario import fields, kinds, laws, published
 from ewan.labs.base.model import Model
 from ewan.labs.link.keys import DirectionKeys
 from ewan.labs.record.metrics import METRICS
@@ -115,7 +115,7 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
         "Each packet comes twice: at its sender and at its receiver, if both are named.",
         None,
     ),
-    ("`stop`", repeating.Stop, "", None),
+    ("`stop`", published.Stop, "", None),
     ("`normalise`", fields.Normalise, "", None),
     (
         "`compare`",

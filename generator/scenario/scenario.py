@@ -14,7 +14,7 @@ from typing import Any
 from ewan.generator.scenario import fields, parameters
 from ewan.generator.scenario.fields import ScenarioDescription
 from ewan.generator.scenario.parameters import MOST_RUNS, Point
-from ewan.generator.scenario.repeating import Stop
+from ewan.generator.scenario.published import Stop
 from ewan.generator.scenario.runs import Runs, document_of
 from ewan.labs import spec as specs
 from ewan.labs.base.source import Path, Places
