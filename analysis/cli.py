@@ -184,7 +184,7 @@ def _export_experiment(
     context: Context, run: Path, others: Mapping[str, Path | None], scale: str | None, settings: Sequence[str]
 ) -> None:
     """Writes a scenario, or that of an experiment."""
-    from ewan.experiments import exports
+    from ewan.experiments import scenarios
 
     chosen = dict(text.partition("=")[::2] for text in settings)
     if wrong := next((text for text in settings if not all(text.partition("="))), None):
@@ -192,7 +192,7 @@ def _export_experiment(
     wanted = {kind: target for kind, target in others.items() if target is not None}
     files: dict[Path, bytes | str] = {}
     for kind, target in wanted.items():
-        files |= exports.files(kind, run, target, scale, chosen)
+        files |= scenarios.files(kind, run, target, scale, chosen)
     try:
         paths = writing.write_all(files)
     except OSError as error:

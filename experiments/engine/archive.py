@@ -1,17 +1,20 @@
-"""The last stage: what is no result removed, and one file that holds all to repeat the experiment.
+"""The last stage: what is no result removed, and one file that holds all to repeat the experiment; and what is stored,
+opened again: a directory, an archive (.tar.zst), or a crate (a directory or .zip).
 
-In: an experiment's directory. Out: <scenario>.tar.zst in it. Equal contents give equal bytes: names are sorted, and
-owners and times are not kept. Unpacking, also of a crate's .zip, takes plain files and directories below the place it
-is given, nothing else, and no more than a limit: archives come from others.
+In: an experiment's directory. Out: <scenario>.tar.zst in it; the `Experiment` of either. Equal contents give equal
+bytes: names are sorted, and owners and times are not kept. Unpacking, also of a crate's .zip, takes plain files and
+directories below the place it is given, nothing else, and no more than a limit: archives come from others.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import shutil
 import stat
 import tarfile
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -21,6 +24,8 @@ from typing import IO
 
 import zstandard
 
+from ewan.experiments.engine import sums
+from ewan.experiments.engine.experiment import Experiment
 from ewan.generator.tars import Member
 from ewan.labs.base.reading import open_regular
 from ewan.labs.base.writing import anew
@@ -248,3 +253,27 @@ def _put(source: IO[bytes] | io.RawIOBase | None, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with anew(target) as file:
         shutil.copyfileobj(source, file)
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[Experiment]:
+    """The experiment in a directory, or in an archive or crate, which is unpacked for as long as it is looked at."""
+    if path.is_dir():
+        yield Experiment.load(path)
+        return
+    with tempfile.TemporaryDirectory(prefix="ewan-rerun-") as place:
+        yield Experiment.load(unpack(path, Path(place)), shown=path)
+
+
+def intact(before: Experiment, original: Path) -> None:
+    """LabError where files of the original, or of the crate that holds it, are not those that were written."""
+    sums.check(before.directory, original)
+    try:
+        before.check()
+    except LabError as error:
+        if original.is_dir():
+            raise
+        name = str(error).removeprefix(f"{before.directory}/").partition(":")[0]
+        raise LabError(
+            f"{original}: {name} in it is damaged or missing, it is not what {DOCUMENT} records: take another copy"
+        ) from None

@@ -16,7 +16,7 @@ from typing import TypeVar
 from ewan.experiments.engine import unit
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.unit import Ended, Versions
-from ewan.experiments.store import DamagedError, Manifest, Origin, Store, key, made_by
+from ewan.experiments.store import DamagedError, Manifest, Origin, Store, key
 from ewan.experiments.store.entry import unpack
 from ewan.labs.base.reporter import Tell
 from ewan.labs.record import CERTIFICATE_FILE
@@ -149,7 +149,7 @@ class Keeping:
 
     def _certificate(self, entry: Entry) -> str:
         made_with = {"kernel": self._versions.kernel, "binary": self._versions.binary}
-        return key.of_certificate(family=entry.family, judge=made_by.certificates(), **made_with)
+        return key.of_certificate(family=entry.family, judge=key.certificates_digest(), **made_with)
 
     def _whole(self, named: str, read: Callable[[Store], Result | None], what: str) -> Result | None:
         """What is read of an entry; None where it is damaged, which is said."""

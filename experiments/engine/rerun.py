@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import orjson
 
-from ewan.experiments.engine import compare, engine, originals, preparation, trust
+from ewan.experiments.engine import archive, compare, engine, preparation, trust
 from ewan.experiments.engine.cli import circumstances
 from ewan.experiments.engine.ending import status_of
 from ewan.experiments.engine.experiment import Experiment, Job
@@ -63,8 +63,8 @@ def rerun_command(context: Context, original: Path, runtime_name: str | None, as
     ewan rerun results/20261121T120000Z-parallel-streams/parallel-streams.tar.zst
     """
     parts = Parts.default()
-    with originals.opened(original) as before:
-        originals.intact(before, original)
+    with archive.opened(original) as before:
+        archive.intact(before, original)
         trust.ask_for_experiment(context, original, before)
         runtime = again_on(before, runtime_name, context.machines is not None)
         if not before.virtual:

@@ -20,7 +20,7 @@ import orjson
 
 from ewan.experiments import store
 from ewan.experiments.engine import outcome
-from ewan.experiments.store import entry, key, made_by, programs
+from ewan.experiments.store import entry, key
 from ewan.generator import records
 from ewan.labs import clock
 from ewan.labs import plan as plans
@@ -126,8 +126,8 @@ def key_of_unit(plan: bytes, program: bytes, schedule: bytes, versions: Versions
         schedule=digests[2],
         kernel=versions.kernel,
         binary=versions.binary,
-        tables=made_by.tables(),
-        programs=programs.checksums(orjson.loads(plan), orjson.loads(program)),
+        tables=key.tables_digest(),
+        programs=key.program_checksums(orjson.loads(plan), orjson.loads(program)),
     )
 
 

@@ -1,25 +1,55 @@
-"""What names a result: a SHA-256 over all that decides its bytes. Pure.
+"""What names a result: a SHA-256 over all that decides its bytes.
 
-In: checksums of what a run executes and of what its results are made with. Out: the key. Two runs of one key leave the
-same bytes, on any machine; whatever may change a byte is in the key, and nothing else: a run's number and the names of
-its scenario and of the values that were chosen are not.
+In: checksums of what a run executes and of what its results are made with; the sources of this project, a plan and a
+program, for those checksums. Out: the key. Two runs of one key leave the same bytes, on any machine; whatever may
+change a byte is in the key, and nothing else: a run's number and the names of its scenario and of the values that were
+chosen are not.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Iterable, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ewan.labs.base.product import ROOT
+from ewan.labs.record.experiment import checksum_once
+from ewan.labs.runtime.services import OURSELVES, SEARCH
 
 FORMAT = "ewan-unit/1"
 CERTIFICATE_FORMAT = "ewan-unit-certificate/1"
 DIGITS = 64
+TABLES = (
+    "generator/commands.py",
+    "generator/link_rates.py",
+    "generator/records.py",
+    "generator/rows.py",
+    "generator/external",
+    "generator/readers",
+    "experiments/engine/outcome.py",
+    "labs/record/columns.py",
+    "labs/record/tables.py",
+    "labs/record/own_tables.py",
+    "labs/record/schedule.py",
+    "labs/record/disturbances.py",
+)
+"""What makes tables, and decides whether a run is complete."""
+CERTIFICATES = ("analysis/bursts.py", "calibration", "generator/traffic_request.py", "labs")
+"""What verifies a lab: calibration, and what it stands on."""
+MISSING = ""
+"""In place of the checksum of a program that is not there."""
 
 
 def of_run(
     *, plan: str, program: str, schedule: str, kernel: str, binary: str, tables: str, programs: Mapping[str, str]
 ) -> str:
     """The key of a run. All are SHA-256: of plan.json, program.json and `schedule`, of the virtual kernel, of the node
-    binary, of what makes tables (`made_by.py`), and of each program of this machine that it starts, by its name."""
+    binary, of what makes tables, and of each program of this machine that it starts, by its name."""
     parts = {"plan": plan, "program": program, "schedule": schedule, "kernel": kernel, "binary": binary}
     named = [(f"program {name}", programs[name]) for name in sorted(programs)]
     return _digest(FORMAT, [*parts.items(), ("tables", tables), *named])
@@ -39,3 +69,57 @@ def _digest(word: str, parts: Iterable[tuple[str, str]]) -> str:
         result.update(len(content).to_bytes(8, "big"))
         result.update(content)
     return result.hexdigest()
+
+
+@functools.cache
+def tables_digest() -> str:
+    """Of what makes tables; the library that writes them is of a version too."""
+    return _of_sources(TABLES, f"polars {pl.__version__}")
+
+
+@functools.cache
+def certificates_digest() -> str:
+    """Of what verifies a lab."""
+    return _of_sources(CERTIFICATES)
+
+
+def sources(names: tuple[str, ...]) -> Iterator[Path]:
+    """The modules, sorted by their paths; tests make no results."""
+    for name in sorted(names):
+        path = ROOT / name
+        found = [path] if path.suffix else sorted(path.rglob("*.py"))
+        yield from (each for each in found if "tests" not in each.relative_to(ROOT).parts)
+
+
+def _of_sources(names: tuple[str, ...], *words: str) -> str:
+    result = hashlib.sha256("\n".join(words).encode())
+    for path in sources(names):
+        content = path.read_bytes()
+        result.update(f"\n{path.relative_to(ROOT).as_posix()} {len(content)}\n".encode())
+        result.update(content)
+    return result.hexdigest()
+
+
+def program_checksums(plan: Mapping[str, Any], program: Mapping[str, Any]) -> dict[str, str]:
+    """SHA-256 of each program of this machine that a run starts, by the name that it is started by: another version of
+    iperf3 leaves other results. Programs that these start themselves, libraries and files that they read are not looked
+    at. `plan` and `program` as data."""
+    return {name: _checksum(name) for name in program_names(plan, program)}
+
+
+def program_names(plan: Mapping[str, Any], program: Mapping[str, Any]) -> list[str]:
+    """Those that are started, sorted; without our own."""
+    return sorted(set(_started(plan, program)) - {OURSELVES})
+
+
+def _started(plan: Mapping[str, Any], program: Mapping[str, Any]) -> Iterator[str]:
+    for step in (*program.get("commands", ()), *program.get("prepare", ())):
+        yield step["argv"][0]
+    for node in plan["nodes"]:
+        yield from (argv[0] for argv in (node.get("own") or {}).get("exec", ()))
+        yield from (service["argv"][0] for service in node.get("services", ()))
+
+
+def _checksum(name: str) -> str:
+    found = shutil.which(name, path=SEARCH)
+    return MISSING if found is None else checksum_once(Path(found).resolve())

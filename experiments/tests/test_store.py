@@ -20,7 +20,7 @@ import zstandard
 from click.testing import CliRunner
 
 from ewan.experiments.engine import unit
-from ewan.experiments.store import DamagedError, Origin, Store, choice, entry, key, made_by, programs
+from ewan.experiments.store import DamagedError, Origin, Store, choice, entry, key
 from ewan.experiments.store import store as store_module
 from ewan.experiments.store.cli import store_command
 from ewan.experiments.store.store import Found
@@ -81,15 +81,15 @@ def test_programs_of_this_machine_are_in_the_key(tmp_path: Path, monkeypatch: py
     job = jobs()[0]
     plan = {"nodes": [{"services": [{"argv": ["ewan-node", "dhcp"]}], "own": {"exec": [["ip", "link"]]}}]}
     asked = {"commands": [{"argv": ["tool", "-x"]}], "prepare": [{"argv": ["sysctl", "-w"]}]}
-    assert programs.names(plan, asked) == ["ip", "sysctl", "tool"]
-    monkeypatch.setattr(programs, "SEARCH", str(tmp_path))
-    assert programs.checksums(plan, asked)["tool"] == programs.MISSING
+    assert key.program_names(plan, asked) == ["ip", "sysctl", "tool"]
+    monkeypatch.setattr(key, "SEARCH", str(tmp_path))
+    assert key.program_checksums(plan, asked)["tool"] == key.MISSING
     tool = tmp_path / "tool"
     found = set()
     for text in ("#!/bin/sh\n", "#!/bin/sh\ntrue\n"):
         tool.write_text(text)
         tool.chmod(0o755)
-        found.add(programs.checksums(plan, asked)["tool"])
+        found.add(key.program_checksums(plan, asked)["tool"])
     assert len(found) == 2
     one, other = (unit.key_of(job.contents, unit.Versions("k", binary)) for binary in "bc")
     assert one == unit.key_of(job.contents, unit.Versions("k", "b")) != other
@@ -104,8 +104,8 @@ def test_all_that_makes_tables_is_in_the_key() -> None:
         "ewan.generator.scenario.flows",
         "ewan.generator.scenario.laws",
     }
-    covered = {path.relative_to(ROOT).as_posix() for path in made_by.sources(made_by.TABLES)}
-    for path in made_by.sources(made_by.TABLES):
+    covered = {path.relative_to(ROOT).as_posix() for path in key.sources(key.TABLES)}
+    for path in key.sources(key.TABLES):
         for node in ast.walk(ast.parse(path.read_text())):
             names = []
             if (
@@ -117,7 +117,7 @@ def test_all_that_makes_tables_is_in_the_key() -> None:
             for name in names:
                 module = f"{name.removeprefix('ewan.').replace('.', '/')}.py"
                 known = module in covered or name in elsewhere or not (ROOT / module).exists()
-                assert known, f"{path}: imports {name}: write it into made_by.TABLES"
+                assert known, f"{path}: imports {name}: write it into key.TABLES"
 
 
 def test_an_entry_comes_back_as_it_was_put_in(store: Store, left: dict[str, Path], tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ewan.experiments.engine.unit import Tools, Unit
-from ewan.experiments.store import Store, made_by
+from ewan.experiments.store import Store, key
 from ewan.extras.course import (
     amounts,
     answers,
@@ -79,8 +79,8 @@ class Task:
 
 def basis(machine: Machine) -> str:
     """SHA-256 of all that decides a grade beside the submission: labs, this project, what runs are executed with."""
-    result = hashlib.sha256(f"{machine.tools.versions} {made_by.tables()}".encode())
-    own = [*made_by.sources(PROJECT), *sorted(path for path in machine.labs.rglob("*") if path.is_file())]
+    result = hashlib.sha256(f"{machine.tools.versions} {key.tables_digest()}".encode())
+    own = [*key.sources(PROJECT), *sorted(path for path in machine.labs.rglob("*") if path.is_file())]
     for path in own:
         content = path.read_bytes()
         result.update(f"\n{path} {len(content)}\n".encode())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from ewan.experiments.engine import originals
+from ewan.experiments.engine import archive
 from ewan.extras.crate import citation, sources, texts
 from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Refused, guarded
@@ -64,8 +64,8 @@ def archive_command(
     source = experiment_of(run)
     place = output or beside(source)
     _free(place, source)
-    with originals.opened(source) as experiment, experiment.locked():
-        originals.intact(experiment, source)
+    with archive.opened(source) as experiment, experiment.locked():
+        archive.intact(experiment, source)
         if not any(entry.status == "complete" for entry in experiment.runs):
             go_on = f": ewan run --resume {source} goes on with it" if source.is_dir() else ""
             raise Refused(f"{source}: no run of it is complete, there is nothing to check{go_on}")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ewan.experiments import exports
+from ewan.experiments.scenarios import files
 from ewan.generator import records
 from ewan.generator import scenario as scenarios
 from ewan.labs import host
@@ -86,8 +86,7 @@ def _case(context: Context, name: str, scratch: Path, say: Callable[[str], None]
     file.write_text(CASES[name])
     runs = scenarios.load(file).runs()
     sources, scripts = (
-        writing.write_all(exports.files(kind, file, place / f"case.{end}"))
-        for kind, end in (("ns3", "cc"), ("ns2", "tcl"))
+        writing.write_all(files(kind, file, place / f"case.{end}")) for kind, end in (("ns3", "cc"), ("ns2", "tcl"))
     )
     for number, (source, script) in enumerate(zip(sources, scripts, strict=True)):
         of_point = runs[number * runs.seeds : (number + 1) * runs.seeds]

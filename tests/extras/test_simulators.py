@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ewan.experiments import exports
+from ewan.experiments import scenarios
 from ewan.extra import installed
 from ewan.labs.base import writing
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
@@ -32,7 +32,7 @@ def test_a_file_takes_its_time_at_the_bottleneck(kind: str, tmp_path: Path) -> N
     assert not simulators.missing(), f"the simulators are not there: apt install {simulators.missing()}"
     file = tmp_path / "x.scenario.yaml"
     file.write_text(SCENARIO)
-    (path,) = writing.write_all(exports.files(kind, file, tmp_path / f"x{installed().exports[kind].ending}"))
+    (path,) = writing.write_all(scenarios.files(kind, file, tmp_path / f"x{installed().exports[kind].ending}"))
     found = simulators.ns2(path) if kind == "ns2" else simulators.ns3(simulators.compiled(path))
     transfer, stream = found
     busy_ns = -(-VOLUME // SEGMENT) * FRAME * 8 * NS_PER_SECOND / RATE_BPS

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from ewan import cli
 from ewan.analysis.tests import synthetic
-from ewan.experiments.engine import archive, originals
+from ewan.experiments.engine import archive
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.source import SETTINGS, kept
 from ewan.labs.base.errors import UserError
@@ -110,8 +110,8 @@ def _read(draw: random.Random, directory: Path) -> None:
             case 0:
                 kept(directory, ": run it once more")
             case 1:
-                with originals.opened(directory) as before:
-                    originals.intact(before, directory)
+                with archive.opened(directory) as before:
+                    archive.intact(before, directory)
                     for entry in before.runs:
                         before.job(entry)
             case 2:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ewan.experiments.engine import originals, preparation, rerun
+from ewan.experiments.engine import archive, preparation, rerun
 from ewan.generator import scenario as scenarios
 from ewan.labs.commands.errors import guarded
 
@@ -39,8 +39,8 @@ def experiment(path: str) -> None:
     """What `ewan rerun` reads of a directory or an archive before it runs anything."""
 
     def read() -> None:
-        with originals.opened(Path(path)) as before:
-            originals.intact(before, Path(path))
+        with archive.opened(Path(path)) as before:
+            archive.intact(before, Path(path))
             rerun.again_on(before, None)
             for entry in before.runs:
                 before.job(entry)

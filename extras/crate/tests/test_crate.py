@@ -23,7 +23,7 @@ from spdx_tools.spdx.parser.parse_anything import parse_file
 from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
 
 from ewan.cli import main
-from ewan.experiments.engine import archive, originals, rerun, sums
+from ewan.experiments.engine import archive, rerun, sums
 from ewan.experiments.engine.compare import Comparison
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.tests.crates import ended
@@ -219,8 +219,8 @@ def test_a_zip_an_archive_and_a_run_are_the_same_experiment(experiment: Path, tm
         assert said.exit_code == 0, said.output
         told = json.loads(said.stdout)
         assert Path(told["crate"]) == place and told["authors"] == ["Ada Lovelace"] and told["marks"] == []
-        with originals.opened(place) as found:
-            originals.intact(found, place)
+        with archive.opened(place) as found:
+            archive.intact(found, place)
             assert len(names(found.directory)) == told["files"]
             assert (found.directory / "experiment.json").read_bytes() == (experiment / "experiment.json").read_bytes()
         assert len(ROCrate(place).data_entities) == told["files"] - 1
@@ -248,7 +248,7 @@ def test_a_file_of_a_crate_that_is_changed_or_missing_is_named(crate: Path, tmp_
     shutil.copytree(crate, changed)
     (changed / "experiment.json").write_bytes((changed / "experiment.json").read_bytes() + b"\n")
     with pytest.raises(LabError, match=rf"^{changed}: experiment\.json is changed or damaged"):
-        originals.intact(Experiment.load(changed), changed)
+        archive.intact(Experiment.load(changed), changed)
     (changed / "README.md").unlink()
     with pytest.raises(LabError, match=r"README\.md is missing, SHA256SUMS records it"):
         sums.check(changed)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ewan.experiments import exports
+from ewan.experiments import scenarios
 from ewan.extras.simulators import ns2, ns3
 from ewan.extras.simulators.flows import traffic
 from ewan.extras.simulators.network import network
@@ -28,7 +28,7 @@ steps:
 
 def write(kind: str, of: Path, target: Path, **given: Any) -> list[Path]:
     """The files that `ewan export` would write."""
-    return writing.write_all(exports.files(kind, of, target, **given))
+    return writing.write_all(scenarios.files(kind, of, target, **given))
 
 
 def made(text: str) -> dict[str, str]:
