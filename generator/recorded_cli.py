@@ -13,14 +13,13 @@ from ewan.generator.scenario.recorded import recorded
 from ewan.labs import doing, spec
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.live import which
-from ewan.labs.commands.options import lab_option, live_option, pass_context
+from ewan.labs.commands.options import lab_option, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 from ewan.labs.spec import names
 
 
 @click.command("recorded")
-@live_option
 @lab_option
 @click.option("--file", type=click.Path(path_type=Path), help="the lab's description; LAB.lab.yaml if absent")
 @guarded

@@ -16,7 +16,7 @@ import click
 from ewan.labs.base import ownership
 from ewan.labs.commands.errors import Incomplete, Refused, guarded
 from ewan.labs.commands.live import which
-from ewan.labs.commands.options import lab_option, live_option, pass_context
+from ewan.labs.commands.options import lab_option, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 
@@ -38,7 +38,6 @@ ENDED = {
 
 
 @click.command("capture")
-@live_option
 @lab_option
 @click.option("-w", "--write", "file", metavar="FILE", help="into this file, as pcapng; - is standard output")
 @click.option("--wireshark", is_flag=True, help="show it in Wireshark while it goes on")

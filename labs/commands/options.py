@@ -39,7 +39,6 @@ OVERRIDES = {
     "dither": 'virtual clock: a host\'s processing time, "auto", "0" or "10us"',
 }
 
-lab_option = click.option("--lab", "lab", metavar="NAME", help="which lab, where several are up")
 policy_option = click.option(
     "--policy",
     type=click.Choice(["strict", "default", "teaching"]),
@@ -71,6 +70,11 @@ def only_live(context: click.Context, parameter: click.Parameter | None, value: 
 live_option = click.option(
     "--runtime", type=click.Choice(NAMES), hidden=True, expose_value=False, callback=only_live, is_eager=True
 )
+
+
+def lab_option(command: Function) -> Function:
+    """--lab, for commands on a part of a lab that is up."""
+    return live_option(click.option("--lab", metavar="NAME", help="which lab, where several are up")(command))
 
 
 def optional_lab(command: Function) -> Function:

@@ -10,14 +10,13 @@ import orjson
 from ewan.labs.base.sheet import grid
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.live import which
-from ewan.labs.commands.options import json_option, lab_option, live_option, pass_context
+from ewan.labs.commands.options import json_option, lab_option, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 from ewan.labs.following import Way, followed
 
 
 @click.command("path")
-@live_option
 @lab_option
 @click.argument("source")
 @click.argument("sink")

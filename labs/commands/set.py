@@ -11,7 +11,7 @@ from ewan.labs import change, doing
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.live import which
-from ewan.labs.commands.options import json_option, lab_option, live_option, pass_context
+from ewan.labs.commands.options import json_option, lab_option, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 from ewan.labs.link.change import LIVE
@@ -33,7 +33,6 @@ ewan set ring1 up at=+10s
 
 
 @click.command("set", help=HELP)
-@live_option
 @lab_option
 @click.option("--direction", type=click.Choice(["forward", "backward", "both"]), default="both", show_default=True)
 @json_option

@@ -8,13 +8,12 @@ import click
 
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.live import which
-from ewan.labs.commands.options import lab_option, live_option, pass_context
+from ewan.labs.commands.options import lab_option, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 
 
 @click.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@live_option
 @lab_option
 @click.argument("node")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -35,7 +34,6 @@ def exec_command(context: Context, lab: str | None, node: str, command: tuple[st
 
 
 @click.command("shell")
-@live_option
 @lab_option
 @click.argument("node")
 @guarded
