@@ -6,20 +6,19 @@ In: the command line. Out: report.html and figures in the experiment's directory
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import click
 from rich.markup import escape
 
-from ewan.analysis import export, flent, listing, load, plotting, report, summary
+from ewan.analysis import export, export_kinds, flent, listing, load, plotting, report, summary
 from ewan.analysis import latex as tables_latex
 from ewan.analysis.figures import asked
 from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import FILE_KINDS, STYLES
-from ewan.extra import installed
 from ewan.labs import rundir
 from ewan.labs.base import writing
 from ewan.labs.base.sheet import Sheet
@@ -87,27 +86,25 @@ class _WithFormats(click.Command):
         place = next(number for number, each in enumerate(own) if each.name == "scale")
         path = click.Path(path_type=Path)
         formats: list[click.Parameter] = [
-            click.Option([f"--{name}"], metavar=f"FILE{each.ending}", type=path, help=each.help)
-            for name, each in installed().exports.items()
+            click.Option([f"--{name}"], metavar=each.into, type=path, help=each.what)
+            for name, each in export_kinds.formats().items()
         ]
         return [*own[:place], *formats, *own[place:]]
 
 
+def _of_results(kind: str, *name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option of a kind that is made of results."""
+    found = export_kinds.RESULTS[kind]
+    return click.option(f"--{kind}", *name, metavar=found.into, type=click.Path(path_type=Path), help=found.what)
+
+
 @click.command("export", cls=_WithFormats)
 @click.argument("run", metavar="[RUN]", required=False, type=click.Path(path_type=Path))
-@click.option("--latex", metavar="DIR", type=click.Path(path_type=Path), help="tables for LaTeX: booktabs, siunitx")
-@click.option(
-    "--csv", metavar="DIR", type=click.Path(path_type=Path), help="points.csv and runs.csv, units in the heads"
-)
-@click.option("--parquet", metavar="DIR", type=click.Path(path_type=Path), help="each table, of all runs together")
-@click.option("--flent", "flents", metavar="DIR", type=click.Path(path_type=Path), help="a file for flent for each run")
-@click.option(
-    "--reference",
-    "small",
-    metavar="FILE.csv",
-    type=click.Path(path_type=Path),
-    help="a small table of the scenario's metrics, with the archive's SHA-256",
-)
+@_of_results("latex")
+@_of_results("csv")
+@_of_results("parquet")
+@_of_results("flent", "flents")
+@_of_results("reference", "small")
 @click.option("--scale", metavar="NAME", help="of an experiment for others: one of the scenario's own scales")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="of an experiment for others: a parameter")
 @guarded

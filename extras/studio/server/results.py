@@ -17,7 +17,8 @@ from tempfile import TemporaryDirectory
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, HTMLResponse, Response
 
-from ewan.analysis import listing
+from ewan.analysis import export_kinds, listing
+from ewan.analysis.export_kinds import ExportKind
 from ewan.experiments.engine.labelling import relabel
 from ewan.extras.studio.server.files import RefusedError
 from ewan.labs.base.product import ROOT
@@ -43,12 +44,14 @@ POLICY = "; ".join(
         "sandbox allow-downloads",
     ]
 )
-EXPORTS = {"csv": "", "latex": "", "parquet": "", "flent": "", "reference": ".csv", "nxe": ".xml", "ns2": ".tcl",
-           "ns3": ".cc"}  # fmt: skip
-"""Options of `ewan export`; the ending of the file that one writes, of others there are several."""
 LONGEST_EXPORT_S = 120
 STATE = (DOCUMENT, JOURNAL, "summary.json")
 """Files that a row is made of."""
+
+
+def exports() -> dict[str, ExportKind]:
+    """What `ewan export` can write, by kind."""
+    return export_kinds.RESULTS | export_kinds.formats()
 
 
 class Experiments:
@@ -122,8 +125,8 @@ class Experiments:
     def export(self, name: str, kind: str, view: bool) -> Response:
         """What `ewan export --KIND` writes: a file, or several in one of ZIP. RefusedError where there is nothing."""
         place = self.place(name)
-        if kind not in EXPORTS:
-            raise RefusedError(f"{kind}: write one of {', '.join(EXPORTS)}")
+        if kind not in exports():
+            raise RefusedError(f"{kind}: write one of {', '.join(exports())}")
         if view and not (place / "summary.json").exists():
             raise RefusedError(f"{name}: has no report yet, and this studio was started with --view")
         kept = TemporaryDirectory(prefix="ewan-export-")
@@ -135,7 +138,7 @@ class Experiments:
         return FileResponse(file, filename=file.name, background=BackgroundTask(kept.cleanup))
 
     def _exported(self, name: str, kind: str, into: Path) -> Path:
-        ending = EXPORTS[kind]
+        ending = exports()[kind].ending
         target = into / f"{name}{'-reference' * (kind == 'reference')}{ending}" if ending else into / kind
         command = [*COMMAND, "export", str(RESULTS / name), f"--{kind}", str(target)]
         environment = dict(self._environment) | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1"}

@@ -221,6 +221,12 @@ def test_two_are_compared_as_by_ewan_compare(client: TestClient) -> None:
     assert {row["point"] for row in found["rows"]} == {"cubic"} and found["certificates"] == []
 
 
+def test_what_can_be_exported_is_what_the_command_takes(client: TestClient) -> None:
+    kinds = {each["kind"]: each["into"] for each in client.get("/api/exports").json()}
+    assert kinds["csv"] == "DIR" and kinds["reference"] == "FILE.csv" and kinds["nxe"] == "FILE.xml"
+    assert "scale" not in kinds and "set" not in kinds
+
+
 def test_results_are_exported(client: TestClient) -> None:
     answer = client.get(f"/results/{NAME}/export/csv")
     assert answer.status_code == 200 and f"{NAME}-csv.zip" in answer.headers["content-disposition"]

@@ -1151,6 +1151,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/exports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** what an experiment can be exported as */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description done */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ExportKind"][];
+                    };
+                };
+                400: components["responses"]["Refused"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/figure": {
         parameters: {
             query?: never;
@@ -1695,6 +1732,12 @@ export interface components {
             verified: boolean | null;
             measured: boolean;
         };
+        /** @description An option of `ewan export`. `into`: `DIR` for several files, or `FILE.csv`. */
+        ExportKind: {
+            kind: string;
+            what: string;
+            into: string;
+        };
         /** @description A figure of an experiment, in the line that `ewan plot` takes (docs/figures.md). */
         Figure: {
             experiment: string;
@@ -2164,11 +2207,47 @@ export interface components {
             /** @default null */
             wall_ns: number | null;
         };
-        /** @description What figures can be made of: metrics, series over time, samples that have a distribution. */
+        /**
+         * @description What figures can be made of: metrics, series over time, samples that have a distribution; and the words of
+         *     clauses that have some.
+         */
         Vocabulary: {
             metrics: components["schemas"]["MetricTerm"][];
             series: components["schemas"]["Term"][];
             samples: components["schemas"]["Term"][];
+            /**
+             * @default [
+             *       "linear",
+             *       "log",
+             *       "bdp",
+             *       "categories"
+             *     ]
+             */
+            scale: string[];
+            /**
+             * @default [
+             *       "linear",
+             *       "log"
+             *     ]
+             */
+            values: string[];
+            /**
+             * @default [
+             *       "mean",
+             *       "all",
+             *       "box"
+             *     ]
+             */
+            points: string[];
+            /**
+             * @default [
+             *       "page",
+             *       "paper-1col",
+             *       "paper-2col",
+             *       "slide"
+             *     ]
+             */
+            style: ("page" | "paper-1col" | "paper-2col" | "slide")[];
         };
         /** @description From one host to another; `broken`: why there is none, else empty. */
         Way: {
@@ -2229,6 +2308,7 @@ export type DrawnWay = components['schemas']['DrawnWay'];
 export type EventOutline = components['schemas']['EventOutline'];
 export type Experiment = components['schemas']['Experiment'];
 export type ExperimentRun = components['schemas']['ExperimentRun'];
+export type ExportKind = components['schemas']['ExportKind'];
 export type Figure = components['schemas']['Figure'];
 export type FigureSpec = components['schemas']['FigureSpec'];
 export type FileName = components['schemas']['FileName'];

@@ -11,19 +11,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from ewan.analysis.export_kinds import ExportKind
 from ewan.analysis.listing import Row
 from ewan.extras.studio.server import answers, api, files, results, threads
 from ewan.extras.studio.server.api import Body, Endpoint, Word
 from ewan.extras.studio.server.guard import Access
 from ewan.extras.studio.server.reader import Reader
 from ewan.labs.context import Context
+from ewan.labs.record.figures import POINTS, SCALES, VALUES
 from ewan.labs.record.labels import LONGEST_NOTE
 from ewan.labs.record.metrics import METRICS
 from ewan.labs.record.series import SAMPLES, SERIES
@@ -72,11 +74,16 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What figures can be made of: metrics, series over time, samples that have a distribution."""
+    """What figures can be made of: metrics, series over time, samples that have a distribution; and the words of
+    clauses that have some."""
 
     metrics: list[MetricTerm]
     series: list[Term]
     samples: list[Term]
+    scale: tuple[str, ...] = SCALES
+    values: tuple[str, ...] = VALUES
+    points: tuple[str, ...] = POINTS
+    style: tuple[StyleName, ...] = get_args(StyleName)
 
 
 class Figure(Body):
@@ -121,11 +128,9 @@ class Experiments:
     def words(self) -> Vocabulary:
         """What figures can be made of."""
         return Vocabulary(
-            [MetricTerm(each.name, each.unit, each.meaning, each.group) for each in METRICS.values()],
-            *(
-                [Term(each.name, each.unit, each.meaning, each.whose) for each in known]
-                for known in (SERIES.values(), SAMPLES.values())
-            ),
+            metrics=[MetricTerm(each.name, each.unit, each.meaning, each.group) for each in METRICS.values()],
+            series=[Term(each.name, each.unit, each.meaning, each.whose) for each in SERIES.values()],
+            samples=[Term(each.name, each.unit, each.meaning, each.whose) for each in SAMPLES.values()],
         )
 
     def figure(self, body: Figure) -> answers.DrawnFigure:
@@ -140,6 +145,10 @@ class Experiments:
         words = self._results.words(first), self._results.words(second)
         found: answers.Compared = self._reader.ask("compared", *words)
         return found
+
+    def exports(self) -> list[ExportKind]:
+        """What `ewan export` can write."""
+        return list(results.exports().values())
 
     async def report(self, request: Request) -> Response:
         """A file of an experiment's report."""
@@ -160,6 +169,7 @@ class Experiments:
             Endpoint("POST", f"{one}/labels", "change tags, name and note", self.label),
             Endpoint("GET", f"{one}/certificates/{{certificate}}", "what a lab was measured to do", self.certificate),
             Endpoint("GET", "/api/compare/{first}/{second}", "what differs between two experiments", self.compared),
+            Endpoint("GET", "/api/exports", "what an experiment can be exported as", self.exports),
             Endpoint("GET", "/api/figure", "what figures can be made of", self.words),
             Endpoint("POST", "/api/figure", "draw a figure; changes nothing", self.figure),
         )

@@ -143,15 +143,17 @@ function Figures({ found, line, apart }: { found: Compared; line: string; apart:
           experiment={{ varied, values: {}, metrics: [] }}
           onLine={(next) => go(next, apart)}
         >
-          <label>
-            each alone
-            <input
-              type="checkbox"
-              checked={apart}
-              onChange={({ target: { checked } }) => go(checked ? ofOneAlone(wanted) : wanted, checked)}
-              data-testid="apart"
-            />
-          </label>
+          {() => (
+            <label>
+              each alone
+              <input
+                type="checkbox"
+                checked={apart}
+                onChange={({ target: { checked } }) => go(checked ? ofOneAlone(wanted) : wanted, checked)}
+                data-testid="apart"
+              />
+            </label>
+          )}
         </Choices>
         {apart ? (
           <div>

@@ -12,7 +12,7 @@ interface Props {
   drawn: DrawnFigure | null; // the last one that could be drawn
   experiment: Pick<Experiment, "varied" | "values" | "metrics">;
   onLine: (line: string) => void;
-  children?: ReactNode;
+  children?: (words: Vocabulary) => ReactNode;
 }
 
 export function Choices({ line, drawn, experiment, onLine, children }: Props) {
@@ -34,7 +34,7 @@ export function Choices({ line, drawn, experiment, onLine, children }: Props) {
           }}
         />
       )}
-      {children}
+      {words && children?.(words)}
     </div>
   );
 }

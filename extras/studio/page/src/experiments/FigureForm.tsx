@@ -11,10 +11,6 @@ interface Props {
   onForm: (form: Form) => void;
 }
 
-const SCALES = ["linear", "log", "bdp", "categories"];
-const VALUES = ["linear", "log"];
-const POINTS = ["mean", "all", "box"];
-
 export function FigureForm({ form, experiment, words, onForm }: Props) {
   const { varied, metrics } = experiment;
   const known = {
@@ -62,7 +58,7 @@ export function FigureForm({ form, experiment, words, onForm }: Props) {
           label={form.kind === "metric" ? "scale of x" : "scale"}
           value={form.scale}
           usual="by the values"
-          of={SCALES}
+          of={words.scale}
           onSet={(scale) => set({ scale })}
         />
       )}
@@ -71,7 +67,7 @@ export function FigureForm({ form, experiment, words, onForm }: Props) {
           label="scale of y"
           value={form.values}
           usual="by the values"
-          of={VALUES}
+          of={words.values}
           onSet={(values) => set({ values })}
         />
       )}
@@ -94,7 +90,7 @@ export function FigureForm({ form, experiment, words, onForm }: Props) {
         />
       )}
       {has(form, "points") && !form.bars && (
-        <Choice label="points" value={form.points} of={POINTS} onSet={(points) => set({ points })} />
+        <Choice label="points" value={form.points} of={words.points} onSet={(points) => set({ points })} />
       )}
       <More form={form} set={set} />
     </>

@@ -10,8 +10,6 @@ import { Choice } from "./FigureForm";
 import { usual } from "./line";
 import { Picture } from "./Picture";
 
-const STYLES: Style[] = ["page", "paper-1col", "paper-2col", "slide"]; // of `ewan plot`
-
 interface Props {
   experiment: Experiment;
   line: string;
@@ -31,7 +29,9 @@ export function FigurePart({ experiment, line, style: asked }: Props) {
   return (
     <div className="plotted">
       <Choices line={wanted} drawn={figure.drawn} experiment={experiment} onLine={(next) => go(next, style)}>
-        <Choice label="size" value={style} of={STYLES} onSet={(look) => go(wanted, look)} />
+        {({ style: known }) => (
+          <Choice label="size" value={style} of={known} onSet={(look) => go(wanted, look)} />
+        )}
       </Choices>
       <Picture figure={figure} experiment={experiment.name} style={style} />
     </div>

@@ -1,26 +1,19 @@
 // An experiment's results as files: what `ewan export` writes, and the figures of its report.
 
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { fetched } from "../api";
 import { keep } from "../common/keep";
 import { useStudio } from "../common/studio";
-import type { Experiment } from "../server";
-import { fileOf } from "./api";
-
-const KINDS: { kind: string; what: string; file: string }[] = [
-  { kind: "csv", what: "CSV: a line a point, a line a run", file: "DIR" },
-  { kind: "parquet", what: "Parquet: each table, of all runs together", file: "DIR" },
-  { kind: "latex", what: "Tables for LaTeX: booktabs, siunitx", file: "DIR" },
-  { kind: "flent", what: "Files for flent, one a run", file: "DIR" },
-  { kind: "reference", what: "A small table with the archive's SHA-256", file: "FILE.csv" },
-  { kind: "nxe", what: "The experiment in NXE's XML", file: "FILE.xml" },
-  { kind: "ns2", what: "The experiment for ns-2", file: "FILE.tcl" },
-  { kind: "ns3", what: "The experiment for ns-3", file: "FILE.cc" },
-];
+import type { Experiment, ExportKind } from "../server";
+import { fileOf, results } from "./api";
 
 export function Files({ experiment }: { experiment: Experiment }) {
   const { fail, say } = useStudio();
   const [busy, setBusy] = useState("");
+  const [kinds, setKinds] = useState<ExportKind[]>([]);
+  useEffect(() => {
+    results.exports().then(setKinds, (error: Error) => fail(error.message));
+  }, [fail]);
   const get = (kind: string) => {
     setBusy(kind);
     fetched(fileOf(experiment.name, `export/${kind}`))
@@ -46,12 +39,12 @@ export function Files({ experiment }: { experiment: Experiment }) {
           </tr>
         </thead>
         <tbody>
-          {KINDS.map(({ kind, what, file }) => (
+          {kinds.map(({ kind, what, into }) => (
             <tr key={kind}>
               <td>{what}</td>
               <td>
                 <code>
-                  ewan export {experiment.directory} --{kind} {file}
+                  ewan export {experiment.directory} --{kind} {into}
                 </code>
               </td>
               <td>

@@ -12,6 +12,7 @@ export const results = {
     ask("get", "/api/experiments/{name}/certificates/{certificate}", { words: { name, certificate } }),
   label: (name: string, body: Labels) =>
     ask("post", "/api/experiments/{name}/labels", { words: { name }, body }),
+  exports: () => ask("get", "/api/exports"),
   words: () => ask("get", "/api/figure"),
   figure: (experiment: string, figure: string, more: Omit<Figure, "experiment" | "figure"> = {}) =>
     ask("post", "/api/figure", { body: { experiment, figure, ...more } }),

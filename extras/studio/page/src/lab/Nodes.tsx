@@ -2,6 +2,7 @@
 
 import { useState } from "react";
 import { valueAt, withLayout, without, withValue } from "../common/edit";
+import { choicesOf } from "../common/editor/words";
 import { Field } from "../common/Field";
 import { useStudio } from "../common/studio";
 import type { Places } from "./canvas/arrange";
@@ -23,8 +24,6 @@ interface Props {
   onSelect: (what: Selected) => void;
   onRemove: () => void;
 }
-
-const ROUTING = { static: "static", ospf: "OSPF", isis: "IS-IS", bgp: "BGP" } as const;
 
 export function Nodes(props: Props) {
   const { document, selected, lab, onOpen } = props;
@@ -55,7 +54,7 @@ export function Nodes(props: Props) {
 }
 
 function Routing({ document }: { document: LabDocument }) {
-  const { view } = useStudio();
+  const { view, schema } = useStudio();
   const { text } = document;
   const now = String(valueAt(text, ["routing"]) ?? "static");
   return (
@@ -73,10 +72,8 @@ function Routing({ document }: { document: LabDocument }) {
           )
         }
       >
-        {Object.entries(ROUTING).map(([word, name]) => (
-          <option key={word} value={word}>
-            {name}
-          </option>
+        {choicesOf(schema, "routing").map((word) => (
+          <option key={word}>{word}</option>
         ))}
       </select>
     </label>

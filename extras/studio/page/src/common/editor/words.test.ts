@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { settingsOf } from "./words";
+import { choicesOf, settingsOf } from "./words";
 
 test("a form offers the settings that are written as one word", () => {
   const schema = {
@@ -25,4 +25,11 @@ test("a form offers the settings that are written as one word", () => {
     { name: "reorder", example: "true", live: true },
   ]);
   assert.deepEqual(settingsOf(null), []);
+});
+test("a key offers the words that it takes", () => {
+  const schema = {
+    properties: { routing: { $ref: "#/$defs/Routing" } },
+    $defs: { Routing: { enum: ["static", "ospf"] } },
+  };
+  assert.deepEqual([choicesOf(schema, "routing"), choicesOf(schema, "name")], [["static", "ospf"], []]);
 });

@@ -35,6 +35,12 @@ export function settingsOf(schema: Schema | null): Setting[] {
   });
 }
 
+/** The words that a key of a description takes. */
+export function choicesOf(schema: Schema | null, name: string): string[] {
+  if (!schema) return [];
+  return resolved(schema.properties?.[name], schema).flatMap((part) => (part.enum ?? []).map(String));
+}
+
 /** The keys above the line at `at`, by their indentation. */
 export function pathAt(text: string, at: number): string[] {
   const lines = text.slice(0, at).split("\n");
