@@ -10,17 +10,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from ewan.analysis import load
 from ewan.labs.base.documents import DocumentError
 from ewan.labs.base.units.ages import parse_age
 from ewan.labs.base.units.shown import fitting, interval_in
 from ewan.labs.record import summary as summaries
-from ewan.labs.record.experiment import Document
+from ewan.labs.record.experiment import Document, State
 from ewan.labs.record.metrics import RANKED
 from ewan.labs.record.quantities import metric_of
 
-NOT_READABLE = "not readable"
+NotReadable = Literal["not readable"]
+NOT_READABLE: NotReadable = "not readable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Row:
     """Of `ewan runs`, as text. `began`: the moment in UTC, ISO 8601; empty where the experiment cannot be read."""
 
     directory: str
-    status: str
+    status: State | NotReadable
     scenario: str = ""
     began: str = ""
     clock: str = ""

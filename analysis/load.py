@@ -33,7 +33,7 @@ from ewan.labs.record import (
 from ewan.labs.record import schedule as schedules
 from ewan.labs.record.disturbances import Disturbance
 from ewan.labs.record.events import MadeEvent
-from ewan.labs.record.experiment import DOCUMENT, Document, State, damage, intact
+from ewan.labs.record.experiment import DOCUMENT, Document, State, Status, damage, intact
 from ewan.labs.record.own_tables import OwnTable
 from ewan.labs.record.schedule import CrossedPath
 
@@ -59,13 +59,13 @@ class LoadError(ValueError):
 
 @dataclass(frozen=True)
 class RunResults:
-    """One run: one choice of parameters, one seed. `status`: waiting, running, complete, incomplete or failed."""
+    """One run: one choice of parameters, one seed."""
 
     number: int
     name: str
     parameters: dict[str, Any]
     seed: int
-    status: str
+    status: Status
     error: str | None
     directory: Path
     certificate: str | None

@@ -16,7 +16,7 @@ from ewan.labs.base.documents import DocumentError
 from ewan.labs.base.units.shown import NONE, fitting, interval_in
 from ewan.labs.record import journal
 from ewan.labs.record import summary as summaries
-from ewan.labs.record.experiment import INPUTS, STAGES, Document, Entry
+from ewan.labs.record.experiment import INPUTS, STAGES, Document, Entry, State
 from ewan.labs.record.independent import varying
 from ewan.labs.record.metrics import USUAL
 
@@ -43,7 +43,7 @@ class Progress:
     """An experiment. `stage`: the one that goes on, as it is shown; empty when all has ended."""
 
     directory: str
-    status: str
+    status: State
     stage: str
     began: str
     varying: tuple[str, ...]

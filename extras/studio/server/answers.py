@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from typing_extensions import TypedDict
 
+from ewan.labs.record.experiment import Clock, State, Status
 from ewan.labs.record.figures import FigureSpec
 
 
@@ -18,7 +19,7 @@ class ExperimentRun(TypedDict):
     number: int
     point: list[str]
     seed: int
-    status: str
+    status: Status
     error: str
     disturbed: str
     bottleneck: str
@@ -82,8 +83,8 @@ class Experiment(TypedDict):
     scenario: str
     about: list[str]
     source: str
-    status: str
-    clock: str
+    status: State
+    clock: Clock
     warnings: list[str]
     so_far: str
     facts: dict[str, str]
@@ -166,8 +167,8 @@ class Side(TypedDict):
     name: str
     title: str
     scenario: str
-    status: str
-    clock: str
+    status: State
+    clock: Clock
     so_far: str
     started: str | None
     warnings: list[str]

@@ -27,7 +27,6 @@ FRAME_MS = 50
 DROPS = ("lost", "queue_full", "aqm", "store_full")
 ANSWERS_S = 1.0
 """A lab whose look takes longer does not answer."""
-SILENT = "silent"
 HEADINGS: tuple[Heading, ...] = get_args(Heading)
 
 
@@ -37,7 +36,7 @@ class Up:
 
     lab: str
     runtime: str
-    state: str
+    state: Literal["complete", "incomplete", "down", "silent"]
     links: tuple[DrawnLink, ...]
     down: tuple[str, ...] = ()
     """Links that were taken down."""
@@ -145,8 +144,8 @@ class Live:
         except (TimeoutError, UserError):
             if name not in self._labs.names():
                 return None
-            known = self._known.get(name) or Up(name, str(self._labs.runtime_of(name)), SILENT, ())
-            return replace(known, state=SILENT)
+            known = self._known.get(name) or Up(name, str(self._labs.runtime_of(name)), "silent", ())
+            return replace(known, state="silent")
         return found
 
     def one(self, name: str) -> Up:

@@ -1686,8 +1686,10 @@ export interface components {
             scenario: string;
             about: string[];
             source: string;
-            status: string;
-            clock: string;
+            /** @enum {string} */
+            status: "running" | "complete" | "incomplete" | "refused";
+            /** @enum {string} */
+            clock: "live" | "virtual";
             warnings: string[];
             so_far: string;
             facts: {
@@ -1724,7 +1726,8 @@ export interface components {
             number: number;
             point: string[];
             seed: number;
-            status: string;
+            /** @enum {string} */
+            status: "waiting" | "complete" | "incomplete" | "failed";
             error: string;
             disturbed: string;
             bottleneck: string;
@@ -1992,7 +1995,8 @@ export interface components {
         /** @description An experiment. `stage`: the one that goes on, as it is shown; empty when all has ended. */
         Progress: {
             directory: string;
-            status: string;
+            /** @enum {string} */
+            status: "running" | "complete" | "incomplete" | "refused";
             stage: string;
             began: string;
             varying: string[];
@@ -2025,7 +2029,7 @@ export interface components {
         /** @description Of `ewan runs`, as text. `began`: the moment in UTC, ISO 8601; empty where the experiment cannot be read. */
         Row: {
             directory: string;
-            status: string;
+            status: ("running" | "complete" | "incomplete" | "refused") | "not readable";
             /** @default  */
             scenario: string;
             /** @default  */
@@ -2073,7 +2077,8 @@ export interface components {
         RunRow: {
             number: number;
             name: string;
-            status: string;
+            /** @enum {string} */
+            status: "waiting" | "complete" | "incomplete" | "failed";
         };
         /** @description Those of an experiment; `more`: so many further ones. */
         Runs: {
@@ -2099,7 +2104,8 @@ export interface components {
             scenario: string;
             run: number;
             name: string;
-            clock: string;
+            /** @enum {string} */
+            clock: "live" | "virtual";
             drawing: components["schemas"]["Drawing"];
             changes: components["schemas"]["ChangedLinks"][];
             events: components["schemas"]["RunEvent"][];
@@ -2114,8 +2120,10 @@ export interface components {
             name: string;
             title: string;
             scenario: string;
-            status: string;
-            clock: string;
+            /** @enum {string} */
+            status: "running" | "complete" | "incomplete" | "refused";
+            /** @enum {string} */
+            clock: "live" | "virtual";
             so_far: string;
             started: string | null;
             warnings: string[];
@@ -2169,7 +2177,8 @@ export interface components {
         Up: {
             lab: string;
             runtime: string;
-            state: string;
+            /** @enum {string} */
+            state: "complete" | "incomplete" | "down" | "silent";
             links: components["schemas"]["DrawnLink"][];
             /** @default [] */
             down: string[];

@@ -29,6 +29,7 @@ from ewan.labs import plan as plans
 from ewan.labs.base import codec
 from ewan.labs.link import Change
 from ewan.labs.plan import Plan
+from ewan.labs.record.experiment import Clock, Status
 from ewan.labs.rundir import RESULTS
 
 NUMBER = re.compile(r"\d{1,9}")
@@ -42,7 +43,7 @@ class RunRow:
 
     number: int
     name: str
-    status: str
+    status: Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class ShownRun:
     scenario: str
     run: int
     name: str
-    clock: str
+    clock: Clock
     drawing: Drawing
     changes: tuple[ChangedLinks, ...]
     events: tuple[RunEvent, ...]
