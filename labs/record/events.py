@@ -1,12 +1,7 @@
 """Changes of links in a run: as its program asks for them, and as events.json says that they were made.
 
-<<<<<<< HEAD
 In: changes compiled for links, or the documents that `ewan-node` reads and writes (emulator/batch/src/events.rs).
 Out: typed events, and the same documents again.
-=======
-In: changes compiled for links, or the data that `ewan-node` reads and writes (emulator/batch/src/events.rs). Out:
-typed events, and the same data again.
->>>>>>> 6c4e036b (A lab on this machine and a program in it are crates of their own; the binary keeps the rest)
 """
 
 from __future__ import annotations

@@ -72,17 +72,8 @@ class Program(Document, tag="ewan-program/1"):
     needs: tuple[str, ...] = ()
 
     def to_json(self) -> bytes:
-<<<<<<< HEAD
         """The program as `emulator/batch/src` reads it."""
         return codec.document(replace(self, expected_ns=0))
-=======
-        """The program as `emulator/batch/src` reads it; what is absent there is left out."""
-        document = plain(self) | {"format": FORMAT}
-        document.pop("expected_ns", None)
-        if self.prepare:
-            document["prepare"] = self.prepare  # its keys stand as in the type, not sorted
-        return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
->>>>>>> 6c4e036b (A lab on this machine and a program in it are crates of their own; the binary keeps the rest)
 
 
 def from_json(text: bytes, expected_ns: int) -> Program:
