@@ -544,8 +544,10 @@ def last_use(kernel: Path) -> float:
 
 
 def model_sources() -> list[Path]:
-    found = [path for folder in MODEL_SOURCES for path in (*folder.rglob("*.rs"), *folder.glob("Cargo.*"))]
-    return sorted(path for path in found if "target" not in path.relative_to(ROOT).parts)
+    """What the model's object is made of; tests and examples are no part of it."""
+    return sorted(
+        path for folder in MODEL_SOURCES for path in (*(folder / "src").rglob("*.rs"), *folder.glob("Cargo.*"))
+    )
 
 
 def one_workspace(place: Path) -> Path:

@@ -4,7 +4,7 @@
 
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 
-use ewan_model::{Change, Nanos, Prepared};
+use ewan_model::{Change, ModelChange, Nanos};
 
 /// Changes that wait for their time, per spinner.
 pub const MOST_SCHEDULED: usize = 1024;
@@ -19,7 +19,7 @@ pub struct Scheduled {
     pub direction: usize,
     pub at: Nanos,
     pub change: Change,
-    pub prepared: Prepared,
+    pub prepared: ModelChange,
 }
 
 /// A change that the spinner is done with; `actual` is none where its link had ended.
@@ -127,7 +127,7 @@ impl Outbox {
         }
         directions
             .map(|direction| {
-                let (id, prepared) = (self.next_id, Prepared::new(change));
+                let (id, prepared) = (self.next_id, ModelChange::new(change));
                 let scheduled = Scheduled { id, link, direction, at, change: change.clone(), prepared };
                 self.to_spinner.try_send(scheduled).map_err(|_| "the spinner has stopped".to_string())?;
                 self.next_id += 1;

@@ -9,7 +9,7 @@ use super::super::port::Facts;
 use super::super::series::Row;
 use super::*;
 use ewan_model::config::Trace;
-use ewan_model::Says;
+use ewan_model::TraceSettings;
 
 fn link(name: &str) -> Link {
     let facts = || Facts::new("lo", "none", Box::new(|| 0));
@@ -18,7 +18,7 @@ fn link(name: &str) -> Link {
         ended: Default::default(),
         ports: [facts(), facts()],
         interfaces: Interfaces::open(["lo", "lo"]).expect("every namespace has lo"),
-        directions: [Says::default(); 2].map(|says| DirectionState::new(says, 4096)),
+        directions: [TraceSettings::default(); 2].map(|says| DirectionState::new(says, 4096)),
     }
 }
 

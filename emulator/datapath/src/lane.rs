@@ -15,7 +15,7 @@ use super::shared::DirectionState;
 use super::stamps::Stamps;
 use ewan_model::config::Framing;
 use ewan_model::frame;
-use ewan_model::{Counters, DirectionModel, Drop, Link, Nanos, Prepared};
+use ewan_model::{Counters, DirectionModel, Drop, Link, ModelChange, Nanos};
 
 /// A frame is stamped before it lies in the ring: the model is evaluated so much behind the present, where nothing that
 /// is due can be late by it.
@@ -277,7 +277,7 @@ impl Side<'_> {
     }
 
     /// Makes a change as of `at`, or as of the time up to which the model has been evaluated: returns which it was.
-    pub fn take_over(&mut self, change: &mut Prepared, at: Nanos) -> Nanos {
+    pub fn take_over(&mut self, change: &mut ModelChange, at: Nanos) -> Nanos {
         let at = at.max(self.link.direction(self.heading).evaluated_to());
         self.link.at(self.heading, at, |model| model.take_over(change, at));
         self.lane.free_dropped(self.link.direction_mut(self.heading));

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::port::Facts;
 use ewan_model::config::{Delay, Direction, Discipline, Loss, Queue};
-use ewan_model::{Change, Says};
+use ewan_model::{Change, TraceSettings};
 
 const RATE_BPS: u64 = 1_000_000_000;
 const START: Nanos = 1_000 * MS;
@@ -115,7 +115,7 @@ impl Bench {
             link: Link::with_rooms(configs, [4_096; 2]),
             lanes: configs.map(lane),
             ports: [0, 1].map(|port| Ring(world.clone(), port)),
-            states: [(); 2].map(|()| DirectionState::new(Says::default(), 64)),
+            states: [(); 2].map(|()| DirectionState::new(TraceSettings::default(), 64)),
             clock: Clock::kernel(),
             left: Default::default(),
             changes: changes.iter().cloned().collect(),
@@ -149,7 +149,8 @@ impl Bench {
                 if waits {
                     self.changes.push_front((direction, at, change));
                 } else {
-                    let made = self.with(direction, |mut side, _, _| side.take_over(&mut Prepared::new(&change), at));
+                    let made =
+                        self.with(direction, |mut side, _, _| side.take_over(&mut ModelChange::new(&change), at));
                     assert_eq!(made, at, "it is made at its time");
                     moved = true;
                 }

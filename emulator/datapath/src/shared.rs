@@ -8,7 +8,7 @@ use super::histogram::Histogram;
 use super::naps::Waker;
 use super::port::Facts;
 use super::series::Series;
-use ewan_model::{Counters, Nanos, Says};
+use ewan_model::{Counters, Nanos, TraceSettings};
 
 pub struct Shared {
     pub cpu: u32,
@@ -88,7 +88,7 @@ pub struct Link {
 
 pub struct DirectionState {
     /// What its trace says, and `set` therefore refuses.
-    pub says: Says,
+    pub says: TraceSettings,
     pub series: Series,
     /// From the instant at which a packet was due until the system call that handed it over was back: by then it is in
     /// its receiver's queue. Packets that one call handed over are all counted until its end, so none is understated.
@@ -110,7 +110,7 @@ pub struct Totals {
 }
 
 impl DirectionState {
-    pub fn new(says: Says, milliseconds: usize) -> DirectionState {
+    pub fn new(says: TraceSettings, milliseconds: usize) -> DirectionState {
         DirectionState {
             says,
             series: Series::new(milliseconds),

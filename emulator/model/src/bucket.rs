@@ -3,7 +3,7 @@
 //!
 //! It is kept in units of which a bit has 10^9, so that rate × nanoseconds is a whole number of them: nothing is rounded.
 
-use super::check::{require, Checked};
+use super::check::{require, CheckResult};
 use super::{rate, Nanos};
 
 const UNITS_PER_BYTE: u64 = 8_000_000_000;
@@ -11,7 +11,7 @@ const UNITS_PER_BYTE: u64 = 8_000_000_000;
 const DEPTHS: core::ops::RangeInclusive<u64> = 64..=1 << 30;
 
 /// Are they a rate and a depth that a bucket can have, or both 0: none?
-pub(super) fn check(rate_bps: u64, bytes: u64) -> Checked {
+pub(super) fn check(rate_bps: u64, bytes: u64) -> CheckResult {
     require((rate_bps == 0) == (bytes == 0), || {
         alloc::format!("police_bps {rate_bps}: write it and police_bytes, or 0 for both")
     })?;
@@ -21,7 +21,7 @@ pub(super) fn check(rate_bps: u64, bytes: u64) -> Checked {
     check_depth("police_bytes", bytes)
 }
 
-pub(super) fn check_depth(key: &str, bytes: u64) -> Checked {
+pub(super) fn check_depth(key: &str, bytes: u64) -> CheckResult {
     require(bytes == 0 || DEPTHS.contains(&bytes), || {
         alloc::format!("{key} {bytes}: write 64 to 1073741824 (1 GiB), or 0 for none")
     })

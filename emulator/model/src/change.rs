@@ -80,7 +80,7 @@ changes! {
 /// A change as the model takes it in, with all memory that it needs. It is made, and what it took the place of is freed,
 /// by whoever sends it: where packets fly nothing is allocated.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct ModelChange {
     pub(super) rate_bps: Option<u64>,
     pub(super) delay: Option<Distribution>,
     pub(super) reorder: Option<bool>,
@@ -99,11 +99,11 @@ pub struct Prepared {
     pub(super) slot_ns: Option<u64>,
     pub(super) harq: Option<Harq>,
     pub(super) acks: Option<Option<Acks>>,
-    pub(super) queue: Option<queue::Prepared>,
+    pub(super) queue: Option<queue::NewQueue>,
     pub(super) restart_trace: bool,
 }
 
-impl Prepared {
+impl ModelChange {
     pub fn new(change: &Change) -> Self {
         let Change {
             rate_bps,
@@ -129,7 +129,7 @@ impl Prepared {
             queue,
             restart_trace,
         } = change;
-        Prepared {
+        ModelChange {
             rate_bps: *rate_bps,
             delay: delay.as_ref().map(Distribution::new),
             reorder: *reorder,
@@ -152,7 +152,7 @@ impl Prepared {
             slot_ns: *slot_ns,
             harq: *harq,
             acks: ack_filter.map(|filter| filter.then(Acks::new)),
-            queue: queue.as_ref().map(queue::Prepared::new),
+            queue: queue.as_ref().map(queue::NewQueue::new),
             restart_trace: *restart_trace == Some(true),
         }
     }

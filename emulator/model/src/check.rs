@@ -22,10 +22,10 @@ pub(super) const LONGEST_LIST: usize = 1 << 20;
 /// Far above every framing there is; sums with a packet's length stay in 32 bits.
 const MOST_FRAMING_BYTES: u32 = 1 << 16;
 
-pub(super) type Checked = Result<(), String>;
+pub(super) type CheckResult = Result<(), String>;
 
 /// Checks a direction as it is in a plan.
-pub fn check(direction: &Direction) -> Checked {
+pub fn check(direction: &Direction) -> CheckResult {
     let Direction {
         framing,
         rate_bps,
@@ -82,7 +82,7 @@ pub fn check(direction: &Direction) -> Checked {
 }
 
 /// 0: none.
-fn peak(peak_bps: u64) -> Checked {
+fn peak(peak_bps: u64) -> CheckResult {
     if peak_bps > 0 {
         rate::check_as("peak_bps", peak_bps)
     } else {
@@ -91,7 +91,7 @@ fn peak(peak_bps: u64) -> Checked {
 }
 
 impl Framing {
-    fn check(&self) -> Checked {
+    fn check(&self) -> CheckResult {
         let Framing { overhead_bytes, minimum_bytes } = *self;
         let most = overhead_bytes.max(minimum_bytes);
         require(most <= MOST_FRAMING_BYTES, || {
@@ -102,7 +102,7 @@ impl Framing {
 
 impl Change {
     /// Checks what is named; the rest stays as it is. A change that names nothing is refused.
-    pub fn check(&self) -> Checked {
+    pub fn check(&self) -> CheckResult {
         require(*self != Change::default(), || "nothing to change: name a key of a direction, like rate_bps".into())?;
         let Change {
             rate_bps,
@@ -155,7 +155,7 @@ impl Change {
 
     /// The same for a change of this direction: what its trace says cannot be told, and a queue of several lists filters no
     /// ACKs.
-    pub fn check_for(&self, direction: &Direction) -> Checked {
+    pub fn check_for(&self, direction: &Direction) -> CheckResult {
         self.check()?;
         let queue = self.queue.as_ref().unwrap_or(&direction.queue);
         queue.check_ack_filter(self.ack_filter.unwrap_or(direction.ack_filter))?;
@@ -165,7 +165,7 @@ impl Change {
     }
 }
 
-pub(super) fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Checked {
+pub(super) fn require(holds: bool, otherwise: impl FnOnce() -> String) -> CheckResult {
     if holds {
         Ok(())
     } else {
@@ -173,11 +173,11 @@ pub(super) fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Checke
     }
 }
 
-pub(super) fn probability(key: &str, value: u32) -> Checked {
+pub(super) fn probability(key: &str, value: u32) -> CheckResult {
     require(value <= ONE_PPB, || format!("{key} {value}: a probability is at most 1000000000 (100 %)"))
 }
 
-pub(super) fn time(key: &str, value: Nanos, least: Nanos, most: Nanos) -> Checked {
+pub(super) fn time(key: &str, value: Nanos, least: Nanos, most: Nanos) -> CheckResult {
     require((least..=most).contains(&value), || format!("{key} {value}: write {least} to {most}"))
 }
 

@@ -8,7 +8,7 @@ use alloc::collections::BinaryHeap;
 use alloc::format;
 use core::cmp::Ordering;
 
-use super::check::{probability, require, time, Checked, LONGEST_NS};
+use super::check::{probability, require, time, CheckResult, LONGEST_NS};
 use super::fifo::{List, Pool};
 use super::Nanos;
 use crate::config::Ppb;
@@ -16,7 +16,7 @@ use crate::config::Ppb;
 const MOST_DISPLACED_BY: u32 = 1_000;
 
 /// Can packets be displaced so, or, where all is 0, are none?
-pub(super) fn check(share: Ppb, packets: u32, within: Nanos) -> Checked {
+pub(super) fn check(share: Ppb, packets: u32, within: Nanos) -> CheckResult {
     probability("displace_ppb", share)?;
     if share == 0 {
         return require(packets == 0 && within == 0, || {

@@ -8,7 +8,7 @@
 use alloc::format;
 use alloc::sync::Arc;
 
-use super::check::{require, time, Checked, LONGEST_LIST, LONGEST_NS};
+use super::check::{require, time, CheckResult, LONGEST_LIST, LONGEST_NS};
 use super::rng::Stream;
 use super::Nanos;
 use crate::config::{Delay, Ppb, ONE_PPB};
@@ -27,7 +27,7 @@ impl Delay {
     }
 
     /// Are they delays that packets can have?
-    pub(super) fn check(&self) -> Checked {
+    pub(super) fn check(&self) -> CheckResult {
         match self {
             Delay::Constant { delay_ns } => time("delay_ns", *delay_ns, 0, LONGEST_NS),
             Delay::Uniform { delay_ns, jitter_ns }
@@ -49,7 +49,7 @@ impl Delay {
     }
 }
 
-fn spread(delay_ns: Nanos, jitter_ns: Nanos) -> Checked {
+fn spread(delay_ns: Nanos, jitter_ns: Nanos) -> CheckResult {
     time("delay_ns", delay_ns, 0, LONGEST_NS)?;
     require(jitter_ns <= delay_ns, || format!("jitter_ns {jitter_ns}: must not be above delay_ns ({delay_ns})"))
 }

@@ -34,12 +34,12 @@ mod rng;
 mod shaper;
 mod trace;
 
-pub use change::{Change, Prepared};
+pub use change::{Change, ModelChange};
 pub use check::check;
 pub use counters::{Amount, ClassCounters, ClassReport, Counters, DirectionReport, Drop, Drops};
 pub use link::Link;
 pub use medium::share;
-pub use trace::Says;
+pub use trace::TraceSettings;
 
 use alloc::vec::Vec;
 
@@ -419,13 +419,13 @@ impl<P: Copy> DirectionModel<P> {
     /// Changes what `change` names from `now` on. Queued packets stay, also above a smaller limit; a packet in
     /// service sends its remaining bits at the new rate; packets in the delay line stay due when they were.
     pub fn reconfigure(&mut self, change: &Change, now: Nanos) {
-        self.take_over(&mut Prepared::new(change), now);
+        self.take_over(&mut ModelChange::new(change), now);
     }
 
     /// The same without allocating; `change` then holds what it took the place of.
-    pub fn take_over(&mut self, change: &mut Prepared, now: Nanos) {
+    pub fn take_over(&mut self, change: &mut ModelChange, now: Nanos) {
         self.advance(now);
-        let Prepared {
+        let ModelChange {
             rate_bps,
             delay,
             reorder,

@@ -5,13 +5,13 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 
-use super::check::{probability, require, Checked, LONGEST_LIST};
+use super::check::{probability, require, CheckResult, LONGEST_LIST};
 use super::rng::Stream;
 use crate::config::{Loss, Ppb, ONE_PPB};
 
 impl Loss {
     /// Is it a model that can be run?
-    pub(super) fn check(&self) -> Checked {
+    pub(super) fn check(&self) -> CheckResult {
         match self {
             Loss::None {} => Ok(()),
             Loss::Bernoulli { loss_ppb } => probability("loss_ppb", *loss_ppb),

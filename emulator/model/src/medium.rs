@@ -1,11 +1,11 @@
 //! A medium that both directions of a link share: while one of them sends, the other one waits (half duplex). Where both
 //! wait, they take turns, a transmission each.
 
-use super::check::{require, Checked};
+use super::check::{require, CheckResult};
 use super::{DirectionModel, Nanos};
 
 /// May a direction be half duplex? Who waits for tokens or for an opportunity does not send, and holds the medium.
-pub(super) fn check(half_duplex: bool, burst_bytes: u64, delivers: bool) -> Checked {
+pub(super) fn check(half_duplex: bool, burst_bytes: u64, delivers: bool) -> CheckResult {
     require(!half_duplex || burst_bytes == 0, || "half_duplex: it needs a plain rate: write burst_bytes 0".into())?;
     require(!half_duplex || !delivers, || "half_duplex: the link's trace says when packets leave: write false".into())
 }

@@ -3,14 +3,14 @@
 
 use alloc::format;
 
-use super::check::{require, Checked};
+use super::check::{require, CheckResult};
 use super::{Ecn, Meta};
 
 /// Every path carries the least one (RFC 791); no IP packet is longer than the greatest.
 const BLACKHOLES: core::ops::RangeInclusive<u32> = 68..=65_535;
 
 /// Is it a length that the stage can have?
-pub(super) fn check(blackhole_bytes: u32) -> Checked {
+pub(super) fn check(blackhole_bytes: u32) -> CheckResult {
     require(blackhole_bytes == 0 || BLACKHOLES.contains(&blackhole_bytes), || {
         format!(
             "blackhole_bytes {blackhole_bytes}: write 68 to 65535, the longest IP packet that passes, or 0 for none"

@@ -186,15 +186,15 @@ pub struct QueueStage<P> {
 
 /// A queue as it becomes, with all memory that it needs.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct NewQueue {
     limit: Limit,
     discipline: Discipline,
     configured: config::Discipline,
 }
 
-impl Prepared {
+impl NewQueue {
     pub fn new(config: &Queue) -> Self {
-        Prepared {
+        NewQueue {
             limit: Limit::of(config),
             discipline: Discipline::new(&config.discipline),
             configured: config.discipline.clone(),
@@ -437,7 +437,7 @@ impl<P: Copy> QueueStage<P> {
 
     /// Another limit and, where that differs, another discipline, which finds all that waits. `prepared` then holds
     /// what it took the place of.
-    pub fn take_over(&mut self, prepared: &mut Prepared, counters: &mut Counters) {
+    pub fn take_over(&mut self, prepared: &mut NewQueue, counters: &mut Counters) {
         core::mem::swap(&mut self.limit, &mut prepared.limit);
         if self.configured == prepared.configured {
             return;

@@ -3,7 +3,7 @@
 
 use alloc::format;
 
-use super::check::{require, time, Checked};
+use super::check::{require, time, CheckResult};
 use super::rng::Stream;
 use super::Nanos;
 use crate::config::{Aggregate, Harq};
@@ -17,7 +17,7 @@ const MOST_ROUNDS: u32 = 16;
 const MOST_ERROR_PPB: u32 = 900_000_000;
 
 /// Are they slots that a link can have? 0: none.
-pub(super) fn check_slot(slot_ns: Nanos) -> Checked {
+pub(super) fn check_slot(slot_ns: Nanos) -> CheckResult {
     if slot_ns > 0 {
         time("slot_ns", slot_ns, SHORTEST_NS, SECOND_NS)
     } else {
@@ -29,7 +29,7 @@ impl Aggregate {
     /// Each packet is sent on its own, and nothing is lost between two.
     pub const NONE: Aggregate = Aggregate { packets: 0, time_ns: 0, gap_ns: 0 };
 
-    pub(super) fn check(&self) -> Checked {
+    pub(super) fn check(&self) -> CheckResult {
         let Aggregate { packets, time_ns, gap_ns } = *self;
         require(packets as usize <= MOST_AGGREGATED, || {
             format!("packets {packets}: an aggregate has 1 to {MOST_AGGREGATED}, and 0 is none")
@@ -50,7 +50,7 @@ impl Harq {
     /// No transmission fails.
     pub const NONE: Harq = Harq { error_ppb: 0, round_ns: 0, rounds: 0 };
 
-    pub(super) fn check(&self) -> Checked {
+    pub(super) fn check(&self) -> CheckResult {
         let Harq { error_ppb, round_ns, rounds } = *self;
         require(error_ppb <= MOST_ERROR_PPB, || {
             format!("error_ppb {error_ppb}: write at most {MOST_ERROR_PPB} (90 %)")

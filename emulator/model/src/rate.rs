@@ -6,7 +6,7 @@
 
 use alloc::format;
 
-use super::check::{require, Checked};
+use super::check::{require, CheckResult};
 use super::Nanos;
 
 const RATES: core::ops::RangeInclusive<u64> = 8_000..=1_000_000_000_000;
@@ -14,11 +14,11 @@ const NANOS_PER_SECOND: u128 = 1_000_000_000;
 const BYTE: u128 = 8 * NANOS_PER_SECOND;
 
 /// Is it a rate that the stage can have?
-pub(super) fn check(rate_bps: u64) -> Checked {
+pub(super) fn check(rate_bps: u64) -> CheckResult {
     check_as("rate_bps", rate_bps)
 }
 
-pub(super) fn check_as(key: &str, rate_bps: u64) -> Checked {
+pub(super) fn check_as(key: &str, rate_bps: u64) -> CheckResult {
     require(RATES.contains(&rate_bps), || {
         format!("{key} {rate_bps}: write 8000 (8 kbit/s) to 1000000000000 (1 Tbit/s)")
     })

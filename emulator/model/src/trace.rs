@@ -6,7 +6,7 @@
 use alloc::boxed::Box;
 use alloc::format;
 
-use super::check::{probability, require, time, Checked, LONGEST_LIST, LONGEST_NS, MOST_BYTES};
+use super::check::{probability, require, time, CheckResult, LONGEST_LIST, LONGEST_NS, MOST_BYTES};
 use super::{rate, Change, Nanos};
 use crate::config::{Discipline, Opportunity, Queue, Row, Trace};
 
@@ -24,7 +24,7 @@ const LEAST_MEAN_BPS: u128 = 8_000;
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
 impl Row {
-    fn check(&self) -> Checked {
+    fn check(&self) -> CheckResult {
         let Row { at_ns, rate_bps, delay_ns, loss_ppb, limit_bytes } = *self;
         time("rows: at_ns", at_ns, 0, LONGEST_PERIOD_NS)?;
         rate_bps.filter(|rate| *rate > 0).map_or(Ok(()), rate::check).map_err(|why| format!("rows: {why}"))?;
@@ -46,7 +46,7 @@ impl Trace {
     }
 
     /// Can it be followed on a link with this queue, and does whatever waits leave in the end?
-    pub(super) fn check(&self, queue: &Queue) -> Checked {
+    pub(super) fn check(&self, queue: &Queue) -> CheckResult {
         match self {
             Trace::None {} => Ok(()),
             Trace::Rows { period_ns, rows } => {
@@ -89,12 +89,12 @@ impl Trace {
     }
 
     /// What a running link can therefore not be told.
-    pub fn says(&self) -> Says {
+    pub fn says(&self) -> TraceSettings {
         match self {
-            Trace::None {} => Says::default(),
+            Trace::None {} => TraceSettings::default(),
             Trace::Rows { rows, .. } => {
                 let first = rows.first().copied().unwrap_or_default();
-                Says {
+                TraceSettings {
                     anything: true,
                     departures: false,
                     rate: first.rate_bps.is_some(),
@@ -103,14 +103,16 @@ impl Trace {
                     limit: first.limit_bytes.is_some(),
                 }
             }
-            Trace::Opportunities { .. } => Says { anything: true, departures: true, rate: true, ..Says::default() },
+            Trace::Opportunities { .. } => {
+                TraceSettings { anything: true, departures: true, rate: true, ..TraceSettings::default() }
+            }
         }
     }
 }
 
 /// Which settings of a link its trace says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Says {
+pub struct TraceSettings {
     anything: bool,
     /// The instants at which packets leave.
     departures: bool,
@@ -120,9 +122,9 @@ pub struct Says {
     limit: bool,
 }
 
-impl Says {
+impl TraceSettings {
     /// Does the change leave alone what the trace says?
-    pub fn check(self, change: &Change) -> Checked {
+    pub fn check(self, change: &Change) -> CheckResult {
         let Change {
             rate_bps,
             delay,
@@ -172,7 +174,7 @@ const COLUMNS: [Column; 4] = [
     ("limit_bytes", |row| row.limit_bytes.is_some()),
 ];
 
-fn count(key: &str, found: usize, period_ns: Nanos) -> Checked {
+fn count(key: &str, found: usize, period_ns: Nanos) -> CheckResult {
     require((1..=LONGEST_LIST).contains(&found), || format!("{key}: {found} of them: write 1 to {LONGEST_LIST}"))?;
     if period_ns == 0 {
         return Ok(());
@@ -183,7 +185,7 @@ fn count(key: &str, found: usize, period_ns: Nanos) -> Checked {
     })
 }
 
-fn rates_suffice(rows: &[Row], period_ns: Nanos) -> Checked {
+fn rates_suffice(rows: &[Row], period_ns: Nanos) -> CheckResult {
     if rows[0].rate_bps.is_none() {
         return Ok(());
     }
@@ -199,7 +201,7 @@ fn rates_suffice(rows: &[Row], period_ns: Nanos) -> Checked {
     mean_suffices("rows", bits / u128::from(period_ns))
 }
 
-fn mean_suffices(key: &str, mean_bps: u128) -> Checked {
+fn mean_suffices(key: &str, mean_bps: u128) -> CheckResult {
     require(mean_bps >= LEAST_MEAN_BPS, || {
         format!("{key}: {mean_bps} bit/s on average: write at least {LEAST_MEAN_BPS} (8 kbit/s)")
     })

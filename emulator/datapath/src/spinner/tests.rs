@@ -13,7 +13,7 @@ use crate::interfaces::Interfaces;
 use crate::port::Facts;
 use crate::shared::{DirectionState, Link};
 use ewan_model::config::{Delay, Loss, Queue};
-use ewan_model::{Change, Says};
+use ewan_model::{Change, TraceSettings};
 
 /// Counts what the calling thread takes from and gives back to the system's allocator.
 struct Counting;
@@ -175,7 +175,7 @@ fn spinner(clock: Clock, links: Vec<(Direction, [StampedPort; 2])>) -> (Spinner,
             ended: Default::default(),
             ports: both.each_ref().map(|port| port.facts()),
             interfaces: Interfaces::open(["lo", "lo"]).expect("every namespace has lo"),
-            directions: [Says::default(); 2].map(|says| DirectionState::new(says, 4_096)),
+            directions: [TraceSettings::default(); 2].map(|says| DirectionState::new(says, 4_096)),
         });
         for port in both {
             ports.push(Box::new(port));
@@ -357,7 +357,7 @@ impl Bench {
                 ended: Default::default(),
                 ports: facts.collect::<Vec<_>>().try_into().ok().expect("two"),
                 interfaces: Interfaces::open(["lo", "lo"]).expect("every namespace has lo"),
-                directions: [Says::default(); 2].map(|says| DirectionState::new(says, 4_096)),
+                directions: [TraceSettings::default(); 2].map(|says| DirectionState::new(says, 4_096)),
             });
         }
         let shared = Arc::new(Shared::new(1, "test", clock.now(), links).unwrap());

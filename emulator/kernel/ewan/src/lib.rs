@@ -30,7 +30,7 @@ use core::ptr::{addr_of, null_mut, NonNull};
 use core::slice;
 
 use ewan_model::config::Direction;
-use ewan_model::{frame, Change, Counters, DirectionModel, Drop, Meta, Prepared};
+use ewan_model::{frame, Change, Counters, DirectionModel, Drop, Meta, ModelChange};
 
 type Packet = NonNull<c_void>;
 
@@ -65,7 +65,7 @@ pub struct Lane {
 
 /// A change of a direction, and what the direction is after it.
 pub struct LaneChange {
-    change: Prepared,
+    change: ModelChange,
     config: Direction,
 }
 
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn ewan_change_new(
         unsafe { (&*addr_of!((*lane).config), slice_of(text, length), slice_of_mut(reason, room)) };
     match change(text, config) {
         Ok(change) => {
-            Box::into_raw(Box::new(LaneChange { config: change.applied(config), change: Prepared::new(&change) }))
+            Box::into_raw(Box::new(LaneChange { config: change.applied(config), change: ModelChange::new(&change) }))
         }
         Err(why) => {
             tell(reason, &why);

@@ -12,7 +12,7 @@ use crate::frame::Ack;
 const BUCKETS: usize = 1 << 10;
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct WaitingAck {
     ack: Ack,
     /// Where in the queue's memory it waits.
     place: u32,
@@ -21,7 +21,7 @@ struct Known {
 /// The pure ACKs that wait, as far as they are known: 24 KiB, from the beginning on.
 #[derive(Clone, Debug)]
 pub struct Acks {
-    buckets: Box<[Option<Known>]>,
+    buckets: Box<[Option<WaitingAck>]>,
 }
 
 impl Acks {
@@ -36,7 +36,7 @@ impl Acks {
 
     /// Knows an ACK that joins the queue; says where the one waits that is not known any more.
     pub fn joins(&mut self, ack: Ack, place: u32) -> Option<u32> {
-        self.buckets[bucket(&ack)].replace(Known { ack, place }).map(|known| known.place)
+        self.buckets[bucket(&ack)].replace(WaitingAck { ack, place }).map(|known| known.place)
     }
 
     /// The one in this ACK's bucket becomes this one.

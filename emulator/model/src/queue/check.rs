@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use super::pie::LEAST_UPDATE_NS;
 use super::red::MOST_WEIGHT_LOG2;
-use crate::check::{probability, require, time, Checked, LONGEST_NS, MOST_BYTES, MOST_PACKETS};
+use crate::check::{probability, require, time, CheckResult, LONGEST_NS, MOST_BYTES, MOST_PACKETS};
 use crate::config::{self, Queue};
 use crate::counters::MOST_CLASSES;
 use crate::Nanos;
@@ -24,7 +24,7 @@ const LONGEST_NAME: usize = 32;
 
 impl Queue {
     /// Is there a limit, within what a store holds, and a discipline that works?
-    pub(crate) fn check(&self) -> Checked {
+    pub(crate) fn check(&self) -> CheckResult {
         let Queue { limit_packets, limit_bytes, discipline } = self;
         require(limit_packets.is_some() || limit_bytes.is_some(), || {
             "queue: give limit_packets or limit_bytes, or both".into()
@@ -39,7 +39,7 @@ impl Queue {
     }
 
     /// Can this queue filter ACKs, if it is to?
-    pub(crate) fn check_ack_filter(&self, filter: bool) -> Checked {
+    pub(crate) fn check_ack_filter(&self, filter: bool) -> CheckResult {
         require(!filter || self.discipline.has_one_list(), || {
             "ack_filter: the queue has several lists: write false, or drop_tail, red, codel, pie or step".into()
         })
@@ -47,7 +47,7 @@ impl Queue {
 }
 
 impl config::Discipline {
-    fn check(&self) -> Checked {
+    fn check(&self) -> CheckResult {
         match *self {
             config::Discipline::DropTail {} => Ok(()),
             config::Discipline::Step { threshold_bytes } => {
@@ -101,7 +101,7 @@ impl config::Discipline {
     }
 }
 
-fn codel(target_ns: Nanos, interval_ns: Nanos) -> Checked {
+fn codel(target_ns: Nanos, interval_ns: Nanos) -> CheckResult {
     require(0 < target_ns && target_ns <= interval_ns, || {
         format!("target_ns {target_ns}: must be above 0 and not above interval_ns ({interval_ns})")
     })?;
@@ -111,7 +111,7 @@ fn codel(target_ns: Nanos, interval_ns: Nanos) -> Checked {
 }
 
 /// Of PIE and of DualPI2.
-fn controller(target_ns: Nanos, update_ns: Nanos, alpha_mhz: u64, beta_mhz: u64) -> Checked {
+fn controller(target_ns: Nanos, update_ns: Nanos, alpha_mhz: u64, beta_mhz: u64) -> CheckResult {
     time("target_ns", target_ns, 1, 2 * LONGEST_NS)?;
     time("update_ns", update_ns, LEAST_UPDATE_NS, LONGEST_NS)?;
     for (key, gain) in [("alpha_mhz", alpha_mhz), ("beta_mhz", beta_mhz)] {
@@ -120,14 +120,14 @@ fn controller(target_ns: Nanos, update_ns: Nanos, alpha_mhz: u64, beta_mhz: u64)
     Ok(())
 }
 
-fn turns(flows: u32, quantum_bytes: u32) -> Checked {
+fn turns(flows: u32, quantum_bytes: u32) -> CheckResult {
     require((1..=MOST_FLOWS).contains(&flows), || format!("flows {flows}: write 1 to {MOST_FLOWS}"))?;
     require((LEAST_QUANTUM_BYTES..=MOST_QUANTUM_BYTES).contains(&quantum_bytes), || {
         format!("quantum_bytes {quantum_bytes}: write {LEAST_QUANTUM_BYTES} to {MOST_QUANTUM_BYTES}")
     })
 }
 
-fn every_class(classes: &[config::Class]) -> Checked {
+fn every_class(classes: &[config::Class]) -> CheckResult {
     require((1..=MOST_CLASSES).contains(&classes.len()), || {
         format!("classes: {} of them: write 1 to {MOST_CLASSES}", classes.len())
     })?;

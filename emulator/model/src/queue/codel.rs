@@ -21,12 +21,12 @@ pub struct Codel {
     drop_next: Nanos,
     count: u64,
     last_count: u64,
-    after: After,
+    after: PreviousDrop,
 }
 
 /// What was done to the packet before this one, at the same instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum After {
+enum PreviousDrop {
     Nothing,
     /// It was dropped on entering the dropping state: this one passes.
     Entry,
@@ -46,7 +46,7 @@ impl Codel {
             drop_next: 0,
             count: 0,
             last_count: 0,
-            after: After::Nothing,
+            after: PreviousDrop::Nothing,
         }
     }
 
@@ -56,12 +56,12 @@ impl Codel {
     pub fn judge(&mut self, now: Nanos, sojourn: Nanos, bytes: u32, backlog: u64, ecn_capable: bool) -> Verdict {
         self.longest = self.longest.max(bytes);
         let above = self.above(now, sojourn, backlog);
-        match core::mem::replace(&mut self.after, After::Nothing) {
-            After::Entry => return Verdict::Pass,
-            After::Drop if above => self.schedule(self.drop_next),
-            After::Drop | After::Nothing => {}
+        match core::mem::replace(&mut self.after, PreviousDrop::Nothing) {
+            PreviousDrop::Entry => return Verdict::Pass,
+            PreviousDrop::Drop if above => self.schedule(self.drop_next),
+            PreviousDrop::Drop | PreviousDrop::Nothing => {}
         }
-        self.dropping &= above || self.after == After::Entry;
+        self.dropping &= above || self.after == PreviousDrop::Entry;
         if !above {
             return Verdict::Pass;
         }
@@ -74,7 +74,7 @@ impl Codel {
                 self.schedule(self.drop_next);
                 return Verdict::Mark;
             }
-            self.after = After::Drop;
+            self.after = PreviousDrop::Drop;
             return Verdict::Drop;
         }
         self.dropping = true;
@@ -87,7 +87,7 @@ impl Codel {
         if mark {
             return Verdict::Mark;
         }
-        self.after = After::Entry;
+        self.after = PreviousDrop::Entry;
         Verdict::Drop
     }
 

@@ -1,6 +1,6 @@
 //! How long the link model takes per packet, without any input or output: impair, enqueue, pop.
 //!
-//! cargo run --release -p ewan-datapath --example model_speed
+//! cargo run --release -p ewan-model --example model_speed
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,5 +1,5 @@
 //! A seeded simulation with a golden table per configuration, so that a change of behaviour shows as a diff.
-//! After an intended change: EWAN_UPDATE_GOLDEN=1 cargo test -p ewan-datapath --test simulate
+//! After an intended change: EWAN_UPDATE_GOLDEN=1 cargo test -p ewan-model --test simulate
 
 mod common;
 
