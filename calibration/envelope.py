@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
 from ewan.labs.base.units.shown import about
 from ewan.labs.link import Framing
@@ -37,8 +38,7 @@ LIMIT_WORDS: dict[Limit, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct):
     """How late the packets of links were that carried `load_ratio` of what they can carry, of every packet.
 
     Of a link that counts it, its own release errors: due against handed over. Of another back end (`own` is false) the
@@ -56,8 +56,7 @@ class Loaded:
     reordered_packets: int
 
 
-@dataclass(frozen=True, slots=True)
-class Frontier:
+class Frontier(Struct):
     """The most that so many links, loaded at once in one direction, carried within their tolerances."""
 
     backend: str
@@ -69,7 +68,7 @@ class Frontier:
     limit: Limit
     rate_error_ratio: float
     """Of the link that was furthest off, at the frontier."""
-    loads: tuple[Loaded, ...] = ()
+    loads: tuple[Loaded, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ewan.analysis.bursts import largest_burst_bytes
@@ -17,6 +16,7 @@ from ewan.calibration.host.links import ABOVE, ENDS_NS, MTU_BYTES, Bench
 from ewan.calibration.judge import offered_bps
 from ewan.calibration.statistic import wilson
 from ewan.calibration.uncertainty import quantile, rectangular
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import Rate, Size
 from ewan.labs.record import COVERAGE_FACTOR
 
@@ -33,8 +33,7 @@ SHARES = (0.001, 0.01, *(k / 20 for k in range(1, 20)), 0.98, 0.99, 0.995, 0.999
 """Of distributions that are kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class DelayPoint:
+class DelayPoint(Struct):
     """One-way delay through the link, of small packets far apart: configured, and quantiles of what was measured, less
     the packet's own time at the link's rate."""
 
@@ -46,8 +45,7 @@ class DelayPoint:
     max_ns: float
 
 
-@dataclass(frozen=True, slots=True)
-class RatePoint:
+class RatePoint(Struct):
     """The rate of a link that is offered more: the error as a share of the configured rate, and its uncertainty
     (k = 2); None where this host could not offer more."""
 
@@ -56,8 +54,7 @@ class RatePoint:
     uncertainty_ratio: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class SpacingPoint:
+class SpacingPoint(Struct):
     """Times between the arrivals of full packets, offered at `offered_bps` in bunches: quantiles, and the largest burst
     as the depth of the token bucket that the stream needs (RFC 2697)."""
 
@@ -71,8 +68,7 @@ class SpacingPoint:
     largest_burst_packets: float
 
 
-@dataclass(frozen=True, slots=True)
-class LossPoint:
+class LossPoint(Struct):
     """Random loss: how many of how many, the interval of the probability, and runs of losses against the model."""
 
     configured_ratio: float
@@ -89,16 +85,14 @@ class LossPoint:
     """Within 99 % of the chi-square distribution."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueuePoint:
+class QueuePoint(Struct):
     """How many full packets the fullest queue held, told by their wait."""
 
     configured_packets: int
     measured_packets: float
 
 
-@dataclass(frozen=True, slots=True)
-class Accuracy:
+class Accuracy(Struct):
     """Of one link, nothing else being on it."""
 
     delays: tuple[DelayPoint, ...]

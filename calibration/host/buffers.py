@@ -6,14 +6,13 @@ In: files below /proc. Out: `Buffers`; what cannot be read is None. Needs no roo
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from pathlib import Path
 
+from ewan.labs.base.codec import Struct
 from ewan.labs.runtime.memory import free_memory_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Buffers:
+class Buffers(Struct):
     """Of this host's own network namespace, in bytes and packets. TCP's are the least, the first and the largest size
     of a socket's buffer (tcp(7)); `rmem_max_bytes` and `wmem_max_bytes` the largest that a program without privileges
     may ask for."""

@@ -11,9 +11,9 @@ import contextlib
 import fcntl
 import socket
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import MEGA
 from ewan.labs.runtime.base import LabError
 
@@ -28,8 +28,7 @@ TIME_STAMPS = ("tx-hardware", "tx-software", "rx-hardware", "rx-software", "soft
 HARDWARE = "rx-hardware"
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct):
     """One interface; None and nothing where it does not say. `rings_packets`: what its receive and its send ring hold
     now."""
 

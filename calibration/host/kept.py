@@ -10,7 +10,6 @@ import hashlib
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +17,6 @@ import orjson
 
 from ewan.calibration import envelope
 from ewan.calibration.envelope import Frontier
-from ewan.calibration.host import document
 from ewan.calibration.host.accuracy import Accuracy
 from ewan.calibration.host.paths import Paths
 from ewan.calibration.host.processors import Processors
@@ -26,7 +24,8 @@ from ewan.calibration.host.timers import Timers
 from ewan.calibration.host.virtual import VirtualCost
 from ewan.calibration.uncertainty import Instrument
 from ewan.labs import host
-from ewan.labs.base import cache
+from ewan.labs.base import cache, codec
+from ewan.labs.base.codec import Document
 from ewan.labs.base.ownership import give_back
 from ewan.labs.base.product import ROOT
 from ewan.labs.base.writing import write
@@ -42,8 +41,7 @@ Profile = Literal["quick", "default", "full"]
 PROFILES: tuple[Profile, ...] = ("quick", "default", "full")
 
 
-@dataclass(frozen=True, slots=True)
-class HostCalibration:
+class HostCalibration(Document, tag="ewan-host/1"):
     """What one host was measured to do. `circumstances`: what the fingerprint is made of, by name."""
 
     fingerprint: str
@@ -57,11 +55,10 @@ class HostCalibration:
     links: tuple[Frontier, ...]
     absent: Mapping[str, str]
     """Back ends that this host has not, with the reason."""
-    accuracy: Accuracy | None = None
+    accuracy: Accuracy | None
     """Of one link of our own; None in the quick profile."""
-    virtual: VirtualCost | None = None
+    virtual: VirtualCost | None
     """What runs of the virtual clock cost; None where its kernel is not built."""
-    format: Literal["ewan-host/1"] = "ewan-host/1"
 
 
 def circumstances(binary: Path, cpus: Path = Path("/sys/devices/system/cpu")) -> dict[str, str]:
@@ -85,13 +82,13 @@ def fingerprint(of: Mapping[str, str]) -> str:
 
 def to_json(calibration: HostCalibration) -> bytes:
     """As JSON, keys in order."""
-    return document.to_json(calibration)
+    return codec.line(calibration)
 
 
 def from_json(text: bytes) -> HostCalibration:
     """ValueError, one line, for another format, unknown keys and wrong values."""
     try:
-        return document.from_json(HostCalibration, text)
+        return codec.decode(HostCalibration, text, "host")
     except ValueError as error:
         raise ValueError(f"{error}: ewan calibrate makes one") from None
 

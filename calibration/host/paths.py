@@ -8,12 +8,10 @@ buffers, which are read. And, pure, what that means for a lab. Without root noth
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,6 +35,7 @@ from ewan.calibration.host.path_lab import (
 )
 from ewan.calibration.host.timers import Budget
 from ewan.labs import host
+from ewan.labs.base.codec import Document, Struct, replace
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
 from ewan.labs.base.units.shown import about
 from ewan.labs.context import Context
@@ -44,8 +43,6 @@ from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError, Measuring
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.state import State
-
-FORMAT: Literal["ewan-paths/1"] = "ewan-paths/1"
 
 Protocol = Literal["tcp", "udp"]
 PROTOCOLS: tuple[Protocol, ...] = ("tcp", "udp")
@@ -56,8 +53,7 @@ CENTRAL_SHARE = 0.6827
 FOR_P99 = 100
 
 
-@dataclass(frozen=True, slots=True)
-class StackLatency:
+class StackLatency(Struct):
     """One-way delay of packets of 64 bytes from a program's send call to the kernel's stamp at the receiver, through so
     many routers and no emulated link. `spread_ns`: half the width of the interval with the middle 68 % of them, which
     is the standard deviation where the distribution is normal. p99 is None below 100 packets."""
@@ -71,8 +67,7 @@ class StackLatency:
     spread_ns: float
 
 
-@dataclass(frozen=True, slots=True)
-class PacketRate:
+class PacketRate(Struct):
     """Packets/s that one thread of the probes sends and receives over a veth pair, offered more than it can."""
 
     ip_bytes: int
@@ -81,8 +76,7 @@ class PacketRate:
     lost_packets: int
 
 
-@dataclass(frozen=True, slots=True)
-class Throughput:
+class Throughput(Struct):
     """Payload/s over veth pairs. `port_bps`: the rate of the sender's port as Ethernet counts it, None where it has
     none; `expected_bps`: what the headers leave of that. `retransmitted_segments` is TCP's."""
 
@@ -95,8 +89,7 @@ class Throughput:
     retransmitted_segments: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
+class Paths(Document, tag="ewan-paths/1"):
     """All of it. `not_measured`: why nothing was sent, empty where something was; `failed`: by probe, why it gave
     nothing."""
 
@@ -107,8 +100,7 @@ class Paths:
     buffers: Buffers
     not_measured: str
     failed: Mapping[str, str]
-    cards: tuple[Card, ...] = ()
-    format: Literal["ewan-paths/1"] = FORMAT
+    cards: tuple[Card, ...]
 
     def stack(self, routers: int) -> StackLatency | None:
         """The latency through so many routers; None where that was not measured."""
@@ -146,7 +138,7 @@ def measure(context: Context, budget: Budget, progress: Callable[[str], None], n
     finally:
         runtime.down(plan.lab)
     found = evaluate(plan, {**off, **on}, buffers, time.monotonic_ns() - begun)
-    return dataclasses.replace(found, cards=cards)
+    return replace(found, cards=cards)
 
 
 def _switch_on(binary: Path, directory: Path) -> None:
@@ -189,6 +181,7 @@ def evaluate(plan: Plan, results: Mapping[str, Mapping[str, Any]], buffers: Buff
         buffers=buffers,
         not_measured="",
         failed=failed,
+        cards=(),
     )
 
 

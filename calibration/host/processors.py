@@ -13,15 +13,12 @@ import re
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from ewan.calibration.host.finding import Finding
+from ewan.labs.base.codec import Document, Struct
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.host import cpus_of
-
-FORMAT: Literal["ewan-processors/1"] = "ewan-processors/1"
 
 CPUS = "sys/devices/system/cpu"
 DEBUG = "sys/kernel/debug/sched/preempt"
@@ -48,8 +45,7 @@ UNSTEADY = ("powersave", "ondemand", "conservative", "schedutil")
 """Governors that change the clock frequency with the load."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Struct):
     """`value` as the kernel words it; None where it is unknown. `source`: where it was read, or why it is not known."""
 
     value: str | None
@@ -61,8 +57,7 @@ class Fact:
         return "unknown" if self.value is None else self.value
 
 
-@dataclass(frozen=True, slots=True)
-class Processors:
+class Processors(Document, tag="ewan-processors/1"):
     """CPUs are listed as the kernel does: `0-3,8`. `siblings`: threads that share a core, a list for each core that has
     several; `numa_nodes`: the CPUs of each. `mitigations`: what these processors are affected by, and what the kernel
     does about it. `hz`: timer interrupts a second."""
@@ -84,7 +79,6 @@ class Processors:
     clock_source: Fact
     autogroup: Fact
     mitigations: Mapping[str, str]
-    format: Literal["ewan-processors/1"] = FORMAT
 
     @property
     def link_cpu(self) -> int:

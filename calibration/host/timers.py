@@ -11,17 +11,15 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ewan.calibration.host.document import from_json
 from ewan.calibration.host.finding import Finding
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Document, Struct
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.base.units.shown import about
 from ewan.labs.runtime.base import LabError
-
-FORMAT: Literal["ewan-timers/1"] = "ewan-timers/1"
 
 Budget = Literal["quick", "default", "full"]
 SECONDS: Mapping[Budget, float] = {"quick": 2, "default": 8, "full": 60}
@@ -47,8 +45,7 @@ RATE_GOOD_PPB = 1_000
 """A millionth: 1 µs in a second's measurement."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClockSource:
+class ClockSource(Struct):
     """The clock that links and probes read. `residual_ns`: how far the middle of its calibration lay from the line
     through the ends; `recalibration_ppb`: the frequency of a second calibration against the first; `against_raw_ppb`:
     over the whole measurement, against CLOCK_MONOTONIC_RAW, as uncertain as `uncertain_ppb` by the readings;
@@ -66,8 +63,7 @@ class ClockSource:
     monotonic_against_raw_ppb: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClockRead:
+class ClockRead(Struct):
     """What a read costs (the least of several means), and the least difference between two reads that differ."""
 
     clock: str
@@ -75,8 +71,7 @@ class ClockRead:
     resolution_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Lateness:
+class Lateness(Struct):
     """How late deadlines `interval_ns` apart were met. Percentiles are of nearest rank, and None where there are too
     few samples (100 for p99, 1000 for p99.9). `classes`: the upper end of a class and how many samples it holds,
     ascending, 16 classes for each power of two.
@@ -97,8 +92,7 @@ class Lateness:
     classes: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Spinning:
+class Spinning(Struct):
     """A thread that read the clock all the time on the CPU of links: pauses above 10 µs, when another had the CPU.
 
     `steal_ns`: what the hypervisor took of this CPU meanwhile, in the kernel's ticks; None where it does not tell.
@@ -114,8 +108,7 @@ class Spinning:
     steal_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Timers:
+class Timers(Document, tag="ewan-timers/1"):
     """All of it. `hypervisor`: what it calls itself, where there is one that does; `not_measured`: why, by method."""
 
     elapsed_ns: int
@@ -127,7 +120,6 @@ class Timers:
     lateness: tuple[Lateness, ...]
     spinning: tuple[Spinning, ...]
     not_measured: Mapping[str, str]
-    format: Literal["ewan-timers/1"] = FORMAT
 
     def late(self, method: Method, loaded: bool, interval_ns: int = SHOWN_INTERVAL_NS) -> Lateness | None:
         """How late one method was; None where that was not measured."""
@@ -168,7 +160,7 @@ def measure(
         if status:
             raise LabError(f"{binary.name} timers: {said}")
         answer.seek(0)
-        return from_json(Timers, answer.read())
+        return codec.decode(Timers, answer.read(), "timers")
 
 
 def findings(timers: Timers) -> Iterator[Finding]:

@@ -13,11 +13,12 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
 
 from ewan.labs import host
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct
 from ewan.labs.context import Context
 from ewan.labs.record.demand import Demand
 from ewan.labs.runtime.base import BatchRuns
@@ -38,11 +39,8 @@ PACE = "packet_ns"
 LEAST_SHARE, MOST_SHARE = 0.1, 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class VirtualCost:
+class VirtualCost(Struct):
     """Of one host. `share`: the standard uncertainty of an estimate for a known demand."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True}
 
     boot_ns: int
     """Of CPU time: the kernel's start and end."""
@@ -211,7 +209,7 @@ def weigh(runtime: BatchRuns, name: str, place: Path) -> tuple[Weighed, Cost]:
 def scaled(reference: VirtualCost, boot_cpu_ns: int, entries: int) -> VirtualCost:
     """Another host's cost, by what the smallest run took here; not as well known as a measured one."""
     pace = boot_cpu_ns / (reference.boot_ns + entries * reference.entry_ns)
-    values = {field.name: getattr(reference, field.name) for field in fields(reference)}
+    values = codec.data_of(reference)
     times = {name: round(value * pace) for name, value in values.items() if name.endswith("_ns")}
     return VirtualCost(**{**values, **times, "share": max(reference.share, 0.25)})
 

@@ -9,10 +9,10 @@ import orjson
 
 from ewan.calibration import expect, spinner
 from ewan.calibration.compare import compare
-from ewan.calibration.host.document import from_json as document_from_json
 from ewan.calibration.host.timers import Timers
 from ewan.calibration.probe import LiveProbes
 from ewan.calibration.probing import plan_probes
+from ewan.labs.base import codec
 from ewan.labs.plan import digest, from_json
 from ewan.labs.record import Certificate, MachineFacts
 
@@ -51,4 +51,4 @@ def captured_certificate() -> Certificate:
 
 def captured_timers() -> Timers:
     """Of the same kind of machine."""
-    return document_from_json(Timers, (FIXTURES / "timers.json").read_bytes())
+    return codec.decode(Timers, (FIXTURES / "timers.json").read_bytes(), "timers")

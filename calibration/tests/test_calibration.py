@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import stat
 from pathlib import Path
@@ -21,6 +20,7 @@ from ewan.calibration.tests.captured import captured_certificate, captured_timer
 from ewan.calibration.tests.plans import plan
 from ewan.calibration.tests.test_host_figures import FOUND
 from ewan.labs.base import cache
+from ewan.labs.base.codec import replace
 from ewan.labs.base.errors import UserError
 from ewan.labs.context import Context
 from ewan.labs.record import Certificate, to_json
@@ -63,10 +63,11 @@ def host() -> HostCalibration:
         elapsed_ns=50 * 10**9,
         timers=captured_timers(),
         processors=processors.measure(),
-        paths=dataclasses.replace(FOUND, latency=latency, packet_rates=(PacketRate(64, 250_000.5, 1_000, 0),)),
+        paths=replace(FOUND, latency=latency, packet_rates=(PacketRate(64, 250_000.5, 1_000, 0),)),
         links=LINKS,
         absent={"kernel": "this kernel lacks netem"},
         accuracy=EXACT,
+        virtual=None,
     )
 
 

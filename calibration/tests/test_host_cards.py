@@ -11,8 +11,8 @@ from ewan.calibration import lab_cards
 from ewan.calibration.host import cards, paths
 from ewan.calibration.host.buffers import read_buffers
 from ewan.calibration.host.cards import Card, read_card
-from ewan.calibration.host.document import from_json, to_json
 from ewan.calibration.host.paths import Paths
+from ewan.labs.base import codec
 from ewan.labs.runtime.base import LabError
 
 
@@ -43,7 +43,7 @@ def test_a_card_is_what_its_files_and_the_answers_say(tmp_path: Path, monkeypatc
     stamps = ("tx-hardware", "tx-software", "rx-hardware", "rx-software", "software", "raw-hardware")
     assert found == Card("eth9", "ixgbe", 10**10, 9000, (512, 1024), ("tso",), stamps)
     whole = Paths(0, (), (), (), read_buffers(), "needs root", {}, (found,))
-    assert from_json(Paths, to_json(whole)) == whole
+    assert codec.decode(Paths, codec.line(whole), "paths") == whole
     told = next(each for each in paths.findings(whole) if each.what == "card eth9")
     assert told.found == "10Gbit/s, MTU 9000, offloads on: tso; stamps packets itself"
 

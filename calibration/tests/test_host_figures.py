@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 from pathlib import Path
 
@@ -11,10 +10,11 @@ import pytest
 
 from ewan.calibration.host import figures
 from ewan.calibration.host.buffers import Buffers
-from ewan.calibration.host.document import from_json
 from ewan.calibration.host.path_lab import PORT_BPS
 from ewan.calibration.host.paths import PacketRate, Paths, Throughput, expected_udp_bps
 from ewan.calibration.host.timers import METHODS, Timers
+from ewan.labs.base import codec
+from ewan.labs.base.codec import replace
 
 BUFFERS = Buffers(None, None, (), (), None, 10**9)
 FOUND = Paths(
@@ -32,12 +32,13 @@ FOUND = Paths(
     buffers=BUFFERS,
     not_measured="",
     failed={},
+    cards=(),
 )
 
 
 @pytest.fixture(scope="module")
 def timers() -> Timers:
-    return from_json(Timers, (Path(__file__).resolve().parent / "fixtures/timers.json").read_bytes())
+    return codec.decode(Timers, (Path(__file__).resolve().parent / "fixtures/timers.json").read_bytes(), "timers")
 
 
 def rows(text: str) -> list[dict[str, str]]:
@@ -61,8 +62,8 @@ def test_the_same_measurement_gives_the_same_bytes(timers: Timers) -> None:
 
 
 def test_of_too_few_samples_nothing_is_drawn(timers: Timers) -> None:
-    few = tuple(dataclasses.replace(each, samples=3) for each in timers.lateness)
-    assert figures.lateness(dataclasses.replace(timers, lateness=few)) is None
+    few = tuple(replace(each, samples=3) for each in timers.lateness)
+    assert figures.lateness(replace(timers, lateness=few)) is None
 
 
 def test_packets_have_what_ethernet_carries_beside_them() -> None:
@@ -84,8 +85,8 @@ def test_throughput_has_the_expected_figures_beside_it() -> None:
 
 
 def test_what_was_not_measured_is_not_drawn() -> None:
-    none = dataclasses.replace(FOUND, packet_rates=(), throughput=(), not_measured="needs root")
+    none = replace(FOUND, packet_rates=(), throughput=(), not_measured="needs root")
     assert figures.packet_rates(none) is None and figures.throughput(none) is None
     # Without offloads' part there is room for the others.
-    some = dataclasses.replace(FOUND, throughput=FOUND.throughput[:2])
+    some = replace(FOUND, throughput=FOUND.throughput[:2])
     assert figures.throughput(some) is not None

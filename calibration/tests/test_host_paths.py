@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +12,10 @@ import pytest
 from ewan.calibration.expect import expectations
 from ewan.calibration.host import path_lab, paths
 from ewan.calibration.host.buffers import Buffers, read_buffers
-from ewan.calibration.host.document import from_json, to_json
 from ewan.calibration.host.path_lab import PORT, PORT_BPS, ROUTERS, SIZES, TIMES
 from ewan.calibration.host.paths import Paths
+from ewan.labs.base import codec
+from ewan.labs.base.codec import replace
 from ewan.labs.compile import HostFacts
 from ewan.labs.context import Context
 from ewan.labs.link.egress import Bare, Tbf
@@ -52,7 +52,7 @@ def test_all_is_measured(measured: Paths) -> None:
     kinds = [(each.protocol, each.routers, each.offloads, each.port_bps) for each in measured.throughput]
     assert len(set(kinds)) == len(kinds) == 4 + 6
     assert all(each.goodput_bps > 0 for each in measured.throughput)
-    assert from_json(Paths, to_json(measured)) == measured
+    assert codec.decode(Paths, codec.line(measured), "paths") == measured
 
 
 @pytest.mark.untimed
@@ -100,7 +100,7 @@ def test_without_root_nothing_is_sent(monkeypatch: pytest.MonkeyPatch, tmp_path:
     found = paths.measure(Context.of({"EWAN_STATE": str(tmp_path)}), "quick", pytest.fail)
     assert found.not_measured == "needs root" and not found.latency and not found.throughput
     assert [each.found for each in paths.findings(found)] == ["not measured: needs root"]
-    assert from_json(Paths, to_json(found)) == found
+    assert codec.decode(Paths, codec.line(found), "paths") == found
 
 
 def test_the_lab_has_plain_ports_one_with_a_rate_and_two_of_a_large_mtu(plan: Plan) -> None:
@@ -197,7 +197,7 @@ def test_a_port_that_is_not_filled_is_found_wanting(evaluated: Paths) -> None:
 
 
 def test_a_result_of_nothing_has_no_findings_of_it(evaluated: Paths) -> None:
-    none = dataclasses.replace(evaluated, latency=(), packet_rates=(), throughput=(), failed={})
+    none = replace(evaluated, latency=(), packet_rates=(), throughput=(), failed={})
     assert not list(paths.findings(none))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import os
 from collections.abc import Mapping
@@ -11,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ewan.calibration.host import processors
-from ewan.calibration.host.document import from_json, to_json
 from ewan.calibration.host.processors import DMI, Fact, Processors
+from ewan.labs.base import codec
 from ewan.labs.host import cpus_of
 
 CPUS = "sys/devices/system/cpu"
@@ -85,7 +84,7 @@ def test_a_virtual_machine(tmp_path: Path) -> None:
     assert (found.smt.value, found.siblings, found.numa_nodes) == ("off", (), ("0-1",))
     assert found.virtualisation == Fact("KVM", "CPUID")
     assert found.mitigations == {"spectre_v2": "Mitigation: Retpolines; STIBP: disabled"}
-    assert from_json(Processors, to_json(found)) == found
+    assert codec.decode(Processors, codec.line(found), "processors") == found
 
 
 def test_a_server(tmp_path: Path) -> None:
@@ -105,13 +104,13 @@ def test_a_server(tmp_path: Path) -> None:
 
 def test_nothing_there_is_no_error(tmp_path: Path) -> None:
     found = read(tmp_path, usable=(0,))
-    facts = [getattr(found, field.name) for field in dataclasses.fields(found)]
+    facts = [getattr(found, name) for name in Processors.__struct_fields__]
     unknown = [fact for fact in facts if isinstance(fact, Fact) and fact.value is None]
     # What is absent means something for three of them.
     assert len(unknown) == len([fact for fact in facts if isinstance(fact, Fact)]) - 3
     assert all(fact.source for fact in unknown)
     assert list(processors.findings(found))
-    assert from_json(Processors, to_json(found)) == found
+    assert codec.decode(Processors, codec.line(found), "processors") == found
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from pathlib import Path
 
@@ -10,10 +9,10 @@ import orjson
 import pytest
 
 from ewan.calibration.host import timers
-from ewan.calibration.host.document import from_json, to_json
 from ewan.calibration.host.finding import Finding
 from ewan.calibration.host.timers import METHODS, ClockSource, Lateness, Method, Timers
-from ewan.labs.base.typed import read_typed
+from ewan.labs.base import codec
+from ewan.labs.base.codec import replace
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import BUILT
 
@@ -24,7 +23,7 @@ INTERVALS_NS = (50_000, 100_000, 500_000, 1_000_000, 10_000_000)
 @pytest.fixture
 def captured() -> Timers:
     """Of a virtual machine with two CPUs."""
-    return from_json(Timers, CAPTURED.read_bytes())
+    return codec.decode(Timers, CAPTURED.read_bytes(), "timers")
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +100,7 @@ def test_gaps_are_part_of_the_time_that_was_spun(measured: Timers) -> None:
 
 @pytest.mark.untimed
 def test_the_same_document_comes_back(measured: Timers) -> None:
-    assert from_json(Timers, to_json(measured)) == measured
+    assert codec.decode(Timers, codec.line(measured), "timers") == measured
 
 
 @pytest.mark.untimed
@@ -118,7 +117,7 @@ def test_a_captured_measurement_is_read(captured: Timers) -> None:
 @pytest.mark.parametrize(
     "change, says",
     [
-        ({"format": "ewan-timers/0"}, "timers: format is 'ewan-timers/0', this version reads 'ewan-timers/1'"),
+        ({"format": "ewan-timers/0"}, "format is 'ewan-timers/0', this version reads 'ewan-timers/1'"),
         ({"colour": 1}, "timers has an unknown key 'colour'"),
         ({"elapsed_ns": "2s"}, "timers.elapsed_ns"),
     ],
@@ -126,7 +125,7 @@ def test_a_captured_measurement_is_read(captured: Timers) -> None:
 def test_a_document_of_another_kind_is_refused(change: dict[str, object], says: str) -> None:
     text = orjson.dumps({**orjson.loads(CAPTURED.read_bytes()), **change})
     with pytest.raises(ValueError) as error:
-        from_json(Timers, text)
+        codec.decode(Timers, text, "timers")
     assert str(error.value).startswith(says)
 
 
@@ -152,22 +151,22 @@ def test_findings_tell_of_clock_deadlines_and_the_links_cpu(captured: Timers) ->
 def test_a_clock_that_is_wrong_or_dear_is_found_wanting(
     captured: Timers, change: dict[str, object], meaning: str
 ) -> None:
-    changed = read_typed(ClockSource, {**dataclasses.asdict(captured.clock), **change}, "clock")
-    found = named(dataclasses.replace(captured, clock=changed))["clock"]
+    changed = codec.from_data(ClockSource, {**codec.data_of(captured.clock), **change}, "clock")
+    found = named(replace(captured, clock=changed))["clock"]
     assert found.meaning == meaning
 
 
 def test_what_was_not_measured_says_why(captured: Timers) -> None:
     lateness = tuple(each for each in captured.lateness if each.method != "qdisc")
     why = "making a network namespace: Operation not permitted (os error 1)"
-    found = named(dataclasses.replace(captured, lateness=lateness, not_measured={"qdisc": why}))
+    found = named(replace(captured, lateness=lateness, not_measured={"qdisc": why}))
     assert found["timers of the kernel"] == Finding("timers of the kernel", "not measured", "limited", why)
 
 
 def test_a_spinner_that_lost_its_cpu_and_a_late_one_are_found_wanting(captured: Timers) -> None:
-    taken = dataclasses.replace(captured.spinning[0], gaps=3, gaps_ns=9_000_000, longest_gap_ns=4_000_000, steal_ns=0)
+    taken = replace(captured.spinning[0], gaps=3, gaps_ns=9_000_000, longest_gap_ns=4_000_000, steal_ns=0)
     late = Lateness("spin", False, 1_000_000, 1000, 2_000, 3_000, 4_000, 5_000, ((5_119, 1000),))
-    found = named(dataclasses.replace(captured, spinning=(taken,), lateness=(late,)))
+    found = named(replace(captured, spinning=(taken,), lateness=(late,)))
     cpu = found[f"CPU {taken.cpu}, where links spin"]
     assert cpu.verdict == "limited" and "taken 3 times" in cpu.found and "4ms at once" in cpu.found
     assert found["spinning to a deadline"].verdict == "limited"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from ewan.calibration.host import virtual
 from ewan.calibration.host.virtual import REFERENCE, VirtualCost, Weighed
 from ewan.generator import scenario as scenarios
 from ewan.labs import host
+from ewan.labs.base.codec import replace
 from ewan.labs.context import Context
 from ewan.labs.record.demand import Demand
 
@@ -60,8 +60,8 @@ def test_a_host_of_half_the_pace_takes_twice_as_long() -> None:
 def test_this_host_is_measured_and_a_run_takes_about_what_it_should(tmp_path: Path) -> None:
     """A neighbour may slow any of it down, so that only the order of magnitude can be asserted of times."""
     cost = virtual.measure(CONTEXT, budget_s=0)
-    for field in fields(cost):
-        assert getattr(cost, field.name) >= 0, field.name
+    for name in VirtualCost.__struct_fields__:
+        assert getattr(cost, name) >= 0, name
     assert cost.entry_ns > 500 and cost.packet_ns > 50
     run, took = virtual.weigh(CONTEXT.virtual(), "mixed_ns", tmp_path / "run")
     assert virtual.weighed_ns(cost, run.weights) == pytest.approx(took.cpu_ns, rel=2)

@@ -17,6 +17,7 @@ from ewan.calibration.host import virtual as calibration
 from ewan.generator import scenario as scenarios
 from ewan.generator.scenario import ScenarioRun, ScheduledRun
 from ewan.labs import host
+from ewan.labs.base import codec
 from ewan.labs.base.units.shown import about
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
@@ -79,7 +80,7 @@ def measure(context: Context, quick: bool, say: Callable[[str], None]) -> dict[s
                 }
             )
             before = after
-    return {"cost": {name: getattr(cost, name) for name in cost.__slots__}, "runs": rows}
+    return {"cost": codec.data_of(cost), "runs": rows}
 
 
 def ratio(row: dict[str, Any]) -> float:
