@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ewan.calibration.reference import FORMAT, Reading, Readings
+from ewan.calibration.reference import Reading, Readings
 from ewan.labs.base.units import NS_PER_MS, mean_rate_bps
 from ewan.labs.hardware.abilities import Abilities, ranges, read_abilities
 from ewan.labs.hardware.settings import Settings, read_settings
@@ -170,4 +170,4 @@ def readings(certificate: Certificate) -> Readings | None:
         return None
     told = certificate.machine.get("devices", ())
     instrument = ", ".join(dict.fromkeys(str(each.get("device", each["link"])) for each in told))
-    return Readings(instrument, tuple(listed), FORMAT)
+    return Readings(instrument, tuple(listed))

@@ -13,26 +13,21 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
-
-import orjson
+from typing import Literal
 
 from ewan.calibration.uncertainty import decide, expanded
-from ewan.labs.base.codec import replace
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Document, Struct, replace
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.reading import read_bytes
-from ewan.labs.base.typed import read_typed
 from ewan.labs.record import COVERAGE_FACTOR, Certificate, Row, Uncertainty
 
-FORMAT: Literal["ewan-readings/1"] = "ewan-readings/1"
 PATIENCE_S = 120.0
 """For a program that reads an instrument."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct):
     """One value. `direction` is empty for a pair, whose name is `link`."""
 
     link: str
@@ -43,32 +38,22 @@ class Reading:
     uncertainty: float
 
 
-@dataclass(frozen=True, slots=True)
-class Readings:
+class Readings(Document, tag="ewan-readings/1"):
     """What one instrument read."""
 
     instrument: str
     readings: tuple[Reading, ...]
-    format: Literal["ewan-readings/1"]
 
 
 def read(path: Path) -> Readings:
     """The readings in a file, or those that a program there prints; UserError, one line, for what is none."""
     try:
         text = _printed(path) if os.access(path, os.X_OK) and path.is_file() else read_bytes(path)
-        data: Any = orjson.loads(text)
-        for each in data.get("readings", ()) if isinstance(data, dict) else ():
-            for key in ("value", "uncertainty"):
-                if isinstance(each, dict) and isinstance(each.get(key), int):
-                    each[key] = float(each[key])
-        found: Readings = read_typed(Readings, data, "readings")
-    except orjson.JSONDecodeError as error:
-        raise UserError(f"{path}: is no JSON ({error}): write readings as docs/calibration.md says") from None
+        return codec.decode(Readings, text, "")
     except ValueError as error:
         raise UserError(f"{path}: {error}: write readings as docs/calibration.md says") from None
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
-    return found
 
 
 def _printed(path: Path) -> bytes:
