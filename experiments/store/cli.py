@@ -21,6 +21,7 @@ from ewan.experiments.store import choice
 from ewan.experiments.store.choice import Listed, Wanted
 from ewan.experiments.store.entry import DamagedError
 from ewan.experiments.store.store import Store
+from ewan.labs.base import codec
 from ewan.labs.base.sheet import grid
 from ewan.labs.base.units import Size, UnitError
 from ewan.labs.base.units.ages import parse_age
@@ -192,5 +193,5 @@ def prune(context: Context, store: Store, entries: Sequence[Listed], as_json: bo
 def described(each: Listed) -> dict[str, Any]:
     """An entry as JSON has it."""
     put = datetime.fromtimestamp(each.found.seconds, UTC).isoformat(timespec="seconds")
-    told = dataclasses.asdict(each.manifest.origin) if each.manifest else {"damage": each.damage}
+    told = codec.data_of(each.manifest.origin) if each.manifest else {"damage": each.damage}
     return {"key": each.found.key, "path": str(each.found.path), "bytes": each.found.bytes, "put": put, **told}

@@ -8,24 +8,21 @@ manifest: whatever was changed, cut off or put in its place is a `DamagedError`.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import io
 import tarfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal
 
-import orjson
 import zstandard
 
 from ewan.generator.tars import Member
-from ewan.labs.base.typed import read_typed
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Document, Struct
 from ewan.labs.base.writing import anew
 from ewan.labs.record.experiment import checksum
 
-FORMAT: Literal["ewan-store/1"] = "ewan-store/1"
 ENDING = ".tar.zst"
 LEVEL = 3
 MANIFEST = "manifest.json"
@@ -42,16 +39,14 @@ class DamagedError(ValueError):
     """Why a file is no whole entry of its key, in words that follow the file's name."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct):
     """One file of an entry."""
 
     bytes: int
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct):
     """Where an entry comes from. `experiment`: the name of its directory; `name`: of the run, or of the lab; `made`: in
     UTC. `wall_ns` and `cpu_ns`: what it took where it was executed, which is what whoever takes it saves."""
 
@@ -64,11 +59,9 @@ class Origin:
     cpu_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Document, tag="ewan-store/1"):
     """The first member of an entry. `files`: by their names in the run's directory."""
 
-    format: Literal["ewan-store/1"]
     key: str
     origin: Origin
     files: Mapping[str, File]
@@ -82,7 +75,7 @@ class Manifest:
 def manifest(key: str, origin: Origin, files: Mapping[str, Path]) -> Manifest:
     """Of files as they are now; OSError where one cannot be read."""
     found = {name: File(path.stat().st_size, checksum(path)) for name, path in sorted(files.items())}
-    return Manifest(FORMAT, key, origin, found)
+    return Manifest(key, origin, found)
 
 
 def write(to: IO[bytes], told: Manifest, files: Mapping[str, Path]) -> None:
@@ -91,7 +84,7 @@ def write(to: IO[bytes], told: Manifest, files: Mapping[str, Path]) -> None:
         zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).stream_writer(to, closefd=False) as squeezed,
         tarfile.open(fileobj=squeezed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
     ):
-        text = orjson.dumps(dataclasses.asdict(told), option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)
+        text = codec.document(told).removesuffix(b"\n")
         _add(tar, MANIFEST, len(text), io.BytesIO(text))
         for name, file in sorted(told.files.items()):
             with files[name].open("rb") as source:
@@ -171,7 +164,7 @@ def _manifest(tar: tarfile.TarFile, key: str) -> Manifest:
     if member is None or content is None or member.size > MOST_MANIFEST:
         raise DamagedError(f"does not begin with {MANIFEST}")
     try:
-        told: Manifest = read_typed(Manifest, orjson.loads(content.read(member.size)), "manifest")
+        told = codec.decode(Manifest, content.read(member.size), "manifest")
     except ValueError as error:
         raise DamagedError(f"has another {MANIFEST} ({error})") from None
     if told.key != key:

@@ -156,8 +156,8 @@ def test_any_byte_that_is_changed_or_missing_is_found(store: Store, left: dict[s
 @pytest.mark.parametrize("name", ["../x", "/x", "a/../../x", "", "a\0b"])
 def test_an_entry_of_others_leaves_its_place_nowhere(store: Store, left: dict[str, Path], name: str) -> None:
     told = entry.manifest(KEY, ORIGIN, left)
-    evil = dataclasses.replace(told, files={name: entry.File(0, "")})
-    store.put_packed(KEY, entry.packed(dataclasses.replace(evil, files={}), {}))
+    evil = codec.replace(told, files={name: entry.File(0, "")})
+    store.put_packed(KEY, entry.packed(codec.replace(evil, files={}), {}))
     assert store.verify(KEY) is not None
     with pytest.raises(DamagedError, match=r"outside of its place|is no whole archive"):
         store.put_packed(KEY, _with_manifest(evil))
@@ -168,7 +168,7 @@ def test_an_entry_of_others_leaves_its_place_nowhere(store: Store, left: dict[st
 
 def _with_manifest(told: entry.Manifest) -> bytes:
     """An entry whose manifest alone is there."""
-    text = orjson.dumps(dataclasses.asdict(told))
+    text = codec.compact(told)
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as tar:
         info = tarfile.TarInfo(entry.MANIFEST)
@@ -279,7 +279,7 @@ def test_nothing_but_our_own_is_removed(store: Store, left: dict[str, Path]) -> 
 
 
 def listed(key: str, seconds: float, size: int, scenario: str = "a") -> choice.Listed:
-    told = entry.Manifest("ewan-store/1", key, dataclasses.replace(ORIGIN, scenario=scenario), {})
+    told = entry.Manifest(key, codec.replace(ORIGIN, scenario=scenario), {})
     return choice.Listed(Found(key, Path(key), size, seconds), told)
 
 
@@ -308,7 +308,7 @@ def test_the_command_shows_verifies_and_removes(store: Store, left: dict[str, Pa
     assert orjson.loads(said("list", "--json")[1])["entries"] == []
     store.put(KEY, ORIGIN, left)
     other = key.of_run(**{**RUN, "plan": "9" * 64})
-    store.put(other, dataclasses.replace(ORIGIN, scenario="another"), left)
+    store.put(other, codec.replace(ORIGIN, scenario="another"), left)
     status, shown = said("list", "--json")
     assert (status, [each["scenario"] for each in orjson.loads(shown)["entries"]]) == (0, ["streams", "another"])
     assert said("verify", "--json")[0] == 0
