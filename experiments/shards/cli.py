@@ -19,6 +19,7 @@ from ewan.experiments.shards import collect, shard
 from ewan.experiments.shards.share import Shard
 from ewan.experiments.shards.study import Study
 from ewan.generator.scenario import Scenario, Stop
+from ewan.labs.base import codec
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import Context
@@ -38,7 +39,7 @@ def run(context: Context, scenario: Scenario, parts: Parts, asked: Asked, text: 
     status, done = shard.run(virtual, study, part, facts, parts, unverified=asked.unverified, fresh=asked.fresh)
     complete = [each for each in done if each.status == "complete"]
     if as_json:
-        runs = [dataclasses.asdict(each) for each in done]
+        runs = [codec.data_of(each) for each in done]
         context.reporter.emit({"study": str(study.directory), "shard": str(part), "runs": runs})
         return status
     words = f"shard {part}: {len(complete)} of {len(done)} runs are in {context.store}"

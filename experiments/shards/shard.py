@@ -20,7 +20,7 @@ from ewan.experiments.engine.experiment import Job
 from ewan.experiments.engine.parts import Facts, Parts
 from ewan.experiments.engine.unit import Versions, now
 from ewan.experiments.shards.share import Shard
-from ewan.experiments.shards.study import AS_WHO_MAY, FORMAT, Done, Record, Study
+from ewan.experiments.shards.study import AS_WHO_MAY, Done, Record, Study
 from ewan.experiments.store import Store
 from ewan.labs import rundir
 from ewan.labs.context import Context
@@ -104,7 +104,6 @@ def run(
         shutil.rmtree(above, ignore_errors=True)
         if work.checked:
             kept = Record(
-                format=FORMAT,
                 shard=str(shard),
                 kernel=versions.kernel,
                 binary=versions.binary,

@@ -7,12 +7,9 @@ step. A shard writes its own record alone; rounds.json is written by `ewan colle
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import orjson
 
@@ -21,23 +18,19 @@ from ewan.experiments.engine.experiment import Job
 from ewan.experiments.shards.share import Shard
 from ewan.generator.scenario import Runs, Scenario
 from ewan.labs import rundir
-from ewan.labs.base import writing
+from ewan.labs.base import codec, writing
+from ewan.labs.base.codec import Document, Struct
 from ewan.labs.base.reading import read_bytes
-from ewan.labs.base.typed import read_typed
 from ewan.labs.record.experiment import Status
 from ewan.labs.runtime.base import LabError
 
-FORMAT: Literal["ewan-shard/1"] = "ewan-shard/1"
 AS_WHO_MAY = "run it as who may write there"
 """The remedy where this user may not write into the directory that shards share."""
-ROUNDS_FORMAT: Literal["ewan-rounds/1"] = "ewan-rounds/1"
 SHARDS, ROUNDS = "shards", "rounds.json"
 _DIGITS = 12
-_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct):
     """What became of a run. `stored`: it was in the store already, or is there now."""
 
     number: int
@@ -47,11 +40,9 @@ class Done:
     stored: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Document, tag="ewan-shard/1"):
     """A shard's own record. `kernel` and `binary`: SHA-256 of what its runs were executed with; `machine`: its name."""
 
-    format: Literal["ewan-shard/1"]
     shard: str
     kernel: str
     binary: str
@@ -62,8 +53,7 @@ class Record:
     runs: tuple[Done, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Further:
+class Further(Struct):
     """A run that a stop rule wanted beside those of the scenario."""
 
     number: int
@@ -71,11 +61,9 @@ class Further:
     seed: int
 
 
-@dataclass(frozen=True, slots=True)
-class Rounds:
+class Rounds(Document, tag="ewan-rounds/1"):
     """rounds.json: the further runs, and how many there were after each round."""
 
-    format: Literal["ewan-rounds/1"]
     ends: tuple[int, ...]
     runs: tuple[Further, ...]
 
@@ -132,19 +120,18 @@ class Study:
         """What stop rules wanted so far; LabError where the file is damaged."""
         path = self.directory / ROUNDS
         try:
-            found: Rounds = read_typed(Rounds, orjson.loads(read_bytes(path)), ROUNDS)
+            return codec.decode(Rounds, read_bytes(path), "")
         except FileNotFoundError:
-            return Rounds(ROUNDS_FORMAT, (), ())
+            return Rounds((), ())
         except (OSError, ValueError) as error:
             raise LabError(f"{path}: is damaged ({error}): remove it, and collect again") from None
-        return found
 
     def add_round(self, further: Sequence[tuple[Mapping[str, str | int], int]]) -> Rounds:
         """Further runs, each by its parameters and its seed, for the next call of each shard. Raises OSError."""
         before = self.rounds()
         begin = len(self.runs) + len(before.runs) + 1
         more = tuple(Further(begin + index, *each) for index, each in enumerate(further))
-        result = Rounds(ROUNDS_FORMAT, (*before.ends, begin - 1 + len(more)), (*before.runs, *more))
+        result = Rounds((*before.ends, begin - 1 + len(more)), (*before.runs, *more))
         self._write(ROUNDS, result)
         return result
 
@@ -159,7 +146,7 @@ class Study:
             if path.name.startswith("."):
                 continue
             try:
-                record: Record = read_typed(Record, orjson.loads(read_bytes(path)), "record")
+                record = codec.decode(Record, read_bytes(path), "record")
                 Shard.parse(record.shard)
             except (OSError, ValueError) as error:
                 raise LabError(f"{path}: is damaged ({error}): remove it, and run that shard again") from None
@@ -167,4 +154,4 @@ class Study:
         return sorted(found, key=lambda record: record.ended)
 
     def _write(self, name: str, content: Record | Rounds) -> None:
-        writing.write(self.directory / name, orjson.dumps(dataclasses.asdict(content), option=_OPTIONS))
+        writing.write(self.directory / name, codec.document(content))

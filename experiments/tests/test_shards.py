@@ -23,6 +23,7 @@ from ewan.experiments.store import Store
 from ewan.experiments.tests.engines import CONTEXT, half_of_range, parts
 from ewan.generator import scenario
 from ewan.generator.scenario import Stop
+from ewan.labs.base import codec
 from ewan.labs.context import Context
 from ewan.labs.runtime.base import LabError
 
@@ -202,9 +203,9 @@ def test_what_does_not_belong_together_is_refused(place: Path) -> None:
     study.begin(told.files)
     with pytest.raises(LabError, match="no shard has left a record yet"):
         collected(place, study)
-    record = Record("ewan-shard/1", "1/2", "k" * 64, "b" * 64, False, "here", "", "1", ())
+    record = Record("1/2", "k" * 64, "b" * 64, False, "here", "", "1", ())
     study.keep(record)
-    study.keep(dataclasses.replace(record, shard="2/2", binary="c" * 64, machine="there", ended="2"))
+    study.keep(codec.replace(record, shard="2/2", binary="c" * 64, machine="there", ended="2"))
     with pytest.raises(LabError, match=r"shards 1/2 and 2/2 were executed with different versions of the node binary"):
         collected(place, study)
     (study.directory / "shards/1-of-2.json").write_text("{")
