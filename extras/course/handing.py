@@ -48,7 +48,6 @@ def made(folder: Folder, with_notebook: bool = False) -> Made:
     given = answers.load(folder.answers, folder.lab.questions)
     experiments, notes = records.found(folder.path)
     told = Submission(
-        format=submission.FORMAT,
         lab=folder.lab.name,
         student=folder.drawing.student,
         language=folder.record.language,

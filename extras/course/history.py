@@ -15,13 +15,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import orjson
-from pydantic import ValidationError
-
 from ewan.experiments.engine.unit import now
 from ewan.extras.course import folder as folders
 from ewan.extras.course.submission import MOST_CHECKS, Check, Journal
-from ewan.labs.base import writing
+from ewan.labs.base import codec, writing
 from ewan.labs.base.reading import read_bytes
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import is_there, lock
@@ -57,7 +54,7 @@ def _add(folder: Path, path: Path, descriptor: int, verdicts: Mapping[str, str])
     made = Check(at=now(), verdicts=dict(verdicts), number=count + 1, before="" if before is None else before.digest)
     size = os.fstat(descriptor).st_size
     try:
-        writing.add_line(path, descriptor, orjson.dumps(made.model_dump(), option=orjson.OPT_APPEND_NEWLINE))
+        writing.add_line(path, descriptor, codec.compact(made) + b"\n")
         folders.note(folder, made.number, made.digest)
     except OSError:
         with contextlib.suppress(OSError):
@@ -75,8 +72,8 @@ def read(folder: Path) -> tuple[Check, ...]:
         return ()
     found = []
     for line in lines[-MOST_CHECKS:]:
-        with contextlib.suppress(ValidationError):
-            found.append(Check.model_validate_json(line))
+        with contextlib.suppress(ValueError):
+            found.append(codec.decode(Check, line, ""))
     return tuple(found)
 
 

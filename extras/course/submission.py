@@ -11,16 +11,14 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
-from typing import Annotated, Literal
-
-import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import Annotated
 
 from ewan.extras.course import archive
 from ewan.extras.course.archive import ArchiveError
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Document, Meta, Struct, field
 from ewan.labs.base.reading import one_line
 
-FORMAT: Literal["ewan-submission/1"] = "ewan-submission/1"
 DOCUMENT = "submission.json"
 NOTEBOOK = "notebook.ipynb"
 MOST_BYTES = 8 << 20
@@ -41,17 +39,17 @@ MOST_SHOWN = 80
 _TIME = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o100644
 
-Name = Annotated[str, Field(pattern=r"\A[a-z0-9][a-z0-9_-]{0,63}\z")]
+Name = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9_-]{0,63}\Z")]
 """Of a lab, a scenario, a question."""
 PARAMETER = "[A-Za-z_][A-Za-z0-9_-]{0,63}"
-Parameter = Annotated[str, Field(pattern=rf"\A{PARAMETER}\z")]
+Parameter = Annotated[str, Meta(pattern=rf"\A{PARAMETER}\Z")]
 """Of a scenario."""
-Student = Annotated[str, Field(pattern=r"\A[A-Za-z0-9](?:[A-Za-z0-9._@-]{0,62}[A-Za-z0-9])?\z")]
-Digest = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
+Student = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9](?:[A-Za-z0-9._@-]{0,62}[A-Za-z0-9])?\Z")]
+Digest = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 """SHA-256 in hexadecimal digits."""
-Line = Annotated[str, Field(max_length=200)]
-Words = Annotated[str, Field(max_length=MOST_LETTERS)]
-Answer = Words | Annotated[dict[Name, Words], Field(max_length=MOST_QUESTIONS)]
+Line = Annotated[str, Meta(max_length=200)]
+Words = Annotated[str, Meta(max_length=MOST_LETTERS)]
+Answer = Words | Annotated[dict[Name, Words], Meta(max_length=MOST_QUESTIONS)]
 """As it was typed; of settings one for each."""
 
 
@@ -59,11 +57,7 @@ class SubmissionError(ValueError):
     """Why a file is no submission that this version reads, in words that follow its name."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class Run(_Model):
+class Run(Struct):
     """A run that was completed. Of what it executed, and of what it left, only checksums."""
 
     name: Line
@@ -75,7 +69,7 @@ class Run(_Model):
     """Of the names and the bytes of its tables (`records.tables`)."""
 
 
-class Experiment(_Model):
+class Experiment(Struct, kw_only=True, omit_defaults=False):
     """One that was run in the virtual clock."""
 
     scenario: Name
@@ -85,46 +79,45 @@ class Experiment(_Model):
     """Of its scenario."""
     changed: bool
     """Parameters, a scale or seeds were given on the command line."""
-    settings: Annotated[dict[Parameter, Line], Field(max_length=MOST_SETTINGS)] = {}
+    settings: Annotated[dict[Parameter, Line], Meta(max_length=MOST_SETTINGS)] = field(default_factory=dict)
     """Those parameters, where nothing else was given."""
     kernel: Digest
     binary: Digest
-    runs: Annotated[tuple[Run, ...], Field(max_length=MOST_RUNS)]
+    runs: Annotated[tuple[Run, ...], Meta(max_length=MOST_RUNS)]
 
 
-class Check(_Model):
+class Check(Struct, kw_only=True, omit_defaults=False):
     """One call of `ewan course check`: when, in UTC, and the verdict on each question. They are a chain: `number`
     counts from 1, `before` is the digest of the check before it, empty for the first."""
 
     at: Line
-    verdicts: Annotated[dict[Name, Line], Field(max_length=MOST_QUESTIONS)]
-    number: Annotated[int, Field(ge=0)] = 0
-    before: Annotated[str, Field(pattern=r"\A(?:[0-9a-f]{64})?\z")] = ""
+    verdicts: Annotated[dict[Name, Line], Meta(max_length=MOST_QUESTIONS)]
+    number: Annotated[int, Meta(ge=0)] = 0
+    before: Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{64})?\Z")] = ""
 
     @property
     def digest(self) -> str:
         """SHA-256 of all of it."""
-        return hashlib.sha256(orjson.dumps(self.model_dump(), option=orjson.OPT_SORT_KEYS)).hexdigest()
+        return hashlib.sha256(codec.line(self).removesuffix(b"\n")).hexdigest()
 
 
-class Journal(_Model):
+class Journal(Struct):
     """How many checks were made in the student's folder, and the digest of the last one; kept beside the checks."""
 
-    checks: Annotated[int, Field(ge=0)]
-    last: Annotated[str, Field(pattern=r"\A(?:[0-9a-f]{64})?\z")]
+    checks: Annotated[int, Meta(ge=0)]
+    last: Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{64})?\Z")]
 
 
-class Submission(_Model):
+class Submission(Document, tag="ewan-submission/1", omit_defaults=False):
     """submission.json. `content`: SHA-256 of the lab as the student had it; `language`: of its text."""
 
-    format: Literal["ewan-submission/1"]
     lab: Name
     student: Student
-    language: Annotated[str, Field(pattern=r"\A[a-z]{2}\z")]
+    language: Annotated[str, Meta(pattern=r"\A[a-z]{2}\Z")]
     content: Digest
-    answers: Annotated[dict[Name, Answer], Field(max_length=MOST_QUESTIONS)]
-    experiments: Annotated[tuple[Experiment, ...], Field(max_length=MOST_EXPERIMENTS)]
-    checks: Annotated[tuple[Check, ...], Field(max_length=MOST_CHECKS)]
+    answers: Annotated[dict[Name, Answer], Meta(max_length=MOST_QUESTIONS)]
+    experiments: Annotated[tuple[Experiment, ...], Meta(max_length=MOST_EXPERIMENTS)]
+    checks: Annotated[tuple[Check, ...], Meta(max_length=MOST_CHECKS)]
     journal: Journal | None = None
     """None: an older version made the submission."""
 
@@ -158,15 +151,14 @@ def from_json(content: bytes) -> Submission:
     except UnicodeDecodeError:
         raise SubmissionError(f"has a {DOCUMENT} that is not text in UTF-8") from None
     try:
-        return Submission.model_validate_json(content)
-    except ValidationError as error:
-        raise SubmissionError(_refused(error)) from None
+        return codec.decode(Submission, content, "")
+    except (ValueError, RecursionError) as error:
+        raise SubmissionError(f"has a {DOCUMENT} that is none: {one_line(str(error), 3 * MOST_SHOWN)}") from None
 
 
 def to_json(submission: Submission) -> bytes:
     """The document's bytes."""
-    plain = submission.model_dump(mode="json")
-    return orjson.dumps(plain, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+    return codec.document(submission)
 
 
 def packed(submission: Submission, notebook: bytes | None = None) -> bytes:
@@ -175,6 +167,7 @@ def packed(submission: Submission, notebook: bytes | None = None) -> bytes:
     for name, content in contents.items():
         if len(content) > MEMBERS[name]:
             raise SubmissionError(f"{name} would have more than {MEMBERS[name] >> 20} MiB, the most that is taken")
+    from_json(contents[DOCUMENT])
     result = io.BytesIO()
     with zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
         for name, content in contents.items():
@@ -182,15 +175,3 @@ def packed(submission: Submission, notebook: bytes | None = None) -> bytes:
             member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, _MODE << 16
             file.writestr(member, content)
     return result.getvalue()
-
-
-def _refused(error: ValidationError) -> str:
-    """The first thing that is wrong with a document, by the name of its key."""
-    wrong = error.errors(include_url=False, include_context=False)[0]
-    place = ".".join(str(part) for part in wrong["loc"] if part not in _UNIONS)
-    where = f"{one_line(place, MOST_SHOWN)}: " if place else ""
-    return f"has a {DOCUMENT} that is none: {where}{one_line(wrong['msg'], 2 * MOST_SHOWN)}"
-
-
-_UNIONS = ("str", "dict", "constrained-str")
-"""Pydantic's words for members of a union."""

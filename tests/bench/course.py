@@ -150,7 +150,6 @@ def handed_in(machine: Machine, whose: Whose) -> bytes:
             with Student(lab, drawing, executor, machine.see) as student:
                 experiments = [_experiment(student, executor, name) for name in _own(lab)]
     told = Submission(
-        format=submission.FORMAT,
         lab=lab.name,
         student=drawing.student,
         language=lab.language,

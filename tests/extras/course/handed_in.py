@@ -17,7 +17,7 @@ DIGEST = "0" * 64
 
 def document(**changed: Any) -> dict[str, Any]:
     return {
-        "format": submission.FORMAT,
+        "format": "ewan-submission/1",
         "lab": "bufferbloat",
         "student": "4711",
         "language": "en",

@@ -38,6 +38,7 @@ from ewan.extras.course.ledger import Ledger
 from ewan.extras.course.runs import Student
 from ewan.extras.course.sources import SourceError, below
 from ewan.extras.course.submission import Submission
+from ewan.labs.base.codec import replace
 from ewan.labs.base.product import ROOT
 from ewan.labs.base.reporter import Silent
 from ewan.labs.context import Context
@@ -137,8 +138,8 @@ def ran(course: Class, chosen: str, **changed: Any) -> Submission:
             for work in works
         ]
     (own,) = course.first.experiments
-    more = own.model_copy(update={"runs": tuple(runs), "changed": True, "settings": {name: values}, **changed})
-    return course.first.model_copy(update={"experiments": (own, more)})
+    more = replace(own, runs=tuple(runs), changed=True, settings={name: values}, **changed)
+    return replace(course.first, experiments=(own, more))
 
 
 @pytest.mark.parametrize(
@@ -164,13 +165,13 @@ def test_runs_that_the_lab_asks_for_are_confirmed(
 
 
 def test_a_student_who_ran_nothing_is_said_to_the_teacher(course: Class) -> None:
-    alone = course.first.model_copy(update={"experiments": ()})
+    alone = replace(course.first, experiments=())
     assert course.grade(alone).notes == ("5 of 5 right, no confirmed run, 2 checks",)
-    fewer = alone.model_copy(update={"answers": {"pipe": alone.answers["pipe"]}})
+    fewer = replace(alone, answers={"pipe": alone.answers["pipe"]})
     assert course.grade(fewer).notes == (), "what was computed by hand needs no run"
-    once = course.first.model_copy(update={"checks": (), "journal": submission.Journal(checks=0, last="")})
+    once = replace(course.first, checks=(), journal=submission.Journal(checks=0, last=""))
     assert course.grade(once).notes == ("5 of 5 right, 0 checks",)
-    cut = course.first.model_copy(update={"checks": course.first.checks[1:]})
+    cut = replace(course.first, checks=course.first.checks[1:])
     assert course.grade(cut).notes == ("the journal of checks was changed: 1 of 2 are in it",)
 
 
@@ -180,7 +181,7 @@ def test_what_is_executed_is_kept(course: Class) -> None:
 
 
 def test_a_copy_is_wrong_and_found_out(course: Class) -> None:
-    copied = course.first.model_copy(update={"student": "4712"})
+    copied = replace(course.first, student="4712")
     first, second = copies.looked_at([course.grade(course.first), course.grade(copied)])
     assert verdicts(second) == {
         "pipe": "wrong",
@@ -205,10 +206,10 @@ def test_a_copy_is_wrong_and_found_out(course: Class) -> None:
 
 def changed(told: Submission, **of_runs: str) -> Submission:
     def one(each: submission.Experiment) -> submission.Experiment:
-        runs = tuple(run.model_copy(update=of_runs) for run in each.runs)
-        return each.model_copy(update={"runs": runs})
+        runs = tuple(replace(run, **of_runs) for run in each.runs)
+        return replace(each, runs=runs)
 
-    return told.model_copy(update={"experiments": tuple(one(each) for each in told.experiments)})
+    return replace(told, experiments=tuple(one(each) for each in told.experiments))
 
 
 @pytest.mark.parametrize(
@@ -227,14 +228,14 @@ def test_records_that_were_changed_are_not_confirmed(course: Class, of_runs: dic
 def test_settings_beyond_their_limits_are_not_run(course: Class) -> None:
     before = len(list((course.place / "store").rglob("*.tar.zst")))
     for chosen in ("1000GB", "-1B", "1B; touch x", "${rate}", "$(id)", "1e99B", "9" * 5000):
-        told = course.first.model_copy(update={"answers": {"tuned": {"buffer": chosen}}})
+        told = replace(course.first, answers={"tuned": {"buffer": chosen}})
         found = course.grade(told)
         assert verdicts(found)["tuned"] == "unreadable"
     assert len(list((course.place / "store").rglob("*.tar.zst"))) == before
 
 
 def test_answers_of_another_form_are_none(course: Class) -> None:
-    told = course.first.model_copy(update={"answers": {"pipe": {"a": "1B"}, "tuned": "1kB", "goodput": "7", "x": "y"}})
+    told = replace(course.first, answers={"pipe": {"a": "1B"}, "tuned": "1kB", "goodput": "7", "x": "y"})
     found = course.grade(told)
     assert verdicts(found) == {
         "pipe": "missing",
@@ -248,13 +249,13 @@ def test_answers_of_another_form_are_none(course: Class) -> None:
 
 
 def test_an_older_lab_is_said(course: Class) -> None:
-    found = course.grade(course.first.model_copy(update={"content": "0" * 64}))
+    found = course.grade(replace(course.first, content="0" * 64))
     assert found.notes == ("the student had another version of the lab",)
 
 
 def test_an_unknown_lab_is_refused_and_a_strange_language_is_english(course: Class) -> None:
-    assert course.grade(course.first.model_copy(update={"lab": "none"})).status == "refused"
-    assert course.grade(course.first.model_copy(update={"language": "xx"})).status == "graded"
+    assert course.grade(replace(course.first, lab="none")).status == "refused"
+    assert course.grade(replace(course.first, language="xx")).status == "graded"
 
 
 def test_whatever_goes_wrong_here_is_a_line(course: Class, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,7 +327,7 @@ def test_what_was_graded_is_not_graded_again_until_it_changes(
 ) -> None:
     place = tmp_path / "submissions"
     place.mkdir()
-    for told in (course.first, course.second, course.second.model_copy(update={"student": "4714"})):
+    for told in (course.first, course.second, replace(course.second, student="4714")):
         (place / f"tiny-{told.student}.zip").write_bytes(submission.packed(told))
     asked: list[int] = []
 
@@ -346,7 +347,7 @@ def test_what_was_graded_is_not_graded_again_until_it_changes(
     assert {each.status for each in whole} == {"graded"}
     assert graded_all(course, place, tmp_path / "ledger") == whole
     assert asked == [3, 1]
-    better = course.second.model_copy(update={"answers": {"law": "shrink"}})
+    better = replace(course.second, answers={"law": "shrink"})
     (place / "tiny-4712.zip").write_bytes(submission.packed(better))
     assert [each.count("right") for each in graded_all(course, place, tmp_path / "ledger")] != [
         each.count("right") for each in whole

@@ -26,6 +26,7 @@ from ewan.extras.course import answers, checking, folder, handing, history, read
 from ewan.extras.course.folder import Folder
 from ewan.extras.course.reading import Lab
 from ewan.extras.course.runs import Student
+from ewan.labs.base.codec import replace
 from ewan.labs.base.product import ROOT
 from tests.extras.course import audit
 from tests.extras.course.desk import Desk
@@ -189,7 +190,7 @@ def made(maker: Maker) -> dict[str, str]:
     maker.hand_in(
         diligent["5003"][0].folder,
         "5017_file",
-        change=lambda told: told.model_copy(update={"student": "5017"}),
+        change=lambda told: replace(told, student="5017"),
         name=f"{maker.lab.name}-5017.zip",
     )
     desk, told = worked("5018", "late: half of it first, all of it later")
