@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import PurePath
 
 from ewan.extras.course.grade import Grade, Question
+from ewan.labs.base.codec import replace
 
 FEWEST_RIGHT = 2
 """So many answers that are wrong for one student and right for another are no accident."""

@@ -9,21 +9,18 @@ from __future__ import annotations
 import errno
 import shutil
 import tempfile
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
-
-import orjson
 
 from ewan.extras.course import answers, markdown, notebook, parameters, reading, rendering, words
 from ewan.extras.course.parameters import Drawing
 from ewan.extras.course.reading import Lab
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Document, replace
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.reading import one_line, read_bytes
-from ewan.labs.base.typed import read_typed
 from ewan.labs.base.writing import trouble, write
 
-FORMAT: Literal["ewan-course/1"] = "ewan-course/1"
 RECORD = "course.json"
 MOST_RECORD = 64 << 10
 
@@ -32,14 +29,10 @@ class FolderError(UserError):
     """What is wrong with a student's folder, in one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Document, tag="ewan-course/1", omit_defaults=False):
     """course.json. `content`: SHA-256 of the lab's questions and files when the folder was made; `checks`: how many
     checks were made since then, and `last_check`: the digest of the last one (see `history.py`)."""
 
-    SPARSE: ClassVar[frozenset[str]] = frozenset({"checks", "last_check"})
-
-    format: Literal["ewan-course/1"]
     lab: str
     student: str
     language: str
@@ -73,18 +66,14 @@ def contents(lab: Lab, number: str) -> dict[str, bytes]:
     drawing = parameters.drawn(lab.name, number, lab.course.parameters)
     own = words.of(lab.language)
     text = rendering.text(lab, drawing, markdown.marker)
-    record = Record(FORMAT, lab.name, drawing.student, lab.language, lab.content)
+    record = Record(lab.name, drawing.student, lab.language, lab.content)
     return {
         **rendering.files(lab, drawing),
         f"{lab.name}.md": markdown.page(text, lab.questions, own).encode(),
         f"{lab.name}.ipynb": notebook.write(lab, text, own),
         answers.FILE: blank(lab).encode(),
-        RECORD: _json(record),
+        RECORD: codec.document(record, fields_sorted=False),
     }
-
-
-def _json(record: Record) -> bytes:
-    return orjson.dumps(asdict(record), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def noted(path: Path) -> int:
@@ -96,7 +85,8 @@ def note(path: Path, checks: int, last: str) -> None:
     """Keeps in a student's folder how many checks were made, and the digest of the last one; OSError where it cannot be
     written, FolderError where there is no record."""
     record = read(_bytes(path / RECORD), str(path / RECORD))
-    write(path / RECORD, _json(replace(record, checks=checks, last_check=last)))
+    made = replace(record, checks=checks, last_check=last)
+    write(path / RECORD, codec.document(made, fields_sorted=False))
 
 
 def blank(lab: Lab) -> str:
@@ -165,7 +155,7 @@ def load(path: Path, root: Path = reading.LABS) -> Folder:
 def read(content: bytes, file: str) -> Record:
     """A record from its bytes; FolderError for others."""
     try:
-        record: Record = read_typed(Record, orjson.loads(content), "course")
+        record = codec.decode(Record, content, "course")
     except ValueError as error:
         raise FolderError(f"{file}: is no record of a course's folder ({one_line(str(error), 80)})") from None
     parameters.student(record.student)

@@ -1,14 +1,15 @@
 """What becomes of a submission: verdicts with points, which of its runs were confirmed, what is to be looked at.
 
-In: what the grader found. Out: a `Grade`, which the ledger keeps and the formats write. It is plain data.
+In: what the grader found. Out: a `Grade`, which the ledger keeps and the formats write. It is plain data. A key
+may be missing that has a default, and all are written.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ewan.extras.course.verdicts import State
+from ewan.labs.base.codec import Struct, replace
 
 TEACHER: State = "teacher"
 Status = Literal["graded", "refused", "failed", "missing"]
@@ -24,12 +25,9 @@ DIFFER = f"{NOT_CONFIRMED}bytes differ"
 TOO_MANY = f"{NOT_CONFIRMED}too many"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Struct, kw_only=True, omit_defaults=False):
     """A question with what was answered. `points` of `most`; `value`: the answer as a number in SI base units, where it
     is one; `truth` is for the teacher alone; `say`: what the student is told."""
-
-    SPARSE = True
 
     name: str
     kind: str
@@ -54,8 +52,7 @@ class Question:
         return self.kind not in ("words", "choice", "settings", "count")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, kw_only=True):
     """A run of a student: `said` is `confirmed`, or why it is not. `inputs`: what it executed, as a checksum."""
 
     scenario: str
@@ -69,14 +66,11 @@ class Run:
         return self.said == CONFIRMED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grade:
+class Grade(Struct, kw_only=True, omit_defaults=False):
     """A submission. `file`: its path below the directory of submissions; `sha256`: of its bytes.
 
     `own`: checksums of what the runs of this student's own scenarios execute. `notes`: what a teacher should look at.
     """
-
-    SPARSE = True
 
     file: str
     sha256: str = ""
@@ -95,7 +89,7 @@ class Grade:
     replaced: str = ""
     """The file of the same student and lab that counts in place of this one; empty: this one counts."""
     seconds: float = 0.0
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     @property
     def points(self) -> float:

@@ -9,25 +9,28 @@ kill is none.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import orjson
 
 from ewan.extras.course.grade import Grade
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Document, replace
 from ewan.labs.base.reading import read_bytes
-from ewan.labs.base.typed import read_typed
 from ewan.labs.base.writing import add_line, journal, trouble
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import lock
 
 ENDING = ".ledger"
-FORMAT = "ewan-grades/1"
 MOST_BYTES = 1 << 30
+
+
+class Kept(Document, tag="ewan-grades/1"):
+    """A line of the file. `basis`: what the grade follows from, beside the submission."""
+
+    basis: str
+    grade: Grade
 
 
 class Ledger:
@@ -59,15 +62,12 @@ class Ledger:
     def find(self, file: str, sha256: str, basis: str) -> Grade | None:
         """The grade of a submission of these bytes, where it was graded by the same."""
         found = self._known.get((sha256, basis))
-        return None if found is None else dataclasses.replace(found, file=file)
+        return None if found is None else replace(found, file=file)
 
     def add(self, grade: Grade, basis: str) -> None:
         """Keeps a grade; LabError where the disk is full."""
-        line = orjson.dumps(
-            {"format": FORMAT, "basis": basis, "grade": dataclasses.asdict(grade)}, option=orjson.OPT_APPEND_NEWLINE
-        )
         try:
-            add_line(self.path, self._descriptor, line)
+            add_line(self.path, self._descriptor, codec.compact(Kept(basis, grade)) + b"\n")
         except OSError as error:
             raise self._unwritable(error) from None
         self._known[grade.sha256, basis] = grade
@@ -80,8 +80,6 @@ class Ledger:
         if content and not content.endswith(b"\n"):  # a kill cut the last line off: the next one begins anew
             os.write(self._descriptor, b"\n")
         for line in content.splitlines():
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                kept: dict[str, Any] = orjson.loads(line)
-                if kept["format"] == FORMAT:
-                    grade = read_typed(Grade, kept["grade"], "grade")
-                    self._known[grade.sha256, kept["basis"]] = grade
+            with contextlib.suppress(ValueError):
+                kept = codec.decode(Kept, line, "")
+                self._known[kept.grade.sha256, kept.basis] = kept.grade

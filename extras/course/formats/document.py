@@ -5,13 +5,13 @@ In: grades. Out: the bytes of one document, whose `format` says which keys there
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
 from ewan.extras.course.grade import Grade
+from ewan.labs.base import codec
 
 FILE = "grades.json"
 FORMAT = "ewan-grades/1"
@@ -26,6 +26,6 @@ def write(grades: Sequence[Grade]) -> bytes:
 
 def data(grade: Grade) -> dict[str, Any]:
     """A grade, with the sums."""
-    plain = {name: each for name, each in dataclasses.asdict(grade).items() if name not in _INTERNAL}
+    plain = {name: each for name, each in codec.data_of(grade).items() if name not in _INTERNAL}
     sums = {"points": grade.points, "of": grade.most, "by_teacher": grade.by_teacher, "confirmed": grade.confirmed}
     return {**plain, **sums}

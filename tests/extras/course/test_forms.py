@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import json
 import re
@@ -16,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ewan.extras.course import grade
 from ewan.extras.course.formats import FORMATS, document, gradescope, inginious, sheet, wide
+from ewan.labs.base.codec import replace
 from tests.extras.course.handed_in import graded, question
 
 HOSTILE = '=HYPERLINK("http://x","y")'
@@ -144,7 +144,7 @@ def test_grades_of_teachers_add_nothing_to_what_machines_judge() -> None:
 
 
 def test_students_read_verdicts_in_their_language() -> None:
-    found = gradescope.results(dataclasses.replace(MIXED, language="de"))["tests"]
+    found = gradescope.results(replace(MIXED, language="de"))["tests"]
     assert [test["output"] for test in found[:5]] == [
         "richtig",
         "falsch: Bits or bytes? *Really* `look` at_it",
@@ -155,7 +155,7 @@ def test_students_read_verdicts_in_their_language() -> None:
 
 
 def test_students_read_the_outcome_in_their_language() -> None:
-    told = json.dumps(gradescope.results(dataclasses.replace(MIXED, language="de")), ensure_ascii=False)
+    told = json.dumps(gradescope.results(replace(MIXED, language="de")), ensure_ascii=False)
     assert "1 von 4 Punkten; 2 weitere von der Lehrkraft" in told
     assert "1 von 2 Läufen wurden mit denselben Bytes wiederholt; 1 nicht: geändertes Szenario" in told
 

@@ -138,7 +138,7 @@ def ran(course: Class, chosen: str, **changed: Any) -> Submission:
             for work in works
         ]
     (own,) = course.first.experiments
-    more = replace(own, runs=tuple(runs), changed=True, settings={name: values}, **changed)
+    more = replace(own, **{"runs": tuple(runs), "changed": True, "settings": {name: values}, **changed})
     return replace(course.first, experiments=(own, more))
 
 
@@ -315,7 +315,7 @@ def test_one_bad_submission_stops_no_other(course: Class, tmp_path: Path) -> Non
     assert not any("passwd" in each.error for each in found)
     (mine,) = (each.error for each in found if each.file == "folder/course.json")
     assert mine == "is a student's folder: hand in the file that `ewan course hand-in` writes"
-    same = functools.partial(dataclasses.replace, seconds=0.0)
+    same = functools.partial(replace, seconds=0.0)
     for source, several in zip(below(place), found, strict=True):
         if source.file != "link.zip":
             alone = grading.graded(course.machine, Task(source.file, source.path, grading_cli.digest(source.path)))
