@@ -15,10 +15,10 @@ import polars as pl
 from ewan.analysis import flows, network, payload
 from ewan.analysis.arrivals import FLOW
 from ewan.analysis.load import Link, RunResults
-from ewan.analysis.network import Watched
+from ewan.analysis.network import LinkSeries
 from ewan.analysis.payload import Key
 from ewan.analysis.queries import collected, groups
-from ewan.analysis.rundata import Ready
+from ewan.analysis.rundata import DerivedTables
 from ewan.labs.record.tables import TABLES
 
 MOST_TOGETHER = 64
@@ -34,7 +34,7 @@ _RUN, _PATH = "run of several", "path of a file"
 Value = TypeVar("Value")
 
 
-def ready(runs: Sequence[RunResults]) -> Iterator[tuple[RunResults, Ready | None]]:
+def ready(runs: Sequence[RunResults]) -> Iterator[tuple[RunResults, DerivedTables | None]]:
     """Each run, in order, with its small tables read and what is ready of it; None: it derives all by itself.
     LoadError for a table that is damaged."""
     for first in range(0, len(runs), MOST_TOGETHER):
@@ -44,7 +44,7 @@ def ready(runs: Sequence[RunResults]) -> Iterator[tuple[RunResults, Ready | None
             yield run, found.get(run.number)
 
 
-def _of_several(runs: Sequence[RunResults]) -> Mapping[int, Ready]:
+def _of_several(runs: Sequence[RunResults]) -> Mapping[int, DerivedTables]:
     read = {name: frame for name in TABLES if (frame := _read(runs, name)) is not None}
     if any(name not in read for name in NEEDED):
         return {}
@@ -60,7 +60,7 @@ def _of_several(runs: Sequence[RunResults]) -> Mapping[int, Ready]:
     watched = _of_links(network.watched(links))
     loads = _split(load)
     return {
-        runs[number].number: Ready(
+        runs[number].number: DerivedTables(
             load=loads.get(number, runs[number].table("flows").clear()),
             bins=bins.get(number, {}),
             came=came.get(number, {}),
@@ -115,8 +115,8 @@ def _by_run(found: Mapping[Key, Value]) -> dict[int, dict[Key, Value]]:
     return result
 
 
-def _of_links(found: Mapping[Link, Watched]) -> dict[int, dict[Link, Watched]]:
-    result: dict[int, dict[Link, Watched]] = {}
+def _of_links(found: Mapping[Link, LinkSeries]) -> dict[int, dict[Link, LinkSeries]]:
+    result: dict[int, dict[Link, LinkSeries]] = {}
     for (words, direction), value in found.items():
         number, _, link = words.partition("\0")
         result.setdefault(int(number), {})[link, direction] = value

@@ -335,7 +335,7 @@ def runs_command(
         moment = None if since is None else listing.since(since, datetime.now(UTC))
     except ValueError as error:
         raise Refused(str(error)) from None
-    wanted = listing.Filter(tags, scenario, moment, status)
+    wanted = listing.RunFilter(tags, scenario, moment, status)
     places = sorted(path for path in rundir.RESULTS.glob("[!.]*") if path.is_dir())
     every = [listing.describe(path) for path in places if (path / DOCUMENT).exists()]
     rows = [row for row in every if wanted.takes(row)]
@@ -349,7 +349,7 @@ def runs_command(
         context.reporter.messages.print(words, style="dim", soft_wrap=True, markup=False)
 
 
-def _experiments(rows: Sequence[listing.Row]) -> Sheet:
+def _experiments(rows: Sequence[listing.ExperimentRow]) -> Sheet:
     """A table; names and tags have columns where any experiment has some. A directory is there to be copied."""
     columns = {
         "directory": [row.directory for row in rows],
@@ -367,12 +367,14 @@ def _experiments(rows: Sequence[listing.Row]) -> Sheet:
     return Sheet("Experiments", list(there), lines, keys=0, whole=frozenset({"directory", "started (UTC)"}))
 
 
-def _others(every: Sequence[listing.Row], rows: Sequence[listing.Row], wanted: listing.Filter, others: int) -> str:
+def _others(
+    every: Sequence[listing.ExperimentRow], rows: Sequence[listing.ExperimentRow], wanted: listing.RunFilter, others: int
+) -> str:
     """What is there beside the rows that are listed, in one line."""
     words = (
         f"{others} other director{'y' if others == 1 else 'ies'}: labs, verifications, measurements" if others else ""
     )
-    if wanted != listing.Filter():
+    if wanted != listing.RunFilter():
         said = f"{len(rows)} of {len(every)} experiments in {rundir.RESULTS}/ are so"
         unknown = [tag for tag in wanted.tags if tag not in listing.tags(every)]
         has = ", ".join(listing.tags(every)) or "none"

@@ -15,7 +15,7 @@ from typing import Any
 
 from ewan.analysis import differences
 from ewan.analysis.differences import Difference
-from ewan.analysis.points import BySeed, Others, Point, meant, names, of_seed
+from ewan.analysis.points import BySeed, Point, PointIndex, meant, names, of_seed
 from ewan.labs.record import quantities
 from ewan.labs.record.metrics import METRICS, USUAL
 from ewan.labs.record.wishes import Comparison
@@ -24,7 +24,7 @@ from ewan.labs.record.wishes import Comparison
 def of(entries: Sequence[Comparison], by_seed: BySeed, named: Sequence[str], confidence: float) -> list[dict[str, Any]]:
     """A row for each entry, point and quantity that both points have. `named`: the scenario's own metrics, for entries
     without any."""
-    others = Others(by_seed)
+    others = PointIndex(by_seed)
     rows = [
         row
         for entry in entries
@@ -48,7 +48,7 @@ def _rows(
     entry: Comparison,
     point: Point,
     by_seed: BySeed,
-    others: Others,
+    others: PointIndex,
     wanted: Sequence[str],
     confidence: float,
 ) -> list[dict[str, Any]]:

@@ -59,7 +59,7 @@ def completion_times(flows: pl.DataFrame) -> tuple[list[int], int]:
     return [each.time_ns for each in found if each.time_ns is not None], sum(each.due for each in found)
 
 
-class Transfer(NamedTuple):
+class FlowTransfer(NamedTuple):
     """`time_ns` None: it did not complete; `due`: it should have. `volume_bytes` None: it has none."""
 
     time_ns: int | None
@@ -69,7 +69,7 @@ class Transfer(NamedTuple):
     sink: str
 
 
-def transfers(flows: pl.DataFrame) -> list[Transfer]:
+def transfers(flows: pl.DataFrame) -> list[FlowTransfer]:
     """The transfers of flows that a volume, an exchange or an error ends, in their order."""
     streams: dict[tuple[int, int], list[_Stream]] = {}
     for kind, transfer, stream in zip(flows["kind"], flows["transfer"], _streams(flows), strict=True):
@@ -94,12 +94,12 @@ def _streams(flows: pl.DataFrame) -> Iterator[_Stream]:
     return map(_Stream._make, flows[list(_Stream._fields)].iter_rows())
 
 
-def _transfer(streams: Sequence[_Stream]) -> Transfer:
+def _transfer(streams: Sequence[_Stream]) -> FlowTransfer:
     """Complete when the last of its streams is, from the earliest scheduled start."""
     ends = [each.scheduled_ns + each.completion_ns for each in streams if each.completion_ns is not None]
     volumes = [each.volume_bytes for each in streams if each.volume_bytes is not None]
     complete = len(ends) == len(streams)
-    return Transfer(
+    return FlowTransfer(
         time_ns=max(ends) - min(each.scheduled_ns for each in streams) if complete else None,
         # Time-bounded flows have no completion time.
         due=any(

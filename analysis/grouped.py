@@ -24,7 +24,7 @@ MOST_FIRST = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class MetricColumn:
     """A metric at each point: `mean`, `low`, `high`; None where it is not there. Shown as multiples of the divisor."""
 
     name: str
@@ -36,17 +36,17 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PointTable:
     """A row a point: the values of what is varied, how many seeds, a cell of each column."""
 
     title: str
     parameters: Sequence[str]
     points: Sequence[Sequence[str]]
     seeds: Sequence[int]
-    columns: Sequence[Column]
+    columns: Sequence[MetricColumn]
 
 
-def tables(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> Iterator[Table]:
+def tables(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> Iterator[PointTable]:
     """First what the scenario names, then a table a group, of the metrics that are there."""
     points = in_order(experiment, found["points"])
     there = {name for point in points for name in point["metrics"]}
@@ -58,9 +58,9 @@ def tables(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> Iter
             values = [point["metrics"].get(name) for point in points]
             divisor, unit = fitting([value["mean"] for value in values if value], summary.unit(name))
             beyond = [name in point.get("beyond", {}) for point in points]
-            columns.append(Column(name, unit, divisor, values, beyond if any(beyond) else ()))
+            columns.append(MetricColumn(name, unit, divisor, values, beyond if any(beyond) else ()))
         seeds = [point["seeds"] for point in points]
-        yield Table(title, experiment.varied, [values_of(experiment, each) for each in points], seeds, columns)
+        yield PointTable(title, experiment.varied, [values_of(experiment, each) for each in points], seeds, columns)
 
 
 def groups(experiment: load.ExperimentResults, there: Container[str]) -> Iterator[tuple[str, list[str]]]:

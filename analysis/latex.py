@@ -62,7 +62,7 @@ _INTERVAL = re.compile(r"(-?\d+(?:\.\d+)?)(?: ± (\d+(?:\.\d+)?))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class LatexColumn:
     """`format`: of the column in a `tabular`; cells and head as LaTeX."""
 
     format: str
@@ -102,7 +102,7 @@ _DOCUMENT = r"""\documentclass{article}
 """
 
 
-def tabular(columns: Sequence[Column]) -> str:
+def tabular(columns: Sequence[LatexColumn]) -> str:
     """A `tabular` with rules of booktabs; the settings of siunitx hold in its group alone."""
     rows = zip(*(column.cells for column in columns), strict=True)
     lines = [
@@ -120,7 +120,7 @@ def tabular(columns: Sequence[Column]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def parameters(table: grouped.Table) -> list[Column]:
+def parameters(table: grouped.PointTable) -> list[LatexColumn]:
     """Columns of what is varied, and of how many seeds; amounts of one unit are numbers below it."""
     columns = []
     for name, cells in zip(table.parameters, zip(*table.points, strict=True), strict=True):
@@ -130,11 +130,11 @@ def parameters(table: grouped.Table) -> list[Column]:
         if all(amounts) and len(units) == 1 and (unit in _UNITS or not unit):
             columns.append(_numbers([(amount[1], None) for amount in amounts if amount], name, unit))
         else:
-            columns.append(Column("l", head(name, ""), [escaped(cell) for cell in cells]))
+            columns.append(LatexColumn("l", head(name, ""), [escaped(cell) for cell in cells]))
     return [*columns, _numbers([(str(seeds), None) for seeds in table.seeds], "seeds", "")]
 
 
-def measured(column: grouped.Column) -> Column:
+def measured(column: grouped.MetricColumn) -> LatexColumn:
     """A metric's means with their intervals."""
     values: list[tuple[str, str | None] | None] = []
     for each in column.values:
@@ -148,7 +148,7 @@ def measured(column: grouped.Column) -> Column:
 
 def _numbers(
     values: Sequence[tuple[str, str | None] | None], name: str, unit: str, marked: Sequence[bool] = ()
-) -> Column:
+) -> LatexColumn:
     """An S column; of each value its digits, and those of its uncertainty. None: a dash. `marked`: which."""
     cells, whole, places, uncertain = [], 1, 0, 0
     for value in values:
@@ -166,7 +166,7 @@ def _numbers(
     if marked:
         cells = [f"{cell} {_BEYOND}" if each else cell for cell, each in zip(cells, marked, strict=True)]
         form += f",table-space-text-post={_BEYOND}"
-    return Column(f"S[table-format={form}]", head(name, unit), cells)
+    return LatexColumn(f"S[table-format={form}]", head(name, unit), cells)
 
 
 def head(name: str, unit: str) -> str:

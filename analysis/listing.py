@@ -17,7 +17,7 @@ from ewan.labs.base.documents import DocumentError
 from ewan.labs.base.units.ages import parse_age
 from ewan.labs.base.units.shown import fitting, interval_in
 from ewan.labs.record import summary as summaries
-from ewan.labs.record.experiment import Document, State
+from ewan.labs.record.experiment import ExperimentDocument, State
 from ewan.labs.record.metrics import RANKED
 from ewan.labs.record.quantities import metric_of
 
@@ -26,7 +26,7 @@ NOT_READABLE: NotReadable = "not readable"
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class RunFilter:
     """What rows are asked for; nothing: all."""
 
     tags: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Filter:
     since: datetime | None = None
     status: str | None = None
 
-    def takes(self, row: Row) -> bool:
+    def takes(self, row: ExperimentRow) -> bool:
         """Whether a row has all that is asked for."""
         return (
             all(tag in row.tags for tag in self.tags)
@@ -45,7 +45,7 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ExperimentRow:
     """Of `ewan runs`, as text. `began`: the moment in UTC, ISO 8601; empty where the experiment cannot be read."""
 
     directory: str
@@ -78,15 +78,15 @@ def since(text: str, now: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def describe(path: Path) -> Row:
+def describe(path: Path) -> ExperimentRow:
     """An experiment in a row; one that cannot be read has a row that says so."""
     try:
         experiment = load.experiment(path)
     except load.LoadError:
-        return Row(str(path), NOT_READABLE)
+        return ExperimentRow(str(path), NOT_READABLE)
     document = experiment.document
     complete = sum(run.status == "complete" for run in experiment.runs)
-    return Row(
+    return ExperimentRow(
         directory=str(path),
         status=experiment.status,
         scenario=document.scenario,
@@ -102,18 +102,18 @@ def describe(path: Path) -> Row:
     )
 
 
-def tags(rows: Iterable[Row]) -> list[str]:
+def tags(rows: Iterable[ExperimentRow]) -> list[str]:
     """All that there are, sorted."""
     return sorted({tag for row in rows for tag in row.tags})
 
 
-def disturbed(document: Document) -> str:
+def disturbed(document: ExperimentDocument) -> str:
     """In how many of its runs links left their tolerance for a time; empty where nobody watched."""
     watched = [run.disturbed for run in document.runs if run.disturbed is not None]
     return str(sum(bool(seconds) for seconds in watched)) if watched else ""
 
 
-def verified(document: Document) -> str:
+def verified(document: ExperimentDocument) -> str:
     """Whether all labs of an experiment passed their verification, in a word."""
     said = [run.verified for run in document.runs]
     if any(each is False for each in said):

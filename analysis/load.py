@@ -32,8 +32,8 @@ from ewan.labs.record import (
 )
 from ewan.labs.record import schedule as schedules
 from ewan.labs.record.disturbances import Disturbance
-from ewan.labs.record.events import MadeEvent
-from ewan.labs.record.experiment import DOCUMENT, Document, State, Status, damage, intact
+from ewan.labs.record.events import EventOutcome
+from ewan.labs.record.experiment import DOCUMENT, ExperimentDocument, State, Status, damage, intact
 from ewan.labs.record.own_tables import OwnTable
 from ewan.labs.record.schedule import CrossedPath
 
@@ -188,7 +188,7 @@ class RunResults:
         return [event.applied_ns for event in self.events if event.applied_ns is not None]
 
     @cached_property
-    def events(self) -> tuple[MadeEvent, ...]:
+    def events(self) -> tuple[EventOutcome, ...]:
         """Changes of links; LoadError where the file of events is none."""
         data = self.document(events.FILE)
         try:
@@ -240,7 +240,7 @@ class ExperimentResults:
     numbered = ""
     """What a reader of the runs' numbers must know, as a sentence."""
 
-    def __init__(self, directory: Path, document: Document) -> None:
+    def __init__(self, directory: Path, document: ExperimentDocument) -> None:
         self.directory = directory
         self.document = document
         self.runs = tuple(self._runs())

@@ -1,6 +1,6 @@
 """What was measured of each run, kept beside an experiment of many runs, so that the tables of each are read once.
 
-In: runs with their checksums, the quantities that are asked for. Out: `Measured`, by the runs' numbers; and the file
+In: runs with their checksums, the quantities that are asked for. Out: `RunMetrics`, by the runs' numbers; and the file
 `.measured` in the experiment's directory, which is no result: whoever removes it loses time alone, and archives are
 without it. What it says of a run holds while experiment.json vouches for the same bytes of all files of the run, the
 code that computes is the same, and the file is whole; else the run is measured again. So an experiment that grows, by
@@ -21,7 +21,7 @@ from typing import Any
 import orjson
 
 from ewan.analysis import batches, disturbed, load, metrics, side_by_side, uncounted
-from ewan.analysis.rundata import Ready, RunData
+from ewan.analysis.rundata import DerivedTables, RunData
 from ewan.labs.base import writing
 from ewan.labs.base.reading import read_bytes
 from ewan.labs.record import host_drops
@@ -29,7 +29,7 @@ from ewan.labs.record.experiment import checksum
 from ewan.labs.record.metrics import METRICS
 from ewan.labs.record.quantities import Quantity, Selection
 from ewan.labs.record.tables import TABLES
-from ewan.labs.record.uncounted import Uncounted
+from ewan.labs.record.uncounted import UnexplainedShare
 
 FILE = ".measured"
 FORMAT = "ewan-measured/1"
@@ -46,7 +46,7 @@ Values = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class RunMetrics:
     """One run. `asked`: values by quantity, by the words that asked for them."""
 
     asked: dict[str, Values]
@@ -61,7 +61,7 @@ class Measured:
     """Of its tables, by their names; without those that it does not have."""
     dropped: host_drops.Counts
     """By hosts and routers."""
-    uncounted: Uncounted | None = None
+    uncounted: UnexplainedShare | None = None
     """None: all traffic belongs to flows (analysis/uncounted.py)."""
 
     def values(self, also: Iterable[Quantity] = ()) -> Values:
@@ -82,7 +82,7 @@ class Measured:
         return all(math.isfinite(each) for part in parts for each in part.values() if isinstance(each, float))
 
 
-def of_runs(experiment: load.ExperimentResults, also: Sequence[Quantity] = ()) -> dict[int, Measured]:
+def of_runs(experiment: load.ExperimentResults, also: Sequence[Quantity] = ()) -> dict[int, RunMetrics]:
     """Each run that was measured, by its number, in order; LoadError where a table is damaged."""
     runs = [run for run in experiment.runs if run.measured]
     keys = {run.number: key(run) for run in runs} if len(runs) >= FEWEST_KEPT else {}
@@ -101,34 +101,39 @@ def of_runs(experiment: load.ExperimentResults, also: Sequence[Quantity] = ()) -
     return {run.number: new.get(run.number) or known[run.number] for run in runs}
 
 
-Wanting = Sequence[tuple[int, Measured | None]]
+Wanting = Sequence[tuple[int, RunMetrics | None]]
 """Numbers of runs that are to be measured, with what is known of them."""
 
 
-def _of_all(experiment: load.ExperimentResults, also: Sequence[Quantity], wanting: Wanting) -> dict[int, Measured]:
+def _of_all(experiment: load.ExperimentResults, also: Sequence[Quantity], wanting: Wanting) -> dict[int, RunMetrics]:
     """Of many by several processes."""
     if not side_by_side.shared(len(wanting)):
         return _of_several(experiment, also, wanting)
-    found: dict[int, Measured] = {}
+    found: dict[int, RunMetrics] = {}
     parts = side_by_side.shares(wanting, len(wanting))
     for part in side_by_side.each(partial(_of_part, experiment.directory, also), parts, len(wanting)):
         found |= part
     return found
 
 
-def _of_part(directory: Path, also: Sequence[Quantity], wanting: Wanting) -> dict[int, Measured]:
+def _of_part(directory: Path, also: Sequence[Quantity], wanting: Wanting) -> dict[int, RunMetrics]:
     return _of_several(load.experiment_once(directory), also, wanting)
 
 
-def _of_several(experiment: load.ExperimentResults, also: Sequence[Quantity], wanting: Wanting) -> dict[int, Measured]:
+def _of_several(
+    experiment: load.ExperimentResults, also: Sequence[Quantity], wanting: Wanting
+) -> dict[int, RunMetrics]:
     before = dict(wanting)
     runs = [experiment.by_number[number] for number in before]
     return {run.number: of_run(run, also, before[run.number], ready) for run, ready in batches.ready(runs)}
 
 
 def of_run(
-    run: load.RunResults, also: Sequence[Quantity] = (), known: Measured | None = None, ready: Ready | None = None
-) -> Measured:
+    run: load.RunResults,
+    also: Sequence[Quantity] = (),
+    known: RunMetrics | None = None,
+    ready: DerivedTables | None = None,
+) -> RunMetrics:
     """Of one run its metrics, its links, which of them was the bottleneck, and of a live run what disturbed them.
     `known`: what was found of it before."""
     data = RunData.read(run, ready)
@@ -141,7 +146,7 @@ def of_run(
         run.forget()
         return replace(known, asked=known.asked | asked, beyond=list(dict.fromkeys([*known.beyond, *beyond])))
     at = data.bottleneck
-    found = Measured(
+    found = RunMetrics(
         asked,
         list(dict.fromkeys(beyond)),
         steps(data),
@@ -186,19 +191,19 @@ def rows(experiment: load.ExperimentResults) -> Mapping[int, Mapping[str, int]]:
     return {number: each.rows for number, each in found.items() if each is not None}
 
 
-def _line(own: str, found: Measured) -> bytes | None:
+def _line(own: str, found: RunMetrics) -> bytes | None:
     """A run in the file; None for what JSON does not tell."""
     if not found.whole:
         return None
     return orjson.dumps({"of": own} | {each.name: getattr(found, each.name) for each in fields(found)})
 
 
-def _of_line(line: bytes | None) -> Measured | None:
+def _of_line(line: bytes | None) -> RunMetrics | None:
     if line is None:
         return None
     data = orjson.loads(line)
     del data["of"]
-    return Measured(**data)
+    return RunMetrics(**data)
 
 
 def _read(directory: Path) -> dict[str, bytes]:

@@ -39,7 +39,7 @@ def crossed(ways: Ways) -> set[Link]:
     return {link for way in ways.values() for link in way}
 
 
-class Losses(NamedTuple):
+class LossShares(NamedTuple):
     """Shares of packets: dropped by queues, or cut with a link, of those that came to a queue, copies too; lost on
     purpose of those that came to a link, without its copies; and how likely either is."""
 
@@ -64,13 +64,13 @@ class LinkUse(NamedTuple):
     lost_packets: int
 
     @property
-    def losses(self) -> Losses:
+    def losses(self) -> LossShares:
         """Its shares of packets, 0 where no packet came."""
-        return Losses(self.queue_loss or 0.0, self.link_loss or 0.0, self.total_loss or 0.0)
+        return LossShares(self.queue_loss or 0.0, self.link_loss or 0.0, self.total_loss or 0.0)
 
 
 @dataclass(frozen=True)
-class Watched:
+class LinkSeries:
     """The samples of one direction of a link, in order, as arrays of one length. Each ends an interval of `lengths_ns`.
 
     `rates_bps`: what it was configured to carry, of each interval the mean where a trace or an event moved it.
@@ -102,7 +102,7 @@ _IS_TOLD = "told "
 """Before the name of a counter: whether a row has it."""
 
 
-def watched(links: pl.DataFrame) -> dict[Link, Watched]:
+def watched(links: pl.DataFrame) -> dict[Link, LinkSeries]:
     """The table of links, by link and direction, forward first."""
     there = [name for name in COUNTERS if name in links.columns]
     keys = ["link", "direction"]
@@ -120,11 +120,11 @@ def watched(links: pl.DataFrame) -> dict[Link, Watched]:
         )
     )
     columns = {name: rows[name].to_numpy() for name in rows.columns if name not in keys}
-    found: dict[Link, Watched] = {}
+    found: dict[Link, LinkSeries] = {}
     for own in groups(*(columns[f"{name} of"] for name in keys)):
         link, direction = rows["link"][own.start], rows["direction"][own.start]
         moments = columns["time_ns"][own]
-        found[link, direction] = Watched(
+        found[link, direction] = LinkSeries(
             moments_ns=moments,
             lengths_ns=np.diff(moments, prepend=0),
             rates_bps=columns["rate_bps"][own],
@@ -136,13 +136,13 @@ def watched(links: pl.DataFrame) -> dict[Link, Watched]:
     return found
 
 
-def link_use(links: Mapping[Link, Watched], times: Sequence[tuple[int, int]]) -> list[LinkUse]:
+def link_use(links: Mapping[Link, LinkSeries], times: Sequence[tuple[int, int]]) -> list[LinkUse]:
     """Each direction of each link, over the samples' intervals whose middle lies in one of `times`; without those that
     were not watched long enough."""
     return [use for at, samples in links.items() if (use := _use(at, samples, times)) is not None]
 
 
-def _use(at: Link, samples: Watched, times: Sequence[tuple[int, int]]) -> LinkUse | None:
+def _use(at: Link, samples: LinkSeries, times: Sequence[tuple[int, int]]) -> LinkUse | None:
     rate_bps = mean_rate_bps(samples, times)
     if rate_bps is None:
         return None
@@ -181,7 +181,7 @@ def _use(at: Link, samples: Watched, times: Sequence[tuple[int, int]]) -> LinkUs
     )
 
 
-def mean_rate_bps(samples: Watched, times: Sequence[tuple[int, int]]) -> float | None:
+def mean_rate_bps(samples: LinkSeries, times: Sequence[tuple[int, int]]) -> float | None:
     """What one direction of a link was configured to carry, mean over the intervals inside of `times`; None without."""
     inside = samples.inside(times)
     if not inside.any():
@@ -189,14 +189,14 @@ def mean_rate_bps(samples: Watched, times: Sequence[tuple[int, int]]) -> float |
     return float(np.average(samples.rates_bps[inside], weights=samples.lengths_ns[inside]))
 
 
-def _sampled_waiting(samples: Watched, inside: NDArray[np.bool_]) -> float:
+def _sampled_waiting(samples: LinkSeries, inside: NDArray[np.bool_]) -> float:
     queue = samples.queue_packets
     before = np.concatenate(([0], queue[:-1]))
     return float(((queue + before) / 2 * samples.lengths_ns)[inside].sum())
 
 
 def queue_delays_ns(
-    samples: Watched, times: Sequence[tuple[int, int]]
+    samples: LinkSeries, times: Sequence[tuple[int, int]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """How long a packet that came then would have waited at one direction of a link, and for how long (ns) that held:
     what was queued at each sample, at the link's rate, for the interval that the sample ends."""
@@ -215,7 +215,7 @@ def weighted_percentile(values: NDArray[np.float64], weights: NDArray[np.float64
     return float(values[order][min(index, len(sums) - 1)])
 
 
-def marked_share(samples: Watched, times: Sequence[tuple[int, int]]) -> float | None:
+def marked_share(samples: LinkSeries, times: Sequence[tuple[int, int]]) -> float | None:
     """Of the packets that left the queue of one direction of a link in these times, those with ECN's mark of
     congestion; None where the link does not count them, and without packets."""
     if "marked_packets" not in samples.told:
@@ -262,28 +262,28 @@ def uncounted_bottleneck(
     return found if found and (busiest is None or shares[found] > busiest.utilisation) else None
 
 
-def losses(load: pl.DataFrame, uses: Sequence[LinkUse], ways: Ways) -> Losses | None:
+def losses(load: pl.DataFrame, uses: Sequence[LinkUse], ways: Ways) -> LossShares | None:
     """How likely a packet of the load was to be lost on its way, mean over flows by what they received.
 
     Losses at one link are taken as independent of those at another. Where no flow's way is known (members of a group),
     those of the bottleneck; None where nothing was watched.
     """
     by_link = {(use.link, use.direction): use for use in uses}
-    found: list[Losses] = []
+    found: list[LossShares] = []
     weights: list[int] = []
     columns = load[["kind", "source", "sink", "received_bytes"]]
     for kind, source, sink, received in columns.iter_rows():
         way = ways.get(ends_of_payload(kind, source, sink), ())
         known = [by_link[link].losses for link in way if link in by_link]
         if known:
-            found.append(Losses(*(_either(shares) for shares in zip(*known, strict=True))))
+            found.append(LossShares(*(_either(shares) for shares in zip(*known, strict=True))))
             weights.append(received or 0)
     if not found:
         slowest = bottleneck(uses, crossed(ways))
         return None if slowest is None or slowest.total_loss is None else slowest.losses
     weighed = weights if any(weights) else None
     queue, link, total = (float(np.average(shares, weights=weighed)) for shares in zip(*found, strict=True))
-    return Losses(queue, link, total)
+    return LossShares(queue, link, total)
 
 
 def _either(shares: Sequence[float]) -> float:

@@ -33,7 +33,7 @@ WINDOW_NS = NS_PER_SECOND // 10
 """Of the means in which several flows are put together, and what is counted."""
 
 
-class OneRun:
+class SingleRun:
     """A run. ValueError for what is no metric or series, and for tables that cannot be read."""
 
     def __init__(self, files: Mapping[str, bytes], plan: bytes, schedule: bytes) -> None:
@@ -63,7 +63,7 @@ class OneRun:
         `window`: means over so many seconds; 0: each sample of a single flow."""
         if name not in SERIES:
             raise ValueError(f"unknown series {name!r}: {nearest(name, SERIES)}")
-        wanted = series.Wanted(
+        wanted = series.SeriesChoice(
             SERIES[name],
             round(window * NS_PER_SECOND) or WINDOW_NS,
             selection=Selection(None, step) if step else None,

@@ -38,7 +38,7 @@ LEAST_INTERVALS = 5
 
 
 @dataclass(frozen=True)
-class Came:
+class FlowBytes:
     """Of one flow: how many bytes had come (`sums`) until when (`times`, ns, in order)."""
 
     times: NDArray[np.int64]
@@ -74,14 +74,14 @@ def bins(goodput: pl.DataFrame) -> dict[Key, Binned]:
     return {(flow, part): Binned(told, longest) for flow, part, told, longest in collected(each).iter_rows()}
 
 
-def came(flows: pl.DataFrame, goodput: pl.DataFrame) -> dict[Key, Came]:
+def came(flows: pl.DataFrame, goodput: pl.DataFrame) -> dict[Key, FlowBytes]:
     """By flow and part; without flows that got nothing."""
     own = goodput.lazy().join(flows.lazy().select(FLOW), on=FLOW, how="semi")
     told = arrivals.distinct(own, flows.lazy()).select(*FLOW, "time_ns", "bin_ns", size="distinct_bytes")
     others = own.filter(~TOLD).sort(*FLOW, "time_ns").select(*FLOW, "time_ns", "bin_ns", size="delivered_bytes")
     rows = collected(pl.concat([told, others]).with_columns(pl.col("size").fill_null(0)))
     columns = {name: rows[name].to_numpy() for name in (*FLOW, "time_ns", "bin_ns", "size")}
-    found: dict[Key, Came] = {}
+    found: dict[Key, FlowBytes] = {}
     for own_rows in groups(*(columns[name] for name in FLOW)):
         ends, widths = columns["time_ns"][own_rows], columns["bin_ns"][own_rows]
         sums = np.cumsum(columns["size"][own_rows]).astype(np.float64)
@@ -89,14 +89,14 @@ def came(flows: pl.DataFrame, goodput: pl.DataFrame) -> dict[Key, Came]:
         moments = np.stack([ends - widths, ends], axis=1).ravel()
         steps = np.stack([np.concatenate(([0.0], sums[:-1])), sums], axis=1).ravel()
         key = int(columns["flow"][own_rows.start]), int(columns["part"][own_rows.start])
-        found[key] = Came(np.maximum.accumulate(moments), steps)
+        found[key] = FlowBytes(np.maximum.accumulate(moments), steps)
     for flow, part, begin, end, size in flows[[*FLOW, "started_ns", "ended_ns", "received_bytes"]].iter_rows():
         if size and None not in (begin, end) and (flow, part) not in found:
-            found[flow, part] = Came(np.array([begin, max(end, begin + 1)]), np.array([0.0, float(size)]))
+            found[flow, part] = FlowBytes(np.array([begin, max(end, begin + 1)]), np.array([0.0, float(size)]))
     return found
 
 
-def share(own: Iterable[Came], others: Iterable[Came], times: Times) -> float | None:
+def share(own: Iterable[FlowBytes], others: Iterable[FlowBytes], times: Times) -> float | None:
     """Of what came in these times the part that came for its own flows; None where nothing came."""
     ours = sum(each.total for each in own)
     theirs = sum(each.within(times) for each in others)
@@ -104,10 +104,10 @@ def share(own: Iterable[Came], others: Iterable[Came], times: Times) -> float | 
 
 
 @dataclass(frozen=True)
-class Together:
+class CommonInterval:
     """The time in which all lasting flows were active, and what came to each of them in it."""
 
-    flows: tuple[Came, ...]
+    flows: tuple[FlowBytes, ...]
     start_ns: int
     """When the last of them started."""
     end_ns: int
@@ -115,7 +115,9 @@ class Together:
     bin_ns: int
 
 
-def together(flows: pl.DataFrame, binned: Mapping[Key, Binned], known: Mapping[Key, Came]) -> Together | None:
+def together(
+    flows: pl.DataFrame, binned: Mapping[Key, Binned], known: Mapping[Key, FlowBytes]
+) -> CommonInterval | None:
     """None where there are no such flows or they were never active together, and where one does not tell arrivals.
 
     `binned`, `known`: what is known of these flows, and perhaps of others (`bins`, `came`)."""
@@ -133,10 +135,10 @@ def together(flows: pl.DataFrame, binned: Mapping[Key, Binned], known: Mapping[K
     if any(key not in known for key in lasting):
         return None
     width = max(each.longest_ns for each in own)
-    return Together(tuple(known[key] for key in lasting), max(starts), min(ends), width)
+    return CommonInterval(tuple(known[key] for key in lasting), max(starts), min(ends), width)
 
 
-def steady_goodput(found: Together) -> float | None:
+def steady_goodput(found: CommonInterval) -> float | None:
     """bit/s of all lasting flows together while all were active, without the warm-up, in whole bins: what arrived,
     without copies, so never more than the links carried to the receivers."""
     edges = _edges(found, found.start_ns + warmup_ns(found))
@@ -145,13 +147,13 @@ def steady_goodput(found: Together) -> float | None:
     return sum(each.within([(edges[0], edges[-1])]) for each in found.flows) * BYTE_NS / float(edges[-1] - edges[0])
 
 
-def _edges(found: Together, from_ns: int) -> NDArray[np.int64]:
+def _edges(found: CommonInterval, from_ns: int) -> NDArray[np.int64]:
     """Of the bins that lie wholly in the time from then on; bins are counted from T0."""
     first = -(-from_ns // found.bin_ns) * found.bin_ns
     return np.arange(first, found.end_ns + 1, found.bin_ns)
 
 
-def warmup_ns(found: Together) -> int:
+def warmup_ns(found: CommonInterval) -> int:
     """How long after `start_ns` these flows warmed up, by what came to all of them in each bin (MSER-5, `warmup`).
 
     Where that cannot be told (fewer than fifty bins, or no end of it in the first half), a quarter of the time.
@@ -162,7 +164,7 @@ def warmup_ns(found: Together) -> int:
     return (found.end_ns - found.start_ns) // 4 if cut is None else int(edges[cut]) - found.start_ns
 
 
-def convergence_ns(found: Together) -> int | None:
+def convergence_ns(found: CommonInterval) -> int | None:
     """The δ-fair convergence time: from the start of the last flow to the end of the first second in which each flow
     had from (1 − δ) to (1 + δ) of an equal share. None for one flow, and where that never was.
 
@@ -179,7 +181,7 @@ def convergence_ns(found: Together) -> int | None:
     return int(ends[np.argmax(within)]) - found.start_ns if within.any() else None
 
 
-def smoothness(found: Together) -> float | None:
+def smoothness(found: CommonInterval) -> float | None:
     """The coefficient of variation of what came to a flow in each second after the warm-up, mean over flows.
 
     Source: RFC 5166, section 2.2.2; S. Floyd, M. Handley, J. Padhye and J. Widmer, "Equation-based congestion control

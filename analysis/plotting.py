@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ewan.analysis import load, summary
-from ewan.analysis.compare.overlaid import Both
+from ewan.analysis.compare.overlaid import OverlaidResults
 from ewan.analysis.figures import asked
 from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import Drawing, Style
@@ -25,7 +25,7 @@ def drawn(
     if beside is None:
         found = summary.for_figure(experiment, spec.quantities)
     else:
-        experiment = Both(experiment, load.experiment(beside))
+        experiment = OverlaidResults(experiment, load.experiment(beside))
         found = experiment.summary(spec.quantities)
     (drawing,) = asked.draw(experiment, found, [spec], look, kinds)
     if isinstance(drawing, str):

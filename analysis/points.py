@@ -17,7 +17,7 @@ Seeds = Mapping[int, Mapping[str, float]]
 BySeed = Mapping[Point, Seeds]
 
 
-class Others:
+class PointIndex:
     """The points of an experiment, to find one beside another; made once for all that is looked up."""
 
     def __init__(self, points: Iterable[Point]) -> None:

@@ -24,7 +24,7 @@ from ewan.analysis.network import BYTE_NS, ends_of_payload
 from ewan.analysis.queries import groups
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.link.direction import Heading
-from ewan.labs.record.events import MadeEvent
+from ewan.labs.record.events import EventOutcome
 
 MOST_VALUES = 60_000
 """Of each column, in one answer, over all links or flows."""
@@ -190,7 +190,7 @@ class Replay:
         )
 
     @cached_property
-    def made(self) -> list[tuple[int, MadeEvent]]:
+    def made(self) -> list[tuple[int, EventOutcome]]:
         """The changes with when they were made, in that order."""
         made = [(each.applied_ns, each) for each in self.run.events if each.applied_ns is not None]
         return sorted(made, key=lambda each: each[0])

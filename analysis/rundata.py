@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from ewan.analysis import flows, network, payload, slowdowns, wire
 from ewan.analysis.arrivals import FLOW
 from ewan.analysis.load import Link, RunResults
-from ewan.analysis.network import Ends, LinkUse, Losses, Watched, Ways
-from ewan.analysis.payload import Binned, Came, Key, Together
+from ewan.analysis.network import Ends, LinkSeries, LinkUse, LossShares, Ways
+from ewan.analysis.payload import Binned, CommonInterval, FlowBytes, Key
 from ewan.analysis.queries import collected
-from ewan.analysis.slowdowns import Transfer
-from ewan.analysis.wire import Wire
+from ewan.analysis.slowdowns import TransferTime
+from ewan.analysis.wire import WirePackets
 from ewan.labs.record.quantities import Kind, Quantity, Selection
 from ewan.labs.record.schedule import CrossedPath
 
@@ -32,13 +32,13 @@ _COLUMNS_OF_COMMANDS: Mapping[Kind, str] = {"step": "step", "source": "node"}
 """The same of tables that commands left, which have no role and are no flow."""
 
 
-class Ready(NamedTuple):
+class DerivedTables(NamedTuple):
     """What a run derives of its tables, see the properties of `RunData` of the same names; of its load."""
 
     load: pl.DataFrame
     bins: Mapping[Key, Binned]
-    came: Mapping[Key, Came]
-    watched: Mapping[Link, Watched]
+    came: Mapping[Key, FlowBytes]
+    watched: Mapping[Link, LinkSeries]
     rtts_ns: Sequence[int]
 
 
@@ -57,11 +57,11 @@ class RunData:
     selection: Selection | None = None
     whole: RunData | None = None
     """The same run, which keeps what does not depend on whose flows are asked for; None: itself."""
-    ready: Ready | None = None
+    ready: DerivedTables | None = None
     """What was derived of it together with other runs."""
 
     @classmethod
-    def read(cls, run: RunResults, ready: Ready | None = None) -> RunData:
+    def read(cls, run: RunResults, ready: DerivedTables | None = None) -> RunData:
         """A run of an experiment, with all its flows; its tables are read when they are asked for."""
         return cls(run.table, run.paths, lambda: run.addresses, ready=ready)
 
@@ -197,7 +197,7 @@ class RunData:
         return network.link_use(self.watched, self.active)
 
     @cached_property
-    def watched(self) -> Mapping[Link, Watched]:
+    def watched(self) -> Mapping[Link, LinkSeries]:
         """The samples of each direction of each emulated link."""
         if self.whole is not None:
             return self.whole.watched
@@ -276,7 +276,7 @@ class RunData:
         return self.ready.bins if self.ready is not None else payload.bins(self.table("goodput"))
 
     @cached_property
-    def came(self) -> Mapping[Key, Came]:
+    def came(self) -> Mapping[Key, FlowBytes]:
         """What payload came to all flows of the run, until when."""
         if self.whole is not None:
             return self.whole.came
@@ -285,7 +285,7 @@ class RunData:
         return payload.came(self.all_flows, self.table("goodput"))
 
     @cached_property
-    def together(self) -> Together | None:
+    def together(self) -> CommonInterval | None:
         """The time in which all of these flows that last were active."""
         return None if flows.untold(self.load) else payload.together(self.load, self.bins, self.came)
 
@@ -301,7 +301,7 @@ class RunData:
         }
 
     @cached_property
-    def transfers(self) -> list[Transfer]:
+    def transfers(self) -> list[TransferTime]:
         """Those that completed and had a volume."""
         return slowdowns.completed(self.load)
 
@@ -320,13 +320,13 @@ class RunData:
         return collected(own.filter(pl.col("srtt_ns") > 0).select("srtt_ns"))["srtt_ns"].to_list()
 
     @cached_property
-    def wire(self) -> Wire | None:
+    def wire(self) -> WirePackets | None:
         """The captured packets with payload of these flows; None: there are none."""
         packets = self.table("packets")
         return None if packets.is_empty() else wire.of(packets, self.load, self.addresses())
 
     @cached_property
-    def losses(self) -> Losses | None:
+    def losses(self) -> LossShares | None:
         """How likely a packet of these flows was to be lost on its way."""
         return None if self.slowest is None else network.losses(self.load, self.uses, self.ways)
 

@@ -28,7 +28,7 @@ PARTS = 4
 """For each CPU: the last of them are done while others have still to do."""
 
 
-class Common(Generic[Value]):
+class SharedArgument(Generic[Value]):
     """Something large that many calls are given: it is pickled once, and each process has it once."""
 
     def __init__(self, value: Value) -> None:
@@ -41,8 +41,8 @@ class Common(Generic[Value]):
 
 
 @lru_cache(maxsize=1)
-def _opened(pickled: bytes) -> Common[Any]:
-    return Common(pickle.loads(pickled))
+def _opened(pickled: bytes) -> SharedArgument[Any]:
+    return SharedArgument(pickle.loads(pickled))
 
 
 def each(function: Callable[[Given], Found], given: Sequence[Given], runs: int) -> list[Found]:

@@ -18,7 +18,7 @@ from ewan.analysis.network import BYTE_NS, Ends
 SHORT_BYTES, LONG_BYTES = 100_000, 10_000_000
 
 
-class Transfer(NamedTuple):
+class TransferTime(NamedTuple):
     """One that completed: its time, its volume, from where to where."""
 
     time_ns: int
@@ -26,16 +26,16 @@ class Transfer(NamedTuple):
     ends: Ends
 
 
-def completed(flows: pl.DataFrame) -> list[Transfer]:
+def completed(flows: pl.DataFrame) -> list[TransferTime]:
     """Those with a volume."""
     return [
-        Transfer(each.time_ns, each.volume_bytes, (each.source, each.sink))
+        TransferTime(each.time_ns, each.volume_bytes, (each.source, each.sink))
         for each in transfers(flows)
         if each.time_ns is not None and each.volume_bytes is not None
     ]
 
 
-def bins(found: list[Transfer]) -> dict[str, list[int]]:
+def bins(found: list[TransferTime]) -> dict[str, list[int]]:
     """Completion times (ns) of short, medium and long transfers."""
     sorted_: dict[str, list[int]] = {"short": [], "medium": [], "long": []}
     for each in found:
@@ -55,7 +55,7 @@ def base_rtts_ns(flows: pl.DataFrame) -> dict[Ends, int]:
     return found
 
 
-def slowdowns(found: list[Transfer], rates_bps: Mapping[Ends, int], rtts_ns: Mapping[Ends, int]) -> list[float]:
+def slowdowns(found: list[TransferTime], rates_bps: Mapping[Ends, int], rtts_ns: Mapping[Ends, int]) -> list[float]:
     """Completion times divided by a base RTT and the payload at the bottleneck's rate; without transfers of which one
     of the two is not known."""
     return [

@@ -16,7 +16,7 @@ from ewan.labs.base.documents import DocumentError
 from ewan.labs.base.units.shown import NONE, fitting, interval_in
 from ewan.labs.record import journal
 from ewan.labs.record import summary as summaries
-from ewan.labs.record.experiment import INPUTS, STAGES, Document, Entry, State
+from ewan.labs.record.experiment import INPUTS, STAGES, Entry, ExperimentDocument, State
 from ewan.labs.record.independent import varying
 from ewan.labs.record.metrics import USUAL
 
@@ -28,8 +28,9 @@ Became = Literal["waiting", "running", "done", "incomplete", "failed", "refused"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A point. `became`: how many of its runs, for each word that there is; `results` beside `Progress.metrics`."""
+class PointProgress:
+    """A point. `became`: how many of its runs, for each word that there is; `results` beside
+    `ExperimentProgress.metrics`."""
 
     parameters: Mapping[str, str | int]
     runs: int
@@ -39,7 +40,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ExperimentProgress:
     """An experiment. `stage`: the one that goes on, as it is shown; empty when all has ended."""
 
     directory: str
@@ -48,12 +49,12 @@ class Progress:
     began: str
     varying: tuple[str, ...]
     metrics: tuple[str, ...]
-    points: tuple[Standing, ...]
+    points: tuple[PointProgress, ...]
     points_in_all: int
     report: bool
 
 
-def progress(directory: Path) -> Progress:
+def progress(directory: Path) -> ExperimentProgress:
     """How far it is; OSError and DocumentError where there is no experiment that can be read."""
     document = journal.load(directory)
     stage = next((STAGES[name] for name, each in document.stages.items() if each.status == "running"), "")
@@ -65,7 +66,7 @@ def progress(directory: Path) -> Progress:
     by_point = {_key(each["parameters"]): each["metrics"] for each in summary}
     scales = [_scale(name, summary) for name in metrics]
     points = [
-        Standing(
+        PointProgress(
             entries[0].parameters,
             len(entries),
             _counted(directory, document, entries),
@@ -76,7 +77,7 @@ def progress(directory: Path) -> Progress:
         )
         for key, entries in list(grouped.items())[:MOST_POINTS]
     ]
-    return Progress(
+    return ExperimentProgress(
         directory=directory.name,
         status=document.status,
         stage=stage,
@@ -93,7 +94,7 @@ def _key(parameters: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, str(value)) for name, value in parameters.items()))
 
 
-def _counted(directory: Path, document: Document, entries: Sequence[Entry]) -> dict[Became, int]:
+def _counted(directory: Path, document: ExperimentDocument, entries: Sequence[Entry]) -> dict[Became, int]:
     found: dict[Became, int] = {}
     for entry in entries:
         became = _became(directory, document, entry)
@@ -101,7 +102,7 @@ def _counted(directory: Path, document: Document, entries: Sequence[Entry]) -> d
     return found
 
 
-def _became(directory: Path, document: Document, entry: Entry) -> Became:
+def _became(directory: Path, document: ExperimentDocument, entry: Entry) -> Became:
     match entry.status:
         case "complete":
             return "done"
@@ -127,7 +128,7 @@ def _summary(directory: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _metrics(document: Document, summary: Sequence[Mapping[str, Any]]) -> list[str]:
+def _metrics(document: ExperimentDocument, summary: Sequence[Mapping[str, Any]]) -> list[str]:
     known = {name for point in summary for name in point["metrics"]}
     return [name for name in (document.metrics or USUAL) if name in known][:MOST_METRICS]
 

@@ -16,8 +16,8 @@ from typing import Any
 import orjson
 
 from ewan.analysis import comparisons, disturbed, load, measured, statistics
-from ewan.analysis.measured import Measured
-from ewan.analysis.points import BySeed, Others, Seeds, names, of_seed
+from ewan.analysis.measured import RunMetrics
+from ewan.analysis.points import BySeed, PointIndex, Seeds, names, of_seed
 from ewan.labs.base import codec, documents, writing
 from ewan.labs.base.documents import DocumentError
 from ewan.labs.base.units import UnitError, parse_published
@@ -88,7 +88,7 @@ def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> dic
         )
     normalise = experiment.document.normalise
     by_seed = {point: {run.seed: values[run.number] for run in of_point} for point, of_point in chosen.items()}
-    others = Others(by_seed)
+    others = PointIndex(by_seed)
     if normalise is not None:
         for each in points:
             each["normalised"] = ratios(each["parameters"], normalise, by_seed, others, confidence)
@@ -161,7 +161,7 @@ def of_runs(experiment: load.ExperimentResults, also: Sequence[Quantity] = ()) -
     return [of_run(experiment.by_number[number], each, also) for number, each in found.items()]
 
 
-def of_run(run: load.RunResults, found: Measured, also: Sequence[Quantity] = ()) -> dict[str, Any]:
+def of_run(run: load.RunResults, found: RunMetrics, also: Sequence[Quantity] = ()) -> dict[str, Any]:
     """A run's metrics, its links, which of them was the bottleneck, and of a live run what disturbed them."""
     values, beyond = found.values(also), set(found.beyond)
     by_step = {step: {name: of_value(name, value) for name, value in own.items()} for step, own in found.steps.items()}
@@ -232,7 +232,7 @@ def unit(name: str) -> str:
 
 
 def ratios(
-    parameters: Mapping[str, Any], normalise: Reference, by_seed: BySeed, others: Others, confidence: float
+    parameters: Mapping[str, Any], normalise: Reference, by_seed: BySeed, others: PointIndex, confidence: float
 ) -> dict[str, dict[str, Any]]:
     """A point's metrics by those of the point that differs in the parameter `by` alone, where it is `to`."""
     reference = others.of(parameters, {normalise.by: normalise.to})
@@ -254,7 +254,7 @@ def beside(
     wanted: Sequence[PublishedValue],
     points: Sequence[Mapping[str, Any]],
     by_seed: BySeed,
-    others: Others,
+    others: PointIndex,
     confidence: float,
 ) -> list[dict[str, Any]]:
     """Each number of a paper with the measured one of every point that it speaks of; `here` is None without one.
@@ -295,7 +295,7 @@ def _at(parameters: Mapping[str, Any], when: Mapping[str, Any]) -> bool:
 
 
 def _measured(
-    entry: PublishedValue, point: Mapping[str, Any], by_seed: BySeed, others: Others, confidence: float
+    entry: PublishedValue, point: Mapping[str, Any], by_seed: BySeed, others: PointIndex, confidence: float
 ) -> Mapping[str, Any]:
     """What stands beside a paper's number: mean, bounds, unit; empty where it was not measured."""
     name, than = entry.metric, entry.than

@@ -13,7 +13,7 @@ from ewan.analysis import flows, network
 from ewan.analysis.arrivals import FLOW
 from ewan.analysis.network import BYTE_NS, LinkUse
 from ewan.analysis.rundata import RunData
-from ewan.labs.record.uncounted import Uncounted
+from ewan.labs.record.uncounted import UnexplainedShare
 
 LEAST = 0.05
 """A smaller share is not told."""
@@ -29,7 +29,7 @@ USUAL_SEGMENT = 1000
 _OPPOSITE = {"forward": "backward", "backward": "forward"}
 
 
-def of_run(run: RunData) -> Uncounted | None:
+def of_run(run: RunData) -> UnexplainedShare | None:
     """For the busiest link of all that flows cross; None where no more than `LEAST` is left open, and where a flow does
     not tell what it sent."""
     active = flows.active(run.all_flows)

@@ -19,7 +19,7 @@ from ewan.analysis.network import BYTE_NS, ends_of_payload, within
 
 
 @dataclass(frozen=True)
-class Wire:
+class WirePackets:
     """`sent`: rows of `packets` at the sources, `came`: at the sinks. `ends`: the pairs of nodes."""
 
     sent: pl.DataFrame
@@ -71,7 +71,7 @@ class Wire:
         return float(most) * BYTE_NS / rate_bps if isinstance(most, float) else None
 
 
-def of(table: pl.DataFrame, flows: pl.DataFrame, addresses: Mapping[str, frozenset[str]]) -> Wire | None:
+def of(table: pl.DataFrame, flows: pl.DataFrame, addresses: Mapping[str, frozenset[str]]) -> WirePackets | None:
     """None where no packet of these flows was captured."""
     rows = flows.select("kind", "source", "sink").unique(maintain_order=True).iter_rows()
     ends = dict.fromkeys(ends_of_payload(*row) for row in rows)
@@ -80,7 +80,7 @@ def of(table: pl.DataFrame, flows: pl.DataFrame, addresses: Mapping[str, frozens
     none = known.clear()
     sent = pl.concat([none, *(_at(known, one, "out", addresses[one], addresses[other]) for one, other in pairs)])
     came = pl.concat([none, *(_at(known, other, "in", addresses[one], addresses[other]) for one, other in pairs)])
-    return Wire(sent, came, pairs) if sent.height or came.height else None
+    return WirePackets(sent, came, pairs) if sent.height or came.height else None
 
 
 def _at(table: pl.DataFrame, node: str, direction: str, sources: frozenset[str], sinks: frozenset[str]) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from ewan.calibration.spinner import LinkFacts
 from ewan.calibration.uncertainty import (
     Components,
     Instrument,
-    Samples,
+    SampleCount,
     Source,
     ordered_of,
     quantile_uncertainty,
@@ -33,14 +33,14 @@ BY_LENGTH: Mapping[Source, float] = {"stack path": 1.0, "finite sample": 1.0, "p
 
 def delay_quantile(
     delays_ns: Sequence[float], share: float, instrument: Instrument | None, clock_step_ns: int = 0, clocks_ns: int = 0
-) -> tuple[Components, Samples] | None:
+) -> tuple[Components, SampleCount] | None:
     """Of a quantile of one-way delays; None: there are too few packets for it. `delays_ns`: ascending.
 
     `clocks_ns`: read off the clocks of two machines, whose difference is known to ± so much; 0: off one clock. The path
     through the network stacks is a bias that is not corrected.
     """
     if instrument is None:
-        return {}, Samples(len(delays_ns), BY_ROOT)
+        return {}, SampleCount(len(delays_ns), BY_ROOT)
     sample = quantile_uncertainty(delays_ns, share)
     if sample is None:
         return None
@@ -53,7 +53,7 @@ def delay_quantile(
         "CPU stolen": shifted_quantile(delays_ns, share, instrument.stolen_ratio),
         "finite sample": sample,
     }
-    return components, Samples(len(delays_ns), BY_ROOT)
+    return components, SampleCount(len(delays_ns), BY_ROOT)
 
 
 def delay_least(least_ns: float, instrument: Instrument | None, clocks_ns: int = 0) -> Components:
@@ -69,10 +69,10 @@ def delay_least(least_ns: float, instrument: Instrument | None, clocks_ns: int =
 
 def delay_mean(
     mean_ns: float, deviation_of_mean_ns: float, packets: float, instrument: Instrument | None, clocks_ns: int = 0
-) -> tuple[Components, Samples]:
+) -> tuple[Components, SampleCount]:
     """Of the mean of delays that vary, of one way or of a round trip; `packets`: independent ones; `clocks_ns` as for a
     quantile."""
-    samples = Samples(packets, BY_ROOT)
+    samples = SampleCount(packets, BY_ROOT)
     if instrument is None:
         return {"finite sample": deviation_of_mean_ns}, samples
     components: Components = {
@@ -84,13 +84,13 @@ def delay_mean(
     return components, samples
 
 
-def release(facts: LinkFacts, share: float) -> tuple[Components, Samples] | None:
+def release(facts: LinkFacts, share: float) -> tuple[Components, SampleCount] | None:
     """Of a quantile of the link's own release errors, of which it counts classes; None: there are too few packets.
 
     A CPU that was taken from the link made its packets late: that is their error, and no uncertainty of it.
     """
     if facts.release is None:
-        return {}, Samples(1, BY_ROOT)
+        return {}, SampleCount(1, BY_ROOT)
     ordered = ordered_of(facts.release.counts)
     sample = quantile_uncertainty(ordered, share)
     if sample is None:
@@ -102,7 +102,7 @@ def release(facts: LinkFacts, share: float) -> tuple[Components, Samples] | None
         "clock": rectangular(value / 16),
         "finite sample": sample * math.sqrt(len(ordered) / count),
     }
-    return components, Samples(count, BY_ROOT)
+    return components, SampleCount(count, BY_ROOT)
 
 
 def rate(
@@ -113,10 +113,10 @@ def rate(
     ends_ns: float,
     others: float,
     instrument: Instrument | None,
-) -> tuple[Components, Samples]:
+) -> tuple[Components, SampleCount]:
     """Of a rate that was counted over a window. `ends_ns`: how much later than the others its first or last packet may
     have come, beside the stacks'; `others`: the share of what else was on the link."""
-    samples = Samples(packets, BY_LENGTH)
+    samples = SampleCount(packets, BY_LENGTH)
     if instrument is None:
         return {}, samples
     components: Components = {
@@ -135,12 +135,12 @@ def queue(
     instrument: Instrument | None,
     packets: int,
     clocks_ns: int = 0,
-) -> tuple[Components, Samples]:
+) -> tuple[Components, SampleCount]:
     """Of what a full queue held, told by how long packets waited.
 
     `clocks_ns`: how far the difference of two machines' clocks may have been wrong otherwise for those that waited than
     for those that did not."""
-    samples = Samples(packets, BY_ROOT)
+    samples = SampleCount(packets, BY_ROOT)
     if instrument is None:
         return {}, samples
     components: Components = {
@@ -154,7 +154,7 @@ def queue(
 
 def round_trip(
     delays_ns: Sequence[float], stacks: int, instrument: Instrument | None
-) -> tuple[Components, Samples] | None:
+) -> tuple[Components, SampleCount] | None:
     """Of the median of round trips through so many pairs of network stacks, which a program answers.
 
     None: there are too few.
@@ -167,10 +167,10 @@ def round_trip(
     return {**components, "stack path": own}, samples
 
 
-def goodput(transfer: Mapping[str, Any], instrument: Instrument | None) -> tuple[Components, Samples]:
+def goodput(transfer: Mapping[str, Any], instrument: Instrument | None) -> tuple[Components, SampleCount]:
     """Of what TCP delivered over a window: acknowledgements tell of two segments at a time."""
     one = transfer["segment_bytes"] * BYTE_NS / transfer["steady_ns"]
-    samples = Samples(transfer["goodput_bps"] / one if one else 1.0, BY_LENGTH, "segments")
+    samples = SampleCount(transfer["goodput_bps"] / one if one else 1.0, BY_LENGTH, "segments")
     if instrument is None:
         return {}, samples
     components: Components = {

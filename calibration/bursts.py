@@ -69,7 +69,7 @@ SETTINGS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class BurstSeries:
     """The packets of one setting in order of arrival; times since the first one was sent."""
 
     key: str
@@ -109,7 +109,7 @@ def program_of(plan: Plan, setting: Setting) -> Program:
     return Program(request, prepare=(Preparation(link.node, tc),))
 
 
-def series_of(plan: Plan, setting: Setting, program: Program, answer: dict[str, Any]) -> Series:
+def series_of(plan: Plan, setting: Setting, program: Program, answer: dict[str, Any]) -> BurstSeries:
     """What was measured; RuntimeError when packets are missing: arrival times follow from delays only without loss."""
     assert program.probe is not None
     (asked,) = program.probe["probes"][0]["streams"]
@@ -121,7 +121,7 @@ def series_of(plan: Plan, setting: Setting, program: Program, answer: dict[str, 
         raise RuntimeError(f"{setting.key}: {found['received_packets']} of {asked['packets']} packets arrived")
     direction = expectations(plan).links[0].direction
     delays = tuple(found["delays_ns"])
-    return Series(
+    return BurstSeries(
         key=setting.key,
         title=setting.title,
         # No packet overtakes another here: the k-th to arrive was the k-th sent.
@@ -132,15 +132,15 @@ def series_of(plan: Plan, setting: Setting, program: Program, answer: dict[str, 
     )
 
 
-def measure(runtime: VirtualRuntime, place: Path) -> list[Series]:
+def measure(runtime: VirtualRuntime, place: Path) -> list[BurstSeries]:
     """All settings, each in a lab of its own; their run directories are made in `place`."""
     if shutil.which("tc", path=PROGRAM_PATH) is None:
         raise LabError("tc, which sets netem's slots, is not there: install iproute2 (Debian: apt install iproute2)")
     runtime.kernel()
     plan = plan_of()
 
-    def job(setting: Setting) -> Callable[[threading.Event], Series]:
-        def run(stop: threading.Event) -> Series:
+    def job(setting: Setting) -> Callable[[threading.Event], BurstSeries]:
+        def run(stop: threading.Event) -> BurstSeries:
             program = program_of(plan, setting)
             result = runtime.run(plan, program, place / setting.key, stop)
             if result.interrupted:
@@ -152,7 +152,7 @@ def measure(runtime: VirtualRuntime, place: Path) -> list[Series]:
     return sweep([job(setting) for setting in SETTINGS])
 
 
-def csv(series: Sequence[Series]) -> str:
+def csv(series: Sequence[BurstSeries]) -> str:
     """One line a packet."""
     text = io.StringIO()
     text.write("time_ns,latency_ns,series\n")
@@ -175,7 +175,7 @@ def points(context: Context) -> dict[str, Any]:
         except RuntimeError as error:
             raise LabError(str(error)) from None
 
-    def metrics(series: Series) -> dict[str, dict[str, Any]]:
+    def metrics(series: BurstSeries) -> dict[str, dict[str, Any]]:
         values = {
             "largest bunch": (series.largest_bunch, "count"),
             "largest burst": (series.largest_burst_bytes, "B"),

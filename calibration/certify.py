@@ -21,9 +21,9 @@ from typing import Any, Protocol
 
 from ewan.calibration import devices, elsewhere, exact, expect, lab_cards, machine, plugged_in, probe, spinner
 from ewan.calibration.compare import HOLDS_S, compare
-from ewan.calibration.probing import Probing, plan_probes
+from ewan.calibration.probing import ProbePlan, plan_probes
 from ewan.calibration.same_plan import differences
-from ewan.calibration.so_far import Teller
+from ewan.calibration.so_far import PartialCertificateWriter
 from ewan.calibration.thorough import drained_ns
 from ewan.calibration.thorough import rows as thorough_rows
 from ewan.calibration.tolerances import POLICIES, REASONS, Tolerances, beside_routing
@@ -34,16 +34,25 @@ from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan, digest
 from ewan.labs.record import Certificate, Emulating, MachineFacts, Policy, host_drops, host_facts
 from ewan.labs.record.experiment import checksum
-from ewan.labs.runtime.base import BatchRuns, Controllable, Converging, LabError, Loaded, Measuring, Spread, Versioned
+from ewan.labs.runtime.base import (
+    BatchRuns,
+    LabError,
+    LabState,
+    LinkControl,
+    ProbeSender,
+    RemoteLabs,
+    RouteConvergence,
+    RuntimeVersions,
+)
 
 QUANTILES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1.0)
 """Of one-way delays, kept in a certificate."""
 
 
-class Measurable(Controllable, Converging, Measuring, Versioned, Spread, Protocol):
+class VerifiableLabs(LinkControl, RouteConvergence, ProbeSender, RuntimeVersions, RemoteLabs, Protocol):
     """Labs that are up, by name: what a verification needs of their runtime."""
 
-    def load(self, name: str) -> Loaded:
+    def load(self, name: str) -> LabState:
         """The manifest and the plan of a lab that is up. Raises LabError."""
         ...
 
@@ -52,7 +61,7 @@ class Measurable(Controllable, Converging, Measuring, Versioned, Spread, Protoco
 class LiveLab:
     """The plan's lab is up. `binary`: the path of `ewan-node`, which tells of its interfaces."""
 
-    labs: Measurable
+    labs: VerifiableLabs
     binary: Path
 
 
@@ -140,10 +149,10 @@ def _live(
         measured = tuple(row for row in rows if row.measured is not None)
         return codec.replace(nothing, rows=measured, elapsed_ns=time.monotonic_ns() - begun)
 
-    teller = None if so_far is None else Teller(so_far)
+    teller = None if so_far is None else PartialCertificateWriter(so_far)
     tell = None if teller is None else lambda results: teller.offer(lambda: known(results))
     with _off_the_spinners(plan):
-        before, around = _statistics(plan, lab.labs), _Around(plan.lab, lab.labs)
+        before, around = _statistics(plan, lab.labs), _LoadWatch(plan.lab, lab.labs)
         counters = lab.labs.inspect(plan.lab, "drops")
         answer = lab.labs.probe(plan.lab, probing.probes, progress, tell)
         after = _statistics(plan, lab.labs)
@@ -162,7 +171,7 @@ def _live(
     if thorough:
         drained_s = drained_ns(expected.links) / NS_PER_SECOND
 
-        def measure(asked: Probing) -> tuple[dict[str, Any], dict[str, spinner.LinkFacts]]:
+        def measure(asked: ProbePlan) -> tuple[dict[str, Any], dict[str, spinner.LinkFacts]]:
             time.sleep(drained_s)
             earlier = _statistics(plan, lab.labs)
             told = lab.labs.probe(plan.lab, asked.probes, lambda text: progress(f"thorough: {text}"))
@@ -223,7 +232,7 @@ def _batch(plan: Plan, lab: BatchLab, tolerances: Tolerances | None) -> Certific
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _MachineLoads:
     """What else the machine of the links did, or the machines did, meanwhile. `told`: for `Certificate.machine`."""
 
     told: Mapping[str, Any]
@@ -232,23 +241,23 @@ class _Seen:
     machines: dict[str, Emulating]
 
 
-class _Around:
+class _LoadWatch:
     """Looks at the machine, or at all machines of a lab that stretches over several, when it is made, and again."""
 
-    def __init__(self, lab: str, labs: Spread) -> None:
+    def __init__(self, lab: str, labs: RemoteLabs) -> None:
         self._lab, self._labs = lab, labs
         self._elsewhere = labs.elsewhere(lab)
         self._here = machine.snapshot(lab)
 
-    def over(self, before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> _Seen:
+    def over(self, before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> _MachineLoads:
         """`before`, `after`: the spinners' answers."""
         if not self._elsewhere:
             load = machine.between(self._here, machine.snapshot(self._lab), list(zip(before, after, strict=True)))
             told = {**dataclasses.asdict(load), "disturbed": load.words()}
-            return _Seen(told, load.steal_ratio, load.cause(), {})
+            return _MachineLoads(told, load.steal_ratio, load.cause(), {})
         found = elsewhere.measured(self._elsewhere, self._labs.elsewhere(self._lab), (before, after))
         disturbed = [f"machine {name}: {words}" for name, (_, load) in found.items() for words in load.words()]
-        return _Seen(
+        return _MachineLoads(
             {"disturbed": disturbed},
             max(load.steal_ratio for _, load in found.values()),
             next((load.cause() for _, load in found.values() if load.cause()), ""),
@@ -277,7 +286,7 @@ def _run_on(cpus: set[int]) -> None:
             os.sched_setaffinity(int(task.name), cpus)
 
 
-def _statistics(plan: Plan, labs: Controllable) -> list[dict[str, Any]]:
+def _statistics(plan: Plan, labs: LinkControl) -> list[dict[str, Any]]:
     """One answer per spinner; a spinner that cannot be asked is part of the result, not an error."""
     answers = []
     for each in plan.spinners:
@@ -289,7 +298,7 @@ def _statistics(plan: Plan, labs: Controllable) -> list[dict[str, Any]]:
     return answers
 
 
-def _counters(plan: Plan, labs: Controllable) -> dict[str, Any]:
+def _counters(plan: Plan, labs: LinkControl) -> dict[str, Any]:
     """By link what its device counts, of those that count and answer."""
     found = {}
     for each in plan.hardware:
@@ -298,7 +307,7 @@ def _counters(plan: Plan, labs: Controllable) -> dict[str, Any]:
     return found
 
 
-def _changes(plan: Plan, labs: Controllable) -> list[dict[str, Any]]:
+def _changes(plan: Plan, labs: LinkControl) -> list[dict[str, Any]]:
     """All changes of links since the lab came up; a spinner that cannot be asked tells of none."""
     served = {link for each in plan.spinners for link in each.links}
     asked = [each.links[0] for each in plan.spinners if each.links]
@@ -312,7 +321,7 @@ def _changes(plan: Plan, labs: Controllable) -> list[dict[str, Any]]:
     return changes
 
 
-def _devices(plan: Plan, labs: Controllable) -> list[dict[str, Any]]:
+def _devices(plan: Plan, labs: LinkControl) -> list[dict[str, Any]]:
     """What each device's keeper tells; one that cannot be asked is part of the result, not an error."""
     told = []
     for each in plan.hardware:
@@ -323,7 +332,7 @@ def _devices(plan: Plan, labs: Controllable) -> list[dict[str, Any]]:
     return told
 
 
-def _series(plan: Plan, labs: Controllable, since: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+def _series(plan: Plan, labs: LinkControl, since: Mapping[str, int]) -> dict[str, dict[str, Any]]:
     """The milliseconds of each device that tells of them, by link, from `since` on; else its last one."""
     found = {}
     for each in plan.hardware:

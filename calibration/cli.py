@@ -111,7 +111,7 @@ def lab_virtual(context: Context, plan: Plan, as_json: bool, policy: Policy = "d
     directory = rundir.make(plan.lab)
     if not as_json:
         describe(context, plan)
-    verifying = Verifying(context)
+    verifying = VerificationProgress(context)
     try:
         certificate = verify_lab(plan, BatchLab(verifying, directory), policy=policy)
     except RuntimeError as error:
@@ -122,7 +122,7 @@ def lab_virtual(context: Context, plan: Plan, as_json: bool, policy: Policy = "d
     sys.exit(0 if certificate.passed else 1)
 
 
-class Verifying:
+class VerificationProgress:
     """Runs in the virtual clock whose progress is shown; `runs`: those that have ended."""
 
     def __init__(self, context: Context) -> None:

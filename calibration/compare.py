@@ -16,7 +16,7 @@ from ewan.calibration import budget, hints, statistic
 from ewan.calibration.expectation import BYTE_NS, Expectations, LinkExpectation, framed_bytes, own_ns, serialisation_ns
 from ewan.calibration.judge import (
     Judge,
-    Results,
+    ProbeResults,
     Stream,
     dither_note,
     exact,
@@ -28,7 +28,7 @@ from ewan.calibration.judge import (
 )
 from ewan.calibration.loss_rows import loss_rows
 from ewan.calibration.pairs import pair_rows, shortened, with_mtu
-from ewan.calibration.probing import PROBE_BYTES, Probing
+from ewan.calibration.probing import PROBE_BYTES, ProbePlan
 from ewan.calibration.spinner import CHANGED, LinkFacts
 from ewan.calibration.tolerances import Tolerances
 from ewan.calibration.uncertainty import Components, Instrument, enough_for, expanded, recorded, rectangular
@@ -50,7 +50,7 @@ another pace, and its other programs are others."""
 
 def compare(
     expected: Expectations,
-    probing: Probing,
+    probing: ProbePlan,
     answer: dict[str, Any],
     facts: Mapping[str, LinkFacts],
     tolerances: Tolerances | None = None,
@@ -62,7 +62,7 @@ def compare(
     `instrument`: what the probes add in the live clock.
     """
     bounds = tolerances or Tolerances()
-    results = Results.of(probing, answer)
+    results = ProbeResults.of(probing, answer)
     shared = (None, None) if exact(bounds) else (instrument or Instrument(), HOLDS_S)
     count = max(len(expected.links), 1)
     rows: list[Row] = []
@@ -105,7 +105,7 @@ def _delay(
     link: LinkExpectation,
     other: LinkExpectation | None,
     judge: Judge,
-    results: Results,
+    results: ProbeResults,
     bounds: Tolerances,
     count: int,
     punctual: bool,
@@ -252,7 +252,7 @@ def _release(judge: Judge, facts: LinkFacts, bounds: Tolerances) -> Iterator[Row
     yield judge.shown("release error max", "ns", 0, facts.release_max_ns, facts.disturbance())
 
 
-def _starved(link: LinkExpectation, probing: Probing, offered_bps: float, stream: Stream, bounds: Tolerances) -> bool:
+def _starved(link: LinkExpectation, probing: ProbePlan, offered_bps: float, stream: Stream, bounds: Tolerances) -> bool:
     """Whether a sender got so little CPU time that less than half came of what was to be more than the link carries:
     then it is the sender's pauses that a rate or a queue shows."""
     asked = 0.0
@@ -279,8 +279,8 @@ def _throughput(
     link: LinkExpectation,
     other: LinkExpectation | None,
     judge: Judge,
-    probing: Probing,
-    results: Results,
+    probing: ProbePlan,
+    results: ProbeResults,
     bounds: Tolerances,
     count: int,
     short: int | None,
@@ -391,8 +391,8 @@ def _unqueued_ns(link: LinkExpectation, stream: Stream, alone: Stream | None) ->
 def _queue(
     link: LinkExpectation,
     judge: Judge,
-    probing: Probing,
-    results: Results,
+    probing: ProbePlan,
+    results: ProbeResults,
     bounds: Tolerances,
     short: int | None,
 ) -> Iterator[Row]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ewan.calibration.reference import Reading, Readings
+from ewan.calibration.reference import InstrumentReading, Readings
 from ewan.labs.base.units import NS_PER_MS, mean_rate_bps
 from ewan.labs.hardware.abilities import Abilities, ranges, read_abilities
-from ewan.labs.hardware.settings import Settings, read_settings
+from ewan.labs.hardware.settings import DeviceSettings, read_settings
 from ewan.labs.link.delay import nominal_ns
 from ewan.labs.record import COVERAGE_FACTOR, Certificate, Row, Verdict
 
@@ -46,7 +46,7 @@ def _of_device(told: Mapping[str, Any]) -> Iterator[Row]:
             yield from _of_direction(link, heading, asked, says, abilities, faults)
 
 
-def _known(of: Mapping[str, Any], heading: str) -> Settings | None:
+def _known(of: Mapping[str, Any], heading: str) -> DeviceSettings | None:
     return read_settings(of[heading], heading) if heading in of else None
 
 
@@ -61,8 +61,8 @@ def _answers(link: str, holds: bool, note: str) -> Row:
 def _of_direction(
     link: str,
     heading: str,
-    asked: Settings,
-    says: Settings,
+    asked: DeviceSettings,
+    says: DeviceSettings,
     abilities: Abilities,
     faults: Sequence[Mapping[str, Any]],
 ) -> Iterator[Row]:
@@ -94,7 +94,7 @@ def _of_direction(
         )
 
 
-def _value(settings: Settings, quantity: str) -> float:
+def _value(settings: DeviceSettings, quantity: str) -> float:
     match quantity:
         case "delay":
             return float(nominal_ns(settings.delay))
@@ -165,7 +165,7 @@ def readings(certificate: Certificate) -> Readings | None:
             # A packet's delay has its serialisation too, which the setting has not.
             value += own if ours.unit == "ns" else 0.0
             spread = COVERAGE_FACTOR * row.tolerance / 3**0.5
-            listed.append(Reading(link, heading, ours.quantity, ours.unit, value, spread))  # type: ignore[arg-type]
+            listed.append(InstrumentReading(link, heading, ours.quantity, ours.unit, value, spread))  # type: ignore[arg-type]
     if not listed:
         return None
     told = certificate.machine.get("devices", ())

@@ -47,7 +47,7 @@ def around(environment: Mapping[str, str]) -> surroundings.Surroundings:
     return surroundings.Surroundings(platform.machine(), version, environment, marks)
 
 
-def live(tried: trials.Live) -> Iterator[Finding]:
+def live(tried: trials.LiveTrial) -> Iterator[Finding]:
     """Whether live labs can be made."""
     root = os.geteuid() == 0
     yield trials.live_finding(tried, root, shutil.which("sudo") is not None)
@@ -90,7 +90,7 @@ OPTIONS = {
 }
 
 
-def kernel(tried: trials.Live) -> Iterator[Finding]:
+def kernel(tried: trials.LiveTrial) -> Iterator[Finding]:
     """Which parts of the kernel are there, of those that live labs use: as they were tried, else as configured."""
     yield Finding("kernel", platform.release(), "good", "Linux")
     configuration = configuration_of()

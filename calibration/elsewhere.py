@@ -1,6 +1,6 @@
 """The machines of a lab that stretches over several: what each is, and what else it did while links were measured.
 
-In: what each told before and after the probes (`ewan.labs.runtime.base.Elsewhere`), and the spinners' answers. Out:
+In: what each told before and after the probes (`ewan.labs.runtime.base.RemoteMachine`), and the spinners' answers. Out:
 each as a certificate has it, and in words what disturbed the links. Pure.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 from ewan.calibration import machine
 from ewan.calibration.machine import MachineLoad, Process
 from ewan.labs.record import Emulating, MachineFacts, processor
-from ewan.labs.runtime.base import Elsewhere
+from ewan.labs.runtime.base import RemoteMachine
 
 _BINARY = "ewan-node-"
 """What begins the name of a process of the binary that was sent, of which the kernel keeps 15 letters."""
@@ -24,7 +24,7 @@ Answers = Sequence[Mapping[str, Any]]
 
 
 def measured(
-    before: Mapping[str, Elsewhere], after: Mapping[str, Elsewhere], spinners: tuple[Answers, Answers]
+    before: Mapping[str, RemoteMachine], after: Mapping[str, RemoteMachine], spinners: tuple[Answers, Answers]
 ) -> dict[str, tuple[Emulating, MachineLoad]]:
     """Each machine by its name. `spinners`: all answers to `stats`, before and after, by the numbers of the plan."""
     found = {}

@@ -1,8 +1,8 @@
 """The envelope: what this host's links can be trusted with, of any rate, delay, packet size and number. Pure.
 
 In: the points that calibration measured (`Frontier`: the most packets per second that a number of links of one back end
-carried within their tolerances), and what is asked for (`Demand`). Out: inside or outside, by how much, with which back
-end, and which figure says so (`Prediction`).
+carried within their tolerances), and what is asked for (`LinkDemand`). Out: inside or outside, by how much, with which
+back end, and which figure says so (`Prediction`).
 
 Between two points a packet's cost in time is taken as linear in its size, and in the logarithm of the number of links;
 beyond the last point it goes on as steeply as it came. What is asked for is inside when the host carries `MARGIN` more.
@@ -38,7 +38,7 @@ LIMIT_WORDS: dict[Limit, str] = {
 }
 
 
-class Loaded(Struct):
+class LoadLateness(Struct):
     """How late the packets of links were that carried `load_ratio` of what they can carry, of every packet.
 
     Of a link that counts it, its own release errors: due against handed over. Of another back end (`own` is false) the
@@ -68,11 +68,11 @@ class Frontier(Struct):
     limit: Limit
     rate_error_ratio: float
     """Of the link that was furthest off, at the frontier."""
-    loads: tuple[Loaded, ...]
+    loads: tuple[LoadLateness, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class LinkDemand:
     """What links are to carry: so many, each at its rate at once in one direction, with packets of one size."""
 
     rate_bps: int
@@ -144,7 +144,7 @@ def _between(points: Sequence[tuple[int, float]], at: float, scale: Callable[[fl
     return y0 + slope * (scale(at) - scale(x0))
 
 
-def predict(frontiers: Sequence[Frontier], demand: Demand, memory_bytes: float = math.inf) -> Prediction:
+def predict(frontiers: Sequence[Frontier], demand: LinkDemand, memory_bytes: float = math.inf) -> Prediction:
     """What the host makes of a demand, by the back end that is asked for, or else by the one that carries most.
 
     `memory_bytes`: free. NoEnvelopeError where nothing tells.
@@ -192,14 +192,14 @@ def preferred(frontiers: Sequence[Frontier]) -> Literal["user", "kernel"]:
     return "kernel" if more and exact else "user"
 
 
-def fastest(frontiers: Sequence[Frontier], demand: Demand) -> int:
+def fastest(frontiers: Sequence[Frontier], demand: LinkDemand) -> int:
     """The highest rate at which links of this size and number are inside (bit/s, each)."""
-    one = Demand(1, 0, demand.packet_bytes, demand.links, demand.framing).packets_per_s
+    one = LinkDemand(1, 0, demand.packet_bytes, demand.links, demand.framing).packets_per_s
     backend = demand.backend or best_first(frontiers, demand.packet_bytes, demand.links)[0]
     return math.floor(carried(frontiers, backend, demand.packet_bytes, demand.links) / (1 + MARGIN) / one)
 
 
-def _nearest(frontiers: Sequence[Frontier], backend: str, demand: Demand) -> Frontier:
+def _nearest(frontiers: Sequence[Frontier], backend: str, demand: LinkDemand) -> Frontier:
     def distance(each: Frontier) -> float:
         return abs(math.log(each.packet_bytes / demand.packet_bytes)) + abs(math.log(each.links / demand.links))
 
@@ -207,7 +207,7 @@ def _nearest(frontiers: Sequence[Frontier], backend: str, demand: Demand) -> Fro
 
 
 def _expected(
-    frontiers: Sequence[Frontier], backend: str, demand: Demand, load_ratio: float
+    frontiers: Sequence[Frontier], backend: str, demand: LinkDemand, load_ratio: float
 ) -> tuple[float, float] | None:
     """Delay error p50 and p99 at a load, of the nearest point that was measured: at the next higher load."""
     near = _nearest(frontiers, backend, demand)

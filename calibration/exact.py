@@ -19,7 +19,7 @@ from ewan.calibration.expectation import ENOUGH, LinkExpectation, PairExpectatio
 from ewan.calibration.probing import (
     MS,
     PROBE_BYTES,
-    Probing,
+    ProbePlan,
     Stream,
     hidden_limit,
     link_stream,
@@ -112,7 +112,7 @@ class Budget:
     all_transfer_packets: int = 2_000_000
 
 
-def program(plan: Plan, probing: Probing) -> Program:
+def program(plan: Plan, probing: ProbePlan) -> Program:
     """The probes, and after them the transfers."""
     flows: list[FlowRequest] = [flow for probe in probing.probes for flow in probe.get("flows", ())]
     probes = [probe for probe in probing.probes if "flows" not in probe]
@@ -126,7 +126,7 @@ def program(plan: Plan, probing: Probing) -> Program:
     return Program(request, longest_ns=longest, expected_ns=probing.duration_ns, traffic=traffic, drops=watched)
 
 
-def answer(probing: Probing, run: Path) -> dict[str, Any]:
+def answer(probing: ProbePlan, run: Path) -> dict[str, Any]:
     """What the run of `program` found: a result for each of the probes, transfers among them."""
     found: dict[str, Any] = orjson.loads((run / "probe.json").read_bytes())
     results = iter(found["results"])
@@ -222,7 +222,7 @@ class VirtualProbes:
             longest = max(longest, turn)
         return streams, longest
 
-    def rates(self, probing: Probing, links: Sequence[LinkExpectation], lab: str) -> None:
+    def rates(self, probing: ProbePlan, links: Sequence[LinkExpectation], lab: str) -> None:
         """One direction after the other: side by side they would cost the same."""
         budget = self.budget
         left = budget.all_fill_packets
@@ -270,7 +270,7 @@ class VirtualProbes:
             stay = _stay_ns(link, link.mtu_bytes) + limit * own
             probing.add("saturate", f"rate {link.key}", [stream | more for stream in streams], stay)
 
-    def transfers(self, probing: Probing, pairs: Sequence[PairExpectation], lab: str) -> None:
+    def transfers(self, probing: ProbePlan, pairs: Sequence[PairExpectation], lab: str) -> None:
         """One after the other."""
         left, start = self.budget.all_transfer_packets, 0
         for pair in pairs:

@@ -25,7 +25,7 @@ from ewan.calibration.expectation import (
     losses,
     passing_bytes,
 )
-from ewan.calibration.lans import SharedPort, Switched, Way, card_framing
+from ewan.calibration.lans import LanPath, LanPaths, SharedPort, card_framing
 from ewan.calibration.probing import PROBE_BYTES
 from ewan.labs.base.units import PPB
 from ewan.labs.forwarding import Forwarding
@@ -46,7 +46,7 @@ def expectations(plan: Plan) -> Expectations:
     interfaces = {(node.name, interface.name): interface for node in plan.nodes for interface in node.interfaces}
     forwarding = Forwarding(plan)
     switched = lans.of_plan(plan, forwarding)
-    behind = _Behind(switched, forwarding, interfaces)
+    behind = _SwitchCosts(switched, forwarding, interfaces)
     links = [_link(link, name, interfaces, behind) for link in plan.links for name in DIRECTIONS]
     unknown = {each.link for each in plan.hardware if each.own_queue}
     links = [dataclasses.replace(each, own_queue=True) if each.link in unknown else each for each in links]
@@ -100,10 +100,10 @@ def _way(
 
 
 @dataclass(frozen=True, slots=True)
-class _Behind:
+class _SwitchCosts:
     """What switches add to the way of a packet."""
 
-    switched: Switched
+    switched: LanPaths
     forwarding: Forwarding
     interfaces: Mapping[tuple[str, str], Interface]
 
@@ -138,7 +138,7 @@ class _Behind:
         found = (_exit(self.interfaces[_key(self.forwarding.ends(hop)[0])]) for hop in hops)
         return tuple(each for each in found if each != HostExit())
 
-    def wakeups(self, way: Way) -> int:
+    def wakeups(self, way: LanPath) -> int:
         """How many switches in user space are on a host's way to its router."""
         return sum(self.forwarding.ends(hop)[0].node in self.switched.in_user_space for hop in way.shared)
 
@@ -147,7 +147,7 @@ def _link(
     link: Link,
     name: Heading,
     interfaces: Mapping[tuple[str, str], Interface],
-    behind: _Behind,
+    behind: _SwitchCosts,
 ) -> LinkExpectation:
     a, b = (link.a, link.b) if name == "forward" else (link.b, link.a)
     direction = link.forward if name == "forward" else link.backward

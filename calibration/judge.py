@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ewan.calibration.expectation import BYTE_NS
-from ewan.calibration.probing import SENDER, Probing
+from ewan.calibration.probing import SENDER, ProbePlan
 from ewan.calibration.spinner import CHANGED
 from ewan.calibration.tolerances import Tolerances
-from ewan.calibration.uncertainty import Components, Instrument, Samples, decide, deciding, expanded, recorded
+from ewan.calibration.uncertainty import Components, Instrument, SampleCount, decide, deciding, expanded, recorded
 from ewan.labs.base.codec import replace
 from ewan.labs.base.units.shown import written
 from ewan.labs.record import Row, Uncertainty
@@ -23,7 +23,7 @@ Stream = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class ProbeResults:
     """What `ewan-node probe` or `exact.answer` gave, by kind and by the name of the stream (of the probe for TCP)."""
 
     streams: Mapping[tuple[str, str], Stream]
@@ -34,7 +34,7 @@ class Results:
     clock_steps: Mapping[tuple[str, str], int]
 
     @classmethod
-    def of(cls, probing: Probing, answer: dict[str, Any]) -> Results:
+    def of(cls, probing: ProbePlan, answer: dict[str, Any]) -> ProbeResults:
         """An answer, whose results are in the order of the probes that were asked for."""
         streams, transfers, failures, failed, steps = {}, {}, {}, {}, {}
         for asked, result in zip(probing.probes, answer["results"], strict=True):
@@ -106,7 +106,7 @@ class Judge:
         note: str = "",
         *,
         components: Components | None = None,
-        samples: Samples | None = None,
+        samples: SampleCount | None = None,
         steady: bool = False,
         hint: str = "",
         allowed: Components | None = None,
@@ -201,7 +201,7 @@ def _largest(components: Components) -> str:
     return f"no number of samples tells: its uncertainty comes from: {source}"
 
 
-def why_not(results: Results, kind: str, key: str) -> str | None:
+def why_not(results: ProbeResults, kind: str, key: str) -> str | None:
     """Why a stream's result cannot be used, if it cannot."""
     if (kind, key) in results.failed_streams:
         return results.failed_streams[kind, key]

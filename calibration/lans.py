@@ -27,7 +27,7 @@ USER_SPACE = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Way:
+class LanPath:
     """A host behind a switch and its router: their interfaces, and the shared links from host to router."""
 
     host: End
@@ -48,15 +48,15 @@ class SharedPort:
     """A shared link in one direction, and the ways of the hosts that meet there before anywhere narrower."""
 
     hop: Hop
-    ways: tuple[Way, ...]
+    ways: tuple[LanPath, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Switched:
+class LanPaths:
     """`shared` and `ways` are by names of links and hosts; `in_user_space` are switches."""
 
     shared: Mapping[str, Link]
-    ways: Mapping[str, Way]
+    ways: Mapping[str, LanPath]
     in_user_space: frozenset[str]
 
     def direction(self, hop: Hop) -> Direction:
@@ -69,7 +69,7 @@ class Switched:
 
         A host counts nowhere where a port before that one would fill too: their queues could not be told apart.
         """
-        found: dict[Hop, list[Way]] = {}
+        found: dict[Hop, list[LanPath]] = {}
         for way in self.ways.values():
             if way.plain and way.shared:
                 rates = [self.direction(hop).rate_bps for hop in way.shared]
@@ -82,11 +82,11 @@ class Switched:
         ]
 
 
-def of_plan(plan: Plan, forwarding: Forwarding) -> Switched:
+def of_plan(plan: Plan, forwarding: Forwarding) -> LanPaths:
     """The switched networks of a plan; without switches, nothing."""
     kinds = {node.name: node.kind for node in plan.nodes}
     if "switch" not in kinds.values():
-        return Switched({}, {}, frozenset())
+        return LanPaths({}, {}, frozenset())
     interfaces = {(node.name, port.name): port for node in plan.nodes for port in node.interfaces}
     slow = frozenset(
         node.name for node in plan.nodes if any("datapath_type=netdev" in service.argv for service in node.services)
@@ -102,8 +102,8 @@ def of_plan(plan: Plan, forwarding: Forwarding) -> Switched:
         hops = forwarding.path(node.name, router.node).hops
         if kinds[forwarding.ends(hops[0])[1].node] == "switch":
             passed = tuple(hop for hop in hops if hop.link in shared)
-            ways[node.name] = Way(host, router, passed, hops[0].link not in emulated)
-    return Switched(shared, ways, slow)
+            ways[node.name] = LanPath(host, router, passed, hops[0].link not in emulated)
+    return LanPaths(shared, ways, slow)
 
 
 def _as_link(wire: Wire, interfaces: Mapping[tuple[str, str], Interface], slow: frozenset[str]) -> Link:

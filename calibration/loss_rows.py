@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ewan.calibration import hints, statistic
 from ewan.calibration.expectation import LinkExpectation
-from ewan.calibration.judge import Judge, Results, why_not
+from ewan.calibration.judge import Judge, ProbeResults, why_not
 from ewan.calibration.tolerances import Tolerances
 from ewan.calibration.uncertainty import proportion, proportion_samples
 from ewan.labs.base.codec import replace
@@ -17,7 +17,9 @@ from ewan.labs.base.units import PPB
 from ewan.labs.record import COVERAGE_FACTOR, Row, Uncertainty
 
 
-def loss_rows(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolerances, count: int) -> Iterator[Row]:
+def loss_rows(
+    link: LinkExpectation, judge: Judge, results: ProbeResults, bounds: Tolerances, count: int
+) -> Iterator[Row]:
     """Rows of one direction, of `count` that are judged together; of duplicates where there are some, or should be."""
     configured = link.loss.probability
     kind = "loss" if ("loss", link.key) in results.streams else "delay"

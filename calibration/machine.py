@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ewan.calibration.spinner import Classes
+from ewan.calibration.spinner import HistogramClasses
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
 from ewan.labs.record import clock_source
@@ -164,7 +164,7 @@ def _past(before: Snapshot, key: tuple[int, int]) -> int:
 def _taken(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """How a spinner was without its CPU between two of its answers."""
     past, now = before.get("gaps", {}), after["gaps"]
-    lengths = Classes.between(past, now)
+    lengths = HistogramClasses.between(past, now)
     return {
         "cpu": after["cpu"],
         "count": lengths.count,

@@ -18,7 +18,7 @@ import polars as pl
 from ewan.labs.base import codec, writing
 from ewan.labs.base.codec import replace
 from ewan.labs.record import journal, tables
-from ewan.labs.record.experiment import DOCUMENT, Document, Entry, checksum, to_json
+from ewan.labs.record.experiment import DOCUMENT, Entry, ExperimentDocument, checksum, to_json
 
 Point = Mapping[str, str | int]
 
@@ -37,7 +37,7 @@ def write(original: Path, directory: Path, wanted: Sequence[Point], seeds: Seque
     """The experiment's directory, which is new: a run for each point and seed, point by point."""
     document = journal.load(original)
     models = [entry for entry in document.runs if entry.status == "complete"]
-    sources = [_Source(original, entry, document) for entry in models]
+    sources = [_SourceRun(original, entry, document) for entry in models]
     directory.mkdir(parents=True)
     files = {name: known for name, known in document.files.items() if not name.startswith("runs/")}
     for name in (*files, SCENARIO) if (original / SCENARIO).exists() else files:
@@ -55,10 +55,10 @@ def write(original: Path, directory: Path, wanted: Sequence[Point], seeds: Seque
     return directory
 
 
-class _Source:
+class _SourceRun:
     """A run that copies are made of, read once."""
 
-    def __init__(self, root: Path, model: Entry, document: Document) -> None:
+    def __init__(self, root: Path, model: Entry, document: ExperimentDocument) -> None:
         self._model = model
         first = f"{model.directory}/"
         own = {name.removeprefix(first): known for name, known in document.files.items() if name.startswith(first)}

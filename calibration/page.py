@@ -16,7 +16,7 @@ from ewan.analysis import report as experiment_report
 from ewan.analysis.figures import style
 from ewan.analysis.figures.style import Drawing
 from ewan.calibration import report
-from ewan.calibration.envelope import Demand, Frontier
+from ewan.calibration.envelope import Frontier, LinkDemand
 from ewan.calibration.host import figures, link_figures, words
 from ewan.calibration.host.kept import HostCalibration
 from ewan.calibration.host.refusal import least_mtu
@@ -66,7 +66,7 @@ def of_host(found: HostCalibration) -> tuple[dict[str, Any], list[Drawing]]:
     return page, list(_of_host(found, ()))
 
 
-def _of_host(found: HostCalibration, marked: Sequence[tuple[str, Demand]]) -> Iterator[Drawing]:
+def _of_host(found: HostCalibration, marked: Sequence[tuple[str, LinkDemand]]) -> Iterator[Drawing]:
     drawings: list[Drawing | None] = [
         link_figures.heat_map(found.links, marked),
         link_figures.lateness(found.links),
@@ -121,13 +121,13 @@ def _row(row: Row) -> dict[str, str]:
     }
 
 
-def marks(plan: Plan, frontiers: Sequence[Frontier]) -> list[tuple[str, Demand]]:
+def marks(plan: Plan, frontiers: Sequence[Frontier]) -> list[tuple[str, LinkDemand]]:
     """The links of a plan, each by itself, with packets as large as the MTU; of equal ones the first."""
     mtu = least_mtu(plan)
-    found: dict[int, tuple[str, Demand]] = {}
+    found: dict[int, tuple[str, LinkDemand]] = {}
     for link in plan.links if frontiers else ():
         rate = link.forward.rate_bps
-        found.setdefault(rate, (link.name, Demand(rate, 0, mtu, 1, link.forward.framing)))
+        found.setdefault(rate, (link.name, LinkDemand(rate, 0, mtu, 1, link.forward.framing)))
     return list(found.values())[:MOST_MARKED]
 
 

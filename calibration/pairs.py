@@ -14,8 +14,8 @@ from typing import Any
 from ewan.calibration import budget, statistic
 from ewan.calibration.expectation import BYTE_NS, PairExpectation, own_ns
 from ewan.calibration.hints import SMALLER
-from ewan.calibration.judge import Judge, Results, Stream, dither_note, exact, rate_text, rounding_ns, why_not
-from ewan.calibration.probing import PROBE_BYTES, Probing, mtu_sizes, mtu_stream
+from ewan.calibration.judge import Judge, ProbeResults, Stream, dither_note, exact, rate_text, rounding_ns, why_not
+from ewan.calibration.probing import PROBE_BYTES, ProbePlan, mtu_sizes, mtu_stream
 from ewan.calibration.tolerances import Tolerances
 from ewan.calibration.uncertainty import Components, enough_for, recorded, rectangular
 from ewan.labs.base.units.shown import written
@@ -28,7 +28,12 @@ BY_CHANCE = 1e-6
 
 
 def pair_rows(
-    pair: PairExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances, waking_ns: float = 0.0
+    pair: PairExpectation,
+    judge: Judge,
+    probing: ProbePlan,
+    results: ProbeResults,
+    bounds: Tolerances,
+    waking_ns: float = 0.0,
 ) -> Iterator[Row]:
     """The base RTT of a pair and, where a transfer was planned for it, its TCP goodput. `waking_ns`: the standard
     uncertainty of a round trip because its links sleep."""
@@ -66,7 +71,7 @@ def pair_rows(
     yield from _goodput(pair, judge, probing, results, bounds)
 
 
-def _path_mtu(pair: PairExpectation, judge: Judge, results: Results) -> Iterator[Row]:
+def _path_mtu(pair: PairExpectation, judge: Judge, results: ProbeResults) -> Iterator[Row]:
     """The largest packet that was answered, of those that were sent (RFC 6349, section 3.1)."""
     sizes = mtu_sizes(pair)
     found = {size: results.streams.get(("rtt", mtu_stream(pair, size))) for size in sizes}
@@ -87,7 +92,7 @@ def _path_mtu(pair: PairExpectation, judge: Judge, results: Results) -> Iterator
     yield alone.row("path MTU", "bytes", sizes[0], max(passed), 0.0, note)
 
 
-def shortened(pairs: Sequence[PairExpectation], results: Results) -> dict[str, int]:
+def shortened(pairs: Sequence[PairExpectation], results: ProbeResults) -> dict[str, int]:
     """Links on paths that let pass less than they should: the largest packet that did (bytes), by the link's name."""
     found: dict[str, int] = {}
     whole: set[str] = set()
@@ -146,7 +151,7 @@ def _round_trips(
 
 
 def _goodput(
-    pair: PairExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances
+    pair: PairExpectation, judge: Judge, probing: ProbePlan, results: ProbeResults, bounds: Tolerances
 ) -> Iterator[Row]:
     name = f"tcp {pair.key}"
     if name in results.failures:

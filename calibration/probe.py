@@ -17,7 +17,7 @@ from ewan.calibration.probing import (
     PROBE_BYTES,
     SECOND,
     SENDER,
-    Probing,
+    ProbePlan,
     Stream,
     hidden_limit,
     link_stream,
@@ -136,7 +136,7 @@ class LiveProbes:
             longest = max(longest, pair.round_trip_ns(PROBE_BYTES) + 5 * pair.deviation_ns)
         return streams, longest + 100 * MS
 
-    def rates(self, probing: Probing, links: Sequence[LinkExpectation], lab: str) -> None:
+    def rates(self, probing: ProbePlan, links: Sequence[LinkExpectation], lab: str) -> None:
         """As many links at once as this host can send to, one direction of a half-duplex one; of too many only some."""
         budget = self.budget
         # A first guess of how many saturations follow each other decides how long each may be.
@@ -179,7 +179,7 @@ class LiveProbes:
                         f"of so many fast links, one direction in {every} is measured",
                     )
 
-    def transfers(self, probing: Probing, pairs: Sequence[PairExpectation], lab: str) -> None:
+    def transfers(self, probing: ProbePlan, pairs: Sequence[PairExpectation], lab: str) -> None:
         """One after the other: as long as slow start, the recovery of its losses, and what is judged then."""
         budget = self.budget
         for pair in pairs:
@@ -210,7 +210,7 @@ def _in_line_ns(link: LinkExpectation) -> float:
 
 
 def _saturation(
-    probing: Probing, link: LinkExpectation, lab: str, budget: TimeBudget, share_ns: float
+    probing: ProbePlan, link: LinkExpectation, lab: str, budget: TimeBudget, share_ns: float
 ) -> tuple[list[dict[str, Any]], float]:
     """Streams that offer more than the link's rate, and how long after the last packet was sent all have arrived (ns).
 

@@ -31,16 +31,16 @@ Stream = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Probing:
+class ProbePlan:
     """The probes, and the reasons why some quantities of some links are not measured."""
 
     probes: list[dict[str, Any]] = field(default_factory=list)
     skipped: dict[tuple[str, str], str] = field(default_factory=dict)
     """(link or pair, quantity) → reason."""
 
-    def first(self, count: int) -> Probing:
+    def first(self, count: int) -> ProbePlan:
         """The same, of so many probes alone."""
-        return Probing(self.probes[:count], self.skipped)
+        return ProbePlan(self.probes[:count], self.skipped)
 
     def skip(self, key: str, quantity: str, reason: str) -> None:
         """Records why a quantity of a link or pair is not measured."""
@@ -90,16 +90,16 @@ class Method(Protocol):
     def round_trips(self, pairs: Sequence[PairExpectation], lab: str) -> tuple[list[Stream], float]:
         """A stream between each pair, whose packets are answered."""
 
-    def rates(self, probing: Probing, links: Sequence[LinkExpectation], lab: str) -> None:
+    def rates(self, probing: ProbePlan, links: Sequence[LinkExpectation], lab: str) -> None:
         """Adds probes that offer each link more than its rate, and what of rates and queue limits is skipped."""
 
-    def transfers(self, probing: Probing, pairs: Sequence[PairExpectation], lab: str) -> None:
+    def transfers(self, probing: ProbePlan, pairs: Sequence[PairExpectation], lab: str) -> None:
         """Adds a TCP transfer between each pair, and which are skipped."""
 
 
-def plan_probes(expected: Expectations, lab: str, method: Method) -> Probing:
+def plan_probes(expected: Expectations, lab: str, method: Method) -> ProbePlan:
     """The probes of a lab, in the order in which they are made."""
-    probing = Probing()
+    probing = ProbePlan()
     links, pairs = expected.links, expected.pairs
     probing.add("delay", "delay", *method.delays(links, lab))
     lossy = [link for link in links if (not link.lossless or link.duplicates > 0) and not link.untold("loss")]
@@ -159,7 +159,7 @@ def _settling(links: Sequence[LinkExpectation], lab: str, method: Method) -> tup
     return streams, longest
 
 
-def _skip_untold(probing: Probing, expected: Expectations) -> None:
+def _skip_untold(probing: ProbePlan, expected: Expectations) -> None:
     """What has no single value, or none that shows."""
     for link in expected.links:
         for quantity in ("rate", "queue limit"):
@@ -171,13 +171,13 @@ def _skip_untold(probing: Probing, expected: Expectations) -> None:
                 probing.skip(pair.key, quantity, why)
 
 
-def _passes(probing: Probing, pair: PairExpectation, quantity: str, packet_bytes: int) -> bool:
+def _passes(probing: ProbePlan, pair: PairExpectation, quantity: str, packet_bytes: int) -> bool:
     if packet_bytes > pair.passing_bytes:
         probing.skip(pair.key, quantity, f"packets above {pair.passing_bytes} bytes vanish in a black hole")
     return packet_bytes <= pair.passing_bytes
 
 
-def _one_per_bottleneck(probing: Probing, pairs: Sequence[PairExpectation], most: int) -> Iterator[PairExpectation]:
+def _one_per_bottleneck(probing: ProbePlan, pairs: Sequence[PairExpectation], most: int) -> Iterator[PairExpectation]:
     """The first pair of each bottleneck."""
     seen: set[tuple[tuple[str, ...], int]] = set()
     for pair in pairs:
@@ -206,7 +206,7 @@ def packet_stream(
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ProbeTurn:
     """When the packets of a link's stream are sent: so far apart (ns), and the first one so much later than the probe
     itself begins the stream."""
 
@@ -214,13 +214,13 @@ class Turn:
     start_ns: int = 0
 
 
-def turns(links: Sequence[LinkExpectation], least_ns: Sequence[float]) -> list[Turn]:
+def turns(links: Sequence[LinkExpectation], least_ns: Sequence[float]) -> list[ProbeTurn]:
     """Of each link's stream of a probe, which is to have at least these intervals.
 
     Streams whose packets meet, in a half-duplex link or in the ports of switches, have equal intervals and come one
     after the other, so that no packet waits for another one and the probe is never more than the ports carry.
     """
-    found = [Turn(interval) for interval in least_ns]
+    found = [ProbeTurn(interval) for interval in least_ns]
     together: dict[str, list[int]] = {}
     for number, link in enumerate(links):
         if meets := "switches" if link.switched else link.link if link.other is not None else "":
@@ -233,7 +233,7 @@ def turns(links: Sequence[LinkExpectation], least_ns: Sequence[float]) -> list[T
         for place, number in enumerate(numbers):
             # The probe begins its streams spread over an interval (emulator/traffic/src/probe/udp.rs).
             later = round(interval * (1 + place / len(numbers) - number / len(links)))
-            found[number] = Turn(interval, later if len(numbers) > 1 else 0)
+            found[number] = ProbeTurn(interval, later if len(numbers) > 1 else 0)
     return found
 
 
@@ -246,7 +246,7 @@ def shared_streams(
     return [first, *({**each, "shares_with": key} for each in named)]
 
 
-def link_stream(link: LinkExpectation, turn: Turn, lab: str, packets: int) -> Stream:
+def link_stream(link: LinkExpectation, turn: ProbeTurn, lab: str, packets: int) -> Stream:
     """A stream of small packets through a link."""
     stream = packet_stream(link.key, link.ends, lab, probe_bytes(link), turn.interval_ns, packets)
     return stream | ({"start_ns": turn.start_ns} if turn.start_ns else {})

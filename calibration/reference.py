@@ -27,7 +27,7 @@ PATIENCE_S = 120.0
 """For a program that reads an instrument."""
 
 
-class Reading(Struct):
+class InstrumentReading(Struct):
     """One value. `direction` is empty for a pair, whose name is `link`."""
 
     link: str
@@ -42,7 +42,7 @@ class Readings(Document, tag="ewan-readings/1"):
     """What one instrument read."""
 
     instrument: str
-    readings: tuple[Reading, ...]
+    readings: tuple[InstrumentReading, ...]
 
 
 def read(path: Path) -> Readings:
@@ -83,7 +83,7 @@ def against(certificate: Certificate, found: Readings, where: Path) -> Certifica
     return replace(certificate, rows=tuple(rows.values()))
 
 
-def judged(row: Row, reading: Reading, instrument: str) -> Row:
+def judged(row: Row, reading: InstrumentReading, instrument: str) -> Row:
     """A row against a reading, by the row's own tolerance; both uncertainties together."""
     note = "; ".join(part for part in (row.note, f"against {instrument}") if part)
     if row.measured is None:

@@ -18,7 +18,7 @@ SHARE = 0.1
 """Of the time, at most so much is spent on telling."""
 
 
-class Teller:
+class PartialCertificateWriter:
     """`tell` gets a certificate; `now` tells seconds of a clock without steps."""
 
     def __init__(self, tell: Callable[[Certificate], None], now: Callable[[], float] = time.monotonic) -> None:

@@ -19,13 +19,13 @@ OFFLOADED = "an offload is on in the lab, and several packets come as one"
 
 
 @dataclass(frozen=True, slots=True)
-class Classes:
+class HistogramClasses:
     """Counts by class of nanoseconds, as a spinner's histograms give them: (upper end, count), ascending."""
 
     counts: tuple[tuple[int, int], ...]
 
     @classmethod
-    def between(cls, before: Mapping[str, Any], after: Mapping[str, Any]) -> Classes:
+    def between(cls, before: Mapping[str, Any], after: Mapping[str, Any]) -> HistogramClasses:
         """The values that were added between two readings of one histogram."""
         past = dict(before.get("classes", ()))
         counts = ((upper, count - past.get(upper, 0)) for upper, count in after["classes"])
@@ -53,7 +53,7 @@ class LinkFacts:
     release_p50_ns: float | None = None
     release_p99_ns: float | None = None
     release_max_ns: float | None = None
-    release: Classes | None = None
+    release: HistogramClasses | None = None
     gaps: int = 0
     gaps_ns: int = 0
     longest_gap_ns: int = 0
@@ -101,12 +101,12 @@ def facts(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]
         if not new.get("ok"):
             continue
         gaps, gaps_before = new["gaps"], old.get("gaps", {})
-        lengths = Classes.between(gaps_before, gaps)
+        lengths = HistogramClasses.between(gaps_before, gaps)
         wake_up_ns = int(new["wake_up_ns"]) if new.get("naps", {}).get("count") else 0
         for name, link in new["links"].items():
             past = old.get("links", {}).get(name)
             for index, way in enumerate(("forward", "backward")):
-                late = Classes.between(past[way]["lateness_ns"] if past else {}, link[way]["lateness_ns"])
+                late = HistogramClasses.between(past[way]["lateness_ns"] if past else {}, link[way]["lateness_ns"])
                 if link.get("ended") is not None:
                     found[f"{name} {way}"] = LinkFacts(ended=link["ended"])
                     continue

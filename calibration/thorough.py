@@ -23,7 +23,7 @@ from ewan.calibration.expectation import (
 )
 from ewan.calibration.judge import Judge, offered_bps
 from ewan.calibration.probe import LiveProbes
-from ewan.calibration.probing import MS, PROBE_BYTES, Probing, packet_stream, plan_probes
+from ewan.calibration.probing import MS, PROBE_BYTES, ProbePlan, packet_stream, plan_probes
 from ewan.calibration.spinner import LinkFacts
 from ewan.calibration.tolerances import Tolerances
 from ewan.calibration.uncertainty import Instrument, recorded
@@ -44,7 +44,7 @@ waited."""
 MOST_HOPS = 3
 """Of the longest links, taken for a path."""
 MOST_DRAIN_NS = 5_000 * MS
-Measure = Callable[[Probing], tuple[dict[str, Any], Mapping[str, LinkFacts]]]
+Measure = Callable[[ProbePlan], tuple[dict[str, Any], Mapping[str, LinkFacts]]]
 """Sends probes; their answer, and what the links counted meanwhile."""
 
 
@@ -87,7 +87,7 @@ def together(
         count = max(int(SENDING_NS / interval), 3)
         stream = packet_stream(link.key, link.ends, lab, link.mtu_bytes, interval, count)
         streams.append({**stream, "skip_ns": SKIP_NS})
-    probing = Probing()
+    probing = ProbePlan()
     longest = max(link.line.mean_ns + 5 * link.line.deviation_ns for link in told)
     full = max(_room_ns(link) for link in told)
     probing.add("saturate", "all links at once", streams, longest + min(full, SENDING_NS) + DRAIN_NS)
@@ -148,7 +148,7 @@ def transfers(
     found: dict[str, list[dict[str, Any]]] = {}
     for number in range(REPEATS):
         for probe in asked:
-            probing = Probing()
+            probing = ProbePlan()
             probing.probes.append({**probe, "name": f"{probe['name']}, {number + 1} of {REPEATS}"})
             (result,) = measure(probing)[0]["results"]
             if result["kind"] == "tcp":

@@ -34,7 +34,7 @@ STYLE = PAGE_RC | {"font.size": 8, "axes.spines.left": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PacketSource:
     """Equal packets at equal times; `port` tells flows apart, `traffic_class` is DSCP and ECN. They are datagrams, or
     acknowledge 2920 bytes more each. Backward ones come from the link's other end."""
 
@@ -53,7 +53,7 @@ class Train:
     """`settings` of the link; `sources` have a colour each, and a name where there are several."""
 
     settings: str
-    sources: tuple[Source, ...]
+    sources: tuple[PacketSource, ...]
     names: tuple[str, ...] = ()
 
 
@@ -69,7 +69,7 @@ class Packet:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PacketOutcome:
     """What became of a packet: when it left (None: never), and what was done to it."""
 
     source: int
@@ -79,19 +79,19 @@ class Line:
     corrupt: bool = False
 
 
-def _steady(every_us: int = 1000, count: int = 24, traffic_class: int = 0) -> tuple[Source, ...]:
-    return (Source(count, every_us, traffic_class=traffic_class),)
+def _steady(every_us: int = 1000, count: int = 24, traffic_class: int = 0) -> tuple[PacketSource, ...]:
+    return (PacketSource(count, every_us, traffic_class=traffic_class),)
 
 
 ECT0, ECT1, EF = 2, 1, 46 << 2
-_TWO_FLOWS = (Source(26, 800), Source(5, 4000, 300, SMALL, port=5001))
+_TWO_FLOWS = (PacketSource(26, 800), PacketSource(5, 4000, 300, SMALL, port=5001))
 TRAINS: dict[str, Train] = {
     "plain": Train("", _steady(1500, 12)),
     "loss": Train("loss: 20%", _steady()),
     "loss-bursts": Train("loss: {gilbert-elliott: {to_bad: 10%, to_good: 30%}}", _steady()),
     "loss-every": Train("loss: {every: 5}", _steady()),
     "blackhole": Train(
-        "blackhole: 600B", (Source(8, 3000), Source(8, 3000, 1500, SMALL, port=5001)), ("1500 B", "500 B")
+        "blackhole: 600B", (PacketSource(8, 3000), PacketSource(8, 3000, 1500, SMALL, port=5001)), ("1500 B", "500 B")
     ),
     "police": Train("police: {rate: 5Mbit/s, burst: 4500B}", _steady(1250, 20)),
     "burst": Train("burst: 6kB", _steady(200, 12)),
@@ -102,31 +102,39 @@ TRAINS: dict[str, Train] = {
     "codel": Train("queue: {codel: {target: 2ms, interval: 8ms}}, buffer: 40pkt", _steady(900, 40)),
     "acks": Train(
         "acks: filter, buffer: 40pkt",
-        (Source(14, 1100), Source(34, 450, 100, ACK, 5001, acknowledge=True)),
+        (PacketSource(14, 1100), PacketSource(34, 450, 100, ACK, 5001, acknowledge=True)),
         ("data", "ACKs"),
     ),
     "shared": Train("buffer: 40pkt", _TWO_FLOWS, ("much", "little")),
     "fq-codel": Train("queue: fq-codel, buffer: 40pkt", _TWO_FLOWS, ("much", "little")),
-    "drr": Train("queue: drr, buffer: 40pkt", (Source(14, 1200), Source(42, 400, 0, SMALL, 5001)), ("1500 B", "500 B")),
+    "drr": Train(
+        "queue: drr, buffer: 40pkt",
+        (PacketSource(14, 1200), PacketSource(42, 400, 0, SMALL, 5001)),
+        ("1500 B", "500 B"),
+    ),
     "dualpi2": Train(
         "queue: {dualpi2: {step: 500us}}, buffer: 40pkt",
-        (Source(20, 1000), Source(8, 2500, 100, SMALL, 5001, ECT1), Source(5, 100, 12_000, SMALL, 5001, ECT1)),
+        (
+            PacketSource(20, 1000),
+            PacketSource(8, 2500, 100, SMALL, 5001, ECT1),
+            PacketSource(5, 100, 12_000, SMALL, 5001, ECT1),
+        ),
         ("classic", "L4S", "L4S, a burst"),
     ),
     "priority": Train(
         "queue: {priority: {classes: [{name: voice, dscp: [ef]}, {name: rest}]}}, buffer: 40pkt",
-        (Source(20, 900), Source(9, 2000, 500, SMALL, 5001, EF)),
+        (PacketSource(20, 900), PacketSource(9, 2000, 500, SMALL, 5001, EF)),
         ("rest", "voice"),
     ),
     "weighted": Train(
         "queue: {weighted: {classes: [{name: gold, dscp: [ef], weight: 3}, {name: rest}]}}, buffer: 40pkt",
-        (Source(20, 600), Source(20, 600, 100, FULL, 5001, EF)),
+        (PacketSource(20, 600), PacketSource(20, 600, 100, FULL, 5001, EF)),
         ("rest, weight 1", "gold, weight 3"),
     ),
     "aggregate": Train("aggregate: {packets: 4, gap: 2ms}, buffer: 40pkt", _steady(1300, 24)),
     "duplex": Train(
         "duplex: half, buffer: 40pkt",
-        (Source(16, 1300), Source(12, 900, 6500, SMALL, backward=True)),
+        (PacketSource(16, 1300), PacketSource(12, 900, 6500, SMALL, backward=True)),
         ("forward", "backward"),
     ),
     "slot": Train("slot: 5ms, buffer: 40pkt", _steady(1600, 20)),
@@ -144,7 +152,7 @@ def link(settings: str) -> Link:
     return compile(parse(text, Path("train.lab.yaml")), host.virtual_facts()).links[0]
 
 
-def packets(sources: tuple[Source, ...]) -> list[Packet]:
+def packets(sources: tuple[PacketSource, ...]) -> list[Packet]:
     """All that comes, in order of time."""
     found = []
     for number, source in enumerate(sources):
@@ -154,7 +162,7 @@ def packets(sources: tuple[Source, ...]) -> list[Packet]:
     return sorted(found, key=lambda packet: packet.at_ns)
 
 
-def _head(source: Source, k: int) -> str:
+def _head(source: PacketSource, k: int) -> str:
     if source.acknowledge:
         protocol, rest = 6, struct.pack(">HHIIBBHHH", source.port, 5000, 1, 2920 * k, 5 << 4, 0x10, 500, 0, 0)
     else:
@@ -165,7 +173,7 @@ def _head(source: Source, k: int) -> str:
     return (bytes(12) + b"\x08\x00" + ip + rest).hex()
 
 
-def treated(settings: str, came: list[Packet]) -> list[Line]:
+def treated(settings: str, came: list[Packet]) -> list[PacketOutcome]:
     """What the link's model does with them."""
     way = link(settings)
     left = departures(way.forward, came, backward=way.backward)
@@ -173,13 +181,15 @@ def treated(settings: str, came: list[Packet]) -> list[Line]:
     for each in left:
         packet = came[each["packet"]]
         corrupt = each["corrupt"] is not None
-        lines.append(Line(packet.source, packet.at_ns, each["due_ns"], each["mark_ce"], corrupt))
+        lines.append(PacketOutcome(packet.source, packet.at_ns, each["due_ns"], each["mark_ce"], corrupt))
     numbers = {each["packet"] for each in left}
-    lines += [Line(packet.source, packet.at_ns, None) for number, packet in enumerate(came) if number not in numbers]
+    lines += [
+        PacketOutcome(packet.source, packet.at_ns, None) for number, packet in enumerate(came) if number not in numbers
+    ]
     return lines
 
 
-def draw(train: Train, lines: list[Line]) -> str:
+def draw(train: Train, lines: list[PacketOutcome]) -> str:
     """A line a packet from above (came) to below (left), in its source's colour; what never left is a cross."""
     last_ms = max(line.left_ns or line.came_ns for line in lines) / NS_PER_MS
     with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
@@ -211,15 +221,15 @@ def draw(train: Train, lines: list[Line]) -> str:
         return svg(figure)
 
 
-def _top(line: Line) -> tuple[float, float]:
+def _top(line: PacketOutcome) -> tuple[float, float]:
     return line.came_ns / NS_PER_MS, 1
 
 
-def _bottom(line: Line) -> tuple[float, float]:
+def _bottom(line: PacketOutcome) -> tuple[float, float]:
     return (line.left_ns or 0) / NS_PER_MS, 0
 
 
-def _keys(train: Train, lines: list[Line]) -> list[Line2D]:
+def _keys(train: Train, lines: list[PacketOutcome]) -> list[Line2D]:
     names = train.names or ("packet",)
     keys = [Line2D([], [], color=COLOURS[number], label=name) for number, name in enumerate(names)]
     if any(line.left_ns is None for line in lines):

@@ -57,7 +57,7 @@ class Instrument:
 
 
 @dataclass(frozen=True, slots=True)
-class Samples:
+class SampleCount:
     """How many samples a value was made of, and how its components shrink when there are more of them: as the number to
     the power of −`exponent`; those that are not named stay."""
 
@@ -92,7 +92,7 @@ def decide(error: float, below: float, above: float, uncertainty: float) -> Deci
     return "outside" if error - uncertainty > above or error + uncertainty < -below else "not decidable"
 
 
-def deciding(error: float, below: float, above: float, components: Components, samples: Samples) -> int | None:
+def deciding(error: float, below: float, above: float, components: Components, samples: SampleCount) -> int | None:
     """How many samples would decide, if the error stayed as it is; None: no number would."""
     room = min(abs(above - error), abs(error + below))
 

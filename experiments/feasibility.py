@@ -47,7 +47,7 @@ Word = Literal["inside", "outside", "refused", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class LiveFeasibility:
     """`refused`: a command would not begin it. `outside`: the host was found to carry less; it is asked once more
     before a run is refused. `share`: of what the host carries, margin included, that is asked for."""
 
@@ -58,7 +58,7 @@ class Live:
 
 
 @dataclass(frozen=True, slots=True)
-class Virtual:
+class VirtualFeasibility:
     """`wall_ns`: of all runs, or of a lab for each second of its clock; None: not known, and `why` says so."""
 
     verdict: Word
@@ -70,8 +70,8 @@ class Virtual:
 class Verdict:
     """Of both clocks. `looked` of so many points: all, but where there are many."""
 
-    live: Live
-    virtual: Virtual
+    live: LiveFeasibility
+    virtual: VirtualFeasibility
     looked: int
     points: int
 
@@ -100,7 +100,7 @@ class Verdicts:
             jobs = list(_firsts(runs, virtual=False))
             live = self._live(jobs, [(job.plan, _of_schedule(job)) for job in jobs], directory)
         except UserError as error:  # its lab is for the virtual clock
-            live = Live("refused", str(error))
+            live = LiveFeasibility("refused", str(error))
         virtual = self._scenario_virtual(runs, virtual_jobs, directory)
         return Verdict(live, virtual, len(virtual_jobs), len(runs.points))
 
@@ -108,7 +108,7 @@ class Verdicts:
 
     def _live(
         self, jobs: Sequence[Job], loaded: Sequence[tuple[Plan, link_loads.Loads]], directory: Path | None = None
-    ) -> Live:
+    ) -> LiveFeasibility:
         try:
             if directory is None:
                 for plan, _ in loaded:
@@ -116,16 +116,16 @@ class Verdicts:
             else:
                 reservation.check(reservation.needs(jobs, False), False, directory)
         except LabError as error:
-            return Live("refused", str(error))
+            return LiveFeasibility("refused", str(error))
         found = kept.load(self._context)
         if found is None:
-            return Live("unknown", NOT_MEASURED)
-        worst: Live | None = None
+            return LiveFeasibility("unknown", NOT_MEASURED)
+        worst: LiveFeasibility | None = None
         for plan, loads in loaded:
             told = _predicted(found, plan, loads)
             if told is not None and (worst is None or (told.share or 0) > (worst.share or 0)):
                 worst = told
-        return worst or Live("inside", "no emulated link is loaded", 0.0, found.time)
+        return worst or LiveFeasibility("inside", "no emulated link is loaded", 0.0, found.time)
 
     # Virtual
 
@@ -141,14 +141,14 @@ class Verdicts:
                     return str(error)
             return self._wall
 
-    def _scenario_virtual(self, runs: Runs, jobs: Sequence[Job], directory: Path) -> Virtual:
+    def _scenario_virtual(self, runs: Runs, jobs: Sequence[Job], directory: Path) -> VirtualFeasibility:
         try:
             workers = reservation.check(reservation.needs(jobs, True), True, directory)
         except LabError as error:
-            return Virtual("refused", str(error))
+            return VirtualFeasibility("refused", str(error))
         wall = self._cost()
         if isinstance(wall, str):
-            return Virtual("unknown", wall)
+            return VirtualFeasibility("unknown", wall)
         entries = [entry for job in jobs for entry in [job.entry] * runs.seeds]
         more = len(runs) - len(entries)
         if entries and more:  # points that were not looked at are like the mean of the others
@@ -156,18 +156,18 @@ class Verdicts:
         forecast = Forecast(entries, wall)
         at_once = max(min(workers, len(entries)), 1)
         each = [forecast.run_ns(entry) for entry in entries]
-        return Virtual("inside", forecast.words(entries, workers), round(max(sum(each) / at_once, *each)))
+        return VirtualFeasibility("inside", forecast.words(entries, workers), round(max(sum(each) / at_once, *each)))
 
-    def _lab_virtual(self, text: str, file: Path, plan: Plan) -> Virtual:
+    def _lab_virtual(self, text: str, file: Path, plan: Plan) -> VirtualFeasibility:
         if not plan.pairs:
-            return Virtual("unknown", "it has no pairs: what it costs depends on what is sent")
+            return VirtualFeasibility("unknown", "it has no pairs: what it costs depends on what is sent")
         try:
             job = next(_firsts(_sending(text, file, plan).runs(), virtual=True))
         except UserError as error:
-            return Virtual("refused", str(error))
+            return VirtualFeasibility("refused", str(error))
         wall = self._cost()
         if isinstance(wall, str):
-            return Virtual("unknown", wall)
+            return VirtualFeasibility("unknown", wall)
         entry = job.entry
         assert entry.demand is not None
         took_ns, u_ns = wall(entry.demand)
@@ -175,7 +175,7 @@ class Verdicts:
         packets = amount(round(entry.demand.packets * NS_PER_SECOND / max(entry.expected_ns, 1)))
         share = f"{100 * u_ns / max(took_ns, 1):.0f}"
         why = f"a second with all pairs sending takes about {about(each_ns, 'time', 2)} ± {share} % ({packets} packets)"
-        return Virtual("inside", why, each_ns)
+        return VirtualFeasibility("inside", why, each_ns)
 
 
 def _firsts(runs: Runs, virtual: bool) -> Iterator[Job]:
@@ -221,16 +221,16 @@ def _of_schedule(job: Job) -> link_loads.Loads:
     return link_loads.loads(job.schedule.paths, (link.name for link in job.plan.links))
 
 
-def _predicted(found: HostCalibration, plan: Plan, loads: link_loads.Loads) -> Live | None:
+def _predicted(found: HostCalibration, plan: Plan, loads: link_loads.Loads) -> LiveFeasibility | None:
     """The worst of what a plan's spinners, and the kernel, are asked for; None where nothing tells."""
-    worst: Live | None = None
+    worst: LiveFeasibility | None = None
     for demand in refusal.demands(plan, loads):
         try:
             told = envelope.predict(found.links, demand, free_memory_bytes())
         except envelope.NoEnvelopeError:
             continue
         if worst is None or told.share > (worst.share or 0):
-            worst = Live("inside" if told.inside else "outside", told.why, told.share, found.time)
+            worst = LiveFeasibility("inside" if told.inside else "outside", told.why, told.share, found.time)
     return worst
 
 

@@ -92,7 +92,7 @@ def transfer_command(
     def program(control: str) -> Program:
         ends = [plan.pairs[number % len(plan.pairs)] for number in range(flows)]
         wanted = [
-            traffic_request.Transfer(end.source, end.sink, control, bytes=size, duration_ns=lasting) for end in ends
+            traffic_request.BulkTransfer(end.source, end.sink, control, bytes=size, duration_ns=lasting) for end in ends
         ]
         in_clock: Literal["live", "virtual"] = "virtual" if virtual else "live"
         longest_ns = LONGEST_NS if virtual else LONGEST_LIVE_NS

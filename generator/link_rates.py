@@ -19,19 +19,19 @@ from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
 from ewan.labs.link.direction import Direction
 from ewan.labs.link.trace import Trace, TraceOpportunities, TraceRows, said
 from ewan.labs.plan import Link
-from ewan.labs.record.events import MadeEvent
+from ewan.labs.record.events import EventOutcome
 from ewan.labs.traces import OPPORTUNITY_BYTES
 
 Times = NDArray[np.int64]
 Amounts = NDArray[np.float64]
 
 
-def with_mean_rates(table: pl.DataFrame, links: Sequence[Link], events: Iterable[MadeEvent] = ()) -> pl.DataFrame:
+def with_mean_rates(table: pl.DataFrame, links: Sequence[Link], events: Iterable[EventOutcome] = ()) -> pl.DataFrame:
     """`table`: of "links" (labs/record/columns.py), its times counted from T0, at which all traces begin. `events`: as
     events.json has them, in the order in which they were made."""
     if table.is_empty():
         return table
-    made: dict[tuple[str, str], list[MadeEvent]] = {}
+    made: dict[tuple[str, str], list[EventOutcome]] = {}
     for event in events:
         if event.applied_ns is not None:
             made.setdefault((event.link, event.direction), []).append(event)
@@ -58,7 +58,7 @@ class _Part(NamedTuple):
     traced: bool
 
 
-def _parts(direction: Direction, events: Iterable[MadeEvent]) -> list[_Part]:
+def _parts(direction: Direction, events: Iterable[EventOutcome]) -> list[_Part]:
     """One after the other; none where the rate stays as it is."""
     trace = _carried(direction.trace) if "rate" in said(direction.trace) else None
     found = [_Part(0, _constant(direction.rate_bps) if trace is None else trace, trace is not None)]

@@ -29,7 +29,7 @@ from ewan.labs.link import Change, Direction
 from ewan.labs.plan import Link
 from ewan.labs.record import disturbances, events, own_tables, tables
 from ewan.labs.record.disturbances import Disturbance
-from ewan.labs.record.events import MadeEvent
+from ewan.labs.record.events import EventOutcome
 from ewan.labs.record.schedule import Flow, Schedule
 
 # CSV below the run's directory → its table, and what its rows are ordered by: the same rows give the same bytes.
@@ -56,7 +56,7 @@ _MOST_NS = 10**17
 _Instant = Annotated[int, Meta(ge=0, le=_MOST_NS)]
 
 
-class _Lost(Struct, forbid_unknown_fields=False):
+class _LostMachine(Struct, forbid_unknown_fields=False):
     """lost.json: from when after T0, and until when, a machine of the lab was missing."""
 
     at_ns: _Instant
@@ -124,7 +124,7 @@ def disturbed(directory: Path) -> tuple[list[Disturbance], int] | None:
 def lost_seconds(directory: Path) -> list[int]:
     """The seconds after T0 for which a machine of the lab was missing, that was lost; none where none was."""
     try:
-        told = documents.read(_Lost, directory / "lost.json")
+        told = documents.read(_LostMachine, directory / "lost.json")
     except FileNotFoundError:
         return []
     first = told.at_ns // NS_PER_SECOND
@@ -136,7 +136,7 @@ def _latest(directory: Path, table: str) -> pl.DataFrame:
     return csv(source, tables.TABLES[table]) if source.exists() else tables.read(directory, table)
 
 
-def _treatment(links: Iterable[Link], made: Iterable[MadeEvent]) -> tuple[bool, bool]:
+def _treatment(links: Iterable[Link], made: Iterable[EventOutcome]) -> tuple[bool, bool]:
     """Whether any link may copy packets, and let one overtake another."""
     ways = [way for link in links for way in (link.forward, link.backward)]
     states: list[Direction | Change] = [*ways, *(event.change for event in made)]

@@ -26,7 +26,7 @@ LONGEST_NS = 600 * NS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
+class BulkTransfer:
     """One bulk transfer: `bytes` in all or `duration_ns` long, whichever ends first; one of the two is given."""
 
     source: str
@@ -39,7 +39,7 @@ class Transfer:
 
 def transfers(
     plan: Plan,
-    wanted: Sequence[Transfer],
+    wanted: Sequence[BulkTransfer],
     clock: Clock,
     *,
     sample_ns: int = 0,

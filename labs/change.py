@@ -38,7 +38,7 @@ _PATH: Path = ("wan",)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ChangeRequest:
     """Link settings that a running link is to have; `words` are those that name them, as errors show them."""
 
     keys: DirectionKeys
@@ -51,23 +51,23 @@ class Wanted:
         return Places("", {(): Place("", "", None), **known})
 
 
-def wanted(words: Mapping[str, str]) -> Wanted:
+def wanted(words: Mapping[str, str]) -> ChangeRequest:
     """What words of the command line ask for; DescriptionError for what a description would be refused for."""
     unknown = [word for word in words if word not in LIVE]
     if unknown:
         raise DescriptionError(f"{unknown[0]}={words[unknown[0]]}: a link has {', '.join(LIVE)}")
     if not words:
         raise DescriptionError("nothing to change: write for example rate=500Mbit/s")
-    return Wanted(from_template("dumbbell", words).description.wan, words)
+    return ChangeRequest(from_template("dumbbell", words).description.wan, words)
 
 
-def check_headings(asked: Wanted, headings: Collection[Heading]) -> None:
+def check_headings(asked: ChangeRequest, headings: Collection[Heading]) -> None:
     """DescriptionError for what only both directions of a link can become."""
     if "duplex" in asked.words and len(headings) == 1:
         raise DescriptionError(f"duplex={asked.words['duplex']}: both directions share the medium: write no direction")
 
 
-def compile_change(plan: Plan, link: Link, heading: Heading, asked: Wanted) -> Change:
+def compile_change(plan: Plan, link: Link, heading: Heading, asked: ChangeRequest) -> Change:
     """What changes in one direction, or DescriptionError."""
     now = link.forward if heading == "forward" else link.backward
     _check_trace(link, now, asked)
@@ -101,7 +101,7 @@ def compile_change(plan: Plan, link: Link, heading: Heading, asked: Wanted) -> C
     return Change(**{key: getattr(then, key) for word in asked.words for key in LIVE[word].plan})
 
 
-def _check_device(plan: Plan, link: Link, then: Direction, asked: Wanted) -> None:
+def _check_device(plan: Plan, link: Link, then: Direction, asked: ChangeRequest) -> None:
     """Refuses what the link's device cannot be; what its keeper finds too where the file beside a driver is gone."""
     found = next(each for each in plan.hardware if each.link == link.name)
     try:
@@ -124,7 +124,7 @@ def _kept(now: Direction, asked: DirectionKeys) -> DirectionKeys:
     return keys.model_copy(update={"distribution": None, "correlation": None, "reorder": None})
 
 
-def _check_trace(link: Link, now: Direction, asked: Wanted) -> None:
+def _check_trace(link: Link, now: Direction, asked: ChangeRequest) -> None:
     """Refuses what the trace of a direction says."""
     told = [word for word in asked.words if word in ("aggregate", "duplex")]
     if told and isinstance(now.trace, TraceOpportunities):

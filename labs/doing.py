@@ -12,17 +12,17 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
 from ewan.labs import change
-from ewan.labs.runtime.base import Breakable, Controllable, Keeping, Noting
+from ewan.labs.runtime.base import LabLifecycle, LabNotes, LinkControl, LinkFailures
 
 Direction = Literal["forward", "backward", "both"]
 
 
-class Changeable(Keeping, Controllable, Breakable, Noting, Protocol):
+class LinkChanges(LabLifecycle, LinkControl, LinkFailures, LabNotes, Protocol):
     """Labs whose links are changed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class SettingsChange:
     """Settings that a link got, in the words of `ewan set`, or `down` or `up` alone: `{"down": "true"}`.
 
     `due_unix_ns`: when, which may be later than now.
@@ -34,31 +34,31 @@ class Done:
     words: Mapping[str, str]
 
 
-def set_link(labs: Changeable, name: str, link: str, words: Mapping[str, str], direction: Direction) -> dict[Any, Any]:
+def set_link(labs: LinkChanges, name: str, link: str, words: Mapping[str, str], direction: Direction) -> dict[Any, Any]:
     """Changes a link as `change.make` does, whose answer it gives; LabError and DescriptionError, in one line."""
     plan, headings = labs.load(name).plan, change.headings_of(direction)
     asked = time.time_ns()
     answers = change.make(plan, link, words, headings, lambda request: labs.control(name, link, request))
     in_ns = max((each["in_ns"] for each in answers.values()), default=0)
     settings = {key: value for key, value in words.items() if key != "at"}
-    labs.note(name, asdict(Done(asked + in_ns, link, direction, settings)))
+    labs.note(name, asdict(SettingsChange(asked + in_ns, link, direction, settings)))
     return answers
 
 
-def set_carrier(labs: Changeable, name: str, link: str, up: bool) -> dict[str, Any]:
+def set_carrier(labs: LinkChanges, name: str, link: str, up: bool) -> dict[str, Any]:
     """Fails a link, or mends it, as the runtime's `carrier` does, whose answer it gives; LabError."""
     asked = time.time_ns()
     told = labs.carrier(name, link, up)
-    labs.note(name, asdict(Done(asked, link, "both", {"up" if up else "down": "true"})))
+    labs.note(name, asdict(SettingsChange(asked, link, "both", {"up" if up else "down": "true"})))
     return told
 
 
-def done(labs: Noting, name: str) -> list[Done]:
+def done(labs: LabNotes, name: str) -> list[SettingsChange]:
     """All that was done in a lab since it came up, by its time; what is due later too."""
-    return sorted((Done(**each) for each in labs.notes(name)), key=lambda each: each.due_unix_ns)
+    return sorted((SettingsChange(**each) for each in labs.notes(name)), key=lambda each: each.due_unix_ns)
 
 
-def said(each: Done) -> str:
+def said(each: SettingsChange) -> str:
     """`delay=40ms`, `down`; with its direction if it has one."""
     words = [key if key in ("down", "up") else f"{key}={value}" for key, value in each.words.items()]
     return " ".join(words) + ("" if each.direction == "both" else f", {each.direction}")

@@ -13,8 +13,8 @@ from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.base.units import NS_PER_SECOND, mean_rate_bps
 from ewan.labs.base.units.shown import about
 from ewan.labs.plan import Plan
-from ewan.labs.runtime.base import LabError, Spread
-from ewan.labs.runtime.connections import Namespaces, Told
+from ewan.labs.runtime.base import LabError, RemoteLabs
+from ewan.labs.runtime.connections import ConnectionState, Namespaces
 from ewan.labs.runtime.containers import name_of
 
 EVERY_S = 0.25
@@ -26,7 +26,7 @@ COLUMNS = ["flow", "congestion", "goodput", "cwnd", "RTT", "least RTT", "sent ag
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class Connection:
     """A connection, seen from one of its ends. `id` stays the same; `sent_bps` and `received_bps` are what was
     acknowledged, and received in order, since the last look; None at the first."""
 
@@ -48,7 +48,7 @@ class Flow:
 class Flows:
     """Looks at the flows of a lab again and again; `close` ends it. LabError where that cannot be."""
 
-    def __init__(self, labs: Spread, plan: Plan, node: str | None = None) -> None:
+    def __init__(self, labs: RemoteLabs, plan: Plan, node: str | None = None) -> None:
         kinds = {each.name: each.kind for each in plan.nodes if each.kind != "emulator"}
         if node is not None and node not in kinds:
             raise LabError(f"{plan.lab} has no node {node[:64]}: it has {', '.join(list(kinds)[:12])}")
@@ -63,11 +63,11 @@ class Flows:
             for address in port.addresses
         }
         self._namespaces = Namespaces({name: name_of(plan.lab, name) for name in nodes})
-        self._before: dict[str, tuple[int, Told]] = {}
+        self._before: dict[str, tuple[int, ConnectionState]] = {}
         self.wait_s = EVERY_S
         """Until the next look."""
 
-    def look(self) -> list[Flow]:
+    def look(self) -> list[Connection]:
         """The flows now, those that send most first. LabError."""
         begun = time.monotonic_ns()
         # Each node has a time of its own: one that the others make late would have a rate that no link has.
@@ -89,19 +89,21 @@ class Flows:
         """No more looks."""
         self._namespaces.close()
 
-    def _other_tells(self, node: str, told: Told) -> bool:
+    def _other_tells(self, node: str, told: ConnectionState) -> bool:
         peer = self._names.get(str(told.remote))
         if peer is None or told.acked_bytes > told.received_bytes:
             return False
         return told.acked_bytes < told.received_bytes or (peer, told.remote_port) < (node, told.local_port)
 
-    def _flow(self, name: str, node: str, told: Told, now: int, before: tuple[int, Told] | None) -> Flow:
+    def _flow(
+        self, name: str, node: str, told: ConnectionState, now: int, before: tuple[int, ConnectionState] | None
+    ) -> Connection:
         sent = received = None
         if before is not None:
             passed = max(1, now - before[0])
             sent = mean_rate_bps(max(0, told.acked_bytes - before[1].acked_bytes), passed)
             received = mean_rate_bps(max(0, told.received_bytes - before[1].received_bytes), passed)
-        return Flow(
+        return Connection(
             name,
             node,
             told.local_port,
@@ -118,7 +120,7 @@ class Flows:
         )
 
 
-def view(plan: Plan, flows: list[Flow]) -> Sheet:
+def view(plan: Plan, flows: list[Connection]) -> Sheet:
     """The table of flows."""
     rows = [
         [

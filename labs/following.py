@@ -1,7 +1,7 @@
 """The way that packets take in a lab that is up, found by following the nodes' own routing tables. Pure.
 
-In: a plan, and its nodes' tables as a runtime reads them (`ewan.labs.runtime.base.Routed`). Out: a node's routes as
-rows; the way from one host to another, link by link, or why there is none.
+In: a plan, and its nodes' tables as a runtime reads them (`ewan.labs.runtime.base.RouteReader`). Out: a node's routes
+as rows; the way from one host to another, link by link, or why there is none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ewan.labs.plan import End, Hop, NetworkPath, Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class TableRoute:
     """A row of a routing table; `via` is empty where the network is at hand, `carries`: frames can leave there."""
 
     to: str
@@ -27,7 +27,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LinkStep:
     """A link, from one of its ends to the other."""
 
     link: str
@@ -37,51 +37,51 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RoutedPath:
     """From one host to another; `broken`: why there is none, else empty."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[LinkStep, ...]
     broken: str = ""
 
 
-def routes(told: Mapping[str, Any]) -> list[Route]:
+def routes(told: Mapping[str, Any]) -> list[TableRoute]:
     """A node's table, IPv4 first, the longest prefixes last."""
     interfaces = {index: (name, carries) for index, name, carries in told["interfaces"]}
     rows = []
     for to, length, metric, index, via in told["routes"]:
         name, carries = interfaces.get(index, ("?", False))
-        rows.append(Route(f"{to}/{length}", via or "", name, metric, carries))
+        rows.append(TableRoute(f"{to}/{length}", via or "", name, metric, carries))
     return sorted(rows, key=_order)
 
 
-def _order(row: Route) -> tuple[int, int, int]:
+def _order(row: TableRoute) -> tuple[int, int, int]:
     network = ipaddress.ip_network(row.to, strict=False)
     return network.version, network.prefixlen, int(network.network_address)
 
 
-def planned(plan: Plan, source: str, sink: str) -> Way:
+def planned(plan: Plan, source: str, sink: str) -> RoutedPath:
     """The way that the plan means."""
     forwarding = Forwarding(plan)
     return _way(forwarding, forwarding.path, source, sink)
 
 
-def followed(plan: Plan, told: Mapping[str, Any], source: str, sink: str) -> Way:
+def followed(plan: Plan, told: Mapping[str, Any], source: str, sink: str) -> RoutedPath:
     """The way that the tables lead now."""
     forwarding = _Live(plan, told)
     return _way(forwarding, forwarding.followed, source, sink)
 
 
-def _way(forwarding: Forwarding, find: Callable[[str, str], NetworkPath], source: str, sink: str) -> Way:
+def _way(forwarding: Forwarding, find: Callable[[str, str], NetworkPath], source: str, sink: str) -> RoutedPath:
     try:
         hops = find(source, sink).hops
     except ValueError as error:
-        return Way((), str(error))
-    return Way(tuple(_step(forwarding, hop) for hop in hops))
+        return RoutedPath((), str(error))
+    return RoutedPath(tuple(_step(forwarding, hop) for hop in hops))
 
 
-def _step(forwarding: Forwarding, hop: Hop) -> Step:
+def _step(forwarding: Forwarding, hop: Hop) -> LinkStep:
     a, b = forwarding.ends(hop)
-    return Step(hop.link, hop.direction, a.node, b.node)
+    return LinkStep(hop.link, hop.direction, a.node, b.node)
 
 
 class _Live(Forwarding):

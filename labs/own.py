@@ -23,7 +23,7 @@ class Bind(Struct):
     outside: bool
 
 
-class Port(Struct):
+class PublishedPort(Struct):
     """A port of a node that is published at an address of this machine."""
 
     address: str
@@ -32,7 +32,7 @@ class Port(Struct):
     protocol: Literal["tcp", "udp"]
 
 
-class Own(Struct):
+class NodeOverrides(Struct):
     """`exec`: commands that are run in the node when the lab is there, as words. `startup`: what becomes of a router's
     configuration by the one that the description names: it is added to ours, or stands in its place.
 
@@ -44,7 +44,7 @@ class Own(Struct):
     entrypoint: tuple[str, ...] = ()
     cmd: tuple[str, ...] = ()
     binds: tuple[Bind, ...] = ()
-    ports: tuple[Port, ...] = ()
+    ports: tuple[PublishedPort, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     exec: tuple[tuple[str, ...], ...] = ()
     startup: Literal["merge", "replace"] | None = None

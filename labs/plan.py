@@ -15,7 +15,7 @@ from ewan.labs.base.codec import Document, Struct
 from ewan.labs.base.garbage import uncollected
 from ewan.labs.link import Direction, Egress
 from ewan.labs.link.direction import Heading
-from ewan.labs.own import Own
+from ewan.labs.own import NodeOverrides
 
 
 class Neighbour(Struct):
@@ -104,7 +104,7 @@ class Node(Struct):
     """Of a host whose TCP differs from that of the lab's other hosts, in its sysctls too."""
     machine: str | None
     """Of a host that is a machine with a kernel of its own: the system whose kernel it is."""
-    own: Own | None = None
+    own: NodeOverrides | None = None
     """What it is made of, where the description says so; not in the plan where it does not."""
 
 

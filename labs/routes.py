@@ -11,14 +11,16 @@ from typing import Any
 from ewan.labs.base.units.shown import about
 from ewan.labs.change import PROTOCOLS
 from ewan.labs.plan import Plan
-from ewan.labs.runtime.base import Converging, LabError
+from ewan.labs.runtime.base import LabError, RouteConvergence
 
 
 class NotConvergedError(LabError):
     """The routes do not carry every pair of hosts."""
 
 
-def converged(labs: Converging, plan: Plan, progress: Callable[[str], None] = lambda text: None) -> dict[str, Any]:
+def converged(
+    labs: RouteConvergence, plan: Plan, progress: Callable[[str], None] = lambda text: None
+) -> dict[str, Any]:
     """Waits for the routes; {} at once where routing is static. NotConvergedError where they are not found."""
     if plan.routing == "static":
         return {}

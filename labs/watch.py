@@ -12,7 +12,7 @@ from ewan.labs.base.units import NS_PER_MS, mean_rate_bps
 from ewan.labs.base.units.shown import about
 from ewan.labs.link import Direction
 from ewan.labs.plan import Link, Plan
-from ewan.labs.runtime.base import Controllable, LabError
+from ewan.labs.runtime.base import LabError, LinkControl
 
 WINDOW_MS = 500
 ENDED = ("ended by a fault", "no answer")
@@ -46,7 +46,7 @@ COUNTERS = ["link", "from → to", "packets, it counts", "we count", "it dropped
 CAUSES = ("lost", "queue_full", "aqm", "store_full")
 
 
-def sample(labs: Controllable, plan: Plan) -> list[dict[str, Any]]:
+def sample(labs: LinkControl, plan: Plan) -> list[dict[str, Any]]:
     """Each direction over the last `WINDOW_MS`."""
     stats = [labs.control(plan.lab, number, {"command": "stats"}) for number in range(len(plan.spinners))]
     serving = {link: number for number, spinner in enumerate(plan.spinners) for link in spinner.links}
@@ -64,7 +64,7 @@ def sample(labs: Controllable, plan: Plan) -> list[dict[str, Any]]:
     return found
 
 
-def _of_device(labs: Controllable, lab: str, link: str) -> list[dict[str, Any]]:
+def _of_device(labs: LinkControl, lab: str, link: str) -> list[dict[str, Any]]:
     """What a device tells of its own milliseconds; None for what it does not tell."""
     try:
         known = labs.control(lab, link, {"command": "device"})["abilities"]

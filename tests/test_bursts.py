@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from ewan.calibration import bursts
-from ewan.calibration.bursts import Series
+from ewan.calibration.bursts import BurstSeries
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
@@ -34,20 +34,20 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def series(place: Path) -> dict[str, Series]:
+def series(place: Path) -> dict[str, BurstSeries]:
     return {each.key: each for each in bursts.measure(VirtualRuntime(BINARY), place / "first")}
 
 
-def gaps_ns(series: Series) -> list[int]:
+def gaps_ns(series: BurstSeries) -> list[int]:
     return [after - before for before, after in pairwise(series.times_ns)]
 
 
-def test_every_stream_is_twenty_milliseconds_of_full_packets(series: dict[str, Series]) -> None:
+def test_every_stream_is_twenty_milliseconds_of_full_packets(series: dict[str, BurstSeries]) -> None:
     assert {len(each.times_ns) for each in series.values()} == {163}
     assert {each.packet_bytes for each in series.values()} == {FRAMED_BYTES}
 
 
-def test_netem_on_a_tick_sends_bunches(series: dict[str, Series]) -> None:
+def test_netem_on_a_tick_sends_bunches(series: dict[str, BurstSeries]) -> None:
     alone = series["netem-tick"]
     assert ON_A_TICK == 8
     assert ON_A_TICK <= alone.largest_bunch <= ON_A_TICK + 1
@@ -58,7 +58,7 @@ def test_netem_on_a_tick_sends_bunches(series: dict[str, Series]) -> None:
     assert all(DELAY_NS <= latency <= DELAY_NS + TICK_NS for latency in alone.latencies_ns)
 
 
-def test_psp_below_it_lets_no_two_packets_leave_closer_than_the_rate_says(series: dict[str, Series]) -> None:
+def test_psp_below_it_lets_no_two_packets_leave_closer_than_the_rate_says(series: dict[str, BurstSeries]) -> None:
     paced = series["netem-tick-psp"]
     assert min(gaps_ns(paced)) == PACKET_NS
     assert paced.largest_bunch == 1
@@ -67,14 +67,14 @@ def test_psp_below_it_lets_no_two_packets_leave_closer_than_the_rate_says(series
     assert all(DELAY_NS + PACKET_NS <= latency <= DELAY_NS + TICK_NS + PACKET_NS for latency in paced.latencies_ns)
 
 
-def test_todays_netem_has_no_tick(series: dict[str, Series]) -> None:
+def test_todays_netem_has_no_tick(series: dict[str, BurstSeries]) -> None:
     today = series["netem-today"]
     assert set(today.latencies_ns) == {DELAY_NS}
     assert today.largest_burst_bytes == FRAMED_BYTES
 
 
 def test_a_link_whose_disciplines_were_replaced_is_told_of_instead_of_its_counters(
-    series: dict[str, Series], place: Path
+    series: dict[str, BurstSeries], place: Path
 ) -> None:
     def told(key: str) -> tuple[list[str], list[dict[str, Any]]]:
         directory = place / "first" / key
@@ -88,7 +88,7 @@ def test_a_link_whose_disciplines_were_replaced_is_told_of_instead_of_its_counte
     assert none == [] and forward["sent_packets"] == 163
 
 
-def test_a_second_time_gives_the_same_bytes(series: dict[str, Series], place: Path) -> None:
+def test_a_second_time_gives_the_same_bytes(series: dict[str, BurstSeries], place: Path) -> None:
     again = bursts.measure(VirtualRuntime(BINARY), place / "second")
     assert bursts.csv(again) == bursts.csv(list(series.values()))
     first = contents(place / "first")

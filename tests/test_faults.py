@@ -30,7 +30,7 @@ from ewan.labs.link import ConstantDelay, Framing
 from ewan.labs.link.direction import Heading
 from ewan.labs.plan import Plan, to_json
 from ewan.labs.record import Certificate, Policy, Row
-from ewan.labs.runtime.base import LabError, Live
+from ewan.labs.runtime.base import LabError, LiveClockRuntime
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.spec import from_template
 
@@ -65,7 +65,7 @@ class Dumbbell:
     def __init__(self, state: Path) -> None:
         environment = {**os.environ, "EWAN_RUNTIME": "netns", "EWAN_STATE": str(state), "EWAN_NODE": str(BINARY)}
         self.context = Context.of(environment)
-        self.labs: Live = self.context.live("netns")
+        self.labs: LiveClockRuntime = self.context.live("netns")
         self.plan = self.other(f"tf{os.getpid()}")
 
     def other(self, name: str) -> Plan:

@@ -25,7 +25,7 @@ from ewan.calibration.compare import compare
 from ewan.calibration.expect import DIRECTIONS, expectations
 from ewan.calibration.expectation import Expectations, PairExpectation, serialisation_ns
 from ewan.calibration.probe import LiveProbes, TimeBudget
-from ewan.calibration.probing import PROBE_BYTES, Probing, plan_probes
+from ewan.calibration.probing import PROBE_BYTES, ProbePlan, plan_probes
 from ewan.calibration.slow_start import INITIAL_SEGMENTS, SEGMENT_BYTES
 from ewan.calibration.tolerances import Tolerances
 from ewan.generator import traffic_request
@@ -97,7 +97,9 @@ def measured(clock: Clock, runtime: Literal["netns", "containerlab"]) -> Measure
     rates = [probe for probe in probing.probes if probe["kind"] == "saturate"]
     # Every kernel lets namespaces have Reno.
     ends, starts = (plan.pairs[0].source, plan.pairs[0].sink), [number * APART_NS for number in range(TRANSFERS)]
-    flows = [traffic_request.Transfer(*ends, "reno", start_ns=start_ns, bytes=TRANSFER_BYTES) for start_ns in starts]
+    flows = [
+        traffic_request.BulkTransfer(*ends, "reno", start_ns=start_ns, bytes=TRANSFER_BYTES) for start_ns in starts
+    ]
     traffic = traffic_request.transfers(plan, flows, clock, longest_ns=60 * NS_PER_SECOND)
     request = {"clock": clock, "cpus": list(plan.host_cpus), "probes": round_trips + ROUNDS * rates}
     program = Program(request, longest_ns=traffic.longest_ns, traffic=traffic)
@@ -107,7 +109,7 @@ def measured(clock: Clock, runtime: Literal["netns", "containerlab"]) -> Measure
         transfers = sorted(traffic_request.completed(directory), key=lambda each: int(each["completion_ns"]))
     (round_trip,), filled = answer["results"][:1], answer["results"][1:]
     rounds = [
-        rates_of(expected, Probing(rates, probing.skipped), {"results": filled[k : k + len(rates)]})
+        rates_of(expected, ProbePlan(rates, probing.skipped), {"results": filled[k : k + len(rates)]})
         for k in range(0, len(filled), len(rates))
     ]
     assert len(rounds) == ROUNDS
@@ -116,7 +118,7 @@ def measured(clock: Clock, runtime: Literal["netns", "containerlab"]) -> Measure
     return Measured(round_trip["streams"][0]["delay"]["min_ns"], middle, transfer)
 
 
-def rates_of(expected: Expectations, probing: Probing, answer: dict[str, Any]) -> dict[str, MeasuredRate | str]:
+def rates_of(expected: Expectations, probing: ProbePlan, answer: dict[str, Any]) -> dict[str, MeasuredRate | str]:
     """By direction; or why this host could not tell."""
     rows = [row for row in compare(expected, probing, answer, {}, LIVE) if row.quantity == "rate"]
     return {

@@ -43,7 +43,7 @@ def lab(**words: str) -> Plan:
     return compile(from_template("dumbbell", {"name": f"vt{os.getpid()}", **words}), host.virtual_facts())
 
 
-def ran(plan: Plan, flows: list[traffic_request.Transfer], directory: Path, stop: threading.Event) -> Flows:
+def ran(plan: Plan, flows: list[traffic_request.BulkTransfer], directory: Path, stop: threading.Event) -> Flows:
     traffic = traffic_request.transfers(plan, flows, "virtual", sample_ns=SECOND // 20)
     program = Program(longest_ns=traffic.longest_ns, traffic=traffic)
     return traffic_request.completed(VirtualRuntime(BINARY).run(plan, program, directory, stop).directory)
@@ -57,7 +57,7 @@ def transfers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, A
     def job(variants: list[str]) -> Callable[[threading.Event], Flows]:
         # One after the other, each as if it were alone.
         flows = [
-            traffic_request.Transfer("left1", "right1", variant, start_ns=number * TURN_NS, bytes=TRANSFER_BYTES)
+            traffic_request.BulkTransfer("left1", "right1", variant, start_ns=number * TURN_NS, bytes=TRANSFER_BYTES)
             for number, variant in enumerate(variants)
         ]
         return lambda stop: ran(plan, flows, place / variants[0], stop)
@@ -96,7 +96,9 @@ def test_a_host_whose_own_link_is_emulated_is_not_held_back(tmp_path: Path) -> N
     words = {"name": f"vt{os.getpid()}", "rtt": "40ms", "rate": "20Mbit/s"}
     plan = compile(from_template("star", words), host.virtual_facts())
     size = 10_000_000
-    (flow,) = ran(plan, [traffic_request.Transfer("host1", "host2", "reno", bytes=size)], tmp_path, threading.Event())
+    (flow,) = ran(
+        plan, [traffic_request.BulkTransfer("host1", "host2", "reno", bytes=size)], tmp_path, threading.Event()
+    )
     # 1448 bytes of payload in frames that take 1538 bytes on the wire; connecting and slow start take ten round trips.
     least_ns = size * 8 * 1538 / 1448 / 20e6 * SECOND
     assert least_ns < flow["completion_ns"] < least_ns + 10 * 40_000_000
@@ -107,7 +109,7 @@ def test_two_hosts_of_a_star_fill_the_link_to_a_third(tmp_path: Path) -> None:
     words = {"name": f"vt{os.getpid()}", "rtt": "20ms", "rate": "20Mbit/s", "buffer": "2BDP"}
     plan = compile(from_template("star", words), host.virtual_facts())
     size = 5_000_000
-    flows = [traffic_request.Transfer(sender, "host3", "reno", bytes=size) for sender in ("host1", "host2")]
+    flows = [traffic_request.BulkTransfer(sender, "host3", "reno", bytes=size) for sender in ("host1", "host2")]
     ends = [flow["completion_ns"] for flow in ran(plan, flows, tmp_path, threading.Event())]
     least_ns = 2 * size * 8 * 1538 / 1448 / 20e6 * SECOND
     assert least_ns < max(ends) < 1.1 * least_ns
@@ -135,7 +137,7 @@ def test_a_queue_of_a_switch_fills_and_drops_as_a_routers_does(tmp_path: Path) -
     plan = compile(parse(SWITCHED, tmp_path / "switched.lab.yaml"), host.virtual_facts())
     duration_ns = 2 * SECOND
     (flow,) = ran(
-        plan, [traffic_request.Transfer("a", "b", "reno", duration_ns=duration_ns)], tmp_path, threading.Event()
+        plan, [traffic_request.BulkTransfer("a", "b", "reno", duration_ns=duration_ns)], tmp_path, threading.Event()
     )
     packet_ns = 1538 * 8 / 20e6 * SECOND
     longest_ns = max(sample["srtt_ns"] for sample in flow["series"])
@@ -147,7 +149,7 @@ def test_a_queue_of_a_switch_fills_and_drops_as_a_routers_does(tmp_path: Path) -
 def test_two_reno_flows_share_a_bottleneck_fairly_on_ten_seeds_of_ten(tmp_path: Path) -> None:
     def job(seed: int) -> Callable[[threading.Event], Flows]:
         plan = lab(rate="10Mbit/s", rtt="20ms", pairs="2", seed=str(seed))
-        flows = [traffic_request.Transfer(f"left{n}", f"right{n}", "reno", duration_ns=FAIR_NS) for n in (1, 2)]
+        flows = [traffic_request.BulkTransfer(f"left{n}", f"right{n}", "reno", duration_ns=FAIR_NS) for n in (1, 2)]
         return lambda stop: ran(plan, flows, tmp_path / f"{seed}", stop)
 
     fairness = {}

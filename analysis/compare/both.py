@@ -12,7 +12,7 @@ from typing import Any
 from ewan.analysis import comparisons, load, summary
 from ewan.analysis.compare import descriptions, results
 from ewan.analysis.compare.certificates import of_certificates
-from ewan.analysis.compare.page import Compared
+from ewan.analysis.compare.page import ComparisonPage
 from ewan.analysis.points import BySeed
 from ewan.analysis.statistics import CONFIDENCE
 from ewan.labs.base.documents import DocumentError
@@ -23,7 +23,7 @@ from ewan.labs.record.quantities import metric_of
 MOST_LINES = 40
 
 
-def compared(first: load.ExperimentResults, second: load.ExperimentResults, wanted: Sequence[str]) -> Compared:
+def compared(first: load.ExperimentResults, second: load.ExperimentResults, wanted: Sequence[str]) -> ComparisonPage:
     """Everything; LoadError where something of an experiment is damaged."""
     named = [*first.document.metrics, *second.document.metrics]
     chosen = list(wanted) or comparisons.usual(dict.fromkeys(name for name in named if metric_of(name)))
@@ -31,7 +31,7 @@ def compared(first: load.ExperimentResults, second: load.ExperimentResults, want
     pairs = results.matched(one, two)
     confidence = float(first.document.confidence or second.document.confidence or CONFIDENCE)
     runs = [(first.points[here][0], second.points[there][0]) for here, there in pairs[:1]]
-    return Compared(
+    return ComparisonPage(
         first=first,
         second=second,
         circumstances=descriptions.of_circumstances(first, second),
@@ -78,7 +78,7 @@ def _known(directory: Path) -> dict[int, dict[str, float]]:
     }
 
 
-def lines(found: Compared) -> list[str]:
+def lines(found: ComparisonPage) -> list[str]:
     """What is no table: the scenarios' differences, and what there is nothing of."""
     sides = {"first": found.first, "second": found.second}
     said = [f"{name}: {side.so_far} so far" for name, side in sides.items() if not side.complete]
@@ -98,7 +98,7 @@ def lines(found: Compared) -> list[str]:
     return said
 
 
-def document(found: Compared, place: Path) -> dict[str, Any]:
+def document(found: ComparisonPage, place: Path) -> dict[str, Any]:
     """All of it as JSON data."""
     return {
         "format": "ewan-two-experiments/1",

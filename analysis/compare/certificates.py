@@ -6,26 +6,28 @@ differs where it is further apart than the expanded uncertainties of both togeth
 
 from __future__ import annotations
 
-from ewan.analysis.compare.descriptions import Difference
+from ewan.analysis.compare.descriptions import DescriptionDifference
 from ewan.labs.base.units.shown import ARROWS, NONE, written
 from ewan.labs.record import Certificate, Row
 
 DIGITS = 6
 
 
-def of_certificates(first: Certificate | None, second: Certificate | None) -> list[Difference]:
+def of_certificates(first: Certificate | None, second: Certificate | None) -> list[DescriptionDifference]:
     """A row for each quantity that is not the same in both; one alone where a lab has no certificate."""
     if first is None or second is None:
         sides = ["none" if each is None else _verdict(each) for each in (first, second)]
-        return [] if first is second else [Difference("certificate", *sides)]
+        return [] if first is second else [DescriptionDifference("certificate", *sides)]
     one, two = ({(row.link, row.direction, row.quantity): row for row in each.rows} for each in (first, second))
-    policies = [Difference("policy", first.policy, second.policy)] if first.policy != second.policy else []
+    policies = [DescriptionDifference("policy", first.policy, second.policy)] if first.policy != second.policy else []
     verdicts = [_verdict(each) for each in (first, second)]
     return [
-        *([Difference("verdict", verdicts[0], verdicts[1])] if verdicts[0] != verdicts[1] else []),
+        *([DescriptionDifference("verdict", verdicts[0], verdicts[1])] if verdicts[0] != verdicts[1] else []),
         *policies,
         *(
-            Difference(f"{key[0]} {ARROWS.get(key[1], key[1])} {key[2]}", _words(one.get(key)), _words(two.get(key)))
+            DescriptionDifference(
+                f"{key[0]} {ARROWS.get(key[1], key[1])} {key[2]}", _words(one.get(key)), _words(two.get(key))
+            )
             for key in dict.fromkeys([*one, *two])
             if _differ(one.get(key), two.get(key))
         ),

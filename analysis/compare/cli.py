@@ -13,8 +13,8 @@ import click
 from ewan.analysis import load
 from ewan.analysis.compare import page
 from ewan.analysis.compare.both import compared, document, lines
-from ewan.analysis.compare.descriptions import Difference, shortened
-from ewan.analysis.compare.page import Compared
+from ewan.analysis.compare.descriptions import DescriptionDifference, shortened
+from ewan.analysis.compare.page import ComparisonPage
 from ewan.labs import rundir
 from ewan.labs.base import writing
 from ewan.labs.base.sheet import Sheet, grid
@@ -81,11 +81,11 @@ def _quantity(words: str) -> str:
         raise Refused(f'--metric "{words}": {error}') from None
 
 
-def sheets(found: Compared) -> list[Sheet]:
+def sheets(found: ComparisonPage) -> list[Sheet]:
     """Tables for a terminal."""
     labs, more = shortened(found.labs, MOST_LAB_ROWS)
     certificates, others = shortened(found.certificates, MOST_LAB_ROWS)
-    told: list[tuple[str, list[Difference]]] = [
+    told: list[tuple[str, list[DescriptionDifference]]] = [
         ("Parameters", list(found.parameters)),
         (f"Labs, and {more} more that differ" if more else "Labs", labs),
         (f"Certificates, and {others} more that differ" if others else "Certificates", certificates),

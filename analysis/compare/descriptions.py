@@ -22,7 +22,7 @@ NOT_OF_THE_LAB = ("seed", "mac", "lab", "spinners", "host_cpus", "pairs")
 """Keys of a plan that say nothing of what a lab does (drawn, numbered, of this machine), or that follow from others."""
 
 
-class Difference(NamedTuple):
+class DescriptionDifference(NamedTuple):
     """One thing, and what it is in each of the two."""
 
     what: str
@@ -30,7 +30,7 @@ class Difference(NamedTuple):
     second: str
 
 
-def of_circumstances(first: ExperimentResults, second: ExperimentResults) -> list[Difference]:
+def of_circumstances(first: ExperimentResults, second: ExperimentResults) -> list[DescriptionDifference]:
     """Clock, versions, machine, verification."""
     return _differing(_circumstances(first), _circumstances(second))
 
@@ -44,7 +44,7 @@ def _circumstances(experiment: ExperimentResults) -> dict[str, str]:
     return {**own, **facts, **circumstances.host(document.host)}
 
 
-def of_parameters(first: ExperimentResults, second: ExperimentResults) -> list[Difference]:
+def of_parameters(first: ExperimentResults, second: ExperimentResults) -> list[DescriptionDifference]:
     """Names with their values."""
     seeds = [{"seeds": ", ".join(map(str, sorted({run.seed for run in each.runs})))} for each in (first, second)]
     return _differing(
@@ -62,7 +62,7 @@ def _text(experiment: ExperimentResults) -> list[str]:
     return path.read_text(errors="replace").splitlines() if path.exists() else []
 
 
-def of_labs(first: RunResults, second: RunResults) -> list[Difference]:
+def of_labs(first: RunResults, second: RunResults) -> list[DescriptionDifference]:
     """What differs between the plans of two runs, by the path of the value; LoadError where one is damaged.
 
     What differs in the same way at several places is one row."""
@@ -71,7 +71,7 @@ def of_labs(first: RunResults, second: RunResults) -> list[Difference]:
     for what, one, two in _differing(*plans):
         alike.setdefault((what.rpartition(" ")[2], one, two), []).append(what)
     return [
-        Difference(places[0] + (f" and {len(places) - 1} more" if len(places) > 1 else ""), one, two)
+        DescriptionDifference(places[0] + (f" and {len(places) - 1} more" if len(places) > 1 else ""), one, two)
         for (_, one, two), places in alike.items()
     ]
 
@@ -92,12 +92,12 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
         yield path, written(value, unit(key)) if number and unit(key) else str(value)
 
 
-def _differing(first: Mapping[str, str], second: Mapping[str, str]) -> list[Difference]:
+def _differing(first: Mapping[str, str], second: Mapping[str, str]) -> list[DescriptionDifference]:
     names = dict.fromkeys([*first, *second])
-    rows = [Difference(name, first.get(name, NONE), second.get(name, NONE)) for name in names]
+    rows = [DescriptionDifference(name, first.get(name, NONE), second.get(name, NONE)) for name in names]
     return [row for row in rows if row.first != row.second]
 
 
-def shortened(rows: Sequence[Difference], most: int) -> tuple[list[Difference], int]:
+def shortened(rows: Sequence[DescriptionDifference], most: int) -> tuple[list[DescriptionDifference], int]:
     """The first rows, and how many have no place."""
     return list(rows[:most]), max(len(rows) - most, 0)

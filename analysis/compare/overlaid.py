@@ -20,7 +20,7 @@ EXPERIMENT = "experiment"
 FIRST, SECOND = "first", "second"
 
 
-class Both(ExperimentResults):
+class OverlaidResults(ExperimentResults):
     """`document` is that of the first, but for its status."""
 
     of_one_directory = False

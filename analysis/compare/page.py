@@ -14,7 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from ewan.analysis import circumstances, report, tabulated
-from ewan.analysis.compare.descriptions import Difference, shortened
+from ewan.analysis.compare.descriptions import DescriptionDifference, shortened
 from ewan.analysis.load import ExperimentResults, word
 from ewan.labs.base.units.shown import typographic, with_interval, written
 
@@ -22,22 +22,22 @@ MOST_LAB_ROWS = 200
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparisonPage:
     """All that is known of two experiments beside each other. `pairs`: how many points both have."""
 
     first: ExperimentResults
     second: ExperimentResults
-    circumstances: Sequence[Difference]
-    parameters: Sequence[Difference]
+    circumstances: Sequence[DescriptionDifference]
+    parameters: Sequence[DescriptionDifference]
     text: Sequence[str]
-    labs: Sequence[Difference]
-    certificates: Sequence[Difference]
+    labs: Sequence[DescriptionDifference]
+    certificates: Sequence[DescriptionDifference]
     rows: Sequence[Mapping[str, Any]]
     pairs: int
     confidence: float
 
 
-def render(found: Compared) -> str:
+def render(found: ComparisonPage) -> str:
     """The page."""
     labs, more = shortened(found.labs, MOST_LAB_ROWS)
     return (
@@ -72,7 +72,7 @@ def _side(experiment: ExperimentResults) -> dict[str, Any]:
     }
 
 
-def row(found: Compared, each: Mapping[str, Any]) -> dict[str, str]:
+def row(found: ComparisonPage, each: Mapping[str, Any]) -> dict[str, str]:
     """A row of the results in words."""
     varied = [name for name in each["parameters"] if name in (*found.first.varied, *found.second.varied)]
     sides = {side: typographic(with_interval(*_bounds(each[side]), each["unit"])) for side in ("first", "second")}

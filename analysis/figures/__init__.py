@@ -12,12 +12,12 @@ from typing import Any
 
 from ewan.analysis import disturbed
 from ewan.analysis.figures import against, asked, bars, scales
-from ewan.analysis.figures.asked import Drawn, Job
+from ewan.analysis.figures.asked import FigureFiles, Job
 from ewan.analysis.figures.choice import COMPARED
 from ewan.analysis.figures.request import FigureError, Request
 from ewan.analysis.figures.style import PAGE, Drawing, Style
 from ewan.analysis.load import ExperimentResults
-from ewan.analysis.side_by_side import Common
+from ewan.analysis.side_by_side import SharedArgument
 from ewan.labs.record import figures, quantities
 from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.metrics import RANKED
@@ -47,11 +47,11 @@ def draw(
     wishes: Iterable[FigureSpec] = (),
     look: Style = PAGE,
     kinds: Sequence[str] = (),
-) -> Drawn:
+) -> FigureFiles:
     """The wishes, by which an author answers his question, then those of the usual ones that are no wish; `refused` are
     of wishes. LoadError where a table is damaged."""
     wanted = [name for name in experiment.document.metrics if quantities.metric_of(name)]
-    common = Common(found)
+    common = SharedArgument(found)
     own = list(wishes)
     shown = {replace(spec, name="", title="") for spec in own}
     usual = [spec for spec in USUAL if replace(spec, name="") not in shown]
@@ -59,14 +59,14 @@ def draw(
     of_runs = asked.jobs(experiment, found, [*own, *usual], look, kinds)
     done = asked.draw_all(experiment, [*of_runs[: len(own)], *of_points, *of_runs[len(own) :]])
     asked_for = zip(own, done[: len(own)], strict=True)
-    return Drawn(
+    return FigureFiles(
         [each for each in done if isinstance(each, Drawing)],
         {spec.line: each for spec, each in asked_for if isinstance(each, str)},
     )
 
 
 def _bars(
-    common: Common[Mapping[str, Any]],
+    common: SharedArgument[Mapping[str, Any]],
     wanted: Sequence[str],
     look: Style,
     kinds: Sequence[str],
@@ -83,7 +83,7 @@ def _bars(
 
 
 def _sweep(
-    common: Common[Mapping[str, Any]],
+    common: SharedArgument[Mapping[str, Any]],
     wanted: Sequence[str],
     look: Style,
     kinds: Sequence[str],

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from ewan.analysis.figures import scales, style
 from ewan.analysis.figures.choice import Key
 from ewan.analysis.figures.request import Bounds, FigureError, Request, Value, bounds, needs
-from ewan.analysis.figures.scales import Clipped, ParameterAxis
+from ewan.analysis.figures.scales import BoundedInterval, ParameterAxis
 from ewan.analysis.figures.style import Drawing
 from ewan.labs.base.units.shown import fitting
 from ewan.labs.record.quantities import Quantity
@@ -46,7 +46,7 @@ class _Marks(NamedTuple):
         return _Marks(self.beyond + other.beyond, self.above + other.above, self.zero + other.zero)
 
 
-class _Shown(NamedTuple):
+class _ShownMetric(NamedTuple):
     """A metric as panels show it. `values`: by the identity of a place."""
 
     quantity: Quantity
@@ -131,7 +131,7 @@ def of_several(request: Request, quantities: Sequence[Quantity]) -> Drawing:
         return style.drawn(figure, spec.file, title, _caption(request, shown, seen), rows, request.kinds)
 
 
-def _shown(request: Request, quantity: Quantity) -> _Shown:
+def _shown(request: Request, quantity: Quantity) -> _ShownMetric:
     found = {id(place): request.value(quantity, place.point) for place in request.layout.places}
     values = {key: value for key, value in found.items() if value is not None}
     means = [values[id(place)].mean for place in request.layout.drawn() if id(place) in values]
@@ -146,11 +146,17 @@ def _shown(request: Request, quantity: Quantity) -> _Shown:
         if logarithmic and max(means, default=0.0) <= 0:
             raise FigureError(f'"values log": {quantity} is nowhere above zero: write "values linear"')
     floor = min(mean for mean in means if mean > 0) / 2 if logarithmic else 0.0
-    return _Shown(quantity, values, unit, per, unit_name, limits, logarithmic, floor)
+    return _ShownMetric(quantity, values, unit, per, unit_name, limits, logarithmic, floor)
 
 
 def _series(
-    panel: Axes, request: Request, line: Key, marks: Sequence[Mark], axis: ParameterAxis, shown: _Shown, bars: bool
+    panel: Axes,
+    request: Request,
+    line: Key,
+    marks: Sequence[Mark],
+    axis: ParameterAxis,
+    shown: _ShownMetric,
+    bars: bool,
 ) -> _Marks:
     """One line of a panel."""
     layout, spec, per, limits, logarithmic = request.layout, request.spec, shown.per, shown.limits, shown.logarithmic
@@ -207,7 +213,7 @@ def _series(
     return _Marks(beyond, len(high), len(nothing))
 
 
-def _interval(value: Value, limits: Bounds, floor: float) -> Clipped | None:
+def _interval(value: Value, limits: Bounds, floor: float) -> BoundedInterval | None:
     if value.low is None or value.high is None:
         return None
     least = limits[0] if not floor else max(floor, limits[0] or 0)
@@ -242,7 +248,7 @@ def _boxes(
         panel.plot([place] * len(values), values, linestyle="none", marker=".", markersize=3, color=colour)
 
 
-def _upright(axis: Axes, shown: _Shown, zero: bool) -> None:
+def _upright(axis: Axes, shown: _ShownMetric, zero: bool) -> None:
     """The vertical axis: from zero but for indices, never far beyond what is possible."""
     if shown.logarithmic:
         axis.set_yscale("log")
@@ -258,7 +264,7 @@ def _upright(axis: Axes, shown: _Shown, zero: bool) -> None:
     axis.set_ylim(low, high if most is None else min(high, 1.03 * most / shown.per))
 
 
-def _caption(request: Request, shown: Sequence[_Shown], seen: _Marks) -> str:
+def _caption(request: Request, shown: Sequence[_ShownMetric], seen: _Marks) -> str:
     spec, drawn = request.spec, request.layout.drawn()
     of_places = [(place, each.values[id(place)]) for each in shown for place in drawn if id(place) in each.values]
     values = [value for _, value in of_places]
@@ -281,7 +287,7 @@ def _caption(request: Request, shown: Sequence[_Shown], seen: _Marks) -> str:
     return " ".join(said) + request.layout.left_out + " " + request.made_of(runs)
 
 
-def _rows(request: Request, shown: _Shown) -> list[dict[str, Any]]:
+def _rows(request: Request, shown: _ShownMetric) -> list[dict[str, Any]]:
     """Of each point; of points of all runs and boxes, of each run."""
     rows: list[dict[str, Any]] = []
     for place in request.layout.places:

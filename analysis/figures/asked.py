@@ -18,11 +18,11 @@ from ewan.analysis.figures.flowchart import FlowChart
 from ewan.analysis.figures.happenings import Timeline
 from ewan.analysis.figures.overtime import OverTime
 from ewan.analysis.figures.request import FigureError, Request
-from ewan.analysis.figures.spreads import Spread
+from ewan.analysis.figures.spreads import SampleFigure
 from ewan.analysis.figures.style import PAGE, Drawing, Style
 from ewan.analysis.load import ExperimentResults, RunResults
 from ewan.analysis.rundata import RunData
-from ewan.analysis.side_by_side import Common
+from ewan.analysis.side_by_side import SharedArgument
 from ewan.labs.record import figures
 from ewan.labs.record.figures import FigureSpec
 
@@ -30,7 +30,7 @@ Gathered = dict[int, Any]
 """What a figure is made of, by the runs' numbers."""
 
 
-class Made(Protocol):
+class TableFigure(Protocol):
     """A figure that is made of the tables of runs."""
 
     def wants(self, run: RunResults) -> bool:
@@ -44,7 +44,7 @@ class Made(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class OfSummary:
+class SummaryFigure:
     """A figure that is made of metrics alone: no tables of runs are read for it."""
 
     drawing: Callable[[Request], Drawing]
@@ -62,15 +62,15 @@ class OfSummary:
         return self.drawing(self.request)
 
 
-_KINDS: dict[str, Callable[[Request], Made]] = {
-    "metric": partial(OfSummary, against.draw),
-    "map": partial(OfSummary, maps.draw),
-    "phase": partial(OfSummary, phase.draw),
+_KINDS: dict[str, Callable[[Request], TableFigure]] = {
+    "metric": partial(SummaryFigure, against.draw),
+    "map": partial(SummaryFigure, maps.draw),
+    "phase": partial(SummaryFigure, phase.draw),
     "time": OverTime,
     "flow chart": FlowChart,
-    "cdf": Spread,
-    "ccdf": Spread,
-    "box": Spread,
+    "cdf": SampleFigure,
+    "ccdf": SampleFigure,
+    "box": SampleFigure,
     "timeline": Timeline,
 }
 
@@ -79,7 +79,7 @@ Job = Callable[[ExperimentResults], Drawing | str | None]
 """The making of one figure, which can be sent to another process; a text: why there is none."""
 
 
-class Drawn(NamedTuple):
+class FigureFiles(NamedTuple):
     """`refused`: why figures are not there, in words, by their lines."""
 
     drawings: list[Drawing]
@@ -119,7 +119,7 @@ def jobs(
     if not experiment.of_one_directory or not side_by_side.shared(len(numbers)):
         made = [_made(experiment, found, look, kinds, spec) for spec in wanted]
         return [partial(_drawn, *each) for each in zip(made, _gather(experiment, made, numbers), strict=True)]
-    parts, common = side_by_side.shares(numbers, len(numbers)), Common(found)
+    parts, common = side_by_side.shares(numbers, len(numbers)), SharedArgument(found)
     of_parts = side_by_side.each(partial(_gather_part, experiment.directory, common, wanted), parts, len(numbers))
     return [
         partial(_make_and_draw, common, look, kinds, spec, _together(gathered))
@@ -129,7 +129,7 @@ def jobs(
 
 def _made(
     experiment: ExperimentResults, found: Mapping[str, Any], look: Style, kinds: Sequence[str], spec: FigureSpec
-) -> Made | str:
+) -> TableFigure | str:
     """A figure of nothing yet, or why it cannot be drawn."""
     try:
         figures.check(spec, values(experiment))
@@ -139,7 +139,7 @@ def _made(
 
 
 def _gather(
-    experiment: ExperimentResults, made: Sequence[Made | str], numbers: Collection[int]
+    experiment: ExperimentResults, made: Sequence[TableFigure | str], numbers: Collection[int]
 ) -> list[Gathered | str]:
     """Of each figure what it needs of these runs, or why it cannot be drawn."""
     result: list[Gathered | str] = [each if isinstance(each, str) else {} for each in made]
@@ -159,7 +159,7 @@ def _gather(
 
 
 def _gather_part(
-    directory: Path, found: Common[Mapping[str, Any]], specs: Sequence[FigureSpec], numbers: Collection[int]
+    directory: Path, found: SharedArgument[Mapping[str, Any]], specs: Sequence[FigureSpec], numbers: Collection[int]
 ) -> list[Gathered | str]:
     experiment = load.experiment_once(directory)
     return _gather(experiment, [_made(experiment, found.value, PAGE, (), spec) for spec in specs], numbers)
@@ -175,7 +175,7 @@ def _together(parts: Iterable[Gathered | str]) -> Gathered | str:
     return dict(sorted(every.items()))
 
 
-def _drawn(made: Made | str, gathered: Gathered | str, experiment: ExperimentResults) -> Drawing | str:
+def _drawn(made: TableFigure | str, gathered: Gathered | str, experiment: ExperimentResults) -> Drawing | str:
     if isinstance(made, str):
         return made
     if isinstance(gathered, str):
@@ -190,7 +190,7 @@ def _drawn(made: Made | str, gathered: Gathered | str, experiment: ExperimentRes
 
 
 def _make_and_draw(
-    found: Common[Mapping[str, Any]],
+    found: SharedArgument[Mapping[str, Any]],
     look: Style,
     kinds: Sequence[str],
     spec: FigureSpec,

@@ -12,12 +12,12 @@ from matplotlib.axes import Axes
 
 from ewan.analysis.figures import counts, style
 from ewan.analysis.figures.choice import ordered
-from ewan.analysis.figures.counts import Count
+from ewan.analysis.figures.counts import PointCount
 from ewan.analysis.figures.style import PAGE, Drawing, Style
 from ewan.analysis.load import shared, words
 from ewan.analysis.rows import spread
 from ewan.labs.base.units.shown import written
-from ewan.labs.record.metrics import GROUPS, METRICS, RANKED, Group
+from ewan.labs.record.metrics import GROUPS, METRICS, RANKED, MetricGroup
 from ewan.labs.record.quantities import parse
 
 MOST_BARS = 8
@@ -61,7 +61,7 @@ def normalised(
         for metric in point["normalised"]
     ]
     seeds = [
-        Count(str(point["parameters"][by]), _label(point, varied, several), value["n"])
+        PointCount(str(point["parameters"][by]), _label(point, varied, several), value["n"])
         for point in points
         for metric, value in point["normalised"].items()
         if metric in metrics
@@ -76,7 +76,7 @@ def normalised(
     if len(drawn) < len(groups) or len(shown) < len(names):
         caption += " Not all points are drawn; all are in the CSV."
     times = "Times" if all(parse(name).metric.bar for name in metrics) else "Metrics"
-    title = "Completion times" if times == "Times" and metrics.keys() <= set(GROUPS[Group.COMPLETION]) else times
+    title = "Completion times" if times == "Times" and metrics.keys() <= set(GROUPS[MetricGroup.COMPLETION]) else times
     with style.sheet(len(drawn), 2.1, columns, look=look) as (figure, axes):
         top = _top([point for label in drawn for point in groups[label]], metrics)
         for axis, label in zip(axes, drawn, strict=True):
@@ -90,9 +90,9 @@ def normalised(
 def _bar_metrics(points: Sequence[Point], wanted: Sequence[str]) -> dict[str, str]:
     """What is normalised, with its short name: times where there are any, or else what the scenario names."""
     there = {name for point in points for name in point["normalised"]}
-    for group in (Group.EXCHANGES, Group.COMPLETION):
+    for group in (MetricGroup.EXCHANGES, MetricGroup.COMPLETION):
         if found := {name: METRICS[name].bar for name in GROUPS[group] if METRICS[name].bar and name in there}:
-            return {**found, **({"mean completion time": "completion"} if group is Group.EXCHANGES else {})}
+            return {**found, **({"mean completion time": "completion"} if group is MetricGroup.EXCHANGES else {})}
     return {name: name for name in dict.fromkeys([*wanted, *RANKED]) if name in there}
 
 

@@ -1,6 +1,6 @@
 """Which points of the parameters a figure shows, and where: panels, lines, places along an axis. Pure.
 
-In: a figure's wish (labs/record/figures.py), the points of a summary. Out: a `Layout`. Without a choice, all that
+In: a figure's wish (labs/record/figures.py), the points of a summary. Out: a `FigureLayout`. Without a choice, all that
 varies is shown: what is compared as lines side by side, what would be too many lines in panels.
 """
 
@@ -34,7 +34,7 @@ Key = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Place:
+class FigurePoint:
     """A point of the parameters in a figure: its panel, its line, and the point itself, as a summary has it."""
 
     panel: Key
@@ -49,10 +49,10 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FigureLayout:
     """`panels` and `lines` are all that are drawn, in order; `places` those of all points, drawn or not."""
 
-    places: Sequence[Place]
+    places: Sequence[FigurePoint]
     panels: Sequence[Key]
     lines: Sequence[Key]
     facets: Sequence[str]
@@ -63,11 +63,11 @@ class Layout:
     """The values of each parameter in order: those of the whole experiment, so that all its figures draw a value in the
     same way."""
 
-    def of(self, panel: Key, line: Key | None = None) -> list[Place]:
+    def of(self, panel: Key, line: Key | None = None) -> list[FigurePoint]:
         """The points of a panel, or of a line in it."""
         return [each for each in self.places if each.panel == panel and (line is None or each.line == line)]
 
-    def drawn(self) -> list[Place]:
+    def drawn(self) -> list[FigurePoint]:
         """The points that are drawn."""
         return [each for each in self.places if each.panel in self.panels and each.line in self.lines]
 
@@ -91,7 +91,7 @@ class Layout:
         return number % STROKES, (number + number // STROKES) % STROKES
 
 
-def picked(found: Layout, most: int) -> Layout:
+def picked(found: FigureLayout, most: int) -> FigureLayout:
     """For a figure that is made of the tables of runs: of more than so many runs the points that are drawn alone, and
     of each of them its first runs, of all points as many."""
     total = sum(len(place.point["runs"]) for place in found.places)
@@ -111,7 +111,7 @@ def layout(
     points: Sequence[Mapping[str, Any]],
     compared: str | None = None,
     every: Sequence[Mapping[str, Any]] = (),
-) -> Layout:
+) -> FigureLayout:
     """`points` of a summary; `compared`: the parameter whose values are compared with each other. `every`: the points
     of the experiment, where `points` are a part of them."""
     own = [point for point in points if _chosen(point["parameters"], spec)]
@@ -141,7 +141,7 @@ def layout(
             facets += others
     if spec.kind in ("map", "flow chart"):
         facets, grouped = [*facets, *grouped], []
-    places = [Place(_key(point, facets), _key(point, grouped), point) for point in own]
+    places = [FigurePoint(_key(point, facets), _key(point, grouped), point) for point in own]
     rank = {name: {value: at for at, value in enumerate(each)} for name, each in values.items()}
 
     def order(key: Key) -> tuple[int, ...]:
@@ -154,7 +154,7 @@ def layout(
     left = [f"{len(kept)} of {len(lines)} lines"] * (len(kept) < len(lines))
     left += [f"{len(shown)} of {len(panels)} panels"] * (len(shown) < len(panels))
     left_out = f" {' and '.join(left)} drawn, all are in the CSV." if left else ""
-    return Layout(places, shown, kept, facets, grouped, left_out, _values(every or points))
+    return FigureLayout(places, shown, kept, facets, grouped, left_out, _values(every or points))
 
 
 def _values(points: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:

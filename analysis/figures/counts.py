@@ -13,7 +13,7 @@ MOST_NAMED = 4
 """Groups that are named one by one; of more, a caption has the least and the largest number."""
 
 
-class Count(NamedTuple):
+class PointCount(NamedTuple):
     """The line and the point, both in words, and how many values the point has."""
 
     line: str
@@ -21,14 +21,14 @@ class Count(NamedTuple):
     n: int
 
 
-def in_words(counts: Sequence[Count]) -> str:
+def in_words(counts: Sequence[PointCount]) -> str:
     """The number that most points have, and which have another. ValueError for no count."""
     ((usual, _),) = Counter(each.n for each in counts).most_common(1)
-    others: dict[Count, None] = {}
+    others: dict[PointCount, None] = {}
     for line in dict.fromkeys(each.line for each in counts):
         own = [each for each in counts if each.line == line]
         if line and len({each.n for each in own}) == 1:
-            others[Count(line, line, own[0].n)] = None
+            others[PointCount(line, line, own[0].n)] = None
         else:
             others |= dict.fromkeys(own)
     named = [each for each in others if each.n != usual]

@@ -12,21 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewan.analysis.figures import counts, overtime, style
-from ewan.analysis.figures.counts import Count
+from ewan.analysis.figures.counts import PointCount
 from ewan.analysis.figures.overtime import OverTime
 from ewan.analysis.figures.style import Drawing
-from ewan.analysis.figures.windows import Floats, Line
+from ewan.analysis.figures.windows import Floats, WindowValues
 from ewan.labs.base.units import NS_PER_SECOND
 
 
 class FlowChart(OverTime):
     """A figure that is being made: of several seeds the means, which add up."""
 
-    def _draw(self, gathered: Mapping[int, Mapping[str, Line]]) -> Drawing:
+    def _draw(self, gathered: Mapping[int, Mapping[str, WindowValues]]) -> Drawing:
         return _chart(self, gathered)
 
 
-def _chart(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Drawing:
+def _chart(figure: OverTime, gathered: Mapping[int, Mapping[str, WindowValues]]) -> Drawing:
     request = figure.request
     spec, layout = request.spec, request.layout
     columns = request.look.across(len(layout.panels), 2.2)
@@ -72,7 +72,7 @@ def _chart(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Draw
         style.outer_labels(axes, "time (s)", "share (%)", columns)
         style.legend(drawing, axes)
         seeds = [
-            Count(layout.named(place.panel), request.name_of(place), len(place.point["runs"]))
+            PointCount(layout.named(place.panel), request.name_of(place), len(place.point["runs"]))
             for place in layout.drawn()
         ]
         said = f"Share of the payload that arrived over the bottleneck, in windows of {length / NS_PER_SECOND:g} s."
@@ -85,6 +85,6 @@ def _chart(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Draw
         return style.drawn(drawing, spec.file, spec.title or "Shares over time", said, rows, request.kinds)
 
 
-def windows_of(line: Line, length_ns: int) -> NDArray[np.int64]:
+def windows_of(line: WindowValues, length_ns: int) -> NDArray[np.int64]:
     """The numbers of the windows that a line has values in."""
     return np.round(line.times / length_ns - 0.5).astype(np.int64)

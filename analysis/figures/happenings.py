@@ -21,7 +21,7 @@ from ewan.analysis.rundata import RunData
 from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import written
-from ewan.labs.record.events import MadeEvent
+from ewan.labs.record.events import EventOutcome
 from ewan.labs.record.quantities import ROLES
 
 Span = tuple[int, int]
@@ -109,7 +109,7 @@ class Timeline:
             return style.drawn(figure, spec.file, title, said, rows, request.kinds)
 
 
-def words_of(event: MadeEvent) -> str:
+def words_of(event: EventOutcome) -> str:
     """`core: rate 10 Mbit/s`."""
     link = event.link
     if event.down is not None:

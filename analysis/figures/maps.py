@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.colors import LogNorm, Normalize
 
 from ewan.analysis.figures import scales, style
-from ewan.analysis.figures.choice import Place
+from ewan.analysis.figures.choice import FigurePoint
 from ewan.analysis.figures.request import FigureError, Request, Value, needs
 from ewan.analysis.figures.style import Drawing
 from ewan.labs.base.units.shown import fitting
@@ -98,7 +98,7 @@ def draw(request: Request) -> Drawing:
                            request.kinds)  # fmt: skip
 
 
-def _seeds(request: Request, drawn: Sequence[tuple[Place, Value]]) -> str:
+def _seeds(request: Request, drawn: Sequence[tuple[FigurePoint, Value]]) -> str:
     """The caption says how many seeds the values are means of."""
     if all(value.n == 1 for _, value in drawn):
         return "One seed."

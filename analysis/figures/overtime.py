@@ -15,12 +15,12 @@ import polars as pl
 from matplotlib.axes import Axes
 
 from ewan.analysis.figures import counts, scales, series, style, windows
-from ewan.analysis.figures.choice import MOST_LINES, Key, Place
-from ewan.analysis.figures.counts import Count
+from ewan.analysis.figures.choice import MOST_LINES, FigurePoint, Key
+from ewan.analysis.figures.counts import PointCount
 from ewan.analysis.figures.request import FigureError, Request, needs
-from ewan.analysis.figures.series import Wanted
+from ewan.analysis.figures.series import SeriesChoice
 from ewan.analysis.figures.style import Drawing
-from ewan.analysis.figures.windows import Floats, Line
+from ewan.analysis.figures.windows import Floats, WindowValues
 from ewan.analysis.load import RunResults
 from ewan.analysis.rundata import RunData
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
@@ -42,7 +42,7 @@ class Curve(NamedTuple):
 
     label: str
     stroke: tuple[int, int]
-    line: Line
+    line: WindowValues
     low: Floats | None
     high: Floats | None
     runs: int
@@ -60,12 +60,12 @@ class OverTime:
         """Whether it is made of this run."""
         return run.number in self._numbers
 
-    def gather(self, run: RunResults, data: RunData) -> dict[str, Line]:
+    def gather(self, run: RunResults, data: RunData) -> dict[str, WindowValues]:
         """The lines of a run, by label."""
         return series.of_run(data, self.wanted)
 
     @cached_property
-    def _numbers(self) -> dict[int, Place]:
+    def _numbers(self) -> dict[int, FigurePoint]:
         spec, layout = self.request.spec, self.request.layout
         return {
             number: place
@@ -81,7 +81,7 @@ class OverTime:
         return RunData.read(run)
 
     @cached_property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> SeriesChoice:
         """What is drawn of each run."""
         spec = self.request.spec
         entry = SERIES[spec.what]
@@ -90,13 +90,13 @@ class OverTime:
         if spec.of and not link:
             chosen = selection(spec.what, spec.of)
         single = all(len(place.point["runs"]) == 1 or spec.run is not None for place in self.request.layout.places)
-        wanted = Wanted(entry, self._length_ns(entry.table), chosen, spec.flows, link, single and not spec.band,
+        wanted = SeriesChoice(entry, self._length_ns(entry.table), chosen, spec.flows, link, single and not spec.band,
                         spec.from_ns or 0, spec.to_ns)  # fmt: skip
         if spec.flows is None and entry.whose == "flow" and (chosen is None or chosen.name is not None):
             return self._with_flows(wanted)
         return wanted
 
-    def _with_flows(self, wanted: Wanted) -> Wanted:
+    def _with_flows(self, wanted: SeriesChoice) -> SeriesChoice:
         """Few flows are shown one by one, where a panel has no other lines; of a flow chart many by their steps."""
         chart = self.request.spec.kind == "flow chart"
         if chart and wanted.selection is None:
@@ -106,7 +106,7 @@ class OverTime:
         each = replace(wanted, flows=series.ALL)
         return each if len(self.request.layout.lines) == 1 and self._most_groups(each) <= MOST_FLOWS else wanted
 
-    def _most_groups(self, wanted: Wanted) -> int:
+    def _most_groups(self, wanted: SeriesChoice) -> int:
         return max(len(list(series.groups(run, wanted))) for run in self._of_each_point())
 
     def _of_each_point(self) -> list[RunData]:
@@ -134,7 +134,7 @@ class OverTime:
         )
         return windows.window_ns(max(end - begin, shortest), shortest)
 
-    def draw(self, gathered: Mapping[int, Mapping[str, Line]]) -> Drawing:
+    def draw(self, gathered: Mapping[int, Mapping[str, WindowValues]]) -> Drawing:
         """FigureError where no run has such a series."""
         spec = self.request.spec
         if spec.flows not in (None, series.ALL, series.ENDS) and not any(
@@ -146,18 +146,20 @@ class OverTime:
             raise FigureError(f'"{spec.line}": no run has such a series: {needs(spec)}')
         return self._draw(gathered)
 
-    def _draw(self, gathered: Mapping[int, Mapping[str, Line]]) -> Drawing:
+    def _draw(self, gathered: Mapping[int, Mapping[str, WindowValues]]) -> Drawing:
         return _draw(self, gathered)
 
-    def of_place(self, place: Place, gathered: Mapping[int, Mapping[str, Line]]) -> dict[str, list[Line]]:
+    def of_place(
+        self, place: FigurePoint, gathered: Mapping[int, Mapping[str, WindowValues]]
+    ) -> dict[str, list[WindowValues]]:
         """The lines of a point by label, one for each seed that has it."""
-        found: dict[str, list[Line]] = {}
+        found: dict[str, list[WindowValues]] = {}
         for number in place.point["runs"]:
             for label, line in gathered.get(number, {}).items():
                 found.setdefault(label, []).append(line)
         return found
 
-    def place_of(self, number: int) -> Place:
+    def place_of(self, number: int) -> FigurePoint:
         """The point of a run."""
         return self._numbers[number]
 
@@ -168,7 +170,7 @@ class OverTime:
         return [number for number, place in self._numbers.items() if id(place) in drawn]
 
 
-def together(lines: Sequence[Line], least: float = 0.5) -> tuple[Line, Floats | None, Floats | None]:
+def together(lines: Sequence[WindowValues], least: float = 0.5) -> tuple[WindowValues, Floats | None, Floats | None]:
     """The median of several seeds at each moment that at least so many of them have, and the ends of their band."""
     if len(lines) == 1:
         return lines[0], None, None
@@ -182,7 +184,7 @@ def together(lines: Sequence[Line], least: float = 0.5) -> tuple[Line, Floats | 
     values = values[:, many]
     ends = (0, 100) if len(lines) <= FEW_SEEDS else (10, 90)
     low, middle, high = _percentiles(values, [ends[0], 50, ends[1]])
-    return Line(times[many], middle), low, high
+    return WindowValues(times[many], middle), low, high
 
 
 def _percentiles(values: Floats, shares: Sequence[float]) -> Floats:
@@ -194,7 +196,7 @@ def _percentiles(values: Floats, shares: Sequence[float]) -> Floats:
     return found
 
 
-def _curves(figure: OverTime, panel: Key, gathered: Mapping[int, Mapping[str, Line]]) -> list[Curve]:
+def _curves(figure: OverTime, panel: Key, gathered: Mapping[int, Mapping[str, WindowValues]]) -> list[Curve]:
     layout = figure.request.layout
     found: list[Curve] = []
     drawn = [place for place in layout.of(panel) if place.line in layout.lines]
@@ -209,7 +211,7 @@ def _curves(figure: OverTime, panel: Key, gathered: Mapping[int, Mapping[str, Li
     return found
 
 
-def _draw(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Drawing:
+def _draw(figure: OverTime, gathered: Mapping[int, Mapping[str, WindowValues]]) -> Drawing:
     request = figure.request
     spec, layout, entry = request.spec, request.layout, SERIES[request.spec.what]
     curves = {panel: _curves(figure, panel, gathered) for panel in layout.panels}
@@ -217,7 +219,7 @@ def _draw(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Drawi
     most = [float(np.nanmax(curve.line.values)) for each in curves.values() for curve in each]
     per, unit = fitting([value for value in most if np.isfinite(value)], entry.unit)
     columns = request.look.across(len(curves), 2.0)
-    banded: list[Count] = []
+    banded: list[PointCount] = []
     hidden, above = False, 0
     names = {curve.label for each in curves.values() for curve in each}
     with style.sheet(len(curves), 2.0, columns, look=request.look) as (drawing, axes):
@@ -229,7 +231,7 @@ def _draw(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Drawi
                 wide = request.look.line * (0.9 if len(own) <= 4 else 0.7 if len(own) <= MOST_LINES else 0.4)
                 axis.plot(times, curve.line.values / per, color=colour, linestyle=dash, linewidth=wide, label=label)
                 if curve.low is not None and curve.high is not None:
-                    banded += [Count(curve.label, curve.point, curve.runs)]
+                    banded += [PointCount(curve.label, curve.point, curve.runs)]
                     if len(own) > MOST_BANDS and not spec.band:
                         hidden = True
                         continue
@@ -284,7 +286,7 @@ def circumstances(axis: Axes, figure: OverTime, panel: Key) -> None:
                      zorder=0, label="links out of tolerance" if number == 0 else None)  # fmt: skip
 
 
-def _caption(figure: OverTime, banded: Sequence[Count], hidden: bool, above: int, lines: int) -> str:
+def _caption(figure: OverTime, banded: Sequence[PointCount], hidden: bool, above: int, lines: int) -> str:
     request, wanted = figure.request, figure.wanted
     entry = wanted.entry
     said = [f"{entry.name}: {entry.meaning}."]
@@ -306,7 +308,7 @@ def _caption(figure: OverTime, banded: Sequence[Count], hidden: bool, above: int
     return " ".join(said) + request.layout.left_out + " " + request.made_of(figure.numbers)
 
 
-def _rows(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> list[dict[str, Any]]:
+def _rows(figure: OverTime, gathered: Mapping[int, Mapping[str, WindowValues]]) -> list[dict[str, Any]]:
     entry = SERIES[figure.request.spec.what]
     rows: list[dict[str, Any]] = []
     for place in figure.request.layout.places:

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 
 from ewan.analysis.figures import style
-from ewan.analysis.figures.choice import Place
+from ewan.analysis.figures.choice import FigurePoint
 from ewan.analysis.figures.request import FigureError, Request, Value, bounds, needs
 from ewan.analysis.figures.style import Drawing
 from ewan.analysis.load import NOTHING
@@ -24,7 +24,7 @@ FEWEST = 3
 MOST_WRITTEN = 8
 """Points of a line up to which each has its parameters written beside it."""
 
-Pair = tuple[Place, Value, Value]
+Pair = tuple[FigurePoint, Value, Value]
 
 
 def draw(request: Request) -> Drawing:
@@ -107,7 +107,7 @@ def deviation(x: Value, y: Value, per_x: float = 1.0, per_y: float = 1.0) -> tup
     return float(width), float(height), float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))
 
 
-def _words(request: Request, place: Place) -> str:
+def _words(request: Request, place: FigurePoint) -> str:
     """What tells a point of a line from the others: the parameters that neither lines nor panels show."""
     layout, known = request.layout, {name for name, _ in (*place.line, *place.panel)}
     values: dict[str, set[str]] = {}
@@ -126,7 +126,7 @@ def _label(words: str, unit: str) -> str:
     return f"{words} ({unit})" if unit else words
 
 
-def _row(place: Place, vertical: str, y: Value, across: str, x: Value) -> dict[str, Any]:
+def _row(place: FigurePoint, vertical: str, y: Value, across: str, x: Value) -> dict[str, Any]:
     shape = deviation(x, y)
     ellipse = {} if shape is None else dict(zip(("width", "height", "angle (degrees)"), shape, strict=True))
     return {**place.parameters, across: x.mean, vertical: y.mean, "n": y.n, **ellipse}

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from ewan.analysis import comparisons, disturbed, statistics, summary
 from ewan.analysis.figures import choice, counts
-from ewan.analysis.figures.choice import Layout, Place
-from ewan.analysis.figures.counts import Count
+from ewan.analysis.figures.choice import FigureLayout, FigurePoint
+from ewan.analysis.figures.counts import PointCount
 from ewan.analysis.figures.style import PAGE, Style
 from ewan.analysis.load import ExperimentResults, RunResults
 from ewan.analysis.rows import spread
@@ -90,7 +90,7 @@ class Request:
         return list(found)
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> FigureLayout:
         """What is shown where; FigureError where no run is left."""
         normalise = self.found.get("normalise") or {}
         # What harm is held against loses nothing of itself.
@@ -203,17 +203,19 @@ class Request:
         told = f" {self.experiment.numbered}" if self.experiment.numbered else ""
         return words + told + disturbed.footnote(own, self.found)
 
-    def seeds_words(self, values: Sequence[tuple[Place, int]]) -> str:
+    def seeds_words(self, values: Sequence[tuple[FigurePoint, int]]) -> str:
         """`n = 4 (3 for bbr)`: the caption says how many values each point has."""
-        return counts.in_words([Count(self.layout.named(place.line), self.name_of(place), n) for place, n in values])
+        return counts.in_words(
+            [PointCount(self.layout.named(place.line), self.name_of(place), n) for place, n in values]
+        )
 
-    def name_of(self, place: Place) -> str:
+    def name_of(self, place: FigurePoint) -> str:
         """The values of what varies in a figure, at one of its points."""
         values = self.layout.values
         several = [(name, value) for name, value in place.parameters.items() if len(values.get(name, ())) > 1]
         return self.layout.named(tuple((name, str(value)) for name, value in several))
 
-    def interval_words(self, values: Sequence[tuple[Place, Value]]) -> str:
+    def interval_words(self, values: Sequence[tuple[FigurePoint, Value]]) -> str:
         """What error bars are."""
         shown = [value for _, value in values]
         if not any(value.low is not None for value in shown):

@@ -156,7 +156,7 @@ def _by_ratio(values: Sequence[float]) -> bool:
 
 
 @dataclass(frozen=True)
-class Clipped:
+class BoundedInterval:
     """An interval within what is possible. `below`, `above`: it goes on there."""
 
     low: float
@@ -165,11 +165,11 @@ class Clipped:
     above: bool = False
 
 
-def clipped(low: float, high: float, bounds: tuple[float | None, float | None]) -> Clipped:
+def clipped(low: float, high: float, bounds: tuple[float | None, float | None]) -> BoundedInterval:
     """Of an interval the part that lies within the bounds."""
     least, most = bounds
     below, above = least is not None and low < least, most is not None and high > most
-    return Clipped(least if below and least is not None else low, most if above and most is not None else high,
+    return BoundedInterval(least if below and least is not None else low, most if above and most is not None else high,
                    below, above)  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from ewan.analysis import arrivals, devices, wire
 from ewan.analysis.figures import windows
-from ewan.analysis.figures.windows import Line
+from ewan.analysis.figures.windows import WindowValues
 from ewan.analysis.flows import active
 from ewan.analysis.network import BYTE_NS, ends_of_payload
 from ewan.analysis.rundata import RunData
@@ -28,7 +28,7 @@ EACH_LINK = "each link"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SeriesChoice:
     """`length_ns`: of a window. `selection`: whose; None: the load's. `flows`: "all", "ends", a flow's name; None: all
     together.
 
@@ -47,7 +47,7 @@ class Wanted:
     most: int = windows.MOST_SAMPLES
 
 
-def of_run(run: RunData, wanted: Wanted) -> dict[str, Line]:
+def of_run(run: RunData, wanted: SeriesChoice) -> dict[str, WindowValues]:
     """The lines that a run has, by label; that of all together has an empty one.
 
     Times in ns from T0, values in the entry's unit.
@@ -70,7 +70,7 @@ def of_run(run: RunData, wanted: Wanted) -> dict[str, Line]:
     return {label: cut for label, line in lines.items() if (cut := _between(line, wanted)).times.size}
 
 
-def groups(run: RunData, wanted: Wanted) -> Iterator[tuple[str, pl.DataFrame]]:
+def groups(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, pl.DataFrame]]:
     """Rows of flows by label: each flow, the first and the last, the one of a name, those of each step, or all."""
     chosen = wanted.selection
     if chosen is not None and chosen.name is None:
@@ -90,14 +90,14 @@ def groups(run: RunData, wanted: Wanted) -> Iterator[tuple[str, pl.DataFrame]]:
             yield f"{name}, part {part}" if part else str(name), rows
 
 
-def _between(line: Line, wanted: Wanted) -> Line:
+def _between(line: WindowValues, wanted: SeriesChoice) -> WindowValues:
     inside = line.times >= wanted.from_ns
     if wanted.to_ns is not None:
         inside &= line.times <= wanted.to_ns
-    return Line(line.times[inside], line.values[inside])
+    return WindowValues(line.times[inside], line.values[inside])
 
 
-def _of_bytes(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
+def _of_bytes(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, WindowValues]]:
     """Payload per window: as a rate, or as the share of what came over the bottleneck for all flows."""
     table = arrivals.shown(run.table("goodput"))
     if table.is_empty():
@@ -117,7 +117,7 @@ def _of_bytes(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
         line = windows.rate(own, length, count)
         if whole is not None:
             shares = np.divide(line.values, whole.values, out=np.zeros(count), where=whole.values > 0)
-            yield label, Line(line.times[whole.values > 0], shares[whole.values > 0])
+            yield label, WindowValues(line.times[whole.values > 0], shares[whole.values > 0])
             continue
         busy = active(rows)
         yield label, windows.whole(line, length, busy[0][0] // length * length, busy[-1][1]) if busy else line
@@ -137,12 +137,12 @@ def _beside(run: RunData) -> pl.DataFrame:
     return found if own else flows.select(FLOW)
 
 
-def _fairness(run: RunData, wanted: Wanted) -> Line:
+def _fairness(run: RunData, wanted: SeriesChoice) -> WindowValues:
     lasting = run.of(wanted.selection).load.filter(pl.col("kind").is_in(arrivals.STEADY_KINDS))
     return windows.fairness(lasting, arrivals.shown(run.table("goodput")), length=wanted.length_ns)
 
 
-def _of_samples(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
+def _of_samples(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, WindowValues]]:
     """A column of a table of flows: of one flow as it was sampled, of several put together in each window."""
     table, column = run.table(wanted.entry.table), wanted.entry.column
     for label, rows in groups(run, wanted):
@@ -157,7 +157,7 @@ def _of_samples(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
         yield label, _line(each.group_by("window").agg(total.alias("value")), wanted)
 
 
-def _of_packets(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
+def _of_packets(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, WindowValues]]:
     """Delays of the packets between the nodes of flows, by when they were sent."""
     for label, rows in groups(run, wanted):
         found = wire.of(run.table("packets"), rows, run.addresses())
@@ -167,7 +167,7 @@ def _of_packets(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
         yield label, _line(own.group_by(_window(wanted).alias("window")).agg(pl.col("value").mean()), wanted)
 
 
-def _of_commands(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
+def _of_commands(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, WindowValues]]:
     """A column of a table of commands, of each step, node and target."""
     column, chosen = wanted.entry.column, wanted.selection
     one = None if chosen is None or chosen.name is None else chosen
@@ -185,7 +185,7 @@ def _of_commands(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
         yield "" if of_one else f"{key[0]}{ends}", line
 
 
-def _of_links(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
+def _of_links(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, WindowValues]]:
     """Of the bottleneck, of a link's directions, or of all directions: means in windows, and of drops the number."""
     table = run.table("links").sort("time_ns")
     if wanted.link:
@@ -198,7 +198,7 @@ def _of_links(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
         yield f"{link} {ARROWS[way]}" if many else "", _line(_of_link(own, wanted), wanted)
 
 
-def _of_devices(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
+def _of_devices(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, WindowValues]]:
     """What each device tells of a direction, beside what our card behind it counts."""
     device = _chosen(run.table("device").sort("time_ns"), wanted)
     ours = devices.counted(run.table("links"), device)
@@ -209,7 +209,7 @@ def _of_devices(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
         yield f"{link} {ARROWS[way]} ours", _line(_of_link(counted, wanted), wanted)
 
 
-def _chosen(table: pl.DataFrame, wanted: Wanted) -> pl.DataFrame:
+def _chosen(table: pl.DataFrame, wanted: SeriesChoice) -> pl.DataFrame:
     """The rows of the link, or of its direction, that is wanted; all, where each link is, or none is named."""
     name, _, direction = wanted.link.partition(" ")
     if wanted.link in ("", EACH_LINK):
@@ -218,11 +218,11 @@ def _chosen(table: pl.DataFrame, wanted: Wanted) -> pl.DataFrame:
     return table.filter(pl.col("direction") == direction) if direction else table
 
 
-def _means(rows: pl.DataFrame, value: pl.Expr, wanted: Wanted) -> pl.DataFrame:
+def _means(rows: pl.DataFrame, value: pl.Expr, wanted: SeriesChoice) -> pl.DataFrame:
     return rows.group_by(_window(wanted).alias("window")).agg(value.mean().alias("value"))
 
 
-def _of_link(rows: pl.DataFrame, wanted: Wanted) -> pl.DataFrame:
+def _of_link(rows: pl.DataFrame, wanted: SeriesChoice) -> pl.DataFrame:
     time = pl.col("time_ns").diff()
     grown = pl.col("sent_bytes").diff()
     values = {
@@ -238,12 +238,12 @@ def _of_link(rows: pl.DataFrame, wanted: Wanted) -> pl.DataFrame:
     return own.group_by(_window(wanted).alias("window")).agg(together)
 
 
-def _window(wanted: Wanted) -> pl.Expr:
+def _window(wanted: SeriesChoice) -> pl.Expr:
     """The number of a sample's window: one at its end belongs to it."""
     return (pl.col("time_ns") - 1).clip(0) // wanted.length_ns
 
 
-def _line(grid: pl.DataFrame, wanted: Wanted) -> Line:
+def _line(grid: pl.DataFrame, wanted: SeriesChoice) -> WindowValues:
     ordered = grid.sort("window")
     times = (ordered["window"].to_numpy() + 0.5) * wanted.length_ns
-    return Line(times, ordered["value"].cast(pl.Float64).to_numpy())
+    return WindowValues(times, ordered["value"].cast(pl.Float64).to_numpy())

@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ewan.analysis.figures import samples, scales, style
-from ewan.analysis.figures.choice import Place
+from ewan.analysis.figures.choice import FigurePoint
 from ewan.analysis.figures.request import FigureError, Request, needs
 from ewan.analysis.figures.style import Drawing
 from ewan.analysis.figures.windows import Floats
@@ -39,7 +39,7 @@ Found = dict[tuple[int, str], Floats]
 
 
 @dataclass(frozen=True)
-class Spread:
+class SampleFigure:
     """A figure of samples that is being made: "cdf", "ccdf" or "box"."""
 
     request: Request
@@ -85,12 +85,12 @@ class Spread:
             raise FigureError(f'"{spec.line}": all values are 0')
         return self._boxes(found) if spec.kind == "box" else self._curves(found)
 
-    def _drawn(self, found: Found) -> list[tuple[int, Place, str]]:
+    def _drawn(self, found: Found) -> list[tuple[int, FigurePoint, str]]:
         layout, shown = self.request.layout, {id(place) for place in self.request.layout.drawn()}
         own = [(index, layout.places[index], label) for index, label in found if id(layout.places[index]) in shown]
         return sorted(own, key=lambda each: layout.lines.index(each[1].line))
 
-    def _stroke(self, place: Place, label: str, found: Found) -> tuple[int, int]:
+    def _stroke(self, place: FigurePoint, label: str, found: Found) -> tuple[int, int]:
         labels = list(dict.fromkeys(each for _, each in found))
         tint, dash = self.request.layout.stroke(place.line)
         if len(labels) < 2:

@@ -28,7 +28,7 @@ Flow = tuple[int, int]
 Floats = NDArray[np.float64]
 
 
-class Line(NamedTuple):
+class WindowValues(NamedTuple):
     """Moments in ns (the middle of each window, or of each sample), and values."""
 
     times: Floats
@@ -56,7 +56,7 @@ def goodput_grid(
     return length, goodput.group_by("flow", "part", window.alias("window")).agg(pl.col("bytes").sum())
 
 
-def rate(grid: pl.DataFrame, length: int, windows: int) -> Line:
+def rate(grid: pl.DataFrame, length: int, windows: int) -> WindowValues:
     """bit/s of all rows together; nothing was received in windows without rows."""
     size: Floats = np.zeros(windows)
     sums = grid.group_by("window").agg(pl.col("bytes").sum())
@@ -64,13 +64,13 @@ def rate(grid: pl.DataFrame, length: int, windows: int) -> Line:
     inside = (index >= 0) & (index < windows)
     size[index[inside]] = sums["bytes"].to_numpy()[inside]
     times: Floats = (np.arange(windows, dtype=np.float64) + 0.5) * length
-    return Line(times, np.asarray(size * BYTE_NS / length, dtype=np.float64))
+    return WindowValues(times, np.asarray(size * BYTE_NS / length, dtype=np.float64))
 
 
-def whole(line: Line, length: int, start: int, end: int) -> Line:
+def whole(line: WindowValues, length: int, start: int, end: int) -> WindowValues:
     """Only windows that lie in the time: at its ends a window is not full, and would show a fall that was none."""
     inside = (line.times - length / 2 >= start) & (line.times + length / 2 <= end)
-    return Line(line.times[inside], line.values[inside])
+    return WindowValues(line.times[inside], line.values[inside])
 
 
 def lived(flows: pl.DataFrame) -> pl.DataFrame:
@@ -86,14 +86,14 @@ def ends(load: pl.DataFrame) -> list[tuple[Flow, int, int]]:
     return [((flow, part), start, end) for flow, part, start, end in chosen]
 
 
-def fairness(load: pl.DataFrame, goodput: pl.DataFrame, most: int = 100, length: int | None = None) -> Line:
+def fairness(load: pl.DataFrame, goodput: pl.DataFrame, most: int = 100, length: int | None = None) -> WindowValues:
     """Jain's index of the load flows that were active throughout a window, where there were two or more.
 
     At most so many windows, or windows of a length.
     """
     own = goodput.join(load.select("flow", "part").unique(), on=["flow", "part"], how="semi")
     if own.is_empty():
-        return Line(np.array([]), np.array([]))
+        return WindowValues(np.array([]), np.array([]))
     length, grid = goodput_grid(own, most, length)
     lives = lived(load).select("flow", "part", "started_ns", "ended_ns")
     moments, values = [], []
@@ -105,17 +105,17 @@ def fairness(load: pl.DataFrame, goodput: pl.DataFrame, most: int = 100, length:
         if len(there) > 1:
             moments.append(start + length / 2)
             values.append(jain([float(received.get((flow, part, window), 0)) for flow, part in there]))
-    return Line(np.array(moments), np.array(values))
+    return WindowValues(np.array(moments), np.array(values))
 
 
-def samples(rows: pl.DataFrame, value: str, most: int = MOST_SAMPLES) -> Line:
+def samples(rows: pl.DataFrame, value: str, most: int = MOST_SAMPLES) -> WindowValues:
     """A series, with gaps where there is no value; of more than `most` samples every k-th one."""
     kept = rows.sort("time_ns").gather_every(max(1, -(-rows.height // most)))
     values = kept[value].cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    return Line(kept["time_ns"].to_numpy().astype(np.float64), values)
+    return WindowValues(kept["time_ns"].to_numpy().astype(np.float64), values)
 
 
-def queueing(rows: pl.DataFrame, most: int = MOST_WINDOWS) -> tuple[Line, Floats, Floats]:
+def queueing(rows: pl.DataFrame, most: int = MOST_WINDOWS) -> tuple[WindowValues, Floats, Floats]:
     """Of one direction of a link: queueing delay (ns) as mean per window, its largest, and packets dropped."""
     end, count = int(rows.select(pl.col("time_ns").max()).item()), rows.height
     length = window_ns(end, max(end // max(count, 1), 1), most)
@@ -132,4 +132,8 @@ def queueing(rows: pl.DataFrame, most: int = MOST_WINDOWS) -> tuple[Line, Floats
         .agg(mean=pl.col("delay").mean(), most=pl.col("delay").max(), drops=pl.col("drops").sum())
     )
     times = (grid["window"].to_numpy() + 0.5) * length
-    return Line(times, grid["mean"].to_numpy()), grid["most"].to_numpy(), grid["drops"].to_numpy().astype(np.float64)
+    return (
+        WindowValues(times, grid["mean"].to_numpy()),
+        grid["most"].to_numpy(),
+        grid["drops"].to_numpy().astype(np.float64),
+    )

@@ -20,7 +20,7 @@ from ewan.analysis import load, report, summary
 from ewan.analysis.figures import asked, choice, overtime, phase, samples, scales, series, style
 from ewan.analysis.figures.request import Request, Value
 from ewan.analysis.figures.style import Drawing
-from ewan.analysis.figures.windows import Line
+from ewan.analysis.figures.windows import WindowValues
 from ewan.analysis.rundata import RunData
 from ewan.analysis.tests import synthetic
 from ewan.analysis.tests.synthetic import SECOND
@@ -173,7 +173,8 @@ def samples_of(run: load.RunResults) -> list[dict[float, float]]:
 
 def test_of_seeds_that_end_at_different_times_the_common_time_is_shown() -> None:
     lines = [
-        Line(np.arange(count, dtype=float), np.full(count, value)) for count, value in ((4, 1.0), (3, 3.0), (2, 8.0))
+        WindowValues(np.arange(count, dtype=float), np.full(count, value))
+        for count, value in ((4, 1.0), (3, 3.0), (2, 8.0))
     ]
     middle, low, high = overtime.together(lines)
     assert low is not None and high is not None
@@ -239,7 +240,9 @@ def test_a_table_of_commands_is_drawn_by_its_entry_alone(experiment: Any, monkey
     entry = Samples("probe rtt", "ns", "of a probe", "probes", "rtt_ns", "duplicate", "command")
     assert samples.of_run(run, entry)[""].tolist() == [20_000_000.0 + number for number in range(18)]
     assert not samples.of_run(run, entry, Selection(None, "another step"))
-    wanted = series.Wanted(Series("probe rtt", "ns", "of a probe", "probes", "command", "rtt_ns"), SECOND, fine=True)
+    wanted = series.SeriesChoice(
+        Series("probe rtt", "ns", "of a probe", "probes", "command", "rtt_ns"), SECOND, fine=True
+    )
     (line,) = series.of_run(run, wanted).items()
     assert line[0] == "" and line[1].values[0] == 20_000_000
 
@@ -370,8 +373,8 @@ def test_the_axis_of_a_parameter() -> None:
 
 
 def test_intervals_end_where_the_impossible_begins(tmp_path: Path) -> None:
-    assert scales.clipped(0.6, 1.75, (0.0, 1.0)) == scales.Clipped(0.6, 1.0, below=False, above=True)
-    assert scales.clipped(-2.0, 3.0, (0.0, None)) == scales.Clipped(0.0, 3.0, below=True, above=False)
+    assert scales.clipped(0.6, 1.75, (0.0, 1.0)) == scales.BoundedInterval(0.6, 1.0, below=False, above=True)
+    assert scales.clipped(-2.0, 3.0, (0.0, None)) == scales.BoundedInterval(0.0, 3.0, below=True, above=False)
     place = synthetic.experiment(tmp_path, POINTS[:3], seeds=(1, 2), pairs=2, seconds=4)
     experiment = load.experiment(place)
     found = summary.of(experiment)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ewan.analysis.figures.counts import Count, in_words
+from ewan.analysis.figures.counts import PointCount, in_words
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from ewan.analysis.figures.counts import Count, in_words
     ],
 )
 def test_each_group_has_its_own_number(counts: list[tuple[str, str, int]], words: str) -> None:
-    assert in_words([Count(*each) for each in counts]) == words
+    assert in_words([PointCount(*each) for each in counts]) == words

@@ -52,14 +52,14 @@ def test_directions_do_not_make_up_for_each_other() -> None:
 
 def test_a_run_without_a_device_has_no_difference() -> None:
     assert difference(run(LINKS, [])) is None
-    wanted = series.Wanted(SERIES["device rate"], 10 * MS)
+    wanted = series.SeriesChoice(SERIES["device rate"], 10 * MS)
     assert series.of_run(run(LINKS, []), wanted) == {}
 
 
 @pytest.mark.parametrize(("link", "shown"), [("", True), ("core", True), ("core forward", True), ("other", False)])
 def test_the_device_is_drawn_beside_our_count(link: str, shown: bool) -> None:
     device = [told(5, 4_000), told(6, 2_000), told(15, 500, restarted=True)]
-    found = series.of_run(run(LINKS, device), series.Wanted(SERIES["device rate"], 10 * MS, link=link))
+    found = series.of_run(run(LINKS, device), series.SeriesChoice(SERIES["device rate"], 10 * MS, link=link))
     if not shown:
         assert found == {}
         return

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from ewan.analysis import grouped, latex, load, summary
 from ewan.analysis.cli import export_command
-from ewan.analysis.grouped import Column, Table
+from ewan.analysis.grouped import MetricColumn, PointTable
 from ewan.analysis.tests import synthetic
 from ewan.labs.context import Context
 
@@ -41,7 +41,7 @@ def value(mean: float, half: float | None) -> dict[str, float | None]:
 
 def test_a_number_has_the_digits_of_its_uncertainty() -> None:
     values = [value(7.6072e9, 0.5581e9), value(-12.3456e9, 1.34e9), value(5e9, None), None]
-    column = latex.measured(Column("mean completion time", "s", 1e9, values))
+    column = latex.measured(MetricColumn("mean completion time", "s", 1e9, values))
     assert column.cells == ["7.61(56)", "-12.3(13)", "5", "{--}"]
     assert column.format == "S[table-format=-2.2(2)]"
     assert column.head == r"{\shortstack{mean completion \\ time (\si{\second})}}"
@@ -49,14 +49,14 @@ def test_a_number_has_the_digits_of_its_uncertainty() -> None:
 
 def test_what_is_more_than_the_links_carry_is_marked() -> None:
     values = [value(54.4e6, 0.7e6), value(47e6, 1e6)]
-    column = latex.measured(Column("mean goodput", "Mbit/s", 1e6, values, [True, False]))
+    column = latex.measured(MetricColumn("mean goodput", "Mbit/s", 1e6, values, [True, False]))
     assert column.cells == [r"54.40(70) {\textsuperscript{\textdaggerdbl}}", "47.0(10)"]
     assert "table-space-text-post=" in column.format
 
 
 def test_amounts_of_one_unit_are_numbers_below_it_and_others_are_words() -> None:
     points = [["20ms", "1BDP", "5"], ["40.5ms", "a_b", "10"]]
-    columns = latex.parameters(Table("x", ["rtt", "buffer", "n"], points, [3, 12], []))
+    columns = latex.parameters(PointTable("x", ["rtt", "buffer", "n"], points, [3, 12], []))
     assert [column.cells for column in columns] == [["20", "40.5"], ["1BDP", r"a\_b"], ["5", "10"], ["3", "12"]]
     assert [column.format for column in columns] == [
         "S[table-format=2.1]",

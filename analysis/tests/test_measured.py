@@ -23,7 +23,7 @@ def made(place: Path, **options: Any) -> Path:
     return synthetic.experiment(place, CC, **{"pairs": 2, "seconds": 3, "reverse": 1, **options})
 
 
-def of(place: Path, *also: quantities.Quantity) -> dict[int, measured.Measured]:
+def of(place: Path, *also: quantities.Quantity) -> dict[int, measured.RunMetrics]:
     return measured.of_runs(load.experiment(place), also)
 
 
@@ -38,7 +38,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     numbers: list[int] = []
     whole = measured.of_run
 
-    def of_run(run: load.RunResults, *arguments: Any) -> measured.Measured:
+    def of_run(run: load.RunResults, *arguments: Any) -> measured.RunMetrics:
         numbers.append(run.number)
         return whole(run, *arguments)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ewan.analysis.figures.windows import MOST_SAMPLES
-from ewan.analysis.one_run import OneRun
+from ewan.analysis.one_run import SingleRun
 from ewan.analysis.tests.synthetic import flow, frame
 from ewan.generator.tests import schedules
 from ewan.labs.record import tables
@@ -22,5 +22,5 @@ def test_every_sample_of_a_flow_is_told_also_where_a_figure_shows_fewer(tmp_path
     tables.write(tmp_path, "flows", frame("flows", [flow(1)]))
     tables.write(tmp_path, "series", frame("series", rows))
     files = {path.name: path.read_bytes() for path in tmp_path.glob("*.parquet")}
-    [(times, values)] = OneRun(files, b"{}", unnamed_to_json(schedules.schedule())).series("cwnd").values()
+    [(times, values)] = SingleRun(files, b"{}", unnamed_to_json(schedules.schedule())).series("cwnd").values()
     assert times.size == count and values.max() == 5000 and times[1000] == 10

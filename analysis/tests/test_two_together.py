@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from ewan.analysis import load, plotting
 from ewan.analysis.cli import plot_command
 from ewan.analysis.compare.certificates import of_certificates
-from ewan.analysis.compare.overlaid import Both
+from ewan.analysis.compare.overlaid import OverlaidResults
 from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import PAGE
 from ewan.analysis.tests import synthetic
@@ -67,7 +67,7 @@ def two(place: Path, second: Sequence[dict[str, str]], **told: str) -> tuple[Pat
 
 def test_what_each_has_one_value_of_tells_them_apart(tmp_path: Path) -> None:
     one, other = two(tmp_path, [{"congestion": each, "buffer": "2BDP"} for each in ("cubic", "bic")])
-    both = Both(load.experiment(one), load.experiment(other))
+    both = OverlaidResults(load.experiment(one), load.experiment(other))
     assert both.names == ("buffer = 1BDP", "buffer = 2BDP") and both.varied == ("experiment", "congestion")
     assert [run.number for run in both.runs] == list(range(1, 11))
     found = both.summary([])
@@ -81,7 +81,7 @@ def test_what_each_has_one_value_of_tells_them_apart(tmp_path: Path) -> None:
 
 def test_equal_ones_are_the_first_and_the_second(tmp_path: Path) -> None:
     one, other = two(tmp_path, [{"congestion": each, "buffer": "1BDP"} for each in ("cubic", "reno")], name="again")
-    both = Both(load.experiment(one), load.experiment(other))
+    both = OverlaidResults(load.experiment(one), load.experiment(other))
     assert both.names == ("first", "second") and both.varied == ("experiment", "congestion")
 
 

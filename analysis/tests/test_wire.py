@@ -92,7 +92,7 @@ def test_how_many_packets_are_known_again_is_told() -> None:
 def test_of_another_step_and_over_time() -> None:
     own = run(rows()).of(Selection("step", "cross"))
     assert own.wire is not None and own.wire.delays["delay_ns"].to_list() == [2 * MS]
-    lines = series.of_run(run(rows()), series.Wanted(SERIES["one-way delay"], 10 * MS))
+    lines = series.of_run(run(rows()), series.SeriesChoice(SERIES["one-way delay"], 10 * MS))
     assert lines[""].values.tolist() == [11.25 * MS, 10 * MS, 10 * MS]
     gaps = samples.of_run(run(rows()), SAMPLES["packet gap"])
     assert sorted(gaps[""].tolist()) == [MS, MS, MS, 3 * MS, 25 * MS]

@@ -1,7 +1,7 @@
 """What a network card of this host says of itself: read, nothing is sent over it and nothing is changed.
 
-In: the name of an interface. Out: `Card`: speed, MTU, offloads that are on, sizes of its rings, which time stamps it
-can take. LabError, one line, where there is no such interface. Needs no root.
+In: the name of an interface. Out: `NetworkCard`: speed, MTU, offloads that are on, sizes of its rings, which time
+stamps it can take. LabError, one line, where there is no such interface. Needs no root.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TIME_STAMPS = ("tx-hardware", "tx-software", "rx-hardware", "rx-software", "soft
 HARDWARE = "rx-hardware"
 
 
-class Card(Struct):
+class NetworkCard(Struct):
     """One interface; None and nothing where it does not say. `rings_packets`: what its receive and its send ring hold
     now."""
 
@@ -46,7 +46,7 @@ class Card(Struct):
         return HARDWARE in self.time_stamps
 
 
-def read_card(name: str, interfaces: Path = INTERFACES) -> Card:
+def read_card(name: str, interfaces: Path = INTERFACES) -> NetworkCard:
     """Reads it below /sys, and by the requests of ethtool(8) that change nothing."""
     place = interfaces / name
     if "/" in name or not place.is_dir():
@@ -54,7 +54,7 @@ def read_card(name: str, interfaces: Path = INTERFACES) -> Card:
         raise LabError(f"interface {name!r}: there is none of this name: write one of {known}")
     speed = _number(place / "speed")
     driver = place / "device/driver"
-    return Card(
+    return NetworkCard(
         name=name,
         driver=driver.resolve().name if driver.exists() else None,
         # A port without a cable says −1, a virtual one refuses to say.

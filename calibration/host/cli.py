@@ -12,7 +12,7 @@ import click
 import orjson
 
 from ewan.calibration import cli, envelope
-from ewan.calibration.envelope import Demand, Prediction
+from ewan.calibration.envelope import LinkDemand, Prediction
 from ewan.calibration.host import kept, measurement, words
 from ewan.calibration.host.kept import HostCalibration
 from ewan.generator import scenario
@@ -119,7 +119,7 @@ def of_file(context: Context, name: str, as_json: bool) -> int:
     return 0 if found.live.verdict in ("inside", "unknown") else 1
 
 
-def demanded(rate: str, delay: str, size: str, links: int, backend: str | None) -> Demand:
+def demanded(rate: str, delay: str, size: str, links: int, backend: str | None) -> LinkDemand:
     """What the words of the command line ask for; Refused, one line, for others."""
     wanted = {
         "rate_bps": _quantity("rate", rate, Rate).bps,
@@ -128,7 +128,7 @@ def demanded(rate: str, delay: str, size: str, links: int, backend: str | None) 
     }
     if not 28 <= wanted["packet_bytes"] <= 65_535:
         raise Refused(f'--size "{size}": write the size of an IP packet from 28B to 65535B, like 1500B')
-    return Demand(**wanted, links=links, backend=backend)
+    return LinkDemand(**wanted, links=links, backend=backend)
 
 
 def _quantity(option: str, text: str, kind: Any) -> Any:
@@ -138,7 +138,7 @@ def _quantity(option: str, text: str, kind: Any) -> Any:
         raise Refused(f'--{option} "{text}": {error}') from None
 
 
-def verdict_lines(demand: Demand, prediction: Prediction, fastest: int) -> list[str]:
+def verdict_lines(demand: LinkDemand, prediction: Prediction, fastest: int) -> list[str]:
     """The verdict, a line each: in or out, why, how far it reaches, how late packets would be."""
     verdict = "[green]inside[/]" if prediction.inside else "[bold red]outside[/]"
     lines = [f"{verdict}: {prediction.why}"]

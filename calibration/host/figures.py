@@ -1,7 +1,7 @@
 """Figures of this host for the report of its calibration.
 
-In: `Timers` and `Paths`. Out: drawings (SVG, caption, CSV of what is drawn and more), as the reports of experiments
-have them; None where nothing was measured that could be drawn.
+In: `Timers` and `PathMeasurements`. Out: drawings (SVG, caption, CSV of what is drawn and more), as the reports of
+experiments have them; None where nothing was measured that could be drawn.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from ewan.analysis.figures import style
 from ewan.analysis.figures.style import Drawing
 from ewan.calibration.host.path_lab import PORT_BPS, SIZES, WIRE_BYTES
-from ewan.calibration.host.paths import PROTOCOLS, Paths, Throughput
+from ewan.calibration.host.paths import PROTOCOLS, PathMeasurements, Throughput
 from ewan.calibration.host.timers import METHODS, SHOWN_INTERVAL_NS, Lateness, Timers
 from ewan.labs.base.units import BITS_PER_BYTE, KILO, MEGA
 from ewan.labs.base.units.shown import about, fitting, written
@@ -93,7 +93,7 @@ def _rows(found: Lateness) -> Iterator[dict[str, Any]]:
         }
 
 
-def packet_rates(paths: Paths) -> Drawing | None:
+def packet_rates(paths: PathMeasurements) -> Drawing | None:
     """Packets/s against their size, beside what Ethernet carries."""
     found = sorted(paths.packet_rates, key=lambda each: each.ip_bytes)
     if not found:
@@ -148,7 +148,7 @@ def _count(value: float, _: object = None) -> str:
     return f"{value:g}"
 
 
-def throughput(paths: Paths) -> Drawing | None:
+def throughput(paths: PathMeasurements) -> Drawing | None:
     """TCP and UDP payload/s: out of a port with a rate, with the expected figures beside; plain; with offloads."""
     plain = [each for each in paths.throughput if each.port_bps is None and not each.offloads]
     parts = [

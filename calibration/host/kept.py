@@ -18,7 +18,7 @@ import orjson
 from ewan.calibration import envelope
 from ewan.calibration.envelope import Frontier
 from ewan.calibration.host.accuracy import Accuracy
-from ewan.calibration.host.paths import Paths
+from ewan.calibration.host.paths import PathMeasurements
 from ewan.calibration.host.processors import Processors
 from ewan.calibration.host.timers import Timers
 from ewan.calibration.host.virtual import VirtualCost
@@ -51,7 +51,7 @@ class HostCalibration(Document, tag="ewan-host/1"):
     elapsed_ns: int
     timers: Timers
     processors: Processors
-    paths: Paths
+    paths: PathMeasurements
     links: tuple[Frontier, ...]
     absent: Mapping[str, str]
     """Back ends that this host has not, with the reason."""

@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from ewan.analysis.figures import style
 from ewan.analysis.figures.style import Drawing
 from ewan.calibration import envelope
-from ewan.calibration.envelope import Demand, Frontier
+from ewan.calibration.envelope import Frontier, LinkDemand
 from ewan.calibration.host.accuracy import Accuracy
 from ewan.labs.base.units import NS_PER_MS, Rate
 from ewan.labs.base.units.shown import about
@@ -202,7 +202,7 @@ def lateness(frontiers: Sequence[Frontier]) -> Drawing | None:
     return Drawing("link-lateness", "Delay error over load", caption, text, style.csv(rows))
 
 
-def heat_map(frontiers: Sequence[Frontier], marked: Sequence[tuple[str, Demand]] = ()) -> Drawing | None:
+def heat_map(frontiers: Sequence[Frontier], marked: Sequence[tuple[str, LinkDemand]] = ()) -> Drawing | None:
     """The envelope: what share of what links carry is asked for, over rate and packet size. `marked`: a lab's links by
     name."""
     if not frontiers:
@@ -218,7 +218,7 @@ def heat_map(frontiers: Sequence[Frontier], marked: Sequence[tuple[str, Demand]]
             shares = np.array(
                 [
                     [
-                        envelope.predict(frontiers, Demand(int(bps), 0, int(size), links, backend=backend)).share
+                        envelope.predict(frontiers, LinkDemand(int(bps), 0, int(size), links, backend=backend)).share
                         for bps in rates_bps
                     ]
                     for size in sizes

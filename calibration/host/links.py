@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ewan.calibration import expect, spinner, uncertainty
-from ewan.calibration.envelope import Demand, Frontier, Limit, Loaded
+from ewan.calibration.envelope import Frontier, Limit, LinkDemand, LoadLateness
 from ewan.calibration.expectation import BYTE_NS, ENOUGH, LinkExpectation, framed_bytes
 from ewan.calibration.judge import offered_bps
-from ewan.calibration.probing import MS, Probing, packet_stream
-from ewan.calibration.spinner import Classes
+from ewan.calibration.probing import MS, ProbePlan, packet_stream
+from ewan.calibration.spinner import HistogramClasses
 from ewan.calibration.tolerances import Tolerances
 from ewan.labs import change, host
 from ewan.labs.base import codec
@@ -30,7 +30,7 @@ from ewan.labs.compile import compile
 from ewan.labs.link import Framing
 from ewan.labs.plan import Link, Plan
 from ewan.labs.record import COVERAGE_FACTOR
-from ewan.labs.runtime.base import Controllable, Keeping, LabError, Measuring
+from ewan.labs.runtime.base import LabError, LabLifecycle, LinkControl, ProbeSender
 from ewan.labs.spec import from_template
 
 MTU_BYTES = 1500
@@ -68,7 +68,7 @@ DEFAULT = LinkBudget(sizes=(64, 512, 1500), links=(1, 4, 16))
 FULL = LinkBudget(sizes=(64, 256, 512, 1024, 1500), links=(1, 2, 4, 8, 16, 64), loads=(0.1, 0.25, 0.5, 0.75, 0.9, 1.0))
 
 
-class Measurable(Keeping, Controllable, Measuring, Protocol):
+class MeasurableLabs(LabLifecycle, LinkControl, ProbeSender, Protocol):
     """Labs that can be made, changed, measured and removed."""
 
 
@@ -76,7 +76,7 @@ class Measurable(Keeping, Controllable, Measuring, Protocol):
 class Bench:
     """Links that are up, each from a host of its own to the hub."""
 
-    runtime: Measurable
+    runtime: MeasurableLabs
     plan: Plan
     expected: Sequence[LinkExpectation] = field(init=False)
     rate_bps: int = field(init=False)
@@ -133,7 +133,7 @@ class Bench:
             }
             for link in self.expected
         ]
-        probing = Probing()
+        probing = ProbePlan()
         probing.add("saturate" if not raw else "delay", "envelope", streams, DRAIN_NS + extra_ns)
         before = self.statistics()
         answer = self.runtime.probe(self.plan.lab, probing.probes, lambda text: None)
@@ -146,7 +146,7 @@ class Bench:
 
 
 @contextlib.contextmanager
-def bench(runtime: Measurable, backend: str, count: int) -> Iterator[Bench]:
+def bench(runtime: MeasurableLabs, backend: str, count: int) -> Iterator[Bench]:
     """So many links of a back end, up meanwhile, each between nodes of its own.
 
     LabError or DescriptionError where this host has no such links.
@@ -171,7 +171,7 @@ def bench(runtime: Measurable, backend: str, count: int) -> Iterator[Bench]:
 
 
 def measure(
-    runtime: Measurable, budget: LinkBudget, progress: Callable[[str], None] = lambda text: None
+    runtime: MeasurableLabs, budget: LinkBudget, progress: Callable[[str], None] = lambda text: None
 ) -> tuple[tuple[Frontier, ...], dict[str, str]]:
     """Frontiers of all back ends that this host has, and of those that it has not, why (one line each)."""
     frontiers: list[Frontier] = []
@@ -222,7 +222,7 @@ def _frontier(made: Bench, backend: str, packet_bytes: int, guess: float, loads:
     return Frontier(backend, packet_bytes, count, float(good), limit, float(error), measured)
 
 
-def carries(runtime: Measurable, demand: Demand, most_links: int) -> bool:
+def carries(runtime: MeasurableLabs, demand: LinkDemand, most_links: int) -> bool:
     """Whether this host carries a demand now: of more links than `most_links`, as many of them."""
     count = min(demand.links, most_links)
     try:
@@ -267,7 +267,7 @@ def _trial(made: Bench, packet_bytes: int, packets_per_s: float) -> tuple[Limit 
     return None, worst
 
 
-def _loaded(made: Bench, packet_bytes: int, packets_per_s: float, share: float) -> Loaded:
+def _loaded(made: Bench, packet_bytes: int, packets_per_s: float, share: float) -> LoadLateness:
     """While each link carries a share of its rate, evenly spaced.
 
     One-way delays tell of the sender's bunches, too, which wait for each other: only of links that do not count their
@@ -287,7 +287,7 @@ def _loaded(made: Bench, packet_bytes: int, packets_per_s: float, share: float) 
         errors = sorted(delay - configured for stream in streams for delay in stream["delays_ns"])
     if not errors:
         raise LabError("no packet of the host's links arrived: is something else on them?")
-    return Loaded(
+    return LoadLateness(
         load_ratio=share if counts else share / 10,
         packets=len(errors),
         own=counts,
@@ -300,9 +300,9 @@ def _loaded(made: Bench, packet_bytes: int, packets_per_s: float, share: float) 
     )
 
 
-def _together(classes: Sequence[Classes]) -> Classes:
+def _together(classes: Sequence[HistogramClasses]) -> HistogramClasses:
     counts: dict[int, int] = {}
     for each in classes:
         for upper, count in each.counts:
             counts[upper] = counts.get(upper, 0) + count
-    return Classes(tuple(sorted(counts.items())))
+    return HistogramClasses(tuple(sorted(counts.items())))

@@ -1,9 +1,9 @@
 """What packets cost on this host where no link is emulated: between namespaces, and through routers.
 
-In: a small lab of our own, made as any other and gone afterwards, and how long measuring may take. Out: `Paths`: the
-latency of the stack by the number of routers, packets/s against their size, throughput by TCP and UDP with what the
-headers leave of a port's rate beside it (eWAN, table III), with offloads off, as in every lab, and on; and limits of
-buffers, which are read. And, pure, what that means for a lab. Without root nothing is sent.
+In: a small lab of our own, made as any other and gone afterwards, and how long measuring may take. Out:
+`PathMeasurements`: the latency of the stack by the number of routers, packets/s against their size, throughput by TCP
+and UDP with what the headers leave of a port's rate beside it (eWAN, table III), with offloads off, as in every lab,
+and on; and limits of buffers, which are read. And, pure, what that means for a lab. Without root nothing is sent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from ewan.calibration.expect import expectations
 from ewan.calibration.host.buffers import Buffers, read_buffers
-from ewan.calibration.host.cards import Card, read_card
+from ewan.calibration.host.cards import NetworkCard, read_card
 from ewan.calibration.host.finding import Finding
 from ewan.calibration.host.path_lab import (
     MTU_BYTES,
@@ -40,7 +40,7 @@ from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
 from ewan.labs.base.units.shown import about
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
-from ewan.labs.runtime.base import LabError, Measuring
+from ewan.labs.runtime.base import LabError, ProbeSender
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.state import State
 
@@ -89,7 +89,7 @@ class Throughput(Struct):
     retransmitted_segments: int | None
 
 
-class Paths(Document, tag="ewan-paths/1"):
+class PathMeasurements(Document, tag="ewan-paths/1"):
     """All of it. `not_measured`: why nothing was sent, empty where something was; `failed`: by probe, why it gave
     nothing."""
 
@@ -100,7 +100,7 @@ class Paths(Document, tag="ewan-paths/1"):
     buffers: Buffers
     not_measured: str
     failed: Mapping[str, str]
-    cards: tuple[Card, ...]
+    cards: tuple[NetworkCard, ...]
 
     def stack(self, routers: int) -> StackLatency | None:
         """The latency through so many routers; None where that was not measured."""
@@ -115,7 +115,9 @@ class Paths(Document, tag="ewan-paths/1"):
         return next(found, None)
 
 
-def measure(context: Context, budget: Budget, progress: Callable[[str], None], nics: Sequence[str] = ()) -> Paths:
+def measure(
+    context: Context, budget: Budget, progress: Callable[[str], None], nics: Sequence[str] = ()
+) -> PathMeasurements:
     """Makes the lab, measures and removes it, whatever happens. LabError, one line, where it cannot be made.
 
     `nics`: cards of which is told what they say of themselves; nothing is sent over them.
@@ -123,7 +125,7 @@ def measure(context: Context, budget: Budget, progress: Callable[[str], None], n
     begun = time.monotonic_ns()
     buffers, cards = read_buffers(), tuple(read_card(name) for name in nics)
     if os.geteuid() != 0:
-        return Paths(0, (), (), (), buffers, NEEDS_ROOT, {}, cards)
+        return PathMeasurements(0, (), (), (), buffers, NEEDS_ROOT, {}, cards)
     plan = lab(f"paths{os.getpid()}", host.facts())
     binary = node_binary(context.binary)
     times = TIMES[budget]
@@ -149,7 +151,7 @@ def _switch_on(binary: Path, directory: Path) -> None:
 
 
 def _sent(
-    labs: Measuring, plan: Plan, wanted: Sequence[dict[str, Any]], progress: Callable[[str], None]
+    labs: ProbeSender, plan: Plan, wanted: Sequence[dict[str, Any]], progress: Callable[[str], None]
 ) -> dict[str, dict[str, Any]]:
     """The result of each probe, by its name."""
     try:
@@ -159,7 +161,9 @@ def _sent(
     return {each["name"]: each for each in answer["results"]}
 
 
-def evaluate(plan: Plan, results: Mapping[str, Mapping[str, Any]], buffers: Buffers, elapsed_ns: int) -> Paths:
+def evaluate(
+    plan: Plan, results: Mapping[str, Mapping[str, Any]], buffers: Buffers, elapsed_ns: int
+) -> PathMeasurements:
     """The document of the probes' results, by name. Pure."""
     failed = {name: str(each["error"]) for name, each in results.items() if each["kind"] == "failed"}
     streams = {
@@ -173,7 +177,7 @@ def evaluate(plan: Plan, results: Mapping[str, Mapping[str, Any]], buffers: Buff
             failed[name] = "no packet came through"
     there = {name: stream for name, stream in streams.items() if name not in failed}
     rates = [_packet_rate(size, there[f"packets {size}"]) for size in SIZES if f"packets {size}" in there]
-    return Paths(
+    return PathMeasurements(
         elapsed_ns=elapsed_ns,
         latency=tuple(_latency(k, there[f"latency {k}"]["delays_ns"]) for k in ROUTERS if f"latency {k}" in there),
         packet_rates=tuple(rates),
@@ -242,7 +246,7 @@ def _tcp(plan: Plan, results: Mapping[str, Mapping[str, Any]]) -> Iterator[Throu
                 yield Throughput("tcp", routers, offloads, port, found["goodput_bps"], of_port, again)
 
 
-def per_router_ns(paths: Paths) -> float | None:
+def per_router_ns(paths: PathMeasurements) -> float | None:
     """What each further router adds to the median latency; None where that was not measured."""
     first, last = paths.stack(ROUTERS[0]), paths.stack(ROUTERS[-1])
     if first is None or last is None:
@@ -254,7 +258,7 @@ WELL = 0.97
 """Of what is expected of a port: below it something other than the port is the limit."""
 
 
-def findings(paths: Paths) -> Iterator[Finding]:
+def findings(paths: PathMeasurements) -> Iterator[Finding]:
     """What a lab can expect of packets on this host."""
     yield from (_of_card(card) for card in paths.cards)
     if paths.not_measured:
@@ -274,7 +278,7 @@ def findings(paths: Paths) -> Iterator[Finding]:
         yield Finding(f"path: {name}", "not measured", "limited", why)
 
 
-def _of_card(card: Card) -> Finding:
+def _of_card(card: NetworkCard) -> Finding:
     speed = "speed unknown" if card.speed_bps is None else about(card.speed_bps, "rate")
     on = ", ".join(card.offloads) or "none"
     stamps = "stamps packets itself" if card.stamps_in_hardware else "the kernel stamps its packets"
@@ -282,7 +286,7 @@ def _of_card(card: Card) -> Finding:
     return Finding(f"card {card.name}", found, "good", "what it says of itself: nothing was sent over it")
 
 
-def _of_latency(paths: Paths) -> Iterator[Finding]:
+def _of_latency(paths: PathMeasurements) -> Iterator[Finding]:
     direct, each = paths.stack(0), per_router_ns(paths)
     if direct is None:
         return
@@ -292,7 +296,7 @@ def _of_latency(paths: Paths) -> Iterator[Finding]:
     yield Finding("latency of the stack", found, "good", "delays are longer by this than the links' alone")
 
 
-def _of_ports(paths: Paths) -> Iterator[Finding]:
+def _of_ports(paths: PathMeasurements) -> Iterator[Finding]:
     for protocol in PROTOCOLS:
         found = paths.goodput(protocol, port_bps=PORT_BPS)
         if found is None or found.expected_bps is None:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from ewan.calibration import envelope
-from ewan.calibration.envelope import Demand, Frontier
+from ewan.calibration.envelope import Frontier, LinkDemand
 from ewan.calibration.host import links, measurement
 from ewan.labs.context import Context
 from ewan.labs.link import Framing
@@ -35,7 +35,7 @@ def outside(context: Context, plan: Plan, loads: Mapping[tuple[str, Heading], in
     return ""
 
 
-def demands(plan: Plan, loads: Mapping[tuple[str, Heading], int]) -> list[Demand]:
+def demands(plan: Plan, loads: Mapping[tuple[str, Heading], int]) -> list[LinkDemand]:
     """What each spinner, and the kernel, is to carry: so many loaded directions, of the mean of their loads, with
     packets as large as the MTU."""
     spinner_of = {name: number for number, each in enumerate(plan.spinners) for name in each.links}
@@ -48,7 +48,7 @@ def demands(plan: Plan, loads: Mapping[tuple[str, Heading], int]) -> list[Demand
         framings[worker] = known[name].forward.framing
     mtu = least_mtu(plan)
     return [
-        Demand(max(sum(each) // len(each), 1), 0, mtu, len(each), framings[worker], worker[0])
+        LinkDemand(max(sum(each) // len(each), 1), 0, mtu, len(each), framings[worker], worker[0])
         for worker, each in by_worker.items()
     ]
 
@@ -58,7 +58,7 @@ def least_mtu(plan: Plan) -> int:
     return min((each.mtu for node in plan.nodes for each in node.interfaces), default=MTU_BYTES)
 
 
-def refusal(frontiers: tuple[Frontier, ...], demand: Demand) -> str:
+def refusal(frontiers: tuple[Frontier, ...], demand: LinkDemand) -> str:
     """Why a demand is outside the envelope; empty where it is inside, or where its back end was not measured."""
     try:
         prediction = envelope.predict(frontiers, demand)

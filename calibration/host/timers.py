@@ -92,7 +92,7 @@ class Lateness(Struct):
     classes: tuple[tuple[int, int], ...]
 
 
-class Spinning(Struct):
+class SpinningThread(Struct):
     """A thread that read the clock all the time on the CPU of links: pauses above 10 µs, when another had the CPU.
 
     `steal_ns`: what the hypervisor took of this CPU meanwhile, in the kernel's ticks; None where it does not tell.
@@ -118,7 +118,7 @@ class Timers(Document, tag="ewan-timers/1"):
     clock: ClockSource
     reads: tuple[ClockRead, ...]
     lateness: tuple[Lateness, ...]
-    spinning: tuple[Spinning, ...]
+    spinning: tuple[SpinningThread, ...]
     not_measured: Mapping[str, str]
 
     def late(self, method: Method, loaded: bool, interval_ns: int = SHOWN_INTERVAL_NS) -> Lateness | None:
@@ -203,7 +203,7 @@ def _lateness(timers: Timers, method: Method, what: str, meaning: str) -> Findin
     return Finding(what, found, "good" if good else "limited", meaning)
 
 
-def _spinning(spun: Spinning) -> Finding:
+def _spinning(spun: SpinningThread) -> Finding:
     what = f"CPU {spun.cpu}, where links spin"
     duration = about(spun.duration_ns, "time", 2)
     if not spun.gaps:

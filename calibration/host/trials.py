@@ -42,18 +42,18 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class LiveTrial:
     """What was tried for live labs: `worked` has words of `STEPS`. `why`: why nothing was tried, in a line."""
 
     worked: frozenset[str] = frozenset()
     why: str = ""
 
 
-def live(root: bool, run: Run = subprocess.run) -> Live:
+def live(root: bool, run: Run = subprocess.run) -> LiveTrial:
     """As root in a network namespace; as somebody else in a user namespace too, which shows what root could do."""
     lacking = [name for name in ("unshare", "ip", "tc") if not shutil.which(name)]
     if lacking:
-        return Live(why=f"not tried: {lacking[0]} is missing")
+        return LiveTrial(why=f"not tried: {lacking[0]} is missing")
     script = "\n".join(f"{command} >/dev/null 2>&1 && echo '{name}'" for name, command in STEPS.items())
     words = [
         "unshare",
@@ -67,15 +67,15 @@ def live(root: bool, run: Run = subprocess.run) -> Live:
     try:
         tried = run(words, env=environment, capture_output=True, text=True, timeout=LONGEST_S, check=False)
     except subprocess.TimeoutExpired:
-        return Live(why="a trial did not end")
+        return LiveTrial(why="a trial did not end")
     said = tried.stdout.splitlines()
     if "begun" not in said:
         reason = (tried.stderr.strip().splitlines() or ["no reason given"])[-1]
-        return Live(why=f"no network namespace can be made ({reason})")
-    return Live(frozenset(said) & frozenset(STEPS))
+        return LiveTrial(why=f"no network namespace can be made ({reason})")
+    return LiveTrial(frozenset(said) & frozenset(STEPS))
 
 
-def live_finding(tried: Live, root: bool, sudo: bool) -> Finding:
+def live_finding(tried: LiveTrial, root: bool, sudo: bool) -> Finding:
     """Whether live labs can be made here, in one row."""
     what = "live labs"
     if tried.why:

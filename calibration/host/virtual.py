@@ -93,7 +93,7 @@ CASES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class CaseCost:
     """A run of a case: what it was counted to be, and the CPU time that it took."""
 
     coefficient: str
@@ -130,7 +130,7 @@ def wall_ns(cost: VirtualCost, demand: Demand) -> tuple[int, int]:
     return estimate, round(estimate * math.hypot(cost.share, DEMAND_SHARE))
 
 
-def solve(runs: Sequence[Weighed]) -> dict[str, int]:
+def solve(runs: Sequence[CaseCost]) -> dict[str, int]:
     """The coefficients with which all runs take what they took; none is below 0 (Gauss-Seidel: each run determines the
     coefficient that it weighs most)."""
     found = {run.coefficient: 0.0 for run in runs}
@@ -150,12 +150,12 @@ def measure(context: Context, budget_s: float, progress: Callable[[str], None] =
     runtime = context.virtual(tell=progress)
     runtime.kernel()
     begun = time.monotonic()
-    paces: list[Weighed] = []
-    taken: list[tuple[str, Weighed, int]] = []
+    paces: list[CaseCost] = []
+    taken: list[tuple[str, CaseCost, int]] = []
     outside_ns: list[int] = []
     with tempfile.TemporaryDirectory(prefix="ewan-cost-") as scratch:
 
-        def run(name: str) -> Weighed:
+        def run(name: str) -> CaseCost:
             progress(f"virtual clock: {name.removesuffix('_ns')}")
             weighed, cost = weigh(runtime, name, Path(scratch) / f"{len(paces)}-{name}")
             outside_ns.append(max(cost.wall_ns - cost.cpu_ns, 0))
@@ -170,7 +170,7 @@ def measure(context: Context, budget_s: float, progress: Callable[[str], None] =
                     taken.append((name, run(name), len(paces)))
                     paces.append(run(PACE))
     quickest = min(paces, key=lambda each: each.cpu_ns)
-    best: dict[str, Weighed] = {PACE: quickest}
+    best: dict[str, CaseCost] = {PACE: quickest}
     spreads = []
     for name, each, after in taken:
         slower = (paces[after - 1].cpu_ns + paces[after].cpu_ns) / 2 / quickest.cpu_ns
@@ -182,7 +182,7 @@ def measure(context: Context, budget_s: float, progress: Callable[[str], None] =
     return VirtualCost(**solve(list(best.values())), outside_ns=min(outside_ns), share=share)
 
 
-def weigh(runtime: BatchRuns, name: str, place: Path) -> tuple[Weighed, Cost]:
+def weigh(runtime: BatchRuns, name: str, place: Path) -> tuple[CaseCost, Cost]:
     """Runs one case; KeyboardInterrupt where it was ended early."""
     from ewan.generator import scenario as scenarios  # most commands know the cost and never measure it
 
@@ -203,7 +203,7 @@ def weigh(runtime: BatchRuns, name: str, place: Path) -> tuple[Weighed, Cost]:
         flows=expected.flows,
         entries=cost.entries,
     )
-    return Weighed(name, weights(seen), cost.cpu_ns), cost
+    return CaseCost(name, weights(seen), cost.cpu_ns), cost
 
 
 def scaled(reference: VirtualCost, boot_cpu_ns: int, entries: int) -> VirtualCost:

@@ -7,7 +7,7 @@ from typing import Any
 from ewan.calibration.expect import expectations
 from ewan.calibration.expectation import Expectations
 from ewan.calibration.probe import LiveProbes
-from ewan.calibration.probing import Probing, plan_probes
+from ewan.calibration.probing import ProbePlan, plan_probes
 from ewan.labs.base.codec import replace
 from ewan.labs.link import Bare, Direction, DropTail, Framing, Queue, plain_direction
 from ewan.labs.plan import Containers, End, Hop, Interface, Link, NetworkPath, Node, Pair, Plan, Spinner, Wire
@@ -110,7 +110,7 @@ def saturated(asked: dict[str, Any], rate_bps: float, queue_bytes: int) -> dict[
     return stream(asked, delay=delays(base), steady=steady)
 
 
-def answer(probing: Probing, rate_bps: float = 1e9, queue_bytes: int = 12_499_326, **changes: Any) -> dict[str, Any]:
+def answer(probing: ProbePlan, rate_bps: float = 1e9, queue_bytes: int = 12_499_326, **changes: Any) -> dict[str, Any]:
     """What `ewan-node probe` would say of an honest link; `changes` to every stream of a delay or loss probe."""
     results = []
     for probe in probing.probes:
@@ -135,6 +135,6 @@ def answer(probing: Probing, rate_bps: float = 1e9, queue_bytes: int = 12_499_32
     return {"format": "ewan-probe/1", "results": results}
 
 
-def prepared(lab: Plan) -> tuple[Expectations, Probing]:
+def prepared(lab: Plan) -> tuple[Expectations, ProbePlan]:
     expected = expectations(lab)
     return expected, plan_probes(expected, lab.lab, LiveProbes())

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from ewan.calibration import page, path, reference, report
-from ewan.calibration.envelope import Frontier, Loaded
+from ewan.calibration.envelope import Frontier, LoadLateness
 from ewan.calibration.host import accuracy, kept, processors
 from ewan.calibration.host.accuracy import Accuracy, DelayPoint, LossPoint, QueuePoint, RatePoint, SpacingPoint
 from ewan.calibration.host.kept import HostCalibration
@@ -28,7 +28,7 @@ from ewan.labs.record.schema import certificate_schema
 
 pytestmark = pytest.mark.slow
 
-LOADS = tuple(Loaded(share, 1_000, True, 4e3, 3e4, 6e4, 2e5, 0, 0) for share in (0.5, 0.9))
+LOADS = tuple(LoadLateness(share, 1_000, True, 4e3, 3e4, 6e4, 2e5, 0, 0) for share in (0.5, 0.9))
 LINKS = tuple(
     Frontier("user", size, count, 300_000 / count**0.2 - 50 * size, "rate", 1e-5, LOADS)
     for count in (1, 4)

@@ -78,10 +78,10 @@ def test_counts_of_a_link_are_those_of_the_verification() -> None:
 def test_what_lies_between_two_readings_of_a_histogram() -> None:
     before = {"classes": [[10, 5], [20, 1]]}
     after = {"classes": [[10, 5], [20, 4], [40, 1]]}
-    between = spinner.Classes.between(before, after)
+    between = spinner.HistogramClasses.between(before, after)
     assert between.counts == ((20, 3), (40, 1))
     assert [between.percentile(percent) for percent in (50, 75, 76, 100)] == [20, 20, 40, 40]
-    assert spinner.Classes.between(after, after).percentile(50) is None
+    assert spinner.HistogramClasses.between(after, after).percentile(50) is None
 
 
 def test_of_many_rows_those_outside_are_never_put_together(certificate: Certificate) -> None:

@@ -7,11 +7,11 @@ import itertools
 import pytest
 
 from ewan.calibration import envelope
-from ewan.calibration.envelope import Demand, Frontier, Loaded, NoEnvelopeError
+from ewan.calibration.envelope import Frontier, LinkDemand, LoadLateness, NoEnvelopeError
 from ewan.calibration.host import refusal
 from ewan.calibration.tests.plans import plan
 
-LATE = Loaded(0.9, 10_000, True, 5_000, 40_000, 80_000, 200_000, 0, 0)
+LATE = LoadLateness(0.9, 10_000, True, 5_000, 40_000, 80_000, 200_000, 0, 0)
 
 
 def frontier(packet_bytes: int, links: int, packets_per_s: float, backend: str = "user") -> Frontier:
@@ -49,7 +49,7 @@ def test_between_two_sizes_the_time_of_a_packet_is_linear() -> None:
 @pytest.mark.parametrize("share, inside", [(0.5, True), (0.89, True), (0.93, False), (3.0, False)])
 def test_a_demand_is_inside_when_the_host_carries_a_tenth_more(share: float, inside: bool) -> None:
     rate = round(200_000 * share * 1538 * 8)
-    found = envelope.predict(HOST, Demand(rate))
+    found = envelope.predict(HOST, LinkDemand(rate))
     assert found.inside is inside and found.share == pytest.approx(share * 1.1, rel=0.01)
     assert f"{200_000 * share:,.0f} packets/s of 1500 bytes" in found.why and "200,000" in found.why
     assert found.delay_error_p50_ns == 5_000
@@ -57,13 +57,13 @@ def test_a_demand_is_inside_when_the_host_carries_a_tenth_more(share: float, ins
 
 def test_the_fastest_rate_is_on_the_frontier() -> None:
     for size, links in itertools.product((64, 700, 1500), (1, 3, 9)):
-        fastest = envelope.fastest(HOST, Demand(1, 0, size, links))
-        assert envelope.predict(HOST, Demand(fastest, 0, size, links)).inside
-        assert not envelope.predict(HOST, Demand(round(fastest * 1.01), 0, size, links)).inside
+        fastest = envelope.fastest(HOST, LinkDemand(1, 0, size, links))
+        assert envelope.predict(HOST, LinkDemand(fastest, 0, size, links)).inside
+        assert not envelope.predict(HOST, LinkDemand(round(fastest * 1.01), 0, size, links)).inside
 
 
 def test_what_does_not_fit_into_memory_is_outside() -> None:
-    found = envelope.predict(HOST, Demand(10**9, 10 * 10**9), memory_bytes=10**9)
+    found = envelope.predict(HOST, LinkDemand(10**9, 10 * 10**9), memory_bytes=10**9)
     assert not found.inside and "1.25GB would be in flight, and 1GB of memory are free" in found.why
 
 
@@ -71,15 +71,15 @@ def test_auto_takes_the_back_end_that_carries_most() -> None:
     both = (*HOST, frontier(1500, 1, 300_000, "kernel"), frontier(64, 1, 310_000, "kernel"))
     assert envelope.best_first(both, 1500, 1) == ["kernel", "user"]
     assert envelope.best_first(both, 64, 1) == ["user", "kernel"]
-    assert envelope.predict(both, Demand(10**9)).backend == "kernel"
-    assert envelope.predict(both, Demand(10**9, backend="user")).backend == "user"
+    assert envelope.predict(both, LinkDemand(10**9)).backend == "kernel"
+    assert envelope.predict(both, LinkDemand(10**9, backend="user")).backend == "user"
 
 
 def test_without_a_measurement_nothing_is_said() -> None:
     with pytest.raises(NoEnvelopeError, match="ewan calibrate"):
-        envelope.predict((), Demand(10**9))
+        envelope.predict((), LinkDemand(10**9))
     with pytest.raises(NoEnvelopeError, match="tbf"):
-        envelope.predict(HOST, Demand(10**9, backend="tbf"))
+        envelope.predict(HOST, LinkDemand(10**9, backend="tbf"))
 
 
 def test_a_run_asks_for_what_its_loaded_links_may_carry() -> None:
@@ -101,11 +101,11 @@ def test_a_run_asks_for_what_its_loaded_links_may_carry() -> None:
     [
         (300_000, LATE, "kernel"),
         (210_000, LATE, "user"),
-        (300_000, Loaded(0.9, 1, False, 1, 90_000, 1, 1, 0, 0), "user"),
+        (300_000, LoadLateness(0.9, 1, False, 1, 90_000, 1, 1, 0, 0), "user"),
     ],
 )
 def test_auto_takes_the_kernels_links_where_they_carry_more_and_are_no_later(
-    packets_per_s: float, late: Loaded, choice: str
+    packets_per_s: float, late: LoadLateness, choice: str
 ) -> None:
     theirs = Frontier("kernel", 1500, 1, packets_per_s, "rate", 0.0, (late,))
     assert envelope.preferred((*HOST, theirs)) == choice

@@ -10,7 +10,7 @@ from ewan.calibration import exact
 from ewan.calibration.compare import compare
 from ewan.calibration.expect import expectations
 from ewan.calibration.expectation import Expectations
-from ewan.calibration.probing import SECOND, Probing, plan_probes
+from ewan.calibration.probing import SECOND, ProbePlan, plan_probes
 from ewan.calibration.tests.plans import DROP_TAIL, delays, direction, plan
 from ewan.labs.base.codec import replace
 from ewan.labs.link import BernoulliLoss, ConstantDelay, Psp, Queue, Red
@@ -35,12 +35,12 @@ def virtual(backend: Any = "kernel", dither_ns: int = 0, **changes: Any) -> Plan
     return replace(lab, links=links, nodes=nodes, spinners=())
 
 
-def prepared(lab: Plan) -> tuple[Expectations, Probing]:
+def prepared(lab: Plan) -> tuple[Expectations, ProbePlan]:
     expected = expectations(lab)
     return expected, plan_probes(expected, lab.lab, exact.VirtualProbes())
 
 
-def answered(probing: Probing, lab: Plan, **changes: Any) -> dict[str, Any]:
+def answered(probing: ProbePlan, lab: Plan, **changes: Any) -> dict[str, Any]:
     """What an exact link would say; `changes` to every stream of one kind: `delay={...}`, `saturate={...}`."""
     ways = dict(zip((link.key for link in expectations(lab).links), expectations(lab).links, strict=True))
     results = []
@@ -290,7 +290,7 @@ def test_a_token_bucket_gets_what_a_token_bucket_needs() -> None:
     assert judged(lab)["delay p50"].configured == 50_000_000
 
 
-def packets_of(probing: Probing) -> int:
+def packets_of(probing: ProbePlan) -> int:
     return sum(stream["packets"] for probe in probing.probes for stream in probe.get("streams", ()))
 
 

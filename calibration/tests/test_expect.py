@@ -12,7 +12,7 @@ import pytest
 from ewan.calibration.exact import VirtualProbes
 from ewan.calibration.expect import expectations
 from ewan.calibration.probe import LiveProbes
-from ewan.calibration.probing import MS, SECOND, Method, Probing, plan_probes
+from ewan.calibration.probing import MS, SECOND, Method, ProbePlan, plan_probes
 from ewan.calibration.tests.plans import DROP_TAIL, plan
 from ewan.labs.base.codec import replace
 from ewan.labs.compile import HostFacts, compile
@@ -245,7 +245,7 @@ def _intact(link: Link) -> Link:
     )
 
 
-def _instants(probing: Probing, kind: str) -> dict[str, list[float]]:
+def _instants(probing: ProbePlan, kind: str) -> dict[str, list[float]]:
     """When each stream of the first probe of a kind sends: streams begin spread over their intervals."""
     streams = next(probe["streams"] for probe in probing.probes if probe["kind"] == kind)
     return {

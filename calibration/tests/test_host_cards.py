@@ -10,8 +10,8 @@ import pytest
 from ewan.calibration import lab_cards
 from ewan.calibration.host import cards, paths
 from ewan.calibration.host.buffers import read_buffers
-from ewan.calibration.host.cards import Card, read_card
-from ewan.calibration.host.paths import Paths
+from ewan.calibration.host.cards import NetworkCard, read_card
+from ewan.calibration.host.paths import PathMeasurements
 from ewan.labs.base import codec
 from ewan.labs.runtime.base import LabError
 
@@ -41,9 +41,9 @@ def test_a_card_is_what_its_files_and_the_answers_say(tmp_path: Path, monkeypatc
     monkeypatch.setattr(cards, "_ask", lambda name, command, words: answers.get(command, ()))
     found = read_card("eth9", tmp_path)
     stamps = ("tx-hardware", "tx-software", "rx-hardware", "rx-software", "software", "raw-hardware")
-    assert found == Card("eth9", "ixgbe", 10**10, 9000, (512, 1024), ("tso",), stamps)
-    whole = Paths(0, (), (), (), read_buffers(), "needs root", {}, (found,))
-    assert codec.decode(Paths, codec.line(whole), "paths") == whole
+    assert found == NetworkCard("eth9", "ixgbe", 10**10, 9000, (512, 1024), ("tso",), stamps)
+    whole = PathMeasurements(0, (), (), (), read_buffers(), "needs root", {}, (found,))
+    assert codec.decode(PathMeasurements, codec.line(whole), "paths") == whole
     told = next(each for each in paths.findings(whole) if each.what == "card eth9")
     assert told.found == "10Gbit/s, MTU 9000, offloads on: tso; stamps packets itself"
 

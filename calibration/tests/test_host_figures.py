@@ -11,13 +11,13 @@ import pytest
 from ewan.calibration.host import figures
 from ewan.calibration.host.buffers import Buffers
 from ewan.calibration.host.path_lab import PORT_BPS
-from ewan.calibration.host.paths import PacketRate, Paths, Throughput, expected_udp_bps
+from ewan.calibration.host.paths import PacketRate, PathMeasurements, Throughput, expected_udp_bps
 from ewan.calibration.host.timers import METHODS, Timers
 from ewan.labs.base import codec
 from ewan.labs.base.codec import replace
 
 BUFFERS = Buffers(None, None, (), (), None, 10**9)
-FOUND = Paths(
+FOUND = PathMeasurements(
     elapsed_ns=1,
     latency=(),
     packet_rates=(PacketRate(64, 250_000, 1000, 0), PacketRate(1500, 200_000, 1000, 0)),

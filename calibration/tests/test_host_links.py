@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from ewan.calibration.envelope import Demand
+from ewan.calibration.envelope import LinkDemand
 from ewan.calibration.host import links
 from ewan.labs.context import Context
 
@@ -30,6 +30,6 @@ def test_a_frontier_is_found_and_other_back_ends_are_there_or_said_why_not() -> 
 
 def test_what_is_far_beyond_any_host_is_not_carried() -> None:
     runtime = CONTEXT.live("netns")
-    assert not links.carries(runtime, Demand(40 * 10**9, 0, 64, 2, backend="user"), 2)
-    assert links.carries(runtime, Demand(1_000_000, 0, 1500, 2, backend="user"), 2)
+    assert not links.carries(runtime, LinkDemand(40 * 10**9, 0, 64, 2, backend="user"), 2)
+    assert links.carries(runtime, LinkDemand(1_000_000, 0, 1500, 2, backend="user"), 2)
     assert not [name for name in runtime.names() if name.startswith("envelope")]

@@ -13,7 +13,7 @@ from ewan.calibration.expect import expectations
 from ewan.calibration.host import path_lab, paths
 from ewan.calibration.host.buffers import Buffers, read_buffers
 from ewan.calibration.host.path_lab import PORT, PORT_BPS, ROUTERS, SIZES, TIMES
-from ewan.calibration.host.paths import Paths
+from ewan.calibration.host.paths import PathMeasurements
 from ewan.labs.base import codec
 from ewan.labs.base.codec import replace
 from ewan.labs.compile import HostFacts
@@ -38,25 +38,25 @@ def context() -> Iterator[Context]:
 
 
 @pytest.fixture(scope="module")
-def measured(context: Context) -> Paths:
+def measured(context: Context) -> PathMeasurements:
     found = paths.measure(context, "quick", lambda line: None)
     assert not traces(LAB, context.state), "the lab is gone"
     return found
 
 
 @pytest.mark.untimed
-def test_all_is_measured(measured: Paths) -> None:
+def test_all_is_measured(measured: PathMeasurements) -> None:
     assert not measured.failed and not measured.not_measured
     assert [each.routers for each in measured.latency] == list(ROUTERS)
     assert [each.ip_bytes for each in measured.packet_rates] == list(SIZES)
     kinds = [(each.protocol, each.routers, each.offloads, each.port_bps) for each in measured.throughput]
     assert len(set(kinds)) == len(kinds) == 4 + 6
     assert all(each.goodput_bps > 0 for each in measured.throughput)
-    assert codec.decode(Paths, codec.line(measured), "paths") == measured
+    assert codec.decode(PathMeasurements, codec.line(measured), "paths") == measured
 
 
 @pytest.mark.untimed
-def test_routers_take_time(measured: Paths) -> None:
+def test_routers_take_time(measured: PathMeasurements) -> None:
     direct, far = measured.stack(0), measured.stack(2)
     assert direct is not None and far is not None
     # The quickest of hundreds: nothing disturbed them.
@@ -67,7 +67,7 @@ def test_routers_take_time(measured: Paths) -> None:
 
 
 @pytest.mark.untimed
-def test_no_port_carries_more_than_headers_leave_of_it(measured: Paths) -> None:
+def test_no_port_carries_more_than_headers_leave_of_it(measured: PathMeasurements) -> None:
     for protocol in paths.PROTOCOLS:
         found = measured.goodput(protocol, port_bps=PORT_BPS)
         assert found is not None and found.expected_bps is not None
@@ -76,7 +76,7 @@ def test_no_port_carries_more_than_headers_leave_of_it(measured: Paths) -> None:
 
 
 @pytest.mark.untimed
-def test_segments_left_to_the_card_carry_more_than_packets(measured: Paths) -> None:
+def test_segments_left_to_the_card_carry_more_than_packets(measured: PathMeasurements) -> None:
     without, with_them = measured.goodput("tcp"), measured.goodput("tcp", offloads=True)
     assert without is not None and with_them is not None
     # A segment of 64 kB takes one way through the stack instead of 44: ten times as much on a quiet machine.
@@ -100,7 +100,7 @@ def test_without_root_nothing_is_sent(monkeypatch: pytest.MonkeyPatch, tmp_path:
     found = paths.measure(Context.of({"EWAN_STATE": str(tmp_path)}), "quick", pytest.fail)
     assert found.not_measured == "needs root" and not found.latency and not found.throughput
     assert [each.found for each in paths.findings(found)] == ["not measured: needs root"]
-    assert codec.decode(Paths, codec.line(found), "paths") == found
+    assert codec.decode(PathMeasurements, codec.line(found), "paths") == found
 
 
 def test_the_lab_has_plain_ports_one_with_a_rate_and_two_of_a_large_mtu(plan: Plan) -> None:
@@ -157,7 +157,7 @@ def tcp(name: str, goodput_bps: float) -> dict[str, Any]:
 
 
 @pytest.fixture
-def evaluated(plan: Plan) -> Paths:
+def evaluated(plan: Plan) -> PathMeasurements:
     results = [
         delays("latency 0", [1000 * k for k in range(1, 101)]),
         delays("latency 2", [1000 * k + 8000 for k in range(1, 100)]),
@@ -173,7 +173,7 @@ def evaluated(plan: Plan) -> Paths:
     return paths.evaluate(plan, {each["name"]: each for each in results}, BUFFERS, 5)
 
 
-def test_results_become_a_document(evaluated: Paths) -> None:
+def test_results_become_a_document(evaluated: PathMeasurements) -> None:
     direct, far = evaluated.stack(0), evaluated.stack(2)
     assert direct is not None and far is not None
     assert (direct.p50_ns, direct.p99_ns, direct.max_ns) == (50_000, 99_000, 100_000)
@@ -187,7 +187,7 @@ def test_results_become_a_document(evaluated: Paths) -> None:
     assert evaluated.failed == {"udp 1": "bind 10.0.0.1: no", "udp 2": "no packet came through"}
 
 
-def test_a_port_that_is_not_filled_is_found_wanting(evaluated: Paths) -> None:
+def test_a_port_that_is_not_filled_is_found_wanting(evaluated: PathMeasurements) -> None:
     found = {each.what: each for each in paths.findings(evaluated)}
     assert found["TCP through a port of 1Gbit/s"].verdict == "limited"
     assert found["UDP through a port of 1Gbit/s"].verdict == "good"
@@ -196,7 +196,7 @@ def test_a_port_that_is_not_filled_is_found_wanting(evaluated: Paths) -> None:
     assert "4us more a router" in found["latency of the stack"].found
 
 
-def test_a_result_of_nothing_has_no_findings_of_it(evaluated: Paths) -> None:
+def test_a_result_of_nothing_has_no_findings_of_it(evaluated: PathMeasurements) -> None:
     none = replace(evaluated, latency=(), packet_rates=(), throughput=(), failed={})
     assert not list(paths.findings(none))
 

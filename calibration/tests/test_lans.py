@@ -14,7 +14,7 @@ from ewan.calibration.exact import VirtualProbes
 from ewan.calibration.expect import expectations
 from ewan.calibration.expectation import Expectations, HostExit, LinkExpectation
 from ewan.calibration.probe import LiveProbes
-from ewan.calibration.probing import Method, Probing, plan_probes
+from ewan.calibration.probing import Method, ProbePlan, plan_probes
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.host import virtual_facts
 from ewan.labs.link import Framing
@@ -66,7 +66,7 @@ def test_as_many_hosts_fill_the_port_as_it_takes() -> None:
     assert len(senders) == 3 and above == pytest.approx(3 * 0.095)
 
 
-def streams(probing: Probing, link: str) -> list[dict[str, Any]]:
+def streams(probing: ProbePlan, link: str) -> list[dict[str, Any]]:
     found = [stream for probe in probing.probes if probe["kind"] == "saturate" for stream in probe["streams"]]
     return [stream for stream in found if stream["name"].startswith(link)]
 
@@ -130,7 +130,7 @@ def rate(text: str, found: list[dict[str, Any]], host: HostFacts = LIVE) -> Row:
     busy = sum(each["steady"]["busy_packets"] for each in found)
     named[0]["steady"] = found[0]["steady"] | {"packets": arrived, "busy_packets": busy}
     result = {"kind": "saturate", "clock_step_ns": 0, "streams": named}
-    probing = Probing([{"kind": "saturate", "name": "rate", "streams": []}])
+    probing = ProbePlan([{"kind": "saturate", "name": "rate", "streams": []}])
     return next(row for row in compare(expected, probing, {"results": [result]}, {}) if row.quantity == "rate")
 
 

@@ -9,14 +9,14 @@ import pytest
 
 from ewan.calibration.expect import expectations
 from ewan.calibration.probe import LiveProbes
-from ewan.calibration.probing import MS, SECOND, Probing, plan_probes
+from ewan.calibration.probing import MS, SECOND, ProbePlan, plan_probes
 from ewan.calibration.tests.plans import DROP_TAIL, direction, plan
 from ewan.labs.base.codec import replace
 from ewan.labs.link import BernoulliLoss, ConstantDelay, Queue, UniformDelay
 from ewan.labs.plan import Plan
 
 
-def planned(lab: Plan) -> Probing:
+def planned(lab: Plan) -> ProbePlan:
     return plan_probes(expectations(lab), lab.lab, LiveProbes())
 
 
@@ -28,7 +28,7 @@ def star(arms: int, **changes: Any) -> Plan:
     return replace(plan(), links=links, pairs=())
 
 
-def streams(probing: Probing, kind: str) -> list[dict[str, Any]]:
+def streams(probing: ProbePlan, kind: str) -> list[dict[str, Any]]:
     return [stream for each in probing.probes if each["kind"] == kind for stream in each["streams"]]
 
 

@@ -21,7 +21,7 @@ class Clock:
 
 def test_telling_takes_a_tenth_of_the_time_at_most() -> None:
     clock, told = Clock(), []
-    teller = so_far.Teller(lambda known: told.append(clock.seconds), clock)
+    teller = so_far.PartialCertificateWriter(lambda known: told.append(clock.seconds), clock)
 
     def slow() -> Certificate:
         clock.seconds += 1

@@ -100,7 +100,7 @@ def test_live_labs_are_what_was_tried(kernel: Tried, root: bool, sudo: bool, ver
 def test_trials_leave_nothing() -> None:
     before = subprocess.run(["ip", "-br", "link"], capture_output=True, text=True, check=True).stdout
     tried = trials.live(os.geteuid() == 0)
-    assert tried == trials.Live(frozenset(trials.STEPS))
+    assert tried == trials.LiveTrial(frozenset(trials.STEPS))
     assert subprocess.run(["ip", "-br", "link"], capture_output=True, text=True, check=True).stdout == before
 
 

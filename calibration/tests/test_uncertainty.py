@@ -12,7 +12,7 @@ import pytest
 from ewan.calibration import budget
 from ewan.calibration.uncertainty import (
     Instrument,
-    Samples,
+    SampleCount,
     decide,
     deciding,
     enough_for,
@@ -130,7 +130,7 @@ def test_a_verdict_takes_the_uncertainty_into_account(error: float, uncertainty:
 
 def test_as_many_samples_as_it_says_do_decide() -> None:
     parts = {"stack path": 5.0, "finite sample": 30.0}
-    needs = deciding(80, 100, 100, parts, Samples(100, budget.BY_ROOT))  # type: ignore[arg-type]
+    needs = deciding(80, 100, 100, parts, SampleCount(100, budget.BY_ROOT))  # type: ignore[arg-type]
     assert needs is not None and needs > 100
     for count, verdict in ((needs, "ok"), (needs * 0.9, "not decidable")):
         shrunk = {**parts, "finite sample": 30.0 * math.sqrt(100 / count)}
@@ -139,7 +139,7 @@ def test_as_many_samples_as_it_says_do_decide() -> None:
 
 def test_no_number_of_samples_decides_what_the_instrument_cannot() -> None:
     parts = {"stack path": 50.0, "finite sample": 1.0}
-    assert deciding(80, 100, 100, parts, Samples(100, budget.BY_ROOT)) is None  # type: ignore[arg-type]
+    assert deciding(80, 100, 100, parts, SampleCount(100, budget.BY_ROOT)) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("share, least", [(0.5, 6), (0.99, 377), (0.999, 3_782)])

@@ -16,7 +16,7 @@ from ewan.labs.base.product import LIBRARY
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
-from ewan.labs.runtime.base import Elsewhere, Loaded, Seen
+from ewan.labs.runtime.base import LabState, RemoteMachine, Seen
 from ewan.labs.spec import load
 
 CONTEXT = Context.of(os.environ)
@@ -40,13 +40,13 @@ class Slow:
         assert self.waited, "asked before the routes were there"
         return {"ok": False}
 
-    def load(self, name: str) -> Loaded:
-        return Loaded({}, compile(load(LIBRARY / "ring-ospf.lab.yaml"), HostFacts(cpus=(0, 1), networks=())))
+    def load(self, name: str) -> LabState:
+        return LabState({}, compile(load(LIBRARY / "ring-ospf.lab.yaml"), HostFacts(cpus=(0, 1), networks=())))
 
     def versions(self, name: str) -> dict[str, str]:
         return {"runtime": "none"}
 
-    def elsewhere(self, name: str) -> dict[str, Elsewhere]:
+    def elsewhere(self, name: str) -> dict[str, RemoteMachine]:
         return {}
 
     def inspect(self, name: str, what: str) -> list[dict[str, Any]]:

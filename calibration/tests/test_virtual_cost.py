@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ewan.calibration.host import virtual
-from ewan.calibration.host.virtual import REFERENCE, VirtualCost, Weighed
+from ewan.calibration.host.virtual import REFERENCE, CaseCost, VirtualCost
 from ewan.generator import scenario as scenarios
 from ewan.labs import host
 from ewan.labs.base.codec import replace
@@ -31,7 +31,9 @@ def demands() -> dict[str, Demand]:
 
 def test_the_cases_tell_all_coefficients_apart() -> None:
     truth = VirtualCost(30_000_000, 4_000, 300, 150, 1_100, 250, 1_000_000, 0.1)
-    runs = [Weighed(name, virtual.weights(demand), virtual.cpu_ns(truth, demand)) for name, demand in demands().items()]
+    runs = [
+        CaseCost(name, virtual.weights(demand), virtual.cpu_ns(truth, demand)) for name, demand in demands().items()
+    ]
     found = virtual.solve(runs)
     for name in COEFFICIENTS:
         assert found[name] == pytest.approx(getattr(truth, name), rel=0.02, abs=2), name

@@ -61,7 +61,7 @@ MOST_DIRECTORY = 16 << 20
 _ZIP_BEGINS = b"PK\x03\x04"
 
 
-class _Bounded(io.RawIOBase):
+class _BoundedStream(io.RawIOBase):
     """A stream of at most `most` bytes; LabError beyond, which names a way for those that really are that large.
 
     `used`: of the bytes, by streams before it.
@@ -85,7 +85,7 @@ def _too_large(archive: Path, most: int) -> LabError:
     )
 
 
-class _Listed:
+class _BoundedZip:
     """A file that zipfile reads: refuses a list of members that would fill the memory."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -153,7 +153,7 @@ def unpack(archive: Path, place: Path) -> Path:
         with open_regular(archive) as file:
             begins, size = file.read(len(_ZIP_BEGINS)), os.fstat(file.fileno()).st_size
             bound = min(most, SMALL_BYTES + MOST_RATIO * size)
-            limits = _Limits(archive, place, bound, FEW_MEMBERS + size // MEMBER_BYTES)
+            limits = _UnpackLimits(archive, place, bound, FEW_MEMBERS + size // MEMBER_BYTES)
             each = _of_zip if begins == _ZIP_BEGINS else _of_tar
             for write in (False, True):  # all of it is looked at before the first file is written
                 file.seek(0)
@@ -178,7 +178,7 @@ def _no_archive(archive: Path, error: Exception) -> LabError:
 
 
 @dataclass(frozen=True, slots=True)
-class _Limits:
+class _UnpackLimits:
     """Of the archive that is unpacked into `place`: bytes in all, and members."""
 
     archive: Path
@@ -205,10 +205,12 @@ _Members = Iterator[tuple[Path, "IO[bytes] | io.RawIOBase | None"]]
 """Where each member goes, and its contents; None: a directory."""
 
 
-def _of_tar(file: IO[bytes], limits: _Limits) -> _Members:
+def _of_tar(file: IO[bytes], limits: _UnpackLimits) -> _Members:
     with (
         zstandard.ZstdDecompressor().stream_reader(file, closefd=False) as plain,
-        tarfile.open(fileobj=_Bounded(plain, limits.most_bytes, limits.archive), mode="r|", tarinfo=Member) as tar,
+        tarfile.open(
+            fileobj=_BoundedStream(plain, limits.most_bytes, limits.archive), mode="r|", tarinfo=Member
+        ) as tar,
     ):
         number = 0
         while (member := tar.next()) is not None:
@@ -220,9 +222,9 @@ def _of_tar(file: IO[bytes], limits: _Limits) -> _Members:
             yield target, None if member.isdir() else tar.extractfile(member)
 
 
-def _of_zip(file: IO[bytes], limits: _Limits) -> _Members:
+def _of_zip(file: IO[bytes], limits: _UnpackLimits) -> _Members:
     used = known = 0
-    with zipfile.ZipFile(_Listed(file)) as packed:
+    with zipfile.ZipFile(_BoundedZip(file)) as packed:
         for number, member in enumerate(packed.infolist()):
             known += member.file_size
             limits.check(number, known)
@@ -232,7 +234,7 @@ def _of_zip(file: IO[bytes], limits: _Limits) -> _Members:
                 yield target, None
                 continue
             with packed.open(member) as content:
-                bounded = _Bounded(content, limits.most_bytes, limits.archive, used)
+                bounded = _BoundedStream(content, limits.most_bytes, limits.archive, used)
                 yield target, bounded
                 used = bounded.used
 

@@ -44,7 +44,7 @@ from ewan.labs.commands.privileges import as_root, is_virtual
 from ewan.labs.context import Context
 from ewan.labs.record import disturbances, figures, host_drops, host_facts, labels, uncounted
 from ewan.labs.record import summary as summaries
-from ewan.labs.record.experiment import STAGES, Origin, StageName
+from ewan.labs.record.experiment import STAGES, ExperimentOrigin, StageName
 
 every_option = click.option("--all", "every", is_flag=True, help="print all metrics at all points, beyond one screen")
 
@@ -155,7 +155,7 @@ def run_command(
         raise Refused("--shard leaves results for ewan collect: give that --name, --tag, --note and --all")
     if shard is not None and cluster is not None:
         raise Refused("--shard is for schedulers that start it, --cluster starts workers itself: leave one of them out")
-    asked = Asked(scale, words, seeds, unverified, labels_of(label, tags, note), fresh, cluster)
+    asked = ScenarioRequest(scale, words, seeds, unverified, labels_of(label, tags, note), fresh, cluster)
     if shard is not None:
         from ewan.experiments.shards import cli as shards
 
@@ -176,7 +176,7 @@ Elsewhere = contextlib.AbstractContextManager[Executor]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ScenarioRequest:
     """What the command line says of a scenario's runs."""
 
     scale: str | None
@@ -192,7 +192,7 @@ class Asked:
 
 
 def experiment(
-    context: Context, scenario: Scenario, parts: Parts, asked: Asked, as_json: bool, every: bool = False
+    context: Context, scenario: Scenario, parts: Parts, asked: ScenarioRequest, as_json: bool, every: bool = False
 ) -> int:
     """Runs a scenario into a new directory of results/, prints what it found; the exit status."""
     virtual, scale = is_virtual(context), asked.scale
@@ -327,7 +327,7 @@ def facts_of(
     asked = {"file": str(scenario.file.absolute()), "scale": scale, "settings": dict(settings), "seeds": seeds}
     asked |= {} if machines is None else {"machines": str(machines.absolute())}
     document = scenario.document
-    origin = Origin(
+    origin = ExperimentOrigin(
         scenario=scenario.name,
         title=scenario.title,
         about=scenario.description,

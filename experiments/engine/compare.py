@@ -22,7 +22,7 @@ from ewan.experiments.engine.parts import Summary
 from ewan.experiments.engine.stopping import point_of
 from ewan.labs.base.units.shown import written
 from ewan.labs.record import tables
-from ewan.labs.record.experiment import Document, Entry, hidden
+from ewan.labs.record.experiment import Entry, ExperimentDocument, hidden
 from ewan.labs.record.quantities import metric_of
 
 SIGNIFICANCE = 0.01
@@ -37,7 +37,7 @@ Verdict = Literal["same", "within noise", "different", "shown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RerunComparison:
     """One comparison: of what, both values in words, and the verdict with its reason."""
 
     what: str
@@ -47,7 +47,7 @@ class Comparison:
     why: str = ""
 
 
-def virtual(before: Experiment, now: Experiment) -> list[Comparison]:
+def virtual(before: Experiment, now: Experiment) -> list[RerunComparison]:
     """One finding for each run; before them, where results differ, those for another kernel or binary."""
     runs = [_run(before, now, entry) for entry in before.runs]
     if not any(each.verdict == "different" for each in runs):
@@ -55,15 +55,15 @@ def virtual(before: Experiment, now: Experiment) -> list[Comparison]:
     return [*others(before.document, now.document), *runs]
 
 
-def _run(before: Experiment, now: Experiment, entry: Entry) -> Comparison:
+def _run(before: Experiment, now: Experiment, entry: Entry) -> RerunComparison:
     what = f"run {entry.number} ({entry.name})"
     if entry.status != "complete":
-        return Comparison(what, entry.status, "", "shown", "the original has no results of it")
+        return RerunComparison(what, entry.status, "", "shown", "the original has no results of it")
     differing = first_difference(before.place(entry), now.place(entry))
-    return Comparison(what, "", differing or "", "different" if differing else "same")
+    return RerunComparison(what, "", differing or "", "different" if differing else "same")
 
 
-def others(first: Document, second: Document) -> Iterator[Comparison]:
+def others(first: ExperimentDocument, second: ExperimentDocument) -> Iterator[RerunComparison]:
     """The kernel and the binary that are not those of the original; of the virtual clock, whose results they decide."""
     if first.clock != "virtual":
         return
@@ -73,7 +73,7 @@ def others(first: Document, second: Document) -> Iterator[Comparison]:
     ):
         if old != new:
             why = "another one: its results may be others"
-            yield Comparison(words, str(old)[:12], str(new)[:12], "shown", why)
+            yield RerunComparison(words, str(old)[:12], str(new)[:12], "shown", why)
 
 
 def first_difference(before: Path, now: Path) -> str | None:
@@ -125,7 +125,7 @@ def line(before: Path, now: Path) -> str:
     return f"{len(left)} lines before, {len(right)} now"
 
 
-def live(before: Summary, now: Summary, welch: Welch) -> list[Comparison]:
+def live(before: Summary, now: Summary, welch: Welch) -> list[RerunComparison]:
     """One finding for each metric of each point that both have; `welch`: see `Parts`."""
     pairs = list(_pairs(before, now))
     level = SIGNIFICANCE / max(sum(len(old) > 1 and len(new) > 1 for _, _, _, old, new in pairs), 1)
@@ -133,7 +133,7 @@ def live(before: Summary, now: Summary, welch: Welch) -> list[Comparison]:
     for point, metric, unit, old, new in pairs:
         verdict, why = judge(metric, old, new, level, welch, unit)
         what = f"{point}: {metric}" if point else metric
-        result.append(Comparison(what, _mean(old, unit), _mean(new, unit), verdict, why))
+        result.append(RerunComparison(what, _mean(old, unit), _mean(new, unit), verdict, why))
     return result
 
 

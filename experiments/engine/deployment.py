@@ -12,7 +12,7 @@ from ewan.experiments.engine.experiment import Experiment
 from ewan.labs.base import interrupt
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan, digest
-from ewan.labs.record.experiment import Deployed
+from ewan.labs.record.experiment import DeployedLab
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
 
@@ -46,7 +46,7 @@ class Deployment:
             document.runtime = versions["runtime"]
             document.host.versions.update(versions)
             identity = self._labs.load(plan.lab).manifest["id"]
-            self._remember(Deployed(lab=plan.lab, id=identity))
+            self._remember(DeployedLab(lab=plan.lab, id=identity))
         return self._as_up
 
     def batch(self, plan: Plan, program: Program, directory: Path) -> None:
@@ -84,6 +84,6 @@ class Deployment:
                 self._labs.down(left.lab)
         self._remember(None)
 
-    def _remember(self, lab: Deployed | None) -> None:
+    def _remember(self, lab: DeployedLab | None) -> None:
         self._experiment.document.deployed = lab
         self._experiment.save_lab()

@@ -17,9 +17,9 @@ from ewan.experiments.engine import archive, execution, forecast, link_loads, re
 from ewan.experiments.engine.deployment import Deployment
 from ewan.experiments.engine.executor import Executor, ThisMachine
 from ewan.experiments.engine.experiment import Experiment
-from ewan.experiments.engine.keeping import Keeping
+from ewan.experiments.engine.keeping import ResultKeeper
 from ewan.experiments.engine.parts import Parts
-from ewan.experiments.engine.preparation import Prepared, made_again, repeated
+from ewan.experiments.engine.preparation import ReadyExperiment, made_again, repeated
 from ewan.experiments.engine.unit import now
 from ewan.experiments.engine.verification import UnverifiedLabError
 from ewan.experiments.store import Store
@@ -44,7 +44,7 @@ MOST_TOLD = 20
 
 
 def run(
-    prepared: Prepared,
+    prepared: ReadyExperiment,
     *,
     parts: Parts,
     context: Context,
@@ -120,7 +120,7 @@ class Engine:
         self._deployment = None if experiment.virtual else Deployment(experiment, context)
         self._executor = executor or ThisMachine(context)
         self._fresh, self._tables_again = fresh, False
-        self._keeping: Keeping | None = None
+        self._keeping: ResultKeeper | None = None
         self._reserved = workers
         self._workers = workers or 1
         self._wall = forecast.NOTHING
@@ -221,7 +221,7 @@ class Engine:
             self._experiment.document.kernel_sha256 = versions.kernel
             self._experiment.document.binary_sha256 = versions.binary
             store = None if self._context.store is None else Store(self._context.store, self._context.environment)
-            self._keeping = Keeping(self._experiment, store, versions, self._tell, fresh=self._fresh)
+            self._keeping = ResultKeeper(self._experiment, store, versions, self._tell, fresh=self._fresh)
             self._keeping.name(entry for entry in self._experiment.wanting() if entry.written)
             return f"{words}{self._forecast()}"
         self._experiment.document.binary_sha256 = checksum(node_binary(self._context.binary))

@@ -17,7 +17,7 @@ from ewan.experiments.engine import outcome, source, unit
 from ewan.experiments.engine.deployment import Deployment
 from ewan.experiments.engine.experiment import Experiment, Job
 from ewan.experiments.engine.forecast import NOTHING, Forecast
-from ewan.experiments.engine.keeping import Keeping
+from ewan.experiments.engine.keeping import ResultKeeper
 from ewan.experiments.engine.progress import Board
 from ewan.experiments.engine.unit import Tools
 from ewan.generator import records
@@ -40,7 +40,7 @@ def in_virtual(
     experiment: Experiment,
     entries: Sequence[Entry],
     workers: int,
-    keeping: Keeping,
+    keeping: ResultKeeper,
     tools: Tools,
     wall: Forecast = NOTHING,
 ) -> None:
@@ -64,7 +64,7 @@ def in_virtual(
         sweep((job(entry) for entry in entries), workers)
 
 
-def starts(experiment: Experiment, entry: Entry, board: Board, keeping: Keeping) -> bool:
+def starts(experiment: Experiment, entry: Entry, board: Board, keeping: ResultKeeper) -> bool:
     """Whether a run that is its turn is to be executed. One that was not written yet is written now, and completed by
     what the store has of it, if there is anything. Raises DiskFullError."""
     if entry.written:
@@ -90,7 +90,7 @@ def from_store(
     experiment: Experiment,
     entries: Sequence[Entry],
     workers: int,
-    keeping: Keeping,
+    keeping: ResultKeeper,
     *,
     executes: bool = True,
 ) -> None:
@@ -132,7 +132,7 @@ def from_store(
     context.reporter.tell(f"{saved['runs']} of {total} runs are in the store ({keeping.place}), {saves}")
 
 
-def received(experiment: Experiment, entry: Entry, packed: unit.Packed, keeping: Keeping) -> None:
+def received(experiment: Experiment, entry: Entry, packed: unit.RunAnswer, keeping: ResultKeeper) -> None:
     """A run that was executed elsewhere; its entry says what became of it. Raises DiskFullError."""
     entry.status, entry.error = packed.status, packed.error
     try:
@@ -184,7 +184,7 @@ def _full(experiment: Experiment) -> DiskFullError:
 
 
 def _virtual(
-    experiment: Experiment, job: Job, board: Board, keeping: Keeping, tools: Tools, stop: threading.Event
+    experiment: Experiment, job: Job, board: Board, keeping: ResultKeeper, tools: Tools, stop: threading.Event
 ) -> str | None:
     begins_ns = begins_at(job.plan)
 

@@ -13,7 +13,7 @@ from typing import Protocol
 from ewan.experiments.engine import execution
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.forecast import Forecast
-from ewan.experiments.engine.keeping import Keeping
+from ewan.experiments.engine.keeping import ResultKeeper
 from ewan.experiments.engine.unit import Tools, Versions
 from ewan.labs.context import Context
 from ewan.labs.record.experiment import Entry
@@ -32,7 +32,7 @@ class Executor(Protocol):
         """Brings up what runs are executed with; of which versions, and in words. LabError where it is not there."""
 
     def execute(
-        self, experiment: Experiment, entries: Sequence[Entry], keeping: Keeping, workers: int, wall: Forecast
+        self, experiment: Experiment, entries: Sequence[Entry], keeping: ResultKeeper, workers: int, wall: Forecast
     ) -> None:
         """Completes runs, and gives what is complete to `keeping`. `workers`: so many at once where it is `here`."""
 
@@ -57,14 +57,14 @@ class ThisMachine:
         return self.tools.versions, f"virtual kernel {self.tools.kernel.name}"
 
     def execute(
-        self, experiment: Experiment, entries: Sequence[Entry], keeping: Keeping, workers: int, wall: Forecast
+        self, experiment: Experiment, entries: Sequence[Entry], keeping: ResultKeeper, workers: int, wall: Forecast
     ) -> None:
         """See `Executor`."""
         execution.in_virtual(self.context, experiment, entries, workers, keeping, self.tools, wall)
 
 
 @dataclass(frozen=True, slots=True)
-class Nobody:
+class NoExecutor:
     """What is not in the store stays missing. `versions`: of what the results were executed with."""
 
     versions: Versions
@@ -75,7 +75,7 @@ class Nobody:
         return self.versions, f"results of virtual kernel {self.versions.kernel[:12]}"
 
     def execute(
-        self, experiment: Experiment, entries: Sequence[Entry], keeping: Keeping, workers: int, wall: Forecast
+        self, experiment: Experiment, entries: Sequence[Entry], keeping: ResultKeeper, workers: int, wall: Forecast
     ) -> None:
         """See `Executor`."""
         for entry in entries:

@@ -33,7 +33,16 @@ from ewan.labs.plan import Plan
 from ewan.labs.record import experiment as records
 from ewan.labs.record import journal
 from ewan.labs.record import schedule as schedules
-from ewan.labs.record.experiment import DOCUMENT, INPUTS, LOCK, Clock, Document, Entry, Origin, State
+from ewan.labs.record.experiment import (
+    DOCUMENT,
+    INPUTS,
+    LOCK,
+    Clock,
+    Entry,
+    ExperimentDocument,
+    ExperimentOrigin,
+    State,
+)
 from ewan.labs.record.journal import Change, LabChange, RunChange
 from ewan.labs.record.schedule import NamedSchedule
 from ewan.labs.runtime import left
@@ -81,7 +90,7 @@ class Experiment:
     as there are runs. `make`: where it has runs that are not written yet.
     """
 
-    def __init__(self, directory: Path, document: Document) -> None:
+    def __init__(self, directory: Path, document: ExperimentDocument) -> None:
         self.directory = directory
         self.document = document
         self.make: Make | None = None
@@ -90,7 +99,7 @@ class Experiment:
         self._lock = threading.Lock()
 
     @classmethod
-    def create(cls, directory: Path, origin: Origin, clock: Clock, *, unverified: bool = False) -> Experiment:
+    def create(cls, directory: Path, origin: ExperimentOrigin, clock: Clock, *, unverified: bool = False) -> Experiment:
         """A new one without runs, in a directory that is there; its document is written with the first `save`."""
         experiment = cls(directory, records.begin(origin, clock, unverified, now()))
         with contextlib.suppress(OSError), anew(directory / RESERVE) as file:

@@ -15,8 +15,8 @@ from typing import TypeVar
 
 from ewan.experiments.engine import unit
 from ewan.experiments.engine.experiment import Experiment
-from ewan.experiments.engine.unit import Ended, Versions
-from ewan.experiments.store import DamagedError, Manifest, Origin, Store, key
+from ewan.experiments.engine.unit import RunEnd, Versions
+from ewan.experiments.store import DamagedError, EntryOrigin, Manifest, Store, key
 from ewan.experiments.store.entry import unpack
 from ewan.labs.base.reporter import Tell
 from ewan.labs.record import CERTIFICATE_FILE
@@ -25,7 +25,7 @@ from ewan.labs.record.experiment import Entry
 Result = TypeVar("Result")
 
 
-class Keeping:
+class ResultKeeper:
     """Several threads may take and keep at once. `store` None: there is none; `fresh`: nothing is taken from it;
     `versions`: of what runs are executed with."""
 
@@ -119,7 +119,7 @@ class Keeping:
             self._write(lambda store: store.put_packed(named, content))
         return True
 
-    def keep(self, entry: Entry, ended: Ended) -> None:
+    def keep(self, entry: Entry, ended: RunEnd) -> None:
         """A run that is complete goes into the store; the document vouches for what it left."""
         experiment = self._experiment
         if self._store is None or entry.key is None or not ended.complete:
@@ -143,7 +143,9 @@ class Keeping:
 
     def keep_certificate(self, entry: Entry, lab: str, path: Path) -> None:
         """The certificate of a run's lab goes into the store."""
-        origin = Origin("certificate", self._experiment.name, self._experiment.directory.name, lab, unit.now(), 0, 0)
+        origin = EntryOrigin(
+            "certificate", self._experiment.name, self._experiment.directory.name, lab, unit.now(), 0, 0
+        )
         if self._store is not None:
             self._put(self._certificate(entry), origin, {CERTIFICATE_FILE: path})
 
@@ -162,7 +164,7 @@ class Keeping:
             self._tell(f"warning: {self._store.path(named)}: {error}: {moved}; {what} is to be measured again")
             return None
 
-    def _put(self, named: str, origin: Origin, files: dict[str, Path]) -> Manifest | None:
+    def _put(self, named: str, origin: EntryOrigin, files: dict[str, Path]) -> Manifest | None:
         """Keeps files; None where the store takes none."""
         return self._write(lambda store: store.put(named, origin, files))
 

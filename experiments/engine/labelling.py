@@ -13,14 +13,16 @@ from ewan.labs import rundir
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.writing import trouble
 from ewan.labs.record import labels
-from ewan.labs.record.experiment import Document
+from ewan.labs.record.experiment import ExperimentDocument
 
 
 class LabelError(UserError):
     """Words that cannot be taken, or a record that cannot be written."""
 
 
-def relabel(directory: Path, changes: Sequence[str] = (), name: str | None = None, note: str | None = None) -> Document:
+def relabel(
+    directory: Path, changes: Sequence[str] = (), name: str | None = None, note: str | None = None
+) -> ExperimentDocument:
     """`changes`: `+TAG`, `-TAG`; a name and a note that are None stay. Without a change, the document as it is.
 
     UserError where it cannot be: LabelError, or that of an experiment which another process writes.

@@ -13,7 +13,7 @@ from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.record import Certificate
 from ewan.labs.record.demand import Demand
-from ewan.labs.record.experiment import Origin
+from ewan.labs.record.experiment import ExperimentOrigin
 
 Summary = dict[str, Any]
 """ewan-summary/1: `runs`, `points`, `beside` (analysis/summary.py)."""
@@ -65,4 +65,4 @@ class Facts:
 
     files: Mapping[str, bytes]
     """All that is needed to read the scenario again, by name: scenario.yaml, settings.json."""
-    origin: Origin
+    origin: ExperimentOrigin

@@ -53,7 +53,7 @@ def jobs(
 
 
 @dataclass(frozen=True, slots=True)
-class Others:
+class PointRuns:
     """The other runs of a point, which share all but the seed with `like`, its first one; `make` makes each."""
 
     like: Job
@@ -61,7 +61,7 @@ class Others:
     make: Make
 
 
-def in_time(runs: Runs, virtual: bool, over: MultiMachineRuntime | None = None) -> Iterator[Job | Others]:
+def in_time(runs: Runs, virtual: bool, over: MultiMachineRuntime | None = None) -> Iterator[Job | PointRuns]:
     """The same as `jobs`. Where there are many runs of the virtual clock, those whose lab and steps have been checked
     with the first one of their point are left to be made later."""
     if not virtual or len(runs) <= MOST_AT_ONCE or not runs.alike:
@@ -70,7 +70,7 @@ def in_time(runs: Runs, virtual: bool, over: MultiMachineRuntime | None = None) 
     make = maker(runs)
     for first in jobs(runs, virtual, runs.firsts):
         yield first
-        yield Others(first, tuple(_later(first.entry, *each) for each in runs.others(first.entry.number)), make)
+        yield PointRuns(first, tuple(_later(first.entry, *each) for each in runs.others(first.entry.number)), make)
 
 
 def _later(first: Entry, number: int, name: str, seed: int) -> Entry:
@@ -142,7 +142,7 @@ def clock(virtual: bool) -> Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class ReadyExperiment:
     """An experiment that can begin: its runs are checked and in its directory, and this machine has what they need.
 
     `workers`: how many may be at work at once; `took_ns`: of wall time until here.
@@ -165,7 +165,7 @@ class Prepared:
 
 
 def prepare(
-    jobs: Iterable[Job | Others],
+    jobs: Iterable[Job | PointRuns],
     facts: Facts,
     *,
     virtual: bool,
@@ -173,7 +173,7 @@ def prepare(
     unverified: bool = False,
     executes: bool = True,
     over: MultiMachineRuntime | None = None,
-) -> Prepared:
+) -> ReadyExperiment:
     """Writes all runs into an empty directory, one after the other, so that none of them stays in memory; `over`: labs
     stretch over its machines. Not `executes`: this machine needs nothing of what they need, but for room.
 
@@ -187,9 +187,9 @@ def prepare(
             experiment = Experiment.create(directory, facts.origin, clock(virtual), unverified=unverified)
             for name in facts.files:
                 experiment.record(directory / name)
-            wanted = reservation.Needs(over)
+            wanted = reservation.RunNeeds(over)
             for each in jobs:
-                if isinstance(each, Others):
+                if isinstance(each, PointRuns):
                     wanted.add(each.like, virtual, len(each.entries))
                     experiment.runs.extend(each.entries)
                     experiment.make = each.make
@@ -200,4 +200,4 @@ def prepare(
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise
-    return Prepared(experiment, workers, time.monotonic_ns() - begun, tuple(wanted.shorter))
+    return ReadyExperiment(experiment, workers, time.monotonic_ns() - begun, tuple(wanted.shorter))

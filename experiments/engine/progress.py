@@ -56,7 +56,7 @@ class _Work:
 
 
 @dataclass(slots=True)
-class _Ended:
+class _RunSums:
     """Sums over runs that have ended, of which the recent ones weigh more."""
 
     runs: float = 0.0
@@ -99,7 +99,7 @@ class Board:
         forecast = dict(forecast_ns or {})
         self._forecast_ns = forecast if all(forecast.values()) else {}
         self._size_ns = sum(self._forecast_ns.values()) or expected_ns
-        self._ended_number, self._ended_size_ns, self._ended_wall_ns, self._ended = 0, 0, 0, _Ended()
+        self._ended_number, self._ended_size_ns, self._ended_wall_ns, self._ended = 0, 0, 0, _RunSums()
         self._seen: collections.deque[tuple[float, float]] = collections.deque()
         self._at_work: dict[int, _Work] = {}
         self._lock = threading.Lock()

@@ -30,7 +30,7 @@ from ewan.labs.commands.options import json_option, machines_option, pass_contex
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 from ewan.labs.record import summary as summaries
-from ewan.labs.record.experiment import Origin
+from ewan.labs.record.experiment import ExperimentOrigin
 from ewan.labs.runtime.base import NAMES
 
 COMPARISON = "comparison.json"
@@ -123,7 +123,7 @@ def repeat(context: Context, before: Experiment, original: Path, directory: Path
             waiting.begin_anew()
             yield dataclasses.replace(before.job(entry), entry=waiting)
 
-    origin = Origin(**before.document.described(), **circumstances(), runtime=runtime, rerun_of=str(original))
+    origin = ExperimentOrigin(**before.document.described(), **circumstances(), runtime=runtime, rerun_of=str(original))
     names = [name for name in (SCENARIO, SETTINGS) if (before.directory / name).exists()]
     files = {name: _kept(before.directory / name) for name in names}
     over = None if context.machines is None else context.multi_machine()
@@ -145,7 +145,7 @@ def _kept(path: Path) -> bytes:
         raise Refused(f"{path}: {error.strerror}") from None
 
 
-def compared(before: Experiment, now: Experiment, parts: Parts) -> list[compare.Comparison]:
+def compared(before: Experiment, now: Experiment, parts: Parts) -> list[compare.RerunComparison]:
     """What differs between an experiment and its repetition; nothing where one of the two has no results."""
     if before.virtual:
         return compare.virtual(before, now)
@@ -155,7 +155,7 @@ def compared(before: Experiment, now: Experiment, parts: Parts) -> list[compare.
     return compare.live(first, second, parts.welch)
 
 
-def show_findings(context: Context, findings: Sequence[compare.Comparison], virtual: bool) -> None:
+def show_findings(context: Context, findings: Sequence[compare.RerunComparison], virtual: bool) -> None:
     """Prints what was compared, a row each."""
     rows = [
         [each.what, each.before, each.now, f"[{COLOURS[each.verdict]}]{each.verdict}[/]", each.why] for each in findings
@@ -164,7 +164,7 @@ def show_findings(context: Context, findings: Sequence[compare.Comparison], virt
     context.reporter.console.print(grid("The repetition beside its original", columns, rows, most=MOST_FINDINGS))
 
 
-def counts(findings: Sequence[compare.Comparison], virtual: bool) -> str:
+def counts(findings: Sequence[compare.RerunComparison], virtual: bool) -> str:
     """How much was compared, and how much of it differs, in one line."""
     judged = [each for each in findings if each.verdict != "shown"]
     differ = sum(each.verdict == "different" for each in judged)
@@ -172,7 +172,7 @@ def counts(findings: Sequence[compare.Comparison], virtual: bool) -> str:
     return f"{differ} of {engine.counted(len(judged), what)} {'differs' if differ == 1 else 'differ'}"
 
 
-def outcome(before: Experiment, now: Experiment, findings: Sequence[compare.Comparison]) -> str:
+def outcome(before: Experiment, now: Experiment, findings: Sequence[compare.RerunComparison]) -> str:
     """What came of a repetition: one of `SAME`, or `differs, here: ` with the first difference.
 
     Live, equal is within the expanded uncertainty U that `compare.live` goes by. A repetition without the results that

@@ -54,7 +54,7 @@ WORK_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
-class Needs:
+class RunNeeds:
     """What runs need of a machine, added up run by run, so that none of them is kept; `over`: of its machines."""
 
     over: MultiMachineRuntime | None = None
@@ -71,7 +71,7 @@ class Needs:
     """The spinners of each live lab, by its name."""
     shorter: dict[str, None] = field(default_factory=dict)
     """Traces that are shorter than a run: what becomes of each."""
-    elsewhere: multi_machine.Needs = field(default_factory=multi_machine.Needs)
+    elsewhere: multi_machine.MachineNeeds = field(default_factory=multi_machine.MachineNeeds)
     """What the machines of `over` are asked for."""
     largest: tuple[str, memory.Need] | None = None
     """Of the virtual labs the one that needs most memory: its name, and what it needs."""
@@ -103,18 +103,18 @@ class Needs:
             self.largest = (job.plan.lab, wanted)
 
 
-def needs(jobs: Iterable[Job], virtual: bool, over: MultiMachineRuntime | None = None) -> Needs:
+def needs(jobs: Iterable[Job], virtual: bool, over: MultiMachineRuntime | None = None) -> RunNeeds:
     """What all of them need."""
-    result = Needs(over)
+    result = RunNeeds(over)
     for job in jobs:
         result.add(job, virtual)
     return result
 
 
-def of_stored(experiment: Experiment, over: MultiMachineRuntime | None = None) -> Needs:
+def of_stored(experiment: Experiment, over: MultiMachineRuntime | None = None) -> RunNeeds:
     """What an experiment's runs need, as they are stored; one that is not written yet needs what others of its point
     do."""
-    result = Needs(over)
+    result = RunNeeds(over)
     unwritten = collections.Counter(point_of(entry.parameters) for entry in experiment.runs if not entry.written)
     for entry in experiment.runs:
         if entry.written:
@@ -123,7 +123,7 @@ def of_stored(experiment: Experiment, over: MultiMachineRuntime | None = None) -
     return result
 
 
-def check(wanted: Needs, virtual: bool, directory: Path, executes: bool = True) -> int:
+def check(wanted: RunNeeds, virtual: bool, directory: Path, executes: bool = True) -> int:
     """How many of the runs may be at work at once, at least one; LabError for the first thing that is missing. Of runs
     that nobody `executes` here, the room for what they left alone is looked at."""
     if not executes:
@@ -151,7 +151,7 @@ def congestions(job: Job) -> set[str]:
     return {name for name in names if name}
 
 
-def tools(wanted: Needs) -> None:
+def tools(wanted: RunNeeds) -> None:
     """LabError for the first program that is not on this machine, with its package."""
     for program, why in wanted.programs.items():
         if program != OURSELVES and shutil.which(program, path=SEARCHED) is None:
@@ -164,7 +164,7 @@ def _remedy(program: str) -> str:
     return external.remedies().get(program, otherwise)
 
 
-def machines(wanted: Needs) -> None:
+def machines(wanted: RunNeeds) -> None:
     """The same of the machines over which labs stretch, and of their kernels' congestion controls."""
     if wanted.over is None:
         return
@@ -189,7 +189,7 @@ def programs(program: Program) -> Iterator[tuple[str, str]]:
         yield command.node, command.argv[0]
 
 
-def disk(wanted: Needs, directory: Path) -> None:
+def disk(wanted: RunNeeds, directory: Path) -> None:
     """LabError where the records have no room."""
     needed, free = WORK_BYTES + wanted.records_bytes, memory.available(directory)
     if needed > free:
@@ -226,7 +226,7 @@ def shorter_traces(job: Job) -> Iterator[str]:
                 yield f"{link.name} {name}: {said}"
 
 
-def workers(wanted: Needs) -> int:
+def workers(wanted: RunNeeds) -> int:
     """As many virtual kernels as CPUs without spinning links, or as memory holds; LabError where it holds none."""
     most = min(len(cpu.free()), max(wanted.runs, 1))
     if wanted.largest is None:

@@ -21,7 +21,7 @@ MOST_TIMES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ColumnGroup:
     """A metric at all rows of a table: a column, or one for each value of the parameter that is folded."""
 
     head: str
@@ -29,17 +29,17 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ScreenTable:
     """`keys`: names of parameters; `rows`: their values. `folded`: a parameter, and its value for each column."""
 
     keys: Sequence[str]
     rows: Sequence[Sequence[str]]
-    groups: Sequence[Group]
+    groups: Sequence[ColumnGroup]
     folded: tuple[str, Sequence[str]] = ("", ("",))
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class SheetPage:
     """Sheets, and how many points and metrics are on them without a fold; none where they are too narrow."""
 
     sheets: list[Sheet]
@@ -47,7 +47,7 @@ class Page:
     metrics: int
 
 
-def screen(table: Table, title: str, width: int, every: bool = False) -> list[Sheet]:
+def screen(table: ScreenTable, title: str, width: int, every: bool = False) -> list[Sheet]:
     """The sheets that show most on one screen, all points before all metrics; `every`: all of it on any number."""
     lines = len(table.groups) * (len(table.rows) + LINES) if every else LINES
     page = beside(table, width, lines)
@@ -68,7 +68,7 @@ def _replaced(sheet: Sheet, title: str | None = None, caption: str = "") -> Shee
     return Sheet(sheet.title if title is None else title, sheet.columns, sheet.rows, caption, sheet.keys)
 
 
-def _left_out(table: Table, page: Page) -> str:
+def _left_out(table: ScreenTable, page: SheetPage) -> str:
     """What is not on the page, and where it is."""
     points, metrics = len(table.rows) - page.points, len(table.groups) - page.metrics
     counts = [(points, "point"), (metrics, "metric")]
@@ -76,17 +76,17 @@ def _left_out(table: Table, page: Page) -> str:
     return f"… {words} more: --all shows all, and so does the report" if words else ""
 
 
-def beside(table: Table, width: int, lines: int) -> Page | None:
+def beside(table: ScreenTable, width: int, lines: int) -> SheetPage | None:
     """Points beside each other, a row a metric; None where they do not fit."""
     heads = [" ".join(table.keys), *(" ".join(values) or "value" for values in table.rows)]
     rows = [[group.head, *group.columns[0]] for group in table.groups]
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     if _wide(widths) > width or len(rows) >= lines:
         return None
-    return Page([Sheet("", heads, rows)], len(table.rows), len(rows))
+    return SheetPage([Sheet("", heads, rows)], len(table.rows), len(rows))
 
 
-def below(table: Table, width: int, lines: int) -> Page:
+def below(table: ScreenTable, width: int, lines: int) -> SheetPage:
     """Points below each other, as many metrics beside them as fit, and further metrics below those."""
     sheets: list[Sheet] = []
     shown, metrics = 0, 0
@@ -99,10 +99,10 @@ def below(table: Table, width: int, lines: int) -> Page:
         lines -= heads + shown
         sheets.append(Sheet(sheet.title, sheet.columns, sheet.rows[:shown], keys=sheet.keys))
         metrics += len(part)
-    return Page(sheets, shown * len(table.folded[1]), metrics)
+    return SheetPage(sheets, shown * len(table.folded[1]), metrics)
 
 
-def crossed(table: Table, number: int) -> Table:
+def crossed(table: ScreenTable, number: int) -> ScreenTable:
     """The values of the parameter of that number beside each other."""
     values = list(dict.fromkeys(row[number] for row in table.rows))
     at = {tuple(row): place for place, row in enumerate(table.rows)}
@@ -112,12 +112,12 @@ def crossed(table: Table, number: int) -> Table:
         places = [at.get((*row[:number], value, *row[number:])) for row in rows]
         return [NONE if place is None else cells[place] for place in places]
 
-    groups = [Group(group.head, [column(group.columns[0], value) for value in values]) for group in table.groups]
+    groups = [ColumnGroup(group.head, [column(group.columns[0], value) for value in values]) for group in table.groups]
     keys = [*table.keys[:number], *table.keys[number + 1 :]]
-    return Table(keys, rows, groups, (table.keys[number], values))
+    return ScreenTable(keys, rows, groups, (table.keys[number], values))
 
 
-def newspaper(table: Table, times: int, width: int, lines: int) -> Page:
+def newspaper(table: ScreenTable, times: int, width: int, lines: int) -> SheetPage:
     """Points below each other in so many columns, with as many metrics as fit."""
     for metrics in range(len(table.groups), 0, -1):
         sheet, heads = _sheet(table, table.groups[:metrics])
@@ -128,13 +128,13 @@ def newspaper(table: Table, times: int, width: int, lines: int) -> Page:
         cells = [*sheet.rows, *[[""] * len(widths)] * (height * times)]
         rows = [[cell for column in range(times) for cell in cells[column * height + at]] for at in range(height)]
         shown = min(height * times, len(table.rows))
-        return Page([Sheet("", [*sheet.columns] * times, rows, keys=0)], shown, metrics)
-    return Page([], 0, 0)
+        return SheetPage([Sheet("", [*sheet.columns] * times, rows, keys=0)], shown, metrics)
+    return SheetPage([], 0, 0)
 
 
-def _parts(table: Table, width: int) -> Iterator[list[Group]]:
+def _parts(table: ScreenTable, width: int) -> Iterator[list[ColumnGroup]]:
     """Of the metrics as many as fit beside the parameters, in order; at least one."""
-    part: list[Group] = []
+    part: list[ColumnGroup] = []
     for group in table.groups:
         if part and _wide(_widths(_sheet(table, [*part, group])[0])) > width:
             yield part
@@ -143,7 +143,7 @@ def _parts(table: Table, width: int) -> Iterator[list[Group]]:
     yield part
 
 
-def _sheet(table: Table, groups: Sequence[Group]) -> tuple[Sheet, int]:
+def _sheet(table: ScreenTable, groups: Sequence[ColumnGroup]) -> tuple[Sheet, int]:
     """A row a row of the table, and how many lines its heads take at most.
 
     A single metric at several values of a parameter is named above them.

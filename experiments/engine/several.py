@@ -14,7 +14,7 @@ from ewan.experiments.engine import engine, forecast, preparation, reservation
 from ewan.experiments.engine.ending import status_of
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Facts, Parts, Wall
-from ewan.experiments.engine.preparation import Prepared
+from ewan.experiments.engine.preparation import ReadyExperiment
 from ewan.generator.scenario import Runs
 from ewan.labs import rundir
 from ewan.labs.base.units.shown import about
@@ -36,10 +36,10 @@ class Planned:
 
 def prepared(
     planned: Sequence[Planned], virtual: bool, unverified: bool, over: MultiMachineRuntime | None = None
-) -> dict[str, Prepared]:
+) -> dict[str, ReadyExperiment]:
     """Each experiment by its name, checked whole and not begun; `over`: labs stretch over its machines. Where one of
     them cannot begin, none is left."""
-    result: dict[str, Prepared] = {}
+    result: dict[str, ReadyExperiment] = {}
     try:
         for each in planned:
             jobs = preparation.in_time(each.runs, virtual, over)
@@ -56,7 +56,7 @@ def prepared(
 
 def run(
     context: Context,
-    experiments: Mapping[str, Prepared],
+    experiments: Mapping[str, ReadyExperiment],
     parts: Parts,
     *,
     ended: Callable[[str, Experiment], None],
@@ -90,7 +90,7 @@ def run(
 def needed(runs: Runs, wall: Wall) -> str:
     """What runs of the virtual clock need, in one line: their number, their time in both clocks, and the memory that
     the largest of them may take."""
-    needs, entries = reservation.Needs(), []
+    needs, entries = reservation.RunNeeds(), []
     for job in preparation.jobs(runs, True):
         needs.add(job, True)
         entries.append(job.entry)

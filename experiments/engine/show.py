@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ewan.experiments.engine.parts import Summary
-from ewan.experiments.engine.screen import Group, Table, screen
+from ewan.experiments.engine.screen import ColumnGroup, ScreenTable, screen
 from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.base.units.shown import NONE, aligned, fitting, percent, with_interval, written
 from ewan.labs.record import uncounted
@@ -34,7 +34,7 @@ def points(
     known = {metric: None for point in result for metric in point["metrics"]}
     metrics = [metric for metric in (wanted or USUAL) if metric in known and not every] or list(known)
     runs = [str(point["seeds"]) for point in result]
-    groups = [] if len({*runs}) == 1 else [Group("runs", [runs])]
+    groups = [] if len({*runs}) == 1 else [ColumnGroup("runs", [runs])]
     for metric in metrics:
         marks = [
             f" {BEYOND}" * (metric in point.get("beyond", {}))
@@ -42,15 +42,15 @@ def points(
             for point in result
         ]
         head, *cells = row(metric, [point["metrics"].get(metric) for point in result], marks)
-        groups.append(Group(head, [cells]))
+        groups.append(ColumnGroup(head, [cells]))
         ratios = [point["normalised"].get(metric) for point in result]
         if metric == metrics[0] and any(ratios):
             head, *cells = row(f"multiple of {summary['normalise']['to']}'s", [multiple(each) for each in ratios])
-            groups.append(Group(head, [cells]))
+            groups.append(ColumnGroup(head, [cells]))
     rows = [[str(point["parameters"].get(name, NONE)) for name in names] for point in result]
     if len({*runs}) == 1:
         title += f" ({runs[0]} run{'' if runs[0] == '1' else 's'}{' a point' if len(runs) > 1 else ''})"
-    return screen(Table(names, rows, groups), title, width, every)
+    return screen(ScreenTable(names, rows, groups), title, width, every)
 
 
 def row(name: str, measured: Sequence[Mapping[str, Any] | None], marks: Sequence[str] = ()) -> list[str]:

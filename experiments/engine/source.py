@@ -32,7 +32,7 @@ class _Settings(Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ScenarioSource:
     """A scenario and what was asked of it."""
 
     scenario: Scenario
@@ -43,7 +43,7 @@ class Source:
     """The file of the machines over which its labs stretch."""
 
 
-def kept(directory: Path, remedy: str = "") -> Source:
+def kept(directory: Path, remedy: str = "") -> ScenarioSource:
     """The same where it must be there; LabError where it is missing or damaged, which ends with `remedy`."""
     found = perhaps(directory, remedy)
     if found is None:
@@ -51,7 +51,7 @@ def kept(directory: Path, remedy: str = "") -> Source:
     return found
 
 
-def perhaps(directory: Path, remedy: str = "") -> Source | None:
+def perhaps(directory: Path, remedy: str = "") -> ScenarioSource | None:
     """The same where it may be missing: None then."""
     try:
         return of(directory)
@@ -61,7 +61,7 @@ def perhaps(directory: Path, remedy: str = "") -> Source | None:
         raise LabError(f"{directory / SCENARIO}: is damaged ({error}){remedy}") from None
 
 
-def of(directory: Path) -> Source | None:
+def of(directory: Path) -> ScenarioSource | None:
     """None where no scenario is kept: `ewan rerun` makes such directories."""
     text, asked = directory / SCENARIO, directory / SETTINGS
     if not (text.exists() and asked.exists()):
@@ -69,7 +69,7 @@ def of(directory: Path) -> Source | None:
     stored = documents.read(_Settings, asked)
     scenario = scenarios.parse(read_text(text), Path(stored.file))
     machines = None if stored.machines is None else Path(stored.machines)
-    return Source(scenario, stored.scale, stored.settings, stored.seeds, machines)
+    return ScenarioSource(scenario, stored.scale, stored.settings, stored.seeds, machines)
 
 
 def folder(directory: Path) -> Path | None:

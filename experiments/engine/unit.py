@@ -86,7 +86,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class RunEnd:
     """What became of a run. `error` in one line; None: it is complete. `cost`: None where it could not be executed."""
 
     status: Status
@@ -101,7 +101,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class RunAnswer:
     """What a worker sends back: what became of a run, and the store's entry; None where the run is not complete."""
 
     key: str
@@ -162,11 +162,11 @@ def execute(
     scratch: Path,
     stop: threading.Event | None = None,
     show: Show = lambda progress: None,
-) -> Packed:
+) -> RunAnswer:
     """Runs a unit in an empty directory below `scratch`, which is gone afterwards, whatever happens.
 
     LabError where it could not be begun, OSError where nothing can be written there: another machine may do better.
-    What went wrong in the run itself is in `Packed`; so is that `stop` ended it.
+    What went wrong in the run itself is in `RunAnswer`; so is that `stop` ended it.
     """
     plan, program = plans.from_json(work.plan), run_programs.from_json(work.program, work.expected_ns)
     scratch.mkdir(parents=True, exist_ok=True)
@@ -179,7 +179,7 @@ def execute(
             told = entry.manifest(work.key, origin(ended, work.scenario, work.experiment, work.name), files)
             content = entry.packed(told, files)
         cost = ended.cost
-        return Packed(
+        return RunAnswer(
             work.key, ended.status, ended.error, content, cost.wall_ns if cost else 0, cost.cpu_ns if cost else 0
         )
     finally:
@@ -196,7 +196,7 @@ def run(
     tools: Tools,
     stop: threading.Event | None = None,
     show: Show = lambda progress: None,
-) -> Ended:
+) -> RunEnd:
     """Executes a run in the virtual clock and makes its tables, all in `place`, where nothing of an earlier one is.
 
     LabError and OSError where it could not be executed.
@@ -207,14 +207,14 @@ def run(
     )
     clock.write_wall(place, started, clock.cost_of(result))
     if result.interrupted:
-        return Ended("incomplete", outcome.INTERRUPTED, started, result.cost)
+        return RunEnd("incomplete", outcome.INTERRUPTED, started, result.cost)
     error = outcome.judge(place, program)
     try:
         why = records.collect(place, schedule, plan.links)
     except ValueError as wrong:
         why = f"its records are not whole: {wrong}"
     error = error or why
-    return Ended("incomplete" if error else "complete", error, started, result.cost)
+    return RunEnd("incomplete" if error else "complete", error, started, result.cost)
 
 
 def results(place: Path) -> Iterator[tuple[str, Path]]:
@@ -227,11 +227,11 @@ def results(place: Path) -> Iterator[tuple[str, Path]]:
             yield name.as_posix(), path
 
 
-def origin(ended: Ended, scenario: str, experiment: str, name: str) -> store.Origin:
+def origin(ended: RunEnd, scenario: str, experiment: str, name: str) -> store.EntryOrigin:
     """What the store's entry of a run says of where it comes from."""
     cost = ended.cost
     wall_ns, cpu_ns = (cost.wall_ns, cost.cpu_ns) if cost else (0, 0)
-    return store.Origin("run", scenario, experiment, name, ended.started, wall_ns, cpu_ns)
+    return store.EntryOrigin("run", scenario, experiment, name, ended.started, wall_ns, cpu_ns)
 
 
 def now() -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ewan.experiments.engine.deployment import Deployment
 from ewan.experiments.engine.experiment import Experiment
-from ewan.experiments.engine.keeping import Keeping
+from ewan.experiments.engine.keeping import ResultKeeper
 from ewan.experiments.engine.parts import Parts
 from ewan.experiments.engine.progress import Board
 from ewan.labs import record, routes
@@ -36,7 +36,7 @@ class UnverifiedLabError(LabError):
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class LabVerification:
     """A lab's certificate, with the first run that uses it."""
 
     entry: Entry
@@ -59,20 +59,20 @@ def certify(
     parts: Parts,
     deployment: Deployment | None,
     workers: int,
-    keeping: Keeping | None = None,
+    keeping: ResultKeeper | None = None,
     *,
     may_measure: bool = True,
-) -> list[Verified]:
+) -> list[LabVerification]:
     """Certificates for all that have none yet; all of them, in the order of the runs. `deployment`: live; `keeping`:
     virtual, what is known of labs that were verified before. Not `may_measure`: labs that nobody verified have none."""
-    result: list[Verified] = []
+    result: list[LabVerification] = []
     missing: list[Entry] = []
     for entry in kinds(entries).values():
         kept = _kept(experiment, entry)
         if kept is None:
             missing.append(entry)
         else:
-            result.append(Verified(entry, kept))
+            result.append(LabVerification(entry, kept))
     (experiment.directory / CERTIFICATES_FOLDER).mkdir(exist_ok=True)
     if deployment is None:
         known = [found for entry in missing if (found := _stored(experiment, entry, keeping))]
@@ -101,7 +101,7 @@ def name(entry: Entry) -> str:
     return f"{CERTIFICATES_FOLDER}/{entry.family[:_DIGITS]}.json"
 
 
-def refusals(result: Sequence[Verified]) -> list[str]:
+def refusals(result: Sequence[LabVerification]) -> list[str]:
     """A line for each lab that is not what its plan says, or that this host cannot show to be."""
     return [
         f"lab {each.certificate.lab} of run {each.entry.number}: {why}"
@@ -136,7 +136,7 @@ def _kept(experiment: Experiment, entry: Entry) -> Certificate | None:
     return record.from_json((experiment.directory / name(entry)).read_bytes())
 
 
-def _stored(experiment: Experiment, entry: Entry, keeping: Keeping | None) -> Verified | None:
+def _stored(experiment: Experiment, entry: Entry, keeping: ResultKeeper | None) -> LabVerification | None:
     """The certificate that the store has of the same lab."""
     text = None if keeping is None else keeping.certificate(entry)
     if text is None:
@@ -148,7 +148,7 @@ def _stored(experiment: Experiment, entry: Entry, keeping: Keeping | None) -> Ve
     path = experiment.directory / name(entry)
     writing.write(path, text)
     experiment.record(path)
-    return Verified(entry, certificate)
+    return LabVerification(entry, certificate)
 
 
 def forget(experiment: Experiment, entry: Entry) -> None:
@@ -163,12 +163,12 @@ def _in_virtual(
     missing: Sequence[Entry],
     parts: Parts,
     workers: int,
-    keeping: Keeping | None,
-) -> list[Verified]:
+    keeping: ResultKeeper | None,
+) -> list[LabVerification]:
     board = Board("configuration", len(missing), 0, workers)
 
-    def job(entry: Entry) -> Callable[[threading.Event], Verified | None]:
-        def run(stop: threading.Event) -> Verified | None:
+    def job(entry: Entry) -> Callable[[threading.Event], LabVerification | None]:
+        def run(stop: threading.Event) -> LabVerification | None:
             if stop.is_set():
                 return None
             board.begin(entry.number, 0)
@@ -198,7 +198,7 @@ def _one(
     stop: threading.Event,
     *,
     virtual: bool,
-) -> Verified:
+) -> LabVerification:
     scratch = experiment.directory / CERTIFICATES_FOLDER / f".{entry.family[:_DIGITS]}"
     if scratch.exists():  # of an engine that was killed
         with occupied(scratch):
@@ -214,4 +214,4 @@ def _one(
     path = experiment.directory / name(entry)
     writing.write(path, record.to_json(certificate))
     experiment.record(path)
-    return Verified(entry, certificate)
+    return LabVerification(entry, certificate)

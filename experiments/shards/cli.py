@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from ewan.experiments.engine.cli import Asked, every_option, facts_of, label_options, labels_of, shown
+from ewan.experiments.engine.cli import ScenarioRequest, every_option, facts_of, label_options, labels_of, shown
 from ewan.experiments.engine.parts import Facts, Parts
 from ewan.experiments.shards import collect, shard
 from ewan.experiments.shards.share import Shard
@@ -25,7 +25,7 @@ from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import Context
 
 
-def run(context: Context, scenario: Scenario, parts: Parts, asked: Asked, text: str, as_json: bool) -> int:
+def run(context: Context, scenario: Scenario, parts: Parts, asked: ScenarioRequest, text: str, as_json: bool) -> int:
     """Executes one shard; the exit status. Runs of shards are in the virtual clock."""
     if context.runtime not in ("auto", "virtual"):
         raise Refused(f"--runtime {context.runtime}: shards are of the virtual clock: write --runtime virtual")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ewan.experiments.engine import ending, engine, preparation, stopping
-from ewan.experiments.engine.executor import Nobody
+from ewan.experiments.engine.executor import NoExecutor
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Facts, Parts
 from ewan.experiments.engine.unit import Versions
@@ -29,7 +29,7 @@ MOST_NAMED = 12
 
 
 @dataclass(slots=True)
-class Collected:
+class Collection:
     """`missing`: numbers of runs that no shard has executed; `wrong`: those that ended with an error of their own.
     `further`: how many runs the stop rule wants beside; `stopped`: in words how far it is."""
 
@@ -41,7 +41,7 @@ class Collected:
     stopped: str = ""
 
 
-def collect(context: Context, study: Study, facts: Facts, parts: Parts, stop: Stop | None) -> Collected:
+def collect(context: Context, study: Study, facts: Facts, parts: Parts, stop: Stop | None) -> Collection:
     """Makes the experiment; LabError where shards do not belong together."""
     if context.store is None:
         raise LabError("what shards leave is in the store: leave EWAN_STORE=off out, or name its directory")
@@ -64,10 +64,10 @@ def collect(context: Context, study: Study, facts: Facts, parts: Parts, stop: St
         )
         for entry in prepared.experiment.runs:
             entry.error = wrong.get(entry.number, "no shard has executed it")
-        return engine.run(prepared, parts=parts, context=context, executor=Nobody(versions))
+        return engine.run(prepared, parts=parts, context=context, executor=NoExecutor(versions))
 
     again = f"ewan collect {study.directory} does it again"
-    result = Collected(directory, ending.status_of(context, directory, work, again=again))
+    result = Collection(directory, ending.status_of(context, directory, work, again=again))
     experiment = Experiment.load(directory)
     for entry in experiment.wanting():
         (result.wrong if entry.number in wrong else result.missing).append(entry.number)
@@ -90,7 +90,7 @@ def agreed(context: Context, study: Study, records: Sequence[Record]) -> Version
     return Versions(last.kernel, last.binary)
 
 
-def next_round(study: Study, experiment: Experiment, stop: Stop, parts: Parts, result: Collected) -> None:
+def next_round(study: Study, experiment: Experiment, stop: Stop, parts: Parts, result: Collection) -> None:
     """Writes the further runs that the stop rule wants; their number, and how far it is, into the result."""
     summary = summaries.read(experiment.directory)
     values = stopping.values(summary, stop.metric)

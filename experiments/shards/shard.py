@@ -20,7 +20,7 @@ from ewan.experiments.engine.experiment import Job
 from ewan.experiments.engine.parts import Facts, Parts
 from ewan.experiments.engine.unit import Versions, now
 from ewan.experiments.shards.share import Shard
-from ewan.experiments.shards.study import AS_WHO_MAY, Done, Record, Study
+from ewan.experiments.shards.study import AS_WHO_MAY, Record, RunOutcome, Study
 from ewan.experiments.store import Store
 from ewan.labs import rundir
 from ewan.labs.context import Context
@@ -38,7 +38,7 @@ class Work:
     versions: Versions
     store: Store
     fresh: bool
-    known: list[Done] = field(default_factory=list)
+    known: list[RunOutcome] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     checked: bool = False
     """All of them were made, and can be executed."""
@@ -48,15 +48,15 @@ class Work:
         for job in self.study.jobs(self.shard.numbers(self.study.total)):
             named = unit.key_of(job.contents, self.versions)
             if not self.fresh and self.store.has(named):
-                self.known.append(Done(job.entry.number, named, "complete", None, True))
+                self.known.append(RunOutcome(job.entry.number, named, "complete", None, True))
             else:
                 self.entries.append(job.entry)
                 yield job
 
-    def done(self) -> list[Done]:
+    def done(self) -> list[RunOutcome]:
         """What became of each run so far."""
         executed = [
-            Done(entry.number, entry.key, entry.status, entry.error, self._kept(entry)) for entry in self.entries
+            RunOutcome(entry.number, entry.key, entry.status, entry.error, self._kept(entry)) for entry in self.entries
         ]
         return sorted([*self.known, *executed], key=lambda each: each.number)
 
@@ -66,7 +66,7 @@ class Work:
 
 def run(
     context: Context, study: Study, shard: Shard, facts: Facts, parts: Parts, *, unverified: bool, fresh: bool
-) -> tuple[int, list[Done]]:
+) -> tuple[int, list[RunOutcome]]:
     """Executes what is missing of a shard; the exit status, and what became of each of its runs.
 
     LabError where results cannot be kept: a shard whose results went nowhere would be work for nothing.

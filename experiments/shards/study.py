@@ -30,7 +30,7 @@ SHARDS, ROUNDS = "shards", "rounds.json"
 _DIGITS = 12
 
 
-class Done(Struct):
+class RunOutcome(Struct):
     """What became of a run. `stored`: it was in the store already, or is there now."""
 
     number: int
@@ -50,10 +50,10 @@ class Record(Document, tag="ewan-shard/1"):
     machine: str
     started: str
     ended: str
-    runs: tuple[Done, ...]
+    runs: tuple[RunOutcome, ...]
 
 
-class Further(Struct):
+class FurtherRun(Struct):
     """A run that a stop rule wanted beside those of the scenario."""
 
     number: int
@@ -65,7 +65,7 @@ class Rounds(Document, tag="ewan-rounds/1"):
     """rounds.json: the further runs, and how many there were after each round."""
 
     ends: tuple[int, ...]
-    runs: tuple[Further, ...]
+    runs: tuple[FurtherRun, ...]
 
 
 class Study:
@@ -130,7 +130,7 @@ class Study:
         """Further runs, each by its parameters and its seed, for the next call of each shard. Raises OSError."""
         before = self.rounds()
         begin = len(self.runs) + len(before.runs) + 1
-        more = tuple(Further(begin + index, *each) for index, each in enumerate(further))
+        more = tuple(FurtherRun(begin + index, *each) for index, each in enumerate(further))
         result = Rounds((*before.ends, begin - 1 + len(more)), (*before.runs, *more))
         self._write(ROUNDS, result)
         return result

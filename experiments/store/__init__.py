@@ -5,7 +5,7 @@ otherwise measure again. The key covers all that decides the bytes of a result (
 there whole or not at all (`entry.py`), and what a store of many machines does is in `store.py`.
 """
 
-from ewan.experiments.store.entry import DamagedError, Manifest, Origin
+from ewan.experiments.store.entry import DamagedError, EntryOrigin, Manifest
 from ewan.experiments.store.store import Store
 
-__all__ = ["DamagedError", "Manifest", "Origin", "Store"]
+__all__ = ["DamagedError", "EntryOrigin", "Manifest", "Store"]

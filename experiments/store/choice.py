@@ -10,20 +10,20 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ewan.experiments.store.entry import Manifest
-from ewan.experiments.store.store import Found
+from ewan.experiments.store.store import StoredEntry
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class EntryListing:
     """An entry with its manifest; `damage`: in words, why there is none."""
 
-    found: Found
+    found: StoredEntry
     manifest: Manifest | None
     damage: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class EntryChoice:
     """What is asked for; nothing: all. `before`: seconds since 1970 by which they were put in. `experiment`: the name
     of a scenario, or of an experiment's directory; `keys`: of the runs of an experiment. `most_bytes`: of the store."""
 
@@ -35,10 +35,10 @@ class Wanted:
     @property
     def all(self) -> bool:
         """Nothing is asked for in particular."""
-        return self == Wanted()
+        return self == EntryChoice()
 
 
-def chosen(entries: Iterable[Listed], wanted: Wanted) -> list[Listed]:
+def chosen(entries: Iterable[EntryListing], wanted: EntryChoice) -> list[EntryListing]:
     """Those that have all that is asked for, the oldest first."""
     every = sorted(entries, key=lambda each: (each.found.seconds, each.found.key))
     result = [each for each in every if _takes(each, wanted)]
@@ -48,7 +48,7 @@ def chosen(entries: Iterable[Listed], wanted: Wanted) -> list[Listed]:
     return result[: _enough(result, excess)]
 
 
-def _takes(each: Listed, wanted: Wanted) -> bool:
+def _takes(each: EntryListing, wanted: EntryChoice) -> bool:
     if wanted.before is not None and each.found.seconds > wanted.before:
         return False
     if wanted.keys is not None:
@@ -59,7 +59,7 @@ def _takes(each: Listed, wanted: Wanted) -> bool:
     return True
 
 
-def _enough(entries: Sequence[Listed], excess: int) -> int:
+def _enough(entries: Sequence[EntryListing], excess: int) -> int:
     """How many of the first have so many bytes."""
     number = 0
     while excess > 0 and number < len(entries):

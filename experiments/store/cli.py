@@ -18,7 +18,7 @@ import click
 
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.store import choice
-from ewan.experiments.store.choice import Listed, Wanted
+from ewan.experiments.store.choice import EntryChoice, EntryListing
 from ewan.experiments.store.entry import DamagedError
 from ewan.experiments.store.store import Store
 from ewan.labs.base import codec
@@ -83,9 +83,9 @@ def store_command(
         raise LabError(f"{error.filename or store.root}: {error.strerror}: run it as who may look there") from None
 
 
-def asked(older_than: str | None, larger_than: str | None, experiment: str | None) -> Wanted:
+def asked(older_than: str | None, larger_than: str | None, experiment: str | None) -> EntryChoice:
     """What the options say; Refused for other words."""
-    wanted = Wanted()
+    wanted = EntryChoice()
     if older_than is not None:
         age = parse_age(older_than)
         if age is None:
@@ -105,22 +105,22 @@ def asked(older_than: str | None, larger_than: str | None, experiment: str | Non
     return wanted
 
 
-def listed(store: Store) -> Iterator[Listed]:
+def listed(store: Store) -> Iterator[EntryListing]:
     """All entries with their manifests."""
     for found in store.entries():
         try:
             if (manifest := store.manifest(found.key)) is not None:
-                yield Listed(found, manifest)
+                yield EntryListing(found, manifest)
         except DamagedError as error:
-            yield Listed(found, None, str(error))
+            yield EntryListing(found, None, str(error))
 
 
-def show(context: Context, store: Store, entries: Sequence[Listed], as_json: bool) -> None:
+def show(context: Context, store: Store, entries: Sequence[EntryListing], as_json: bool) -> None:
     """Prints a row for each scenario."""
     if as_json:
         context.reporter.emit({"store": str(store.root), "entries": [described(each) for each in entries]})
         return
-    by_scenario: dict[str, list[Listed]] = {}
+    by_scenario: dict[str, list[EntryListing]] = {}
     for each in entries:
         by_scenario.setdefault(each.manifest.origin.scenario if each.manifest else UNREADABLE, []).append(each)
     rows = [[name, *row(those)] for name, those in sorted(by_scenario.items())]
@@ -134,7 +134,7 @@ def show(context: Context, store: Store, entries: Sequence[Listed], as_json: boo
         context.reporter.tell(f"{len(leavings)} files that are no entries, {size}: ewan store prune removes them")
 
 
-def row(entries: Sequence[Listed]) -> list[str]:
+def row(entries: Sequence[EntryListing]) -> list[str]:
     """Of entries together: how many runs and labs, what they take, what they took when they were measured."""
     origins = [each.manifest.origin for each in entries if each.manifest]
     seconds = [each.found.seconds for each in entries]
@@ -148,7 +148,7 @@ def row(entries: Sequence[Listed]) -> list[str]:
     ]
 
 
-def verify(context: Context, store: Store, entries: Sequence[Listed], as_json: bool) -> int:
+def verify(context: Context, store: Store, entries: Sequence[EntryListing], as_json: bool) -> int:
     """Looks at all bytes; the exit status."""
     damaged = []
     with context.reporter.progress("verifying the store") as progress:
@@ -169,7 +169,7 @@ def verify(context: Context, store: Store, entries: Sequence[Listed], as_json: b
     return 1 if damaged else 0
 
 
-def prune(context: Context, store: Store, entries: Sequence[Listed], as_json: bool) -> None:
+def prune(context: Context, store: Store, entries: Sequence[EntryListing], as_json: bool) -> None:
     """Removes entries and what is no entry; LabError for the first that cannot be."""
     leavings = store.leavings()
     size = sum(each.found.bytes for each in entries) + sum(path.stat().st_size for path in leavings)
@@ -190,7 +190,7 @@ def prune(context: Context, store: Store, entries: Sequence[Listed], as_json: bo
     context.reporter.console.print(f"removed {len(entries)} entries{more}, {about(size, 'size', 3)}")
 
 
-def described(each: Listed) -> dict[str, Any]:
+def described(each: EntryListing) -> dict[str, Any]:
     """An entry as JSON has it."""
     put = datetime.fromtimestamp(each.found.seconds, UTC).isoformat(timespec="seconds")
     told = codec.data_of(each.manifest.origin) if each.manifest else {"damage": each.damage}

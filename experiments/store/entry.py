@@ -46,7 +46,7 @@ class File(Struct):
     sha256: str
 
 
-class Origin(Struct):
+class EntryOrigin(Struct):
     """Where an entry comes from. `experiment`: the name of its directory; `name`: of the run, or of the lab; `made`: in
     UTC. `wall_ns` and `cpu_ns`: what it took where it was executed, which is what whoever takes it saves."""
 
@@ -63,7 +63,7 @@ class Manifest(Document, tag="ewan-store/1"):
     """The first member of an entry. `files`: by their names in the run's directory."""
 
     key: str
-    origin: Origin
+    origin: EntryOrigin
     files: Mapping[str, File]
 
     @property
@@ -72,7 +72,7 @@ class Manifest(Document, tag="ewan-store/1"):
         return sum(each.bytes for each in self.files.values())
 
 
-def manifest(key: str, origin: Origin, files: Mapping[str, Path]) -> Manifest:
+def manifest(key: str, origin: EntryOrigin, files: Mapping[str, Path]) -> Manifest:
     """Of files as they are now; OSError where one cannot be read."""
     found = {name: File(path.stat().st_size, checksum(path)) for name, path in sorted(files.items())}
     return Manifest(key, origin, found)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from ewan.experiments.store import entry
-from ewan.experiments.store.entry import DamagedError, Manifest, Origin
+from ewan.experiments.store.entry import DamagedError, EntryOrigin, Manifest
 from ewan.labs.base import ownership
 from ewan.labs.base.reading import open_regular
 
@@ -37,7 +37,7 @@ _ASIDE = re.compile(rf"{_KEY.pattern}-.+{re.escape(entry.ENDING)}")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredEntry:
     """An entry that is there: `bytes` on the disk, `seconds` since 1970 of its file."""
 
     key: str
@@ -64,7 +64,7 @@ class Store:
         except OSError:
             return False
 
-    def put(self, key: str, origin: Origin, files: Mapping[str, Path]) -> Manifest:
+    def put(self, key: str, origin: EntryOrigin, files: Mapping[str, Path]) -> Manifest:
         """Keeps files under a key, in place of what was there. OSError where that cannot be done, and then nothing of
         it is left."""
         told = entry.manifest(key, origin, files)
@@ -98,7 +98,7 @@ class Store:
         with self._reading(key) as source:
             return None if source is None else entry.verify(source, key)
 
-    def entries(self) -> Iterator[Found]:
+    def entries(self) -> Iterator[StoredEntry]:
         """All that are there, by their keys."""
         for folder in sorted(self._folders()):
             for path in sorted(folder.iterdir()):
@@ -106,7 +106,7 @@ class Store:
                 if path.name == f"{key}{entry.ENDING}" and _KEY.fullmatch(key):
                     with contextlib.suppress(FileNotFoundError):  # removed meanwhile
                         status = path.stat()
-                        yield Found(key, path, status.st_size, status.st_mtime)
+                        yield StoredEntry(key, path, status.st_size, status.st_mtime)
 
     def remove(self, key: str) -> None:
         """OSError where it cannot be; nothing where it is not there."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ewan.labs.record import MachineFacts
-from ewan.labs.record.experiment import Origin
+from ewan.labs.record.experiment import ExperimentOrigin
 
 
-def origin(**changes: Any) -> Origin:
+def origin(**changes: Any) -> ExperimentOrigin:
     """Of a scenario `x` without parameters, metrics or published values."""
     keys: dict[str, Any] = {
         "scenario": "x",
@@ -25,4 +25,4 @@ def origin(**changes: Any) -> Origin:
         "command": "ewan run x",
         "runtime": "virtual",
     }
-    return Origin(**{**keys, **changes})
+    return ExperimentOrigin(**{**keys, **changes})

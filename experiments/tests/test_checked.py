@@ -12,7 +12,7 @@ from msgspec.structs import fields
 from ewan.analysis.load import LoadError, experiment
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.tests.origins import origin
-from ewan.labs.record.experiment import Document, Entry, Stage, from_json, to_json
+from ewan.labs.record.experiment import Entry, ExperimentDocument, Stage, from_json, to_json
 from ewan.labs.runtime import program as programs
 from ewan.labs.runtime.base import LabError
 
@@ -68,7 +68,7 @@ def test_a_document_that_is_none_is_refused(changes: dict[str, Any], said: str, 
     assert f"experiment.json: not an experiment: {said}" in str(refusal.value)
 
 
-@pytest.mark.parametrize("key", ["format", *(field.name for field in fields(Document) if field.required)])
+@pytest.mark.parametrize("key", ["format", *(field.name for field in fields(ExperimentDocument) if field.required)])
 def test_a_key_that_is_missing_is_named(key: str, tmp_path: Path) -> None:
     Experiment.create(tmp_path, origin(), "virtual").save()
     path = tmp_path / "experiment.json"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ewan.calibration.envelope import Frontier, Loaded
+from ewan.calibration.envelope import Frontier, LoadLateness
 from ewan.calibration.host import kept, measurement
 from ewan.experiments import feasibility
 from ewan.experiments.feasibility import Verdicts, lines
@@ -15,7 +15,7 @@ from ewan.labs.context import Context
 from ewan.labs.record.demand import Demand
 from ewan.labs.runtime import kernel
 
-LATE = Loaded(0.9, 10_000, True, 5_000, 40_000, 80_000, 200_000, 0, 0)
+LATE = LoadLateness(0.9, 10_000, True, 5_000, 40_000, 80_000, 200_000, 0, 0)
 CARRIES = 50_000.0
 """Packets a second, of whatever size and number of links."""
 

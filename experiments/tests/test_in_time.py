@@ -49,7 +49,7 @@ SOON_S = 5
 """Of CPU, until the first of 100,000 runs could start; it takes a tenth of it."""
 
 
-def prepared(directory: Path, text: str, most: int = 1) -> preparation.Prepared:
+def prepared(directory: Path, text: str, most: int = 1) -> preparation.ReadyExperiment:
     """Of a scenario, more than `most` of whose runs are too many to write all of them before."""
     directory.mkdir()
     file = directory.parent / "x.scenario.yaml"

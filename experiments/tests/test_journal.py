@@ -19,7 +19,7 @@ from ewan.experiments.engine.progress import Board
 from ewan.experiments.tests.origins import origin
 from ewan.generator import scenario
 from ewan.labs.record import journal
-from ewan.labs.record.experiment import INPUTS, Deployed, Entry
+from ewan.labs.record.experiment import INPUTS, DeployedLab, Entry
 from ewan.labs.record.journal import JOURNAL
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
@@ -153,7 +153,7 @@ def test_runs_that_are_added_meanwhile_are_kept(tmp_path: Path) -> None:
 
 def test_the_lab_that_is_up_is_kept(tmp_path: Path) -> None:
     experiment = begun(tmp_path, 1)
-    for deployed in (Deployed(lab="x", id="7"), None):
+    for deployed in (DeployedLab(lab="x", id="7"), None):
         experiment.document.deployed, experiment.document.runtime = deployed, "netns"
         experiment.save_lab()
         assert Experiment.load(tmp_path).document.deployed == deployed

@@ -30,7 +30,7 @@ def sweep(seeds: int, second: str = "r1") -> Runs:
     return scenario.parse(SWEEP % (second, seeds), Path("x.scenario.yaml")).runs()
 
 
-def prepared(runs: Runs, directory: Path) -> preparation.Prepared:
+def prepared(runs: Runs, directory: Path) -> preparation.ReadyExperiment:
     directory.mkdir()
     facts = Facts({}, origin())
     return preparation.prepare(preparation.jobs(runs, virtual=True), facts, virtual=True, directory=directory)

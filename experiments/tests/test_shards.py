@@ -18,7 +18,7 @@ from ewan.experiments.engine.parts import Facts, Parts
 from ewan.experiments.engine.stopping import Point
 from ewan.experiments.shards import collect, shard, share
 from ewan.experiments.shards.share import Shard
-from ewan.experiments.shards.study import Done, Record, Study
+from ewan.experiments.shards.study import Record, RunOutcome, Study
 from ewan.experiments.store import Store
 from ewan.experiments.tests.engines import CONTEXT, half_of_range, parts
 from ewan.generator import scenario
@@ -100,13 +100,13 @@ def context(place: Path) -> Context:
     return dataclasses.replace(CONTEXT, runtime="virtual", store=place / "store")
 
 
-def shared(place: Path, study: Study, part: Shard, fresh: bool = False) -> tuple[int, list[Done]]:
+def shared(place: Path, study: Study, part: Shard, fresh: bool = False) -> tuple[int, list[RunOutcome]]:
     """Executes a shard."""
     told, _ = facts(study)
     return shard.run(context(place), study, part, told, judged(), unverified=False, fresh=fresh)
 
 
-def collected(place: Path, study: Study) -> collect.Collected:
+def collected(place: Path, study: Study) -> collect.Collection:
     told, stop = facts(study)
     return collect.collect(context(place), Study.of_directory(study.directory), told, judged(), stop)
 

@@ -20,10 +20,10 @@ import zstandard
 from click.testing import CliRunner
 
 from ewan.experiments.engine import unit
-from ewan.experiments.store import DamagedError, Origin, Store, choice, entry, key
+from ewan.experiments.store import DamagedError, EntryOrigin, Store, choice, entry, key
 from ewan.experiments.store import store as store_module
 from ewan.experiments.store.cli import store_command
-from ewan.experiments.store.store import Found
+from ewan.experiments.store.store import StoredEntry
 from ewan.experiments.tests.engines import CONTEXT, jobs
 from ewan.labs.base import codec
 from ewan.labs.base.product import ROOT
@@ -38,7 +38,7 @@ RUN: dict[str, Any] = {
     "tables": "6" * 64,
     "programs": {"ping": "7" * 64},
 }
-ORIGIN = Origin("run", "streams", "20260101T000000Z-streams", "seed=1", "2026-01-01T00:00:00+00:00", 5, 4)
+ORIGIN = EntryOrigin("run", "streams", "20260101T000000Z-streams", "seed=1", "2026-01-01T00:00:00+00:00", 5, 4)
 KEY = key.of_run(**RUN)
 
 
@@ -278,17 +278,17 @@ def test_nothing_but_our_own_is_removed(store: Store, left: dict[str, Path]) -> 
     assert store.leavings() == [] and [each.key for each in store.entries()] == [KEY]
 
 
-def listed(key: str, seconds: float, size: int, scenario: str = "a") -> choice.Listed:
+def listed(key: str, seconds: float, size: int, scenario: str = "a") -> choice.EntryListing:
     told = entry.Manifest(key, codec.replace(ORIGIN, scenario=scenario), {})
-    return choice.Listed(Found(key, Path(key), size, seconds), told)
+    return choice.EntryListing(StoredEntry(key, Path(key), size, seconds), told)
 
 
 def test_what_is_chosen() -> None:
     entries = [listed("new", 30, 10), listed("old", 10, 40, "b"), listed("mid", 20, 50)]
-    entries.append(choice.Listed(Found("bad", Path("bad"), 1, 15), None, "is no whole archive"))
+    entries.append(choice.EntryListing(StoredEntry("bad", Path("bad"), 1, 15), None, "is no whole archive"))
 
     def keys(**asked: Any) -> list[str]:
-        return [each.found.key for each in choice.chosen(entries, choice.Wanted(**asked))]
+        return [each.found.key for each in choice.chosen(entries, choice.EntryChoice(**asked))]
 
     assert keys() == ["old", "bad", "mid", "new"]
     assert keys(before=15) == ["old", "bad"] and keys(experiment="b") == ["old"]

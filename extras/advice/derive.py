@@ -15,7 +15,7 @@ from typing import Any
 from ewan.generator.scenario.writing import to_yaml
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, Duration, Fraction, Rate, Size
 from ewan.labs.base.units.shown import written
-from ewan.labs.record.characterisation import Characterisation, Estimate, Way
+from ewan.labs.record.characterisation import Characterisation, Estimate, PathDirection
 
 NAME = "derived"
 ASSUMED_BUFFER = "1BDP"
@@ -53,7 +53,7 @@ def derive(found: Characterisation, pairs: int) -> Derived:
     return Derived(lab, "".join(f"# {line}\n" for line in _said(found, assumed)) + to_yaml(lab), tuple(assumed))
 
 
-def crossing(way: Way) -> float:
+def crossing(way: PathDirection) -> float:
     """The cross traffic that is more than its uncertainty, in bit/s of full IP packets; else 0."""
     value = way.cross.value or 0.0
     return value if value > way.cross.expanded else 0.0
@@ -67,7 +67,7 @@ def rounded(value: float, expanded: float) -> float:
     return round(value / step) * step or value
 
 
-def _way(name: str, way: Way, mtu: int, assumed: list[str]) -> dict[str, str]:
+def _way(name: str, way: PathDirection, mtu: int, assumed: list[str]) -> dict[str, str]:
     capacity = _needed(way.capacity, f"{name}.capacity")
     if crossing(way) >= capacity:
         raise ValueError(

@@ -21,7 +21,7 @@ from ewan.extras.characterise.estimators import Found, Packet, Train
 from ewan.extras.characterise.plan import Load, Ways
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import PPB
-from ewan.labs.record.characterisation import Characterisation, Estimate, Way
+from ewan.labs.record.characterisation import Characterisation, Estimate, PathDirection
 
 ENOUGH_TRAINS = 2
 """So many of the first trains tell about how fast a path is."""
@@ -98,7 +98,7 @@ def _sizes(asked: Asked, send: Send) -> Streams:
     return found
 
 
-def _ways(asked: Asked, send: Send, mtu: int, about: Mapping[str, float]) -> dict[str, Way]:
+def _ways(asked: Asked, send: Send, mtu: int, about: Mapping[str, float]) -> dict[str, PathDirection]:
     (bursts,) = (_of(each) for each in send([plan.back_to_back(asked.ways, mtu, about, asked.loads)]))
     trains = {way: _trains(way, bursts) for way in asked.ways}
     capacities = {way: estimators.capacity(each, mtu, asked.instrument) for way, each in trains.items()}
@@ -148,7 +148,7 @@ def _ways(asked: Asked, send: Send, mtu: int, about: Mapping[str, float]) -> dic
             doubts = tuple(text for text in (share, held.doubt) if text)
         if (burst := bursts_of[way]) is not None:
             doubts = (burst.doubt, *doubts)
-        result[way] = Way(
+        result[way] = PathDirection(
             capacity=_estimate(capacities[way], "bit/s"),
             buffer=_estimate(size, "bytes"),
             buffer_time=_estimate(wait, "ns"),

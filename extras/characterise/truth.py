@@ -19,7 +19,7 @@ from ewan.labs.base.units import PPB
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.link import Direction, DropTail
 from ewan.labs.plan import NetworkPath, Pair, Plan, digest
-from ewan.labs.record.characterisation import Characterisation, Estimate, Way
+from ewan.labs.record.characterisation import Characterisation, Estimate, PathDirection
 
 
 def path_of(plan: Plan, source: str, sink: str) -> Pair:
@@ -50,7 +50,7 @@ def beside(found: Characterisation, plan: Plan, pair: Pair, loads: Sequence[Load
     )
 
 
-def _way(way: Way, plan: Plan, path: NetworkPath, loads: Sequence[Load] | None, mtu: int) -> Way:
+def _way(way: PathDirection, plan: Plan, path: NetworkPath, loads: Sequence[Load] | None, mtu: int) -> PathDirection:
     """`loads`: all that was sent beside the probes; None: nobody knows."""
     ways = _ways(plan, path)
     slowest = ways[path.slowest.link][1] if path.slowest.link in ways else None

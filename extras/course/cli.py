@@ -179,10 +179,10 @@ def checked(context: Context, mine: Folder, given: Answers) -> list[Verdict]:
         context.reporter.note(
             f"{mine.path}: the lab has changed since this folder was made: checked against the lab as it is now"
         )
-    from ewan.analysis.one_run import OneRun  # it takes a second to import
+    from ewan.analysis.one_run import SingleRun  # it takes a second to import
 
     with executing.here(context, mine.path) as executor:
-        return checking.check(mine.lab, mine.drawing, given, executor, OneRun)
+        return checking.check(mine.lab, mine.drawing, given, executor, SingleRun)
 
 
 def show(context: Context, mine: Folder, found: Sequence[Verdict]) -> None:

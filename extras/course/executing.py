@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ewan.experiments.engine import unit
-from ewan.experiments.engine.unit import Packed, Tools, Unit
+from ewan.experiments.engine.unit import RunAnswer, Tools, Unit
 from ewan.experiments.store import DamagedError, Store, entry
 from ewan.extras.course.runs import Files
 from ewan.labs.base.reporter import Progress, Reporter
@@ -109,7 +109,7 @@ class Here:
         self._keep(packed)
         return entry.read(io.BytesIO(packed.entry), packed.key)[1]
 
-    def _keep(self, packed: Packed) -> None:
+    def _keep(self, packed: RunAnswer) -> None:
         if self.store is None or packed.entry is None or self._full:
             return
         try:

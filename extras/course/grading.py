@@ -45,7 +45,7 @@ from ewan.extras.course.submission import Submission, SubmissionError
 from ewan.extras.course.verdicts import Truth, Verdict
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.reading import one_line, read_bytes
-from ewan.labs.base.reporter import Silent
+from ewan.labs.base.reporter import SilentReporter
 from ewan.labs.base.units import NS_PER_SECOND, UnitError
 from ewan.labs.record.experiment import DOCUMENT as EXPERIMENT
 from ewan.labs.spec import DescriptionError, names
@@ -111,7 +111,7 @@ def graded(machine: Machine, task: Task) -> Grade:
         return failed("refused", error)
     try:
         with tempfile.TemporaryDirectory(prefix="grade-", dir=machine.scratch) as scratch:
-            reporter = Silent()
+            reporter = SilentReporter()
             store = None if machine.store is None else Store(machine.store)
             executor = Here(reporter, machine.tools.binary, store, Path(scratch), workers=1, _tools=machine.tools)
             with Student(lab, drawing, executor, machine.see) as student:

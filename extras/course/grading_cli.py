@@ -89,7 +89,7 @@ def grade_command(
     ewan course grade SUBMISSIONS/
     ewan course grade SUBMISSIONS/ --csv grades.csv --students students.csv --format gradescope
     """
-    from ewan.analysis.one_run import OneRun  # it takes a second to import
+    from ewan.analysis.one_run import SingleRun  # it takes a second to import
 
     listed = None if students is None else roster.addresses(students)
     if forms and out.resolve() == submissions.resolve():
@@ -98,7 +98,7 @@ def grade_command(
     with tempfile.TemporaryDirectory(prefix="ewan-grade-") as scratch:
         tools = Tools(kernel.kernel(context.reporter.tell), node_binary(context.binary))
         store = None if context.store is None else context.store.absolute()
-        machine = Machine(OneRun, tools, store, Path(scratch))
+        machine = Machine(SingleRun, tools, store, Path(scratch))
         with Ledger(table.with_name(f"{table.name}{ledger.ENDING}")).opened(again) as book:
             grades = all_graded(context, machine, found, book)
     numbers = {email: student for student, email in (listed or {}).items() if email}

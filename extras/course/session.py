@@ -175,6 +175,6 @@ def _plain(work: Callable[[], Any]) -> Any:
 def opened(folder: str | os.PathLike[str] = ".") -> Session:
     """A lab of the course, for notebooks, in a folder that `ewan course start` made: `ewan.course().check()`."""
     from ewan.analysis.api import Results
-    from ewan.analysis.one_run import OneRun
+    from ewan.analysis.one_run import SingleRun
 
-    return Session(Path(folder), Context.of(os.environ), OneRun, Results)
+    return Session(Path(folder), Context.of(os.environ), SingleRun, Results)

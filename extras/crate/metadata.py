@@ -24,7 +24,7 @@ from ewan.extras.crate.files import METADATA, README, kind
 from ewan.extras.crate.sources import Sources
 from ewan.extras.crate.texts import progress_of
 from ewan.labs.record import CERTIFICATES_FOLDER
-from ewan.labs.record.experiment import DOCUMENT, INPUTS, Document, Entry, Stage
+from ewan.labs.record.experiment import DOCUMENT, INPUTS, Entry, ExperimentDocument, Stage
 
 SCENARIO, SETTINGS = "scenario.yaml", "settings.json"
 VERSION = "1.3"
@@ -61,7 +61,7 @@ class Told:
     walls: Mapping[str, tuple[str, str]]
 
 
-def crate(document: Document, files: Mapping[str, Stored], told: Told, place: Path) -> ROCrate:
+def crate(document: ExperimentDocument, files: Mapping[str, Stored], told: Told, place: Path) -> ROCrate:
     """The description of the files of `place`, all of which are there but the description itself."""
     return _Description(document, files, told, place).crate
 
@@ -74,7 +74,7 @@ def ended(started: str, seconds: float | None) -> str | None:
 
 
 class _Description:
-    def __init__(self, document: Document, files: Mapping[str, Stored], told: Told, place: Path) -> None:
+    def __init__(self, document: ExperimentDocument, files: Mapping[str, Stored], told: Told, place: Path) -> None:
         self.crate = ROCrate(version=VERSION)
         self._document, self._told = document, told
         self._files = {name: self._file(place, name, stored) for name, stored in files.items()}

@@ -13,7 +13,7 @@ from typing import Any
 
 from ewan.extras.crate.citation import Author
 from ewan.extras.crate.sources import Sources, normalised
-from ewan.labs.record.experiment import Document
+from ewan.labs.record.experiment import ExperimentDocument
 
 FILE = "sbom.spdx.json"
 SPDX_VERSION = "SPDX-2.3"
@@ -25,7 +25,9 @@ _PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)")
 _VIA = re.compile(r"^    #(?: via|  ) +([A-Za-z0-9._-]+)")
 
 
-def bill(document: Document, sources: Sources, authors: Sequence[Author], created: str, digest: str) -> dict[str, Any]:
+def bill(
+    document: ExperimentDocument, sources: Sources, authors: Sequence[Author], created: str, digest: str
+) -> dict[str, Any]:
     """The bill of materials of an experiment.
 
     `created`: this moment, YYYY-MM-DDThh:mm:ssZ; `digest`: SHA-256 of experiment.json, which makes its name unique.
@@ -81,7 +83,7 @@ def _sha256(digest: str | None) -> dict[str, Any]:
     return {"checksums": [{"algorithm": "SHA256", "checksumValue": digest}]} if digest else {}
 
 
-def _packages(document: Document, sources: Sources) -> Iterator[dict[str, Any]]:
+def _packages(document: ExperimentDocument, sources: Sources) -> Iterator[dict[str, Any]]:
     commit = f"; commit {sources.commit}" if sources.commit else ""
     place = f"git+{sources.repository}@{sources.commit}" if sources.repository and sources.commit else UNKNOWN
     if "://" not in place:
@@ -122,7 +124,7 @@ def _packages(document: Document, sources: Sources) -> Iterator[dict[str, Any]]:
         )
 
 
-def _relationships(document: Document, sources: Sources) -> Iterator[tuple[str, str, str]]:
+def _relationships(document: ExperimentDocument, sources: Sources) -> Iterator[tuple[str, str, str]]:
     yield EWAN, "DEPENDS_ON", NODE
     if document.clock == "virtual":
         yield EWAN, "DEPENDS_ON", KERNEL

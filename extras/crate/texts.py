@@ -13,23 +13,23 @@ from ewan.extras.crate import citation, files
 from ewan.extras.crate.citation import Author, Licence
 from ewan.extras.crate.sources import Sources
 from ewan.labs.base.reading import one_line
-from ewan.labs.record.experiment import Document
+from ewan.labs.record.experiment import ExperimentDocument
 
 _SCRIPT = Path(__file__).resolve().with_name("reproduce.sh")
 
 
-def title(document: Document) -> str:
+def title(document: ExperimentDocument) -> str:
     """The experiment's, in one line."""
     return one_line(document.title) or document.scenario
 
 
-def progress_of(document: Document) -> str:
+def progress_of(document: ExperimentDocument) -> str:
     """How much of an experiment is there, in words."""
     complete = sum(run.status == "complete" for run in document.runs)
     return f"{complete} of {len(document.runs)} runs are complete"
 
 
-def marks(document: Document) -> list[str]:
+def marks(document: ExperimentDocument) -> list[str]:
     """What a reader must know before the results: sentences, none for a complete experiment in verified labs."""
     found = []
     if document.status != "complete":
@@ -41,7 +41,7 @@ def marks(document: Document) -> list[str]:
     return found
 
 
-def description(document: Document) -> str:
+def description(document: ExperimentDocument) -> str:
     """The experiment in a paragraph, its marks first."""
     clock = "simulated time" if document.clock == "virtual" else "wall time"
     made = (
@@ -50,7 +50,7 @@ def description(document: Document) -> str:
     return " ".join([*marks(document), one_line(document.about), made]).strip()
 
 
-def reproduce(document: Document, sources: Sources) -> str:
+def reproduce(document: ExperimentDocument, sources: Sources) -> str:
     """reproduce.sh."""
     values = {"@COMMIT@": sources.commit or "", "@REPOSITORY@": sources.repository or "", "@VERSION@": sources.version}
     text = _SCRIPT.read_text()
@@ -60,7 +60,7 @@ def reproduce(document: Document, sources: Sources) -> str:
 
 
 def readme(
-    document: Document, names: Sequence[str], sources: Sources, authors: Sequence[Author], terms: Licence
+    document: ExperimentDocument, names: Sequence[str], sources: Sources, authors: Sequence[Author], terms: Licence
 ) -> str:
     """README.md; `names`: of the files that the experiment left."""
     lines = [f"# {title(document)}", ""]
@@ -107,7 +107,7 @@ def _told(names: Sequence[str]) -> list[files.Kind]:
     return [each for each in files.KINDS if each.pattern in found]
 
 
-def _circumstances(document: Document, sources: Sources) -> list[tuple[str, str]]:
+def _circumstances(document: ExperimentDocument, sources: Sources) -> list[tuple[str, str]]:
     host = document.host
     changed = ", with changes beyond it" if sources.changed else ""
     clock = "virtual (simulated time: a repetition is the same to the byte)" if document.clock == "virtual" else "live"

@@ -18,8 +18,8 @@ from ewan.labs.base import codec
 from ewan.labs.base.codec import replace
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.hardware.abilities import Abilities, Range, ranges
-from ewan.labs.hardware.driver import ANSWERS_S, ENDS_S, PROTOCOL, Described, Driver, DriverError, Reading
-from ewan.labs.hardware.settings import Settings
+from ewan.labs.hardware.driver import ANSWERS_S, ENDS_S, PROTOCOL, DeviceDescription, DeviceReading, Driver, DriverError
+from ewan.labs.hardware.settings import DeviceSettings
 from ewan.labs.link import (
     BernoulliLoss,
     BitErrorLoss,
@@ -71,7 +71,7 @@ def checks(start: Start, address: str, model: str | None, options: Mapping[str, 
         return
     with driver:
         test = _Test(driver)
-        described: list[Described] = []
+        described: list[DeviceDescription] = []
         yield test.check("describe is well-formed", lambda: _described(driver, address, model, options, described))
         if not described:
             return
@@ -90,7 +90,7 @@ def checks(start: Start, address: str, model: str | None, options: Mapping[str, 
 
 def _of_an_open_device(test: _Test, known: Abilities) -> Iterator[Check]:
     driver = test.driver
-    first: list[Reading] = []
+    first: list[DeviceReading] = []
 
     def defaults() -> str:
         driver.reset()
@@ -166,32 +166,32 @@ class _WrongError(Exception):
 
 
 def _described(
-    driver: Driver, address: str, model: str | None, options: Mapping[str, str], found: list[Described]
+    driver: Driver, address: str, model: str | None, options: Mapping[str, str], found: list[DeviceDescription]
 ) -> str:
     described = driver.describe(address, model, options)
     found.append(described)
     return f"{described.model}, {described.device}"
 
 
-def _round_trip(driver: Driver, heading: str, settings: Settings) -> str:
+def _round_trip(driver: Driver, heading: str, settings: DeviceSettings) -> str:
     driver.set(heading, settings)
     _equal(driver.read().of(heading), settings)
     return "set and read"
 
 
-def _equal(found: Settings, wanted: Settings) -> None:
+def _equal(found: DeviceSettings, wanted: DeviceSettings) -> None:
     here, there = (codec.data_of(_plain(each)) for each in (wanted, found))
     for key, value in here.items():
         if there[key] != value:
             raise _WrongError(f"{key} was set to {_text(value)} and reads {_text(there[key])}")
 
 
-def _plain(settings: Settings) -> Settings:
+def _plain(settings: DeviceSettings) -> DeviceSettings:
     """A loss of 0 is none."""
     return replace(settings, loss=NoLoss()) if settings.loss == BernoulliLoss(0) else settings
 
 
-def _same(found: Reading, wanted: Reading) -> str:
+def _same(found: DeviceReading, wanted: DeviceReading) -> str:
     for heading in ("forward", "backward"):
         _equal(found.of(heading), wanted.of(heading))
     return "as before"
@@ -201,7 +201,7 @@ def _text(value: object) -> str:
     return orjson.dumps(value).decode()
 
 
-def _of_ranges(test: _Test, known: Abilities, base: Settings) -> Iterator[Check]:
+def _of_ranges(test: _Test, known: Abilities, base: DeviceSettings) -> Iterator[Check]:
     for name, each in ranges(known).items():
         made = [
             (value, _with(base, known, name, value)) for value in (each.least, each.middle, each.nearest(each.most))
@@ -220,13 +220,13 @@ def _of_ranges(test: _Test, known: Abilities, base: Settings) -> Iterator[Check]
                 yield test.check(f"{name}: {value} is refused", _refused, test.driver, line)
 
 
-def _round_trips(driver: Driver, made: Sequence[tuple[int, Settings]]) -> str:
+def _round_trips(driver: Driver, made: Sequence[tuple[int, DeviceSettings]]) -> str:
     for _, settings in made:
         _round_trip(driver, "forward", settings)
     return "; ".join(str(value) for value, _ in made)
 
 
-def _between(driver: Driver, known: Abilities, base: Settings, name: str, each: Range) -> str:
+def _between(driver: Driver, known: Abilities, base: DeviceSettings, name: str, each: Range) -> str:
     asked = each.least + each.step // 2
     driver.set("forward", _with(base, known, name, asked))
     found = _value(driver.read().forward, name)
@@ -235,7 +235,7 @@ def _between(driver: Driver, known: Abilities, base: Settings, name: str, each: 
     return f"{asked} became {found}"
 
 
-def _with(base: Settings, known: Abilities, name: str, value: int) -> Settings:
+def _with(base: DeviceSettings, known: Abilities, name: str, value: int) -> DeviceSettings:
     """`base` with one value; of a stage that has it."""
     match name:
         case "delay.delay_ns":
@@ -254,7 +254,7 @@ def _with(base: Settings, known: Abilities, name: str, value: int) -> Settings:
             return replace(base, **{name: value})
 
 
-def _value(found: Settings, name: str) -> int:
+def _value(found: DeviceSettings, name: str) -> int:
     place: Any = found
     for part in name.split("."):
         part = {"ppb": "loss_ppb"}.get(part, part)
@@ -267,7 +267,7 @@ def _discipline(known: Abilities) -> Discipline:
     return next(made for kind in ("drop_tail", *known.queue.disciplines) if (made := _queue(kind)) is not None)
 
 
-def _of_kinds(test: _Test, known: Abilities, base: Settings) -> Iterator[Check]:
+def _of_kinds(test: _Test, known: Abilities, base: DeviceSettings) -> Iterator[Check]:
     delay, jitter = known.delay.delay_ns, known.delay.jitter_ns
     for kind in known.delay.kinds:
         spread = jitter.nearest(min(jitter.middle, delay.middle // 8)) if jitter is not None else 0
@@ -329,7 +329,7 @@ def _queue(kind: str) -> Discipline | None:
     return made.get(kind)
 
 
-def _apart(driver: Driver, known: Abilities, base: Reading) -> str:
+def _apart(driver: Driver, known: Abilities, base: DeviceReading) -> str:
     other = replace(base.forward, delay=ConstantDelay(known.delay.delay_ns.middle))
     driver.set("backward", base.backward)
     driver.set("forward", other)
@@ -392,7 +392,7 @@ def _refused(driver: Driver, line: bytes) -> str:
     return said[:100]
 
 
-def _set_line(heading: str, settings: Settings, **changed: object) -> bytes:
+def _set_line(heading: str, settings: DeviceSettings, **changed: object) -> bytes:
     data = codec.data_of(settings) | changed
     request = {
         "request": "set",

@@ -18,7 +18,7 @@ from ewan.labs.base.reading import read_text
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import HEADINGS
-from ewan.labs.hardware.settings import Settings
+from ewan.labs.hardware.settings import DeviceSettings
 from ewan.labs.link import BernoulliLoss, ConstantDelay, Loss, NoLoss
 
 TABLE = Path(__file__).resolve().with_suffix(".toml")
@@ -52,7 +52,7 @@ class Gtrcnet:
         abilities = codec.data_of(known[own].abilities)
         return {"model": own, "device": f"{found['model']} {found.get('any', '')}".strip(), "abilities": abilities}
 
-    def set(self, heading: str, settings: Settings) -> None:
+    def set(self, heading: str, settings: DeviceSettings) -> None:
         """Three commands."""
         loss = settings.loss.loss_ppb if isinstance(settings.loss, BernoulliLoss) else 0
         assert isinstance(settings.delay, ConstantDelay)
@@ -65,13 +65,13 @@ class Gtrcnet:
         """Three questions for each direction."""
         return {heading: codec.data_of(self._settings(heading)) for heading in HEADINGS}
 
-    def _settings(self, heading: str) -> Settings:
+    def _settings(self, heading: str) -> DeviceSettings:
         channel = self._table.channels[heading]
         found = {}
         for key, ask in self._table.get.items():
             found[key] = int(self._ask(ask, channel=channel)["value"]) * self._table.units[key]
         loss: Loss = BernoulliLoss(found["loss_ppb"]) if found["loss_ppb"] else NoLoss()
-        return Settings(found["rate_bps"], ConstantDelay(found["delay_ns"]), False, loss, 0, 0, None)
+        return DeviceSettings(found["rate_bps"], ConstantDelay(found["delay_ns"]), False, loss, 0, 0, None)
 
     def series(self, since: int) -> Mapping[str, Any]:
         """Both directions, of the milliseconds that both answers have."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from ewan.labs.base.reading import one_line
 from ewan.labs.hardware.abilities import Abilities, beyond, read_abilities, rounded
 from ewan.labs.hardware.driver import HEADINGS, PROTOCOL
-from ewan.labs.hardware.settings import Settings, read_settings
+from ewan.labs.hardware.settings import DeviceSettings, read_settings
 
 LONGEST = 1 << 20  # bytes of a request
 MOST_SHOWN = 400
@@ -32,7 +32,7 @@ class Device(Protocol):
     def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> Mapping[str, Any]:
         """Opens the device; gives `model`, `device`, `abilities` as the protocol has them."""
 
-    def set(self, heading: str, settings: Settings) -> None:
+    def set(self, heading: str, settings: DeviceSettings) -> None:
         """Sets one direction to values that the device has."""
 
     def read(self) -> Mapping[str, Any]:

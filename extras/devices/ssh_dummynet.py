@@ -19,7 +19,7 @@ from ewan.labs.base.units import GIGA, KILO, MEGA, NS_PER_MS, PPB
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.abilities import Abilities, Range
 from ewan.labs.hardware.driver import HEADINGS
-from ewan.labs.hardware.settings import Settings
+from ewan.labs.hardware.settings import DeviceSettings
 from ewan.labs.link import BernoulliLoss, ConstantDelay, DropTail, Loss, NoLoss, Queue
 
 NAME = "ssh-dummynet"
@@ -38,7 +38,7 @@ _THOUSANDS = {"": 1, "K": KILO, "M": MEGA, "G": GIGA}
 _MEMBER = re.compile(r"^\s+member: (\S+) ", re.MULTILINE)
 
 
-def configuration(number: int, settings: Settings) -> list[str]:
+def configuration(number: int, settings: DeviceSettings) -> list[str]:
     """The command that sets a pipe, all of it. Pure."""
     assert isinstance(settings.delay, ConstantDelay) and settings.queue is not None
     queue = settings.queue
@@ -66,7 +66,7 @@ def has_rule(listed: str, number: int, card: str) -> bool:
     return bool(found)
 
 
-def parsed(printed: str, number: int) -> Settings:
+def parsed(printed: str, number: int) -> DeviceSettings:
     """The settings of a pipe of which `ipfw pipe show` printed; RefusedError for another's. Pure."""
     lines = printed.splitlines()
     link = next((m for line in lines if (m := _LINK.match(line)) and int(m[1]) == number), None)
@@ -77,7 +77,7 @@ def parsed(printed: str, number: int) -> Settings:
     loss: Loss = BernoulliLoss(lost) if lost else NoLoss()
     size = int(queue[2])
     in_bytes = {"sl.": None, "B": size, "KB": size * KBYTE}[queue[3]]
-    return Settings(
+    return DeviceSettings(
         rate_bps=round(float(link[3]) * _THOUSANDS[link[4]]),
         delay=ConstantDelay(int(link[5]) * NS_PER_MS),
         reorder=False,
@@ -152,7 +152,7 @@ class SshDummynet:
         limits["limit_bytes"] = _up_to(known.queue.limit_bytes, size)
         return replace(known, queue=replace(known.queue, **limits))
 
-    def set(self, heading: str, settings: Settings) -> None:
+    def set(self, heading: str, settings: DeviceSettings) -> None:
         """One command for the pipe, so that it is changed as a whole or not; then its rule, where there is none."""
         number, card = self._pipes[heading]
         there = has_rule(self._box.run(["ipfw", "list"]), number, card)
@@ -182,7 +182,7 @@ class SshDummynet:
         queue = Queue(UNSET_SLOTS, None, DropTail())
         assert self._known.queue is not None and self._known.queue.limit_packets is not None
         queue = codec.replace(queue, limit_packets=min(UNSET_SLOTS, self._known.queue.limit_packets.most))
-        neutral = Settings(self._known.rate_bps.most, ConstantDelay(0), False, NoLoss(), 0, 0, queue)
+        neutral = DeviceSettings(self._known.rate_bps.most, ConstantDelay(0), False, NoLoss(), 0, 0, queue)
         for heading in self._pipes:
             self.set(heading, neutral)
 

@@ -21,7 +21,7 @@ from ewan.labs.base import codec
 from ewan.labs.base.units import BITS_PER_BYTE, MEGA, NS_PER_SECOND, PPB
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import HEADINGS
-from ewan.labs.hardware.settings import Settings
+from ewan.labs.hardware.settings import DeviceSettings
 from ewan.labs.link import (
     BernoulliLoss,
     ConstantDelay,
@@ -61,7 +61,7 @@ NO_CARD = "ewan-no-card"
 _UNSET = Queue(limit_packets=1000, limit_bytes=None, discipline=DropTail())
 
 
-def commands(card: str, settings: Settings, mtu: int) -> list[list[str]]:
+def commands(card: str, settings: DeviceSettings, mtu: int) -> list[list[str]]:
     """What tc is told, in this order. Pure."""
     delay = settings.delay
     handle, table = TABLES[type(delay)]
@@ -106,7 +106,7 @@ def _loss(loss: Loss) -> list[str]:
             raise RefusedError(f"netem has no loss of the kind {loss.kind}")
 
 
-def parsed(printed: str) -> tuple[Settings, dict[str, int]]:
+def parsed(printed: str) -> tuple[DeviceSettings, dict[str, int]]:
     """Settings and counters of a card: what `tc -j -s qdisc show dev CARD` printed. Pure; RefusedError for others'."""
     try:
         found = {each["handle"]: each for each in json.loads(printed) if "handle" in each}
@@ -119,7 +119,7 @@ def parsed(printed: str) -> tuple[Settings, dict[str, int]]:
         limit = int(fifo["options"]["limit"])
         in_bytes = fifo["kind"] == "bfifo"
         queue = Queue(None if in_bytes else limit, limit if in_bytes else None, DropTail())
-        settings = Settings(
+        settings = DeviceSettings(
             rate_bps=int(tbf["options"]["rate"]) * BITS_PER_BYTE,
             delay=_read_delay(options.get("delay", {}), handle),
             reorder="rate" not in options,
@@ -205,11 +205,11 @@ class SshNetem:
             return "distribution" not in str(error).replace(" ".join(words), "")
         return True
 
-    def set(self, heading: str, settings: Settings) -> None:
+    def set(self, heading: str, settings: DeviceSettings) -> None:
         """Three commands of tc; what was there before is put back where one of them fails."""
         box, card = self._box, self._cards[heading]
         try:
-            before: Settings | None = parsed(self._show(card))[0]
+            before: DeviceSettings | None = parsed(self._show(card))[0]
         except RefusedError:
             before = None
         try:
@@ -232,7 +232,7 @@ class SshNetem:
 
     def reset(self) -> None:
         """Disciplines made anew, which also counts anew: the highest rate, no delay, no loss, 1000 packets."""
-        neutral = Settings(self._known.rate_bps.most, ConstantDelay(0), False, NoLoss(), 0, 0, _UNSET)
+        neutral = DeviceSettings(self._known.rate_bps.most, ConstantDelay(0), False, NoLoss(), 0, 0, _UNSET)
         for card in self._cards.values():
             ours = {handle for handle, _ in TABLES.values()}
             if any(each.get("handle") in ours for each in json.loads(self._show(card))):

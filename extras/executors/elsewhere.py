@@ -16,9 +16,9 @@ from ewan.experiments.engine import execution, unit
 from ewan.experiments.engine.executor import ThisMachine
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.forecast import Forecast
-from ewan.experiments.engine.keeping import Keeping
+from ewan.experiments.engine.keeping import ResultKeeper
 from ewan.experiments.engine.progress import Board
-from ewan.experiments.engine.unit import Packed, Versions
+from ewan.experiments.engine.unit import RunAnswer, Versions
 from ewan.extras.executors import reading, starting
 from ewan.extras.executors.file import Workers
 from ewan.extras.executors.sharing import Run, Sharing
@@ -65,7 +65,7 @@ class Elsewhere:
         return self._this.ready()
 
     def execute(
-        self, experiment: Experiment, entries: Sequence[Entry], keeping: Keeping, workers: int, wall: Forecast
+        self, experiment: Experiment, entries: Sequence[Entry], keeping: ResultKeeper, workers: int, wall: Forecast
     ) -> None:
         """See `Executor`. LabError where there are no workers that could; DiskFullError where results have no room."""
         fleet = self._started(experiment)
@@ -81,7 +81,7 @@ class Elsewhere:
                 experiment.forget(entry)
                 yield Run(entry.number, self._unit(experiment, entry), forecast_ns[entry.number])
 
-        def ended(run: Run, packed: Packed) -> None:
+        def ended(run: Run, packed: RunAnswer) -> None:
             entry = by_number[run.number]
             board.begin(entry.number, entry.expected_ns, packed.wall_ns)
             try:

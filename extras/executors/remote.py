@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ewan.experiments.engine import unit
-from ewan.experiments.engine.unit import Packed, Tools, Unit
+from ewan.experiments.engine.unit import RunAnswer, Tools, Unit
 from ewan.experiments.store import Store
 from ewan.labs.base import ownership
 from ewan.labs.base.units import NS_PER_SECOND
@@ -59,7 +59,7 @@ class Done:
     """What became of the units of a task, in their order: each result, whose entry is left out where it is in the
     store. Those that are missing at the end were not begun, since this worker ends before they would."""
 
-    results: tuple[Packed, ...]
+    results: tuple[RunAnswer, ...]
     worker: str
     error: str | None = None
     """Why this worker can execute none of them."""
@@ -69,14 +69,14 @@ def work(task: Task) -> Done:
     """Executes a task; what is in the store by now is not executed again."""
     from distributed import get_worker
 
-    results: list[Packed] = []
+    results: list[RunAnswer] = []
     try:
         tools = _tools(task)
         store = None if task.store is None else Store(Path(task.store))
         for each, forecast_ns in zip(task.units, task.forecast_ns, strict=True):
             _check(each, tools)
             if store is not None and not task.fresh and store.has(each.key):
-                results.append(Packed(each.key, "complete", None, None, 0, 0))
+                results.append(RunAnswer(each.key, "complete", None, None, 0, 0))
             elif _has_time(forecast_ns):
                 results.append(_kept(_execute(task.study, each, tools), store))
             else:
@@ -159,14 +159,14 @@ def wanted_s(forecast_ns: int) -> float:
     return MARGIN * forecast_ns / NS_PER_SECOND + ENDING_S
 
 
-def _execute(study: str, each: Unit, tools: Tools) -> Packed:
+def _execute(study: str, each: Unit, tools: Tools) -> RunAnswer:
     try:
         return unit.execute(each, tools, _own("runs"), _stopped(study))
     except (LabError, OSError) as error:
-        return Packed(each.key, "failed", f"{os.uname().nodename}: {error}", None, 0, 0)
+        return RunAnswer(each.key, "failed", f"{os.uname().nodename}: {error}", None, 0, 0)
 
 
-def _kept(packed: Packed, store: Store | None) -> Packed:
+def _kept(packed: RunAnswer, store: Store | None) -> RunAnswer:
     """Puts a result into the store, and leaves it out of what is sent back; where that cannot be, it is sent."""
     if store is None or packed.entry is None:
         return packed

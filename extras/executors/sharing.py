@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ewan.experiments.engine.unit import Packed, Tools, Unit
+from ewan.experiments.engine.unit import RunAnswer, Tools, Unit
 from ewan.extras.executors import asking, remote
 from ewan.extras.executors.file import BATCH, Workers
 from ewan.extras.executors.remote import Done, Task
@@ -88,7 +88,7 @@ class Sharing:
             tools = self._tools
             self._client.register_plugin(Provision((tools.kernel.read_bytes(), tools.binary.read_bytes())), name="ewan")
 
-    def go(self, runs: Iterator[Run], ended: Callable[[Run, Packed], None], most: int = MOST_UNITS) -> None:
+    def go(self, runs: Iterator[Run], ended: Callable[[Run, RunAnswer], None], most: int = MOST_UNITS) -> None:
         """All runs, each of which is told of once; at `most` so many go to a worker together. LabError where no worker
         can execute them."""
         bundles = bundled(runs, most)
@@ -144,7 +144,7 @@ class Sharing:
                 f"{workers.file}: {name} wants a job of {longest}, and its walltime is less: write a longer one"
             )
 
-    def _take(self, ended: Callable[[Run, Packed], None]) -> None:
+    def _take(self, ended: Callable[[Run, RunAnswer], None]) -> None:
         """What has ended, or was lost meanwhile."""
         try:
             future = self._ended.get(timeout=LOOK_S)
@@ -173,7 +173,7 @@ class Sharing:
             with contextlib.suppress(Exception):
                 self._client.retire_workers([done.worker], close_workers=True)
 
-    def _died(self, bundle: Bundle, error: BaseException, ended: Callable[[Run, Packed], None]) -> None:
+    def _died(self, bundle: Bundle, error: BaseException, ended: Callable[[Run, RunAnswer], None]) -> None:
         """A task whose workers died one after the other: its runs one by one, so that the one they die of is found."""
         from distributed.scheduler import KilledWorker
 
@@ -183,7 +183,7 @@ class Sharing:
             self._again += [(run,) for run in reversed(bundle)]
             return
         why = "the workers that it was given died, one after the other: was there memory enough, and walltime?"
-        ended(bundle[0], Packed(bundle[0].unit.key, "failed", why, None, 0, 0))
+        ended(bundle[0], RunAnswer(bundle[0].unit.key, "failed", why, None, 0, 0))
 
     def _look(self) -> None:
         """Says when nobody works, and finds what a scheduler that came back has forgotten."""

@@ -28,7 +28,7 @@ from ewan.labs.base.writing import opened
 from ewan.labs.capture import words
 from ewan.labs.capture.merging import Clock, Merger
 from ewan.labs.capture.points import Tap
-from ewan.labs.capture.words import Counts, Wanted
+from ewan.labs.capture.words import CaptureCounts, CaptureRequest
 from ewan.labs.runtime.base import LabError
 
 COMPARE_S = 10.0
@@ -67,12 +67,12 @@ Compare = Callable[[Sequence[str]], Mapping[str, Offset]]
 
 
 class JointCapture:
-    """See `ewan.labs.runtime.base.Capture`. `machine_of`: node → machine; `cpus`: of each, where it may run."""
+    """See `ewan.labs.runtime.base.OpenCapture`. `machine_of`: node → machine; `cpus`: of each, where it may run."""
 
     def __init__(
         self,
         lab: str,
-        wanted: Wanted,
+        wanted: CaptureRequest,
         piped: bool,
         *,
         start: Start,
@@ -126,14 +126,14 @@ class JointCapture:
         """Asks all machines to end; those that do not are lost."""
         self._stop("signal")
 
-    def wait(self) -> Counts:
+    def wait(self) -> CaptureCounts:
         """Until all have ended."""
         self._done.wait()
         if self._error is not None:
             raise self._error
         counted = self._merger.counted
         ends = [self._end, *self._ends.values()]
-        counts = Counts(
+        counts = CaptureCounts(
             seen=sum(max(each.seen, each.written) for each in counted),
             kept=sum(each.written for each in counted),
             dropped=sum(each.dropped for each in counted),
@@ -313,7 +313,7 @@ def _close(process: Process) -> None:
         process.close()
 
 
-def _words(lab: str, taps: Sequence[Tap], wanted: Wanted, cpus: Sequence[int]) -> list[str]:
+def _words(lab: str, taps: Sequence[Tap], wanted: CaptureRequest, cpus: Sequence[int]) -> list[str]:
     """Of the node binary on one machine; bounds of the file are kept here."""
     bounds = replace(wanted.bounds, most_bytes=words.UNBOUNDED)
     where = ["--cpus", ",".join(map(str, cpus))] if cpus else []

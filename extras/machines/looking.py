@@ -13,7 +13,7 @@ from ewan.extras.machines.facts import sections
 from ewan.extras.machines.records import Record
 from ewan.extras.machines.talking import ASK_S, SHARES, all_of, done
 from ewan.labs.plan import Plan
-from ewan.labs.runtime.base import Elsewhere, LabError
+from ewan.labs.runtime.base import LabError, RemoteMachine
 
 if TYPE_CHECKING:
     from ewan.extras.machines.ssh import Fleet, Remote
@@ -81,7 +81,7 @@ def inspect(fleet: Fleet, record: Record, lab: str, what: str) -> list[dict[str,
     return [each for told in every.values() for each in told]
 
 
-def elsewhere(fleet: Fleet, record: Record, plan: Plan) -> dict[str, Elsewhere]:
+def elsewhere(fleet: Fleet, record: Record, plan: Plan) -> dict[str, RemoteMachine]:
     """All machines, asked side by side."""
 
     def ask(remote: Remote) -> dict[str, str]:
@@ -93,4 +93,4 @@ def elsewhere(fleet: Fleet, record: Record, plan: Plan) -> dict[str, Elsewhere]:
     spinners: dict[str, list[int]] = {name: [] for name in files}
     for number in range(len(plan.spinners)):
         spinners[record.machine_of_spinner(number)[0]].append(number)
-    return {name: Elsewhere(tuple(spinners[name]), record.host_cpus[name], told) for name, told in files.items()}
+    return {name: RemoteMachine(tuple(spinners[name]), record.host_cpus[name], told) for name, told in files.items()}

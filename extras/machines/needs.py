@@ -12,7 +12,7 @@ from ewan.extras.machines.talking import ASK_S, all_of, done
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import machines, own
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.multi_machine import Lacks, Needs
+from ewan.labs.runtime.multi_machine import MachineNeeds, MissingPrograms
 
 if TYPE_CHECKING:
     from ewan.extras.machines.ssh import Fleet, Remote
@@ -40,16 +40,16 @@ def check_possible(plan: Plan) -> None:
         )
 
 
-def lacking(fleet: Fleet, needs: Needs, searched: str) -> dict[str, Lacks]:
+def lacking(fleet: Fleet, needs: MachineNeeds, searched: str) -> dict[str, MissingPrograms]:
     """Of each machine; `searched`: where programs are looked for, as PATH has it."""
 
-    def ask(remote: Remote) -> Lacks:
+    def ask(remote: Remote) -> MissingPrograms:
         wanted = list(needs.programs.get(remote.name, {}))
         told = remote.run(["sh", "-c", _LOOK, "sh", searched, *wanted], longest_s=ASK_S)
         done(remote.name, told)
         first, *missing = told.stdout.decode(errors="replace").splitlines()
         known = tuple(first.split())
         absent = sorted(needs.congestion.get(remote.name, set()) - set(known))
-        return Lacks(tuple(missing), tuple(absent), known)
+        return MissingPrograms(tuple(missing), tuple(absent), known)
 
     return all_of(fleet, ask, needs.machines)

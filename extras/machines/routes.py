@@ -38,7 +38,7 @@ class Routes:
     binary: Path
 
     def settle(self, longest_s: float) -> dict[str, Any]:
-        """Until the routes carry every pair on the plan's path, as `ewan.labs.runtime.base.Converging` has it."""
+        """Until the routes carry every pair on the plan's path, as `ewan.labs.runtime.base.RouteConvergence` has it."""
         begun = time.monotonic()
         started: float | None = None
         while True:
@@ -60,7 +60,7 @@ class Routes:
     def set_carrier(self, link: Link, up: bool, longest_s: float, changed: Callable[[], None]) -> dict[str, Any]:
         """Both machines of a stretched link take the carrier of what is theirs, or give it back; routes follow.
 
-        `changed` is called between the two. As `ewan.labs.runtime.base.Breakable` has it.
+        `changed` is called between the two. As `ewan.labs.runtime.base.LinkFailures` has it.
         """
         directory = str(SHARES / self.plan.lab)
         far = [each.far_machine for each in self.record.stretched if each.link == link.name]
@@ -100,7 +100,7 @@ class Routes:
         return reach, ages
 
     def tables(self) -> dict[str, Any]:
-        """The routes of all nodes, as `ewan.labs.runtime.base.Routed` has them."""
+        """The routes of all nodes, as `ewan.labs.runtime.base.RouteReader` has them."""
         return _joined(self._told())
 
     def _told(self) -> dict[str, dict[str, Any]]:

@@ -36,9 +36,9 @@ from ewan.labs.link import Change
 from ewan.labs.plan import Plan
 from ewan.labs.render.files import hosts as hosts_file
 from ewan.labs.runtime import own
-from ewan.labs.runtime.base import Capture, Elsewhere, LabError, Seen
+from ewan.labs.runtime.base import LabError, OpenCapture, RemoteMachine, Seen
 from ewan.labs.runtime.binary import node_binary
-from ewan.labs.runtime.multi_machine import Lacks, Needs
+from ewan.labs.runtime.multi_machine import MachineNeeds, MissingPrograms
 from ewan.labs.runtime.namespaces import NAMESPACES
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Program
@@ -46,7 +46,7 @@ from ewan.labs.runtime.state import DEFAULT_ROOT
 
 if TYPE_CHECKING:
     from ewan.extras.machines.ssh import Fleet
-    from ewan.labs.capture.words import Wanted
+    from ewan.labs.capture.words import CaptureRequest
 
 Show = Callable[[str], None]
 
@@ -76,7 +76,7 @@ class Prepared(NamedTuple):
 
 
 class ClusterRuntime(NetnsRuntime):
-    """See `ewan.labs.runtime.base.Live`. `cluster`: of new labs; those that are up know theirs."""
+    """See `ewan.labs.runtime.base.LiveClockRuntime`. `cluster`: of new labs; those that are up know theirs."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class ClusterRuntime(NetnsRuntime):
         cpus = {name: each.cpus for name, each in found.items() if placed.nodes_on(name)}
         return Where(plan, placed.machine_of, shares.stretched(plan, placed), cpus)
 
-    def lacking(self, wanted: Needs, searched: str) -> dict[str, Lacks]:
+    def lacking(self, wanted: MachineNeeds, searched: str) -> dict[str, MissingPrograms]:
         """What the machines have not got of what runs need there."""
         cluster = self._known()
         return needs.lacking(self._fleet(cluster.machines, cluster.ssh_config), wanted, searched)
@@ -295,7 +295,7 @@ class ClusterRuntime(NetnsRuntime):
         """Each machine runs its part, in step with the others; when one dies, the others end."""
         Runs(self._routes_of(self.load(name).plan)).run(program, directory)
 
-    def capture(self, name: str, wanted: Wanted, piped: bool = False) -> Capture:
+    def capture(self, name: str, wanted: CaptureRequest, piped: bool = False) -> OpenCapture:
         """A process on each machine that has taps; what they give is one pcapng, by the first machine's clock."""
         from ewan.extras.machines.capturing import JointCapture
 
@@ -315,7 +315,7 @@ class ClusterRuntime(NetnsRuntime):
         """None: hosts that are machines of their own are refused."""
         return {}
 
-    def elsewhere(self, name: str) -> Mapping[str, Elsewhere]:
+    def elsewhere(self, name: str) -> Mapping[str, RemoteMachine]:
         """All of its machines."""
         record, plan = self.record(name), self.load(name).plan
         return looking.elsewhere(self._fleet(record.machines, record.config), record, plan)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ewan.generator.scenario.fields import Socket, Step
+from ewan.generator.scenario.fields import ScenarioStep, Socket
 from ewan.generator.scenario.flows import FOREIGN
 from ewan.generator.scenario.kinds import Kind
 from ewan.generator.scenario.laws import Law
@@ -135,7 +135,7 @@ def _value(text: str, unit: str) -> Any:
     return text + unit if unit and _NUMBER.fullmatch(text) else scalar(text)
 
 
-def words(step: Step, defaults: Socket) -> str:
+def words(step: ScenarioStep, defaults: Socket) -> str:
     """The options of a step that sends; `run` has none."""
     kind = step.kind
     said: dict[str, Any] = {option: _said(step, defaults, key) for option, key in SOCKET.items()}
@@ -152,7 +152,7 @@ def words(step: Step, defaults: Socket) -> str:
     return " ".join(parts)
 
 
-def _said(step: Step, defaults: Socket, key: str) -> Any:
+def _said(step: ScenarioStep, defaults: Socket, key: str) -> Any:
     """A step's own word, or that of `defaults` where it concerns the kind."""
     own = getattr(step, key)
     return own if own is not None else None if key in FOREIGN[step.kind] else getattr(defaults, key)

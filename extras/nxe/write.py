@@ -14,7 +14,7 @@ from ewan.extras.nxe import script, vocabulary
 from ewan.extras.nxe.sites import describe, ranges
 from ewan.extras.simulators.network import Network, network
 from ewan.generator.scenario import ScenarioRun
-from ewan.generator.scenario.fields import ScenarioDescription, Socket, Step
+from ewan.generator.scenario.fields import ScenarioDescription, ScenarioStep, Socket
 from ewan.labs.compile.stacks import AS_ALL
 from ewan.labs.plan import Plan
 from ewan.labs.spec.fields import Host
@@ -99,7 +99,7 @@ def _scenario(parent: Element, run: ScenarioRun, lab: Network) -> None:
         _step(parent, run, lab, index, step)
 
 
-def _step(parent: Element, run: ScenarioRun, lab: Network, index: int, step: Step) -> None:
+def _step(parent: Element, run: ScenarioRun, lab: Network, index: int, step: ScenarioStep) -> None:
     key = {"run": "on", "messages": "ranks"}.get(step.kind, "from")
     _refuse_unknown(run, index, step, run.document.defaults)
     who = _names(run, lab, index, step, key)
@@ -124,7 +124,7 @@ def _step(parent: Element, run: ScenarioRun, lab: Network, index: int, step: Ste
         _texts(written, {"script": script.CLIENT, "scriptparam": script.words(step, run.document.defaults)})
 
 
-def _refuse_unknown(run: ScenarioRun, index: int, step: Step, defaults: Socket) -> None:
+def _refuse_unknown(run: ScenarioRun, index: int, step: ScenarioStep, defaults: Socket) -> None:
     """Settings of sockets without an option, those of the step and those of `defaults`."""
     if step.service:
         raise run.places.error(("steps", index, "service"), "NXE ends no command when others have ended: leave it out")
@@ -136,7 +136,7 @@ def _refuse_unknown(run: ScenarioRun, index: int, step: Step, defaults: Socket) 
                 raise run.places.error(path, f"{script.CLIENT} has no option for it: leave it out")
 
 
-def _names(run: ScenarioRun, lab: Network, index: int, step: Step, key: str) -> Sequence[str]:
+def _names(run: ScenarioRun, lab: Network, index: int, step: ScenarioStep, key: str) -> Sequence[str]:
     """Nodes that a key of a step names, one by one."""
     written: Iterable[str] = getattr(step, {"from": "from_"}.get(key, key)) or ()
     try:

@@ -59,7 +59,7 @@ def draw_bursts(context: Context) -> None:
     reporter.console.print(f"{PLACE / 'bursts.svg'}  {PLACE / 'bursts.csv'}", soft_wrap=True)
 
 
-def row(series: bursts.Series) -> list[str]:
+def row(series: bursts.BurstSeries) -> list[str]:
     """Cells of one series: packets, bunches and bursts, least and largest latency."""
     burst = series.largest_burst_bytes
     least, most = min(series.latencies_ns), max(series.latencies_ns)

@@ -16,7 +16,7 @@ from pydantic import Field, PlainValidator, ValidationError, WithJsonSchema
 
 from ewan.extras.papers import shapes
 from ewan.extras.papers.shapes import Shape
-from ewan.generator.scenario.fields import Beside, Parameter, Seeds, Text
+from ewan.generator.scenario.fields import Parameter, PublishedKeys, Seeds, Text
 from ewan.generator.scenario.published import FigureText, Metric
 from ewan.labs.base.model import Model
 from ewan.labs.base.product import LIBRARY
@@ -62,7 +62,7 @@ class Experiment(Model):
     measured: str | None = Field(None, description="a measurement that no scenario says, by its name")
     set: dict[str, Parameter] = Field({}, description="parameters of the scenario, several values with commas")
     seeds: Seeds | None = Field(None, description="how many; the scenario's if absent")
-    beside: tuple[Beside, ...] = Field((), description="published values, with `hstts`")
+    beside: tuple[PublishedKeys, ...] = Field((), description="published values, with `hstts`")
     quick: Size = Field(Size(), description="at the quick scale")
     full: Size = Field(Size(), description="at the full scale")
 

@@ -17,7 +17,7 @@ from ewan.experiments.engine import cli as running
 from ewan.experiments.engine import engine, several, trust
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Parts
-from ewan.experiments.engine.preparation import Prepared
+from ewan.experiments.engine.preparation import ReadyExperiment
 from ewan.experiments.engine.several import Planned
 from ewan.extras.suites import hstts, overview
 from ewan.extras.suites.application import OURS
@@ -175,7 +175,7 @@ def _planned(
 
 
 def _run(
-    context: Context, experiments: Mapping[str, Prepared], parts: Parts, as_json: bool, every: bool
+    context: Context, experiments: Mapping[str, ReadyExperiment], parts: Parts, as_json: bool, every: bool
 ) -> tuple[dict[str, Path], bool]:
     """One after the other: the directory of each application that was begun, and whether all are complete."""
     places: dict[str, Path] = {}

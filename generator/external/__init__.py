@@ -17,22 +17,22 @@ import polars as pl
 from ewan.generator import commands as commands_of
 from ewan.generator.commands import RunCommand
 from ewan.generator.external import ditg, iperf3, openmpi, udt
-from ewan.generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
+from ewan.generator.external.transfer import LEAD_NS, Obstacle, Output, Tool, ToolTransfer, TransferCommands
 from ewan.generator.rows import WRONG, Row, Rows, bounded, frame_of
 from ewan.labs.base.reading import one_line, read_bytes
 from ewan.labs.record.schedule import OWN, DitgTool, Flow, Iperf3Tool, Schedule, UdtTool
 from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:
-    from ewan.generator.scenario.fields import Step
+    from ewan.generator.scenario.fields import ScenarioStep
     from ewan.generator.scenario.flows import FlowSettings
 
 __all__ = [
     "LEAD_NS",
     "TOOLS",
-    "Made",
     "Tool",
-    "Transfer",
+    "ToolTransfer",
+    "TransferCommands",
     "between",
     "check_between",
     "commands",
@@ -54,12 +54,12 @@ _SAID = ("name", "step", "role", "transfer", "kind", "generator", "source", "sin
 _SCHEDULED = ("scheduled_ns", "volume_bytes")
 
 
-def obstacle(generator: str, step: Step, settings: FlowSettings) -> Obstacle | None:
+def obstacle(generator: str, step: ScenarioStep, settings: FlowSettings) -> Obstacle | None:
     """The key that `generator` cannot do, and why; None where it can do all."""
     return TOOLS[generator].obstacle(step, settings)
 
 
-def commands(generator: str, transfer: Transfer) -> Made:
+def commands(generator: str, transfer: ToolTransfer) -> TransferCommands:
     """What runs where for one transfer."""
     return TOOLS[generator].commands(transfer)
 

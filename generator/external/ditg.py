@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, assert_never
 
-from ewan.generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
+from ewan.generator.external.transfer import LEAD_NS, Obstacle, Output, Tool, ToolTransfer, TransferCommands
 from ewan.generator.rows import Row, Rows
 from ewan.generator.scenario.laws import Either, amount, mean
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
@@ -81,7 +81,7 @@ def _bulk_obstacle(work: Any, settings: Any) -> Obstacle | None:
     return None
 
 
-def commands(transfer: Transfer) -> Made:
+def commands(transfer: ToolTransfer) -> TransferCommands:
     """A receiver for each transfer; the log is its packets', in the directory of the sender's files."""
     number = transfer.number
     signalling, log = str(FIRST_SIGNALLING_PORT + number), f"ditg-{number + 1}.log"
@@ -104,7 +104,7 @@ def commands(transfer: Transfer) -> Made:
     if congestion is not None:
         refused = f"echo 'this node may not make {congestion} its own congestion control' >&2; exit 1"
         script = f"{{ echo {congestion} >{CONGESTION_FILE}; }} 2>/dev/null || {{ {refused}; }}; {script}"
-    return Made(
+    return TransferCommands(
         (
             Command(transfer.sink, ("ITGRecv", "-Sp", signalling), max(0, transfer.at_ns - LEAD_NS), service=True),
             Command(transfer.source, ("sh", "-c", script), transfer.at_ns),
@@ -116,20 +116,20 @@ def commands(transfer: Transfer) -> Made:
     )
 
 
-def _udp(transfer: Transfer) -> list[str]:
+def _udp(transfer: ToolTransfer) -> list[str]:
     """Words of a stream of packets."""
     work = transfer.step.work
     words = ["-T", "UDP", *_interval(transfer.step), *_size(work.size)]
     return words if work.on is None else [*words, "-B", *_period(work.on), *_period(work.off)]
 
 
-def _tcp(transfer: Transfer) -> list[str]:
+def _tcp(transfer: ToolTransfer) -> list[str]:
     """Words of a connection that sends as fast as it may."""
     words = ["-T", "TCP", "-C", str(RECORDS_PER_SECOND), "-c", str(RECORD_BYTES)]
     return [*words, "-D"] if transfer.settings.socket.nodelay else words
 
 
-def _seed(transfer: Transfer) -> str:
+def _seed(transfer: ToolTransfer) -> str:
     """ITGSend's seed, from 0 to 1: a point of a low-discrepancy sequence for each transfer and seed of the run."""
     share = (transfer.seed * GOLDEN_SHARE + (transfer.number + 1) * PLASTIC_SHARE) % 1
     return f"{share:.9f}"

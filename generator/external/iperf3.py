@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from ewan.generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
+from ewan.generator.external.transfer import LEAD_NS, Obstacle, Output, Tool, ToolTransfer, TransferCommands
 from ewan.generator.rows import Rows
 from ewan.generator.scenario.laws import amount, mean
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
@@ -47,7 +47,7 @@ def obstacle(step: Any, settings: Any) -> Obstacle | None:
     return None
 
 
-def commands(transfer: Transfer) -> Made:
+def commands(transfer: ToolTransfer) -> TransferCommands:
     """The server ends with its client's test, or with all others; so nobody waits for one that no client came to."""
     step, settings, port = transfer.step, transfer.settings, FIRST_PORT + transfer.number
     bins = ["-i", _seconds(max(transfer.series_ns, LEAST_INTERVAL_NS)) if transfer.series_ns else "0"]
@@ -71,7 +71,7 @@ def commands(transfer: Transfer) -> Made:
         words += ["-n", str(work.volume.bytes)]
     elif transfer.for_ns is not None:
         words += ["-t", str(transfer.for_ns // NS_PER_SECOND)]
-    return Made(
+    return TransferCommands(
         (
             Command(transfer.sink, server, max(0, transfer.at_ns - LEAD_NS), service=True),
             Command(transfer.source, tuple(words), transfer.at_ns),
@@ -198,7 +198,7 @@ def _goodput(
     ]
 
 
-class _Arrived(NamedTuple):
+class _DatagramCounts(NamedTuple):
     """Datagrams that came at all, copies that came, and those that came after a later one. None: not known."""
 
     packets: int | None
@@ -206,17 +206,17 @@ class _Arrived(NamedTuple):
     late: int | None
 
 
-def _arrived(came: int, highest: int, unordered: int | None, copied: bool, overtaken: bool) -> _Arrived:
+def _arrived(came: int, highest: int, unordered: int | None, copied: bool, overtaken: bool) -> _DatagramCounts:
     """Of a server that counts what came, the highest number, and as out of order what has no higher number than before.
 
     A copy is such a one, and iperf3 takes it for a lost datagram that came late: where links copy, its losses are too
     small. Where none overtakes another, those out of order are the copies; else nobody knows which of them are.
     """
     if not copied or unordered == 0:
-        return _Arrived(came, None, unordered) if came <= highest else _Arrived(None, None, None)
+        return _DatagramCounts(came, None, unordered) if came <= highest else _DatagramCounts(None, None, None)
     if unordered is None or overtaken:
-        return _Arrived(None, None, None)
-    return _Arrived(came - unordered, unordered, 0)
+        return _DatagramCounts(None, None, None)
+    return _DatagramCounts(came - unordered, unordered, 0)
 
 
 def _udp(output: Output, report: dict[str, Any]) -> Rows:

@@ -14,7 +14,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from ewan.generator.external.transfer import Made, Obstacle, Output, Tool, Transfer
+from ewan.generator.external.transfer import Obstacle, Output, Tool, ToolTransfer, TransferCommands
 from ewan.generator.rows import Row, Rows
 from ewan.generator.scenario.laws import amount
 from ewan.labs.base.product import RELEASE
@@ -70,7 +70,7 @@ def obstacle(step: Any, settings: Any) -> Obstacle | None:
     return None
 
 
-def commands(transfer: Transfer) -> Made:
+def commands(transfer: ToolTransfer) -> TransferCommands:
     """One command, in the first rank's node, which starts all others."""
     work, congestion = transfer.step.work, transfer.settings.congestion
     assert congestion is not None
@@ -79,7 +79,7 @@ def commands(transfer: Transfer) -> Made:
     words = (PROGRAM, congestion, str(transfer.at_ns - early_ns), ",".join(nodes), str(len(nodes)))
     size = 0 if work.size is None else amount(work.size.choice)
     rank = (work.pattern, str(work.iterations), str(size), str(amount(work.compute.choice)))
-    return Made(
+    return TransferCommands(
         (Command(nodes[0], ("sh", "-c", SCRIPT, "ewan-mpi", *words, *rank), early_ns),),
         client=0,
         tool=OpenMpiTool(

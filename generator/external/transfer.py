@@ -17,7 +17,7 @@ from ewan.labs.record.schedule import Flow, FlowTool
 from ewan.labs.runtime.program import Command
 
 if TYPE_CHECKING:
-    from ewan.generator.scenario.fields import Step
+    from ewan.generator.scenario.fields import ScenarioStep
     from ewan.generator.scenario.flows import FlowSettings
 
 LEAD_NS = 100 * NS_PER_MS
@@ -28,11 +28,11 @@ Obstacle = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
+class ToolTransfer:
     """One member of a step; `number` is that of its first command, which ports and files of logs are named by.
     `members`: the nodes of ranks, of which source and sink are the first two."""
 
-    step: Step
+    step: ScenarioStep
     settings: FlowSettings
     source: str
     sink: str
@@ -46,7 +46,7 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class TransferCommands:
     """The commands of one transfer. `client`: which of them sends; `tool`: what its output must be read with;
     `port`: of the sink, by which its data are found; `node_congestion`: nodes whose own congestion control the client
     sets, for all that says none itself."""
@@ -95,8 +95,8 @@ class Tool:
     name: str
     programs: Mapping[str, str]
     about: str
-    obstacle: Callable[[Step, FlowSettings], Obstacle | None]
-    commands: Callable[[Transfer], Made]
+    obstacle: Callable[[ScenarioStep, FlowSettings], Obstacle | None]
+    commands: Callable[[ToolTransfer], TransferCommands]
     rows: Callable[[Output], Rows]
     remedy: str = ""
     lead_ns: int = LEAD_NS

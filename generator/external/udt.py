@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from ewan.generator.external.transfer import Made, Obstacle, Output, Tool, Transfer
+from ewan.generator.external.transfer import Obstacle, Output, Tool, ToolTransfer, TransferCommands
 from ewan.generator.rows import Row, Rows
 from ewan.labs.base.product import RELEASE
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND
@@ -46,7 +46,7 @@ def obstacle(step: Any, settings: Any) -> Obstacle | None:
     return None
 
 
-def commands(transfer: Transfer) -> Made:
+def commands(transfer: ToolTransfer) -> TransferCommands:
     """Both ends start early, and the sender waits for its time."""
     socket, work = transfer.settings.socket, transfer.step.work
     early_ns = max(0, transfer.at_ns - LEAD_NS)
@@ -55,7 +55,7 @@ def commands(transfer: Transfer) -> Made:
     both += () if work.volume is None else ("--bytes", str(work.volume.bytes))
     sends: tuple[str, ...] = ("--after-ns", str(transfer.at_ns - early_ns))
     sends += () if transfer.for_ns is None else ("--for-ns", str(transfer.for_ns))
-    return Made(
+    return TransferCommands(
         (
             Command(transfer.sink, (PROGRAM, "receive", *both, *_buffer(socket.receive_buffer_bytes)), early_ns, True),
             Command(transfer.source, (PROGRAM, "send", *both, *_buffer(socket.send_buffer_bytes), *sends), early_ns),

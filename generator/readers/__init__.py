@@ -18,7 +18,7 @@ from ewan.generator import commands as commands_of
 from ewan.generator.commands import RunCommand
 from ewan.generator.readers import captures, ditg, files, hops, iperf3, own, ping
 from ewan.generator.readers.call import calls
-from ewan.generator.readers.reader import Printed, Reader, Reading
+from ewan.generator.readers.reader import CommandOutput, Reader, ReaderResult
 from ewan.generator.rows import WRONG, Row, Rows, bounded, frame_of
 from ewan.labs.base.documents import MOST_SHOWN
 from ewan.labs.base.reading import one_line, read_bytes
@@ -44,14 +44,14 @@ UNREAD = (
 
 
 @dataclass(frozen=True)
-class Results:
+class OutputTables:
     """`tables` by the names of labs/record/columns.py; `own`: those of the programs' own files, by `<step>.<file>`."""
 
     tables: dict[str, pl.DataFrame] = field(default_factory=dict)
     own: dict[str, OwnTable] = field(default_factory=dict)
 
 
-def results(schedule: Schedule, directory: Path) -> Results:
+def results(schedule: Schedule, directory: Path) -> OutputTables:
     """What the commands of a run's steps printed, and left in $EWAN_OUT; without tables where nothing is read.
 
     `directory` has commands.json and commands/.
@@ -59,11 +59,11 @@ def results(schedule: Schedule, directory: Path) -> Results:
     read = [each for each in schedule.commands if each.part in _READ]
     commands = commands_of.read(directory) if read else None
     if commands is None:
-        return Results()
+        return OutputTables()
     # Over several machines each command has that of its own machine's clock.
     rows: Rows = {table: [] for table in TABLES}
     packets = tables.empty("packets")
-    left: list[_Left] = []
+    left: list[_FileTable] = []
     for each in read:
         if each.index >= len(commands.commands):
             continue
@@ -82,11 +82,11 @@ def results(schedule: Schedule, directory: Path) -> Results:
         for file, found in files.tables(entry, directory, t0_unix_ns):
             row = {**whose, "tool": "csv", "file": file, "problem": found if isinstance(found, str) else None}
             rows["readings"].append(row)
-            left += [] if isinstance(found, str) else [_Left(row, found)]
+            left += [] if isinstance(found, str) else [_FileTable(row, found)]
     if not rows["readings"]:
-        return Results()
+        return OutputTables()
     own_of = _joined(left)
-    return Results({table: frame_of(those, table) for table, those in rows.items()} | {"packets": packets}, own_of)
+    return OutputTables({table: frame_of(those, table) for table, those in rows.items()} | {"packets": packets}, own_of)
 
 
 def problems(directory: Path) -> list[str]:
@@ -100,16 +100,16 @@ def _problem(row: Row) -> str:
 
 
 @dataclass(frozen=True)
-class _Left:
+class _FileTable:
     """A table of one command's file, and the row that tells of its reading."""
 
     row: Row
     table: OwnTable
 
 
-def _joined(left: list[_Left]) -> dict[str, OwnTable]:
+def _joined(left: list[_FileTable]) -> dict[str, OwnTable]:
     """Tables of all commands of a step, by the file's name; the row of one that is left out gets the reason."""
-    by_name: dict[str, list[_Left]] = {}
+    by_name: dict[str, list[_FileTable]] = {}
     for each in left:
         by_name.setdefault(f"{each.row['step']}.{Path(each.row['file']).stem}", []).append(each)
     result = {}
@@ -121,27 +121,27 @@ def _joined(left: list[_Left]) -> dict[str, OwnTable]:
     return result
 
 
-def _readings(entry: RunCommand, directory: Path, t0_unix_ns: int | None) -> Iterator[tuple[Reader, Reading]]:
+def _readings(entry: RunCommand, directory: Path, t0_unix_ns: int | None) -> Iterator[tuple[Reader, ReaderResult]]:
     """What each reader finds in the output of one command."""
     for reader in READERS:
         found = tuple(calls(entry.argv, reader.programs))
         if not found:
             continue
         if entry.error is not None or entry.started_ns is None:
-            yield reader, Reading(problem=one_line(str(entry.error or "was not started"), MOST_ERROR))
+            yield reader, ReaderResult(problem=one_line(str(entry.error or "was not started"), MOST_ERROR))
             continue
         output = directory / entry.out
         try:
             text = read_bytes(output, MOST_OUTPUT_BYTES).decode(errors="replace")
         except OSError as error:
-            yield reader, Reading(problem=f"its output is not readable ({error.strerror})")
+            yield reader, ReaderResult(problem=f"its output is not readable ({error.strerror})")
             continue
-        reading = _checked(reader, Printed(text, found, entry.started_ns, t0_unix_ns))
+        reading = _checked(reader, CommandOutput(text, found, entry.started_ns, t0_unix_ns))
         if reading is not None:
             yield reader, reading
 
 
-def _unread(entry: RunCommand, directory: Path) -> Iterator[tuple[Reader, Reading]]:
+def _unread(entry: RunCommand, directory: Path) -> Iterator[tuple[Reader, ReaderResult]]:
     """Of a command in whose words no program is found that is read: whose output it has all the same."""
     if entry.started_ns is None or any(calls(entry.argv, reader.programs) for reader in READERS):
         return
@@ -150,17 +150,17 @@ def _unread(entry: RunCommand, directory: Path) -> Iterator[tuple[Reader, Readin
     except OSError:
         return
     for reader in _TELLING:
-        reading = _checked(reader, Printed(text, (), entry.started_ns, None)) if text.strip() else None
+        reading = _checked(reader, CommandOutput(text, (), entry.started_ns, None)) if text.strip() else None
         if reading is not None and any(reading.rows.values()):
-            yield reader, Reading(problem=UNREAD.format(reader.name, reader.programs[0]))
+            yield reader, ReaderResult(problem=UNREAD.format(reader.name, reader.programs[0]))
 
 
-def _checked(reader: Reader, printed: Printed) -> Reading | None:
+def _checked(reader: Reader, printed: CommandOutput) -> ReaderResult | None:
     """What a reader finds, as far as the tables can hold it. An output may be anything: none of it is an error."""
     try:
         reading = reader.read(printed)
     except WRONG:
-        return Reading(problem=f"its output is none of {reader.name}'s")
+        return ReaderResult(problem=f"its output is none of {reader.name}'s")
     if reading is None:
         return None
     left_out = 0

@@ -32,33 +32,33 @@ _DIRECTIONS = {"inbound": "in", "outbound": "out"}
 
 
 @dataclass(frozen=True)
-class Caught:
+class CaptureRows:
     """`packets`: rows of the table of that name. `problem`: what is not in them and why, None: nothing."""
 
     packets: pl.DataFrame = field(default_factory=lambda: tables.empty("packets"))
     problem: str | None = None
 
 
-def read(entry: RunCommand, directory: Path, t0_unix_ns: int | None) -> Caught:
+def read(entry: RunCommand, directory: Path, t0_unix_ns: int | None) -> CaptureRows:
     """What the capture of a run's directory kept; refuses nothing."""
     if entry.error is not None or entry.started_ns is None:
-        return Caught(problem=one_line(str(entry.error or "was not started"), 4 * MOST_SHOWN))
+        return CaptureRows(problem=one_line(str(entry.error or "was not started"), 4 * MOST_SHOWN))
     if t0_unix_ns is None:
-        return Caught(problem="the run did not record when it began")
+        return CaptureRows(problem="the run did not record when it began")
     path = directory / entry.files / FILE
     if path.is_symlink() or not path.is_file():
-        return Caught(problem="left no plain file")
-    found = _Found()
+        return CaptureRows(problem="left no plain file")
+    found = _BlockColumns()
     try:
         with open_regular(path) as file:
             found.read(file)
     except (*WRONG, OSError, RuntimeError, MemoryError, struct.error, PcapngException) as error:
         why = one_line(str(error), MOST_SHOWN) or type(error).__name__
         found.say(f"is cut short after {len(found.frames)} packets ({why})")
-    return Caught(found.table(entry.node, t0_unix_ns), "; ".join(found.said) or None)
+    return CaptureRows(found.table(entry.node, t0_unix_ns), "; ".join(found.said) or None)
 
 
-class _Found:
+class _BlockColumns:
     """Column by column, what the blocks of a file say."""
 
     def __init__(self) -> None:

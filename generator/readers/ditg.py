@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ewan.generator.readers.reader import Printed, Reader, Reading, lines
+from ewan.generator.readers.reader import CommandOutput, Reader, ReaderResult, lines
 from ewan.generator.rows import Row
 from ewan.labs.base.units import NS_PER_SECOND
 
@@ -32,10 +32,10 @@ _COUNTS = {"Total packets": "packets", "Bytes received": "payload_bytes", "Packe
 _OF_ARRIVALS = ("delay_min_ns", "delay_mean_ns", "delay_max_ns", "delay_deviation_ns", "jitter_ns")
 
 
-def read(printed: Printed) -> Reading:
+def read(printed: CommandOutput) -> ReaderResult:
     """The flows of all logs of a command, in the order in which ITGDec prints them."""
     if _HEAD not in printed.text:
-        return Reading(problem="its output is none of ITGDec's" if printed.text.strip() else "it printed nothing")
+        return ReaderResult(problem="its output is none of ITGDec's" if printed.text.strip() else "it printed nothing")
     rows = list(_flows(printed.text))
     whole = [row for row in rows if "lost_packets" in row]
     problem = None
@@ -43,7 +43,7 @@ def read(printed: Printed) -> Reading:
         problem = "it found no flow in the log: write its summary to the output (ITGDec LOG)"
     elif len(whole) < len(rows) or _TOTAL not in printed.text:
         problem = "its summary is not whole"
-    return Reading({"decoded_flows": whole}, _totals(whole), problem)
+    return ReaderResult({"decoded_flows": whole}, _totals(whole), problem)
 
 
 def _totals(rows: Sequence[Row]) -> Row:

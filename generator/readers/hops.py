@@ -17,7 +17,7 @@ from decimal import Decimal
 import orjson
 
 from ewan.generator.readers.call import Call
-from ewan.generator.readers.reader import NUMBER, Printed, Reader, Reading, lines
+from ewan.generator.readers.reader import NUMBER, CommandOutput, Reader, ReaderResult, lines
 from ewan.generator.rows import Row
 from ewan.labs.base.units import NS_PER_MS, scale
 
@@ -44,7 +44,7 @@ _MTR_HOP = re.compile(
 _MTR_RAW = re.compile(r"([xhpd]) (\d{1,6}) (\S+)(?: (\d{1,12}))?")
 
 
-def traceroute(printed: Printed) -> Reading:
+def traceroute(printed: CommandOutput) -> ReaderResult:
     """Of the traceroutes: a row for each probe; one without an answer has no address."""
     rows, target, counts = [], _target(printed.calls), Counter[tuple[str, int]]()
     for line in lines(printed.text):
@@ -71,7 +71,7 @@ def _probes(ttl: int, text: str, target: str, counts: Counter[tuple[str, int]]) 
                 yield _probe(base, host, address, _ns(part["time"]))
 
 
-def tracepath(printed: Printed) -> Reading:
+def tracepath(printed: CommandOutput) -> ReaderResult:
     """Of tracepath: a row for each probe that it tells of."""
     rows, target, counts = [], _target(printed.calls), Counter[int]()
     for line in lines(printed.text):
@@ -86,7 +86,7 @@ def tracepath(printed: Printed) -> Reading:
     return _reading(rows, target, "its output is none of tracepath's", empty=known is not None)
 
 
-def mtr(printed: Printed) -> Reading:
+def mtr(printed: CommandOutput) -> ReaderResult:
     """Of `mtr --report`, `--csv` and `--json`: a row for each hop; of `--raw` a row for each probe."""
     target, text = _target(printed.calls), printed.text
     if text.lstrip().startswith("{"):
@@ -99,7 +99,7 @@ def mtr(printed: Printed) -> Reading:
         rows = [_hop(target, *match.groups()[:-1]) for match in map(_MTR_HOP.match, lines(text)) if match]
         return _reading(rows, target, "", empty=True)
     else:
-        return Reading(problem="its output is no report of mtr's: write mtr --report, without -o")
+        return ReaderResult(problem="its output is no report of mtr's: write mtr --report, without -o")
     return _reading(rows, target, "its output is not whole")
 
 
@@ -177,13 +177,13 @@ def _probe(base: Row, host: str | None, address: str | None, rtt_ns: int | None)
     return {**base, "host": host, "address": address, "sent_packets": 1, "received_packets": received, "rtt_ns": rtt_ns}
 
 
-def _reading(rows: list[Row], target: str, problem: str, empty: bool = False) -> Reading:
+def _reading(rows: list[Row], target: str, problem: str, empty: bool = False) -> ReaderResult:
     """`empty`: an output without hops is one, too."""
     why = None if rows or empty else problem
     if len(rows) > MOST_ROWS:
         rows, why = rows[:MOST_ROWS], f"more than {MOST_ROWS} rows: the rest is left out"
     totals = {"target": ", ".join(dict.fromkeys(row["target"] for row in rows)) or target}
-    return Reading({"hops": rows}, totals, why)
+    return ReaderResult({"hops": rows}, totals, why)
 
 
 def _target(calls: Iterable[Call]) -> str:

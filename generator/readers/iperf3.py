@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ewan.generator.external import iperf3
-from ewan.generator.readers.reader import Printed, Reader, Reading
+from ewan.generator.readers.reader import CommandOutput, Reader, ReaderResult
 from ewan.generator.rows import Row
 from ewan.labs.base.units import NS_PER_MS, scale
 
@@ -21,7 +21,7 @@ _US_NS = scale("time")["us"]
 _NO_JSON = "its output is no JSON: write iperf3 -J"
 
 
-def read(printed: Printed) -> Reading | None:
+def read(printed: CommandOutput) -> ReaderResult | None:
     """All reports of a command, one after the other. The first one's times are known, unless something ran before.
 
     None: what a server prints that was not asked for JSON.
@@ -30,7 +30,7 @@ def read(printed: Printed) -> Reading | None:
     if not reports:
         if printed.calls and all({"-s", "--server"} & set(call.arguments) for call in printed.calls):
             return None
-        return Reading(problem=_NO_JSON if printed.text.strip() else "it printed nothing")
+        return ReaderResult(problem=_NO_JSON if printed.text.strip() else "it printed nothing")
     rows: list[Row] = []
     sent = received = 0
     targets: dict[str, None] = {}
@@ -48,7 +48,7 @@ def read(printed: Printed) -> Reading | None:
     if len(rows) > MOST_ROWS:
         rows, problem = rows[:MOST_ROWS], f"more than {MOST_ROWS} intervals: the rest is left out"
     totals = {"target": ", ".join(targets), "sent_bytes": sent or None, "received_bytes": received or None}
-    return Reading({"intervals": rows}, totals, problem)
+    return ReaderResult({"intervals": rows}, totals, problem)
 
 
 def _reports(text: str) -> tuple[list[dict[str, Any]], bool]:

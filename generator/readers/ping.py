@@ -17,7 +17,7 @@ from decimal import Decimal
 from itertools import zip_longest
 
 from ewan.generator.readers.call import Call
-from ewan.generator.readers.reader import NUMBER, Printed, Reader, Reading, lines
+from ewan.generator.readers.reader import NUMBER, CommandOutput, Reader, ReaderResult, lines
 from ewan.generator.rows import Row
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND, scale
 
@@ -111,7 +111,7 @@ class _Section:
         return len({row["number"] for row in self.replies})
 
 
-def read(printed: Printed) -> Reading:
+def read(printed: CommandOutput) -> ReaderResult:
     """Rows of `pings` and the totals of all pings of a command together."""
     sections, problem = _sections(printed.text), None
     calls: Sequence[Call | None] = printed.calls if len(printed.calls) == len(sections) else ()
@@ -126,7 +126,7 @@ def read(printed: Printed) -> Reading:
             rows += _timed(section, call, printed)
     if not sections and problem is None:
         problem = "its output is none of ping's"
-    return Reading({"pings": rows}, _totals(sections), problem)
+    return ReaderResult({"pings": rows}, _totals(sections), problem)
 
 
 def _sections(text: str) -> list[_Section]:
@@ -140,7 +140,7 @@ def _sections(text: str) -> list[_Section]:
     return result
 
 
-def _timed(section: _Section, call: Call | None, printed: Printed) -> Iterator[Row]:
+def _timed(section: _Section, call: Call | None, printed: CommandOutput) -> Iterator[Row]:
     """Its requests in the order of their numbers, with when each was sent, as far as that is known."""
     interval_ns = None if call is None else _interval_ns(call)
     stamps: dict[int, int] = {}

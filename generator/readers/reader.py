@@ -14,7 +14,7 @@ from ewan.generator.rows import Row, Rows
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class CommandOutput:
     """What a command printed. `calls`: those of the reader's programs; `started_ns`: of the command, from T0;
     `t0_unix_ns`: T0 as time of day, None where the run did not record it."""
 
@@ -25,7 +25,7 @@ class Printed:
 
 
 @dataclass(slots=True)
-class Reading:
+class ReaderResult:
     """`rows` by table. `totals`: columns of the table of readings, as far as the program tells them. `problem`: one
     line on what could not be read, None: nothing."""
 
@@ -54,5 +54,5 @@ class Reader:
 
     name: str
     programs: tuple[str, ...]
-    read: Callable[[Printed], Reading | None]
+    read: Callable[[CommandOutput], ReaderResult | None]
     """None: this output is of no use to anybody, a server's log for one."""

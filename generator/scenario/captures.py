@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from ewan.generator import external
 from ewan.generator.readers.captures import FILE
-from ewan.generator.scenario.fields import Capture
+from ewan.generator.scenario.fields import CaptureKeys
 from ewan.generator.scenario.flows import Error
 from ewan.generator.scenario.runs import ScenarioRun
 from ewan.labs.base.units import Duration
@@ -53,7 +53,7 @@ def commands(run: ScenarioRun, plan: Plan, members: Members, begin_ns: int, long
             yield Command(name, (OURSELVES, CAPTURE, *words, *sizes, *when, FILE), starts_ns, service=True)
 
 
-def _taps(plan: Plan, capture: Capture, error: Error) -> list[points.Tap]:
+def _taps(plan: Plan, capture: CaptureKeys, error: Error) -> list[points.Tap]:
     for key in ("node", "link"):
         if getattr(capture, key) is not None:
             raise error((key,), "and point both say where: leave one of them out")
@@ -79,7 +79,7 @@ def most_bytes(program: Program) -> int:
     return 2 * sum(int(argv[argv.index(_MOST) + 1]) for argv in captures)
 
 
-def _when(capture: Capture, begin_ns: int, longest_ns: int, error: Error) -> tuple[int, tuple[str, ...]]:
+def _when(capture: CaptureKeys, begin_ns: int, longest_ns: int, error: Error) -> tuple[int, tuple[str, ...]]:
     """From when on (after T0), and the words that say so, where anything is left out."""
     if capture.at is None and capture.for_ is None:
         return 0, ()

@@ -16,12 +16,12 @@ from pathlib import PurePath
 from typing import assert_never
 
 from ewan.generator.scenario import entries
-from ewan.generator.scenario.fields import Step
+from ewan.generator.scenario.fields import ScenarioStep
 from ewan.generator.scenario.flow_paths import partners
 from ewan.generator.scenario.flows import FlowSettings, packet_interval
 from ewan.generator.scenario.kinds import Kind
 from ewan.generator.scenario.laws import drawn_mean, mean, share_above
-from ewan.generator.scenario.network import Network, Way
+from ewan.generator.scenario.network import HostPath, Network
 from ewan.generator.scenario.windows import FIRST_WINDOW, Bottleneck, Cross, Stream, deliver
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
 from ewan.labs.forwarding import Forwarding
@@ -44,10 +44,10 @@ CONNECTION_PACKETS = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DemandMember:
     """One member of a step; `ranks` of messages, else source and sink."""
 
-    step: Step
+    step: ScenarioStep
     settings: FlowSettings
     source: str
     sink: str
@@ -59,10 +59,10 @@ class Asked:
 
 
 @dataclass(slots=True)
-class _Sent:
+class _PacketsOnPath:
     """Packets of one size on one way."""
 
-    way: Way
+    way: HostPath
     packets: float
     bytes: float
     rtt_ns: int
@@ -72,19 +72,19 @@ class _Sent:
 class _Count:
     """Adds up."""
 
-    sent: list[_Sent] = field(default_factory=list)
+    sent: list[_PacketsOnPath] = field(default_factory=list)
     entries: float = 0.0
     flows: int = 0
     queued: float = 0.0
 
 
-def of(plan: Plan, forwarding: Forwarding, asked: Sequence[Asked], program: Program) -> Demand:
+def of(plan: Plan, forwarding: Forwarding, asked: Sequence[DemandMember], program: Program) -> Demand:
     """The demand of one run."""
     return _Counter(plan, forwarding, asked, program).demand()
 
 
 class _Counter:
-    def __init__(self, plan: Plan, forwarding: Forwarding, asked: Sequence[Asked], program: Program) -> None:
+    def __init__(self, plan: Plan, forwarding: Forwarding, asked: Sequence[DemandMember], program: Program) -> None:
         self._plan, self._asked, self._program = plan, asked, program
         self._network = Network(plan, forwarding)
         self._count = _Count()
@@ -142,7 +142,7 @@ class _Counter:
     def _send(self, source: str, sink: str, packets: float, size: float = ACK_BYTES) -> None:
         if packets > 0:
             rtt_ns = self._network.forwarding.rtt_ns(source, sink)
-            self._count.sent.append(_Sent(self._network.way(source, sink), packets, size, rtt_ns))
+            self._count.sent.append(_PacketsOnPath(self._network.way(source, sink), packets, size, rtt_ns))
 
     def _paced(self, lasts_s: float) -> float:
         """Packets that find a card busy: as many as the card is used."""
@@ -153,14 +153,14 @@ class _Counter:
                 busy[hop] += each.packets * each.bytes * BITS_PER_BYTE / (rate_bps(hop) or 1) / lasts_s
         return sum(each.packets * min(busy[hop], 1.0) for each in self._count.sent for hop in each.way.cards)
 
-    def _segment(self, each: Asked) -> int:
+    def _segment(self, each: DemandMember) -> int:
         own = min(self._network.mtu[each.source], self._network.mtu[each.sink]) - IPV4_TCP_BYTES
         named: int | None = each.settings.socket.mss_bytes
         return min(own, named - 12) if named else own
 
     # Bulk
 
-    def _bulk(self, members: Sequence[Asked]) -> list[float]:
+    def _bulk(self, members: Sequence[DemandMember]) -> list[float]:
         """Segments of each member, all its streams together."""
         groups: dict[Hop | None, list[int]] = defaultdict(list)
         crossing: dict[Hop, int] = defaultdict(int)
@@ -184,7 +184,7 @@ class _Counter:
                 found[number] = packets
         return found
 
-    def _over(self, hop: Hop | None, members: Sequence[Asked]) -> list[float]:
+    def _over(self, hop: Hop | None, members: Sequence[DemandMember]) -> list[float]:
         """Segments of those that share a bottleneck."""
         whole = [self._volume(each) for each in members]
         if hop is None or all(each.stop_ns is None for each in members):
@@ -200,7 +200,7 @@ class _Counter:
         self._queue(hop, share)
         return [sum(stream.delivered for stream in those) for those in streams]
 
-    def _volume(self, each: Asked) -> float:
+    def _volume(self, each: DemandMember) -> float:
         volume = each.step.work.volume
         return math.inf if volume is None else volume.bytes / self._segment(each)
 
@@ -209,7 +209,7 @@ class _Counter:
         buffer = self._network.bottleneck(hop).buffer
         self._count.queued += buffer / 2 * used if math.isfinite(buffer) else 0.0
 
-    def _stream(self, each: Asked, packets: float) -> Stream:
+    def _stream(self, each: DemandMember, packets: float) -> Stream:
         socket = each.settings.socket
         named = [getattr(socket, f"{key}_bytes") for key in ("window", "send_buffer", "receive_buffer")]
         window = min((size / self._segment(each) for size in named if size is not None), default=math.inf)
@@ -224,7 +224,7 @@ class _Counter:
             most_window=window,
         )
 
-    def _paced_pps(self, each: Asked, first: Hop) -> float:
+    def _paced_pps(self, each: DemandMember, first: Hop) -> float:
         """Full packets a second that leave a source that is paced."""
         return math.inf if each.paced_bps is None else each.paced_bps / BITS_PER_BYTE / self._network.framed(first)
 
@@ -251,7 +251,7 @@ class _Counter:
             found.append(Cross(start_s, start_s + span_s, pps, bursts * count / max(span_s, 1e-3)))
         return found
 
-    def _tcp(self, each: Asked, packets: float) -> None:
+    def _tcp(self, each: DemandMember, packets: float) -> None:
         """Data, ACKs and what the connections take, of a bulk transfer."""
         both, streams = each.step.kind == "bidirectional", each.settings.streams
         acks = packets / SEGMENTS_AN_ACK / (PIGGYBACK if both else 1)
@@ -271,7 +271,7 @@ class _Counter:
             case _:
                 self._count.flows += streams * (1 + both)
 
-    def _lasts_s(self, each: Asked, packets: float) -> float:
+    def _lasts_s(self, each: DemandMember, packets: float) -> float:
         """Until the clock ends it, or what its volume takes at the rate of the slowest link on its way."""
         if each.stop_ns is not None:
             return self._span_ns(each.start_ns, each.stop_ns) / NS_PER_SECOND
@@ -280,7 +280,7 @@ class _Counter:
 
     # What is not bulk
 
-    def _other(self, each: Asked) -> None:
+    def _other(self, each: DemandMember) -> None:
         kind: Kind = each.step.kind
         match kind:
             case "bulk" | "bidirectional" | "run":
@@ -296,14 +296,14 @@ class _Counter:
             case never:
                 assert_never(never)
 
-    def _datagrams(self, each: Asked) -> float:
+    def _datagrams(self, each: DemandMember) -> float:
         work = each.step.work
         interval = mean(work.interval) if work.interval else float(usual(packet_interval(each.step)))
         share = 1.0 if work.on is None else mean(work.on) / (mean(work.on) + mean(work.off))
         fit = self._span_ns(each.start_ns, each.stop_ns) / max(interval, 1.0) * share
         return fit if work.count is None else float(work.count) if each.stop_ns is None else min(work.count, fit)
 
-    def _udp(self, each: Asked) -> None:
+    def _udp(self, each: DemandMember) -> None:
         packets, count = self._datagrams(each), self._count
         self._send(each.source, each.sink, packets, mean(each.step.work.size) + IPV4_UDP_BYTES)
         span_s = self._span_ns(each.start_ns, each.stop_ns) / NS_PER_SECOND
@@ -317,12 +317,12 @@ class _Counter:
                 count.flows += 1
                 count.entries += entries.UDP * packets
 
-    def _arrivals(self, each: Asked) -> float:
+    def _arrivals(self, each: DemandMember) -> float:
         work = each.step.work
         fit = self._span_ns(each.start_ns, each.stop_ns) / max(mean(work.interval), 1.0)
         return fit if work.count is None else float(work.count) if each.stop_ns is None else min(work.count, fit)
 
-    def _short(self, each: Asked) -> None:
+    def _short(self, each: DemandMember) -> None:
         count = self._arrivals(each)
         segments = count * drawn_mean(each.step.work.size) / self._segment(each)
         self._send(each.source, each.sink, segments + count * CONNECTION_PACKETS / 2, self._segment(each))
@@ -330,7 +330,7 @@ class _Counter:
         self._count.entries += entries.ARRIVAL * count
         self._count.flows += 1
 
-    def _requests(self, each: Asked) -> None:
+    def _requests(self, each: DemandMember) -> None:
         work, segment = each.step.work, self._segment(each)
         rtt_ns = self._network.forwarding.rtt_ns(each.source, each.sink)
         path = self._network.forwarding.path(each.sink, each.source)
@@ -348,7 +348,7 @@ class _Counter:
         self._count.entries += (entries.REQUEST + (entries.ARRIVAL if work.new_connection else 0)) * count
         self._count.flows += 1
 
-    def _messages(self, each: Asked) -> None:
+    def _messages(self, each: DemandMember) -> None:
         work, ranks = each.step.work, each.ranks
         size = 1.0 if work.size is None else drawn_mean(work.size)
         segments = max(math.ceil(size / self._segment(each)), 1)

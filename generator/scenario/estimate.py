@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from ewan.generator.scenario.fields import Step
+from ewan.generator.scenario.fields import ScenarioStep
 from ewan.generator.scenario.flows import FlowSettings, packet_interval
 from ewan.generator.scenario.laws import mean
 from ewan.labs.base.units import NS_PER_SECOND, mean_rate_bps, time_for
@@ -40,7 +40,7 @@ class FlowDemand:
 
 def load(
     forwarding: Forwarding,
-    step: Step,
+    step: ScenarioStep,
     settings: FlowSettings,
     source: str,
     sink: str,
@@ -68,7 +68,7 @@ def _window_bytes(settings: FlowSettings) -> int | None:
     return min((size * settings.streams for size in named if size is not None), default=None)
 
 
-def _demand(step: Step, rtt_ns: int) -> tuple[float, float]:
+def _demand(step: ScenarioStep, rtt_ns: int) -> tuple[float, float]:
     """Bytes, and the time that passes between them."""
     work = step.work
     match step.kind:

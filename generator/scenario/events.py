@@ -13,7 +13,7 @@ from ewan.generator.scenario.runs import ScenarioRun
 from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import Duration
 from ewan.labs.base.wording import nearest
-from ewan.labs.change import Wanted, after, check_headings, compile_change
+from ewan.labs.change import ChangeRequest, after, check_headings, compile_change
 from ewan.labs.link.change import LIVE
 from ewan.labs.link.direction import Heading
 from ewan.labs.link.keys import DirectionKeys
@@ -51,7 +51,7 @@ def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tupl
     return tuple(made)
 
 
-def _asked(event: fields.Event, run: ScenarioRun, index: int) -> Wanted:
+def _asked(event: fields.EventKeys, run: ScenarioRun, index: int) -> ChangeRequest:
     """The settings that the event names."""
     path = ("events", index)
     said = {key: value for key, value in run.raw["events"][index].items() if key not in ("at", "link", "direction")}
@@ -63,10 +63,10 @@ def _asked(event: fields.Event, run: ScenarioRun, index: int) -> Wanted:
     if not named:
         raise run.places.error(path, 'changes nothing: write for example "rate: 500Mbit/s"')
     keys = DirectionKeys.model_construct(**{key: getattr(event, key) for key in named})
-    return Wanted(keys, named)
+    return ChangeRequest(keys, named)
 
 
-def _is_down(event: fields.Event, run: ScenarioRun, index: int) -> bool:
+def _is_down(event: fields.EventKeys, run: ScenarioRun, index: int) -> bool:
     """Whether a link goes down or comes back, which one event does alone."""
     written = run.raw["events"][index].keys() - {"at", "link"}
     if len(written) > 1 or (event.down if event.up is None else event.up) is not True:

@@ -142,7 +142,7 @@ class Repeat(Model):
     every: TimeLaw = Field(description="from one start to the next, a duration or a law", examples=["10s"])
 
 
-class Step(Socket):
+class ScenarioStep(Socket):
     """One key of `steps`: who sends what to whom, when and how."""
 
     what: ClassVar[str] = "key of a step"
@@ -193,7 +193,7 @@ class Step(Socket):
         return value
 
     @model_validator(mode="after")
-    def _one_kind(self) -> Step:
+    def _one_kind(self) -> ScenarioStep:
         if len(self.model_fields_set & set(KINDS)) != 1:
             raise ValueError(f"write exactly one of {', '.join(KINDS)}")
         return self
@@ -214,10 +214,10 @@ OnlyTrue = Annotated[bool, WithJsonSchema({"const": True, "examples": ["true"]})
 """`false` has no meaning: the compiler refuses it, and says what to write."""
 
 
-class Event(DirectionKeys):
+class EventKeys(DirectionKeys):
     """A change of a link while the run goes on; the words are those of a link's settings.
 
-    As it is written; `ewan.labs.runtime.program.Event` is what it becomes for each direction, in integers.
+    As it is written; `ewan.labs.runtime.program.EventKeys` is what it becomes for each direction, in integers.
     """
 
     what: ClassVar[str] = "key of an event"
@@ -243,7 +243,7 @@ def _within(value: object, least: str, most: str) -> Size:
     return result
 
 
-class Capture(Model):
+class CaptureKeys(Model):
     """Packets at the interfaces of nodes, kept in a pcapng file."""
 
     what: ClassVar[str] = "key of a capture"
@@ -304,7 +304,7 @@ class Compare(Model):
         return Comparison(self.by, self.to, self.metrics, self.harm)
 
 
-class Beside(Model):
+class PublishedKeys(Model):
     """A published value that is shown beside the measured one."""
 
     source: Text = Field(description="where the value was published", examples=['"NXE, table 4"'])
@@ -381,9 +381,9 @@ class ScenarioDescription(Model):
     longest: TimeText | None = Field(
         None, description="from T0; what still runs then is ended; found from the steps if absent", examples=["700s"]
     )
-    steps: tuple[Step, ...] = Field(description="what is sent and run")
-    events: tuple[Event, ...] = Field((), description="changes of links")
-    capture: tuple[Capture, ...] = Field(
+    steps: tuple[ScenarioStep, ...] = Field(description="what is sent and run")
+    events: tuple[EventKeys, ...] = Field((), description="changes of links")
+    capture: tuple[CaptureKeys, ...] = Field(
         (),
         description="packets that are kept as pcapng, and as a table (docs/experiments.md)",
         examples=["[{node: left1}, {node: right1}]"],
@@ -395,7 +395,7 @@ class ScenarioDescription(Model):
         description="differences by seed with intervals, tests (Holm's correction over all of them) and effect sizes",
         examples=["[{by: congestion, to: cubic, metrics: [steady goodput]}]"],
     )
-    beside: tuple[Beside, ...] = Field((), description="published values, to be shown beside ours")
+    beside: tuple[PublishedKeys, ...] = Field((), description="published values, to be shown beside ours")
     metrics: tuple[Metric, ...] = Field((), description="what the table shows first; what fits the steps if absent")
     figures: tuple[FigureText, ...] = Field((), description="of the report, beside those that every report has")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from ewan.generator.scenario.fields import Step
+from ewan.generator.scenario.fields import ScenarioStep
 from ewan.generator.scenario.kinds import Pattern
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.plan import Hop
@@ -30,7 +30,7 @@ class FlowPaths:
         self._hops: dict[Key, dict[Hop, None]] = {}
         self._groups: set[tuple[str, str, tuple[str, ...]]] = set()
 
-    def add(self, step: Step, source: str, sink: str, ranks: Sequence[str] = ()) -> None:
+    def add(self, step: ScenarioStep, source: str, sink: str, ranks: Sequence[str] = ()) -> None:
         """One member of a step."""
         role = step.role or "load"
         if ranks:

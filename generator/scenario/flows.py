@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from ewan.generator.scenario.fields import LEAST_UDP, MOST_UDP, NO_TCP, Socket, Step
+from ewan.generator.scenario.fields import LEAST_UDP, MOST_UDP, NO_TCP, ScenarioStep, Socket
 from ewan.generator.scenario.kinds import Kind
 from ewan.generator.scenario.laws import Either, amount, least, mean, number_or, request
 from ewan.labs.base.source import DescriptionError, Path
@@ -80,7 +80,7 @@ class FlowSettings:
     """What the step or `defaults` say; None: nothing."""
 
 
-def settings(step: Step, defaults: Socket) -> FlowSettings:
+def settings(step: ScenarioStep, defaults: Socket) -> FlowSettings:
     """What holds for a step, from its own words and those of `defaults`."""
 
     def said(key: str) -> Any:
@@ -107,7 +107,7 @@ def settings(step: Step, defaults: Socket) -> FlowSettings:
     return FlowSettings(generator, congestion, said("streams") or 1, socket, said("pacing"))
 
 
-def check(step: Step, error: Error) -> None:
+def check(step: ScenarioStep, error: Error) -> None:
     """What each kind needs, has no use for, and cannot do."""
     kind, work = step.kind, step.work
     for key in FOREIGN[kind]:
@@ -142,7 +142,7 @@ def check_buffers(socket: Socket, error: Error) -> None:
             raise error((key,), f'sockets take {Size(low)} to {Size(high)}: write a size within, like "4MB"')
 
 
-def _check_laws(step: Step, error: Error) -> None:
+def _check_laws(step: ScenarioStep, error: Error) -> None:
     kind, work = step.kind, step.work
     for key in ("size", "request", "response", "interval", "on", "off"):
         law: Either | None = getattr(work, key, None) if kind != "run" else None
@@ -169,14 +169,14 @@ def _check_laws(step: Step, error: Error) -> None:
             raise error(("messages", "size"), 'is missing: write the size of a message, like "10kB"')
 
 
-def packet_interval(step: Step) -> RequestLaw:
+def packet_interval(step: ScenarioStep) -> RequestLaw:
     """The law of the times between packets; a rate counts UDP payload."""
     if step.work.rate is None:
         return request(step.work.interval)
     return ConstantLaw(number_or(mean(step.work.size) * BITS_PER_BYTE * NS_PER_SECOND / step.work.rate.bps))
 
 
-def works(step: Step, streams: int, error: Error) -> list[tuple[Work, int | None]]:
+def works(step: ScenarioStep, streams: int, error: Error) -> list[tuple[Work, int | None]]:
     """What each parallel stream of one transfer does, with its volume in bytes; messages still lack their ranks."""
     work = step.work
     match step.kind:

@@ -26,7 +26,7 @@ ETHERNET_HEADER = 14
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class HostPath:
     """What packets from one host to another come to: nodes, links, and those of them that begin at an exact card of a
     router or switch."""
 
@@ -44,9 +44,9 @@ class Network:
         self.mtu = {node.name: min((port.mtu for port in node.interfaces), default=1500) for node in plan.nodes}
         self._links = {link.name: link for link in plan.links}
         self._cards = {(node.name, port.name): paced(port.egress) for node in plan.nodes for port in node.interfaces}
-        self._ways: dict[tuple[str, str], Way] = {}
+        self._ways: dict[tuple[str, str], HostPath] = {}
 
-    def way(self, source: str, sink: str) -> Way:
+    def way(self, source: str, sink: str) -> HostPath:
         """What packets from one host to another come to."""
         if (source, sink) not in self._ways:
             hops = self.forwarding.path(source, sink).hops
@@ -58,7 +58,7 @@ class Network:
                 for hop, end in zip(hops, begins, strict=True)
                 if self.kinds[end.node] != "host" and isinstance(self._cards.get((end.node, end.interface)), Psp)
             )
-            self._ways[source, sink] = Way(receives, hops, cards)
+            self._ways[source, sink] = HostPath(receives, hops, cards)
         return self._ways[source, sink]
 
     def direction(self, hop: Hop) -> Direction | None:

@@ -10,13 +10,13 @@ import heapq
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from ewan.generator.scenario.fields import Step
+from ewan.generator.scenario.fields import ScenarioStep
 from ewan.generator.scenario.flows import Error
 from ewan.labs.base.wording import nearest
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class StepTurn:
     """When a step has its turn: its number, those of the steps that it waits for, and what its times count from: when
     those have ended, about, or the beginning of the schedule."""
 
@@ -29,7 +29,7 @@ class Turn:
         return at_ns if self.after else self.begin_ns + at_ns
 
 
-def sequence(steps: Sequence[Step], error: Callable[[int], Error]) -> list[int]:
+def sequence(steps: Sequence[ScenarioStep], error: Callable[[int], Error]) -> list[int]:
     """Numbers of all steps, each after those that it waits for; else as they are written. `error`: makes errors of the
     step of a number."""
     numbers = {step.name: number for number, step in enumerate(steps)}
@@ -57,9 +57,9 @@ def sequence(steps: Sequence[Step], error: Callable[[int], Error]) -> list[int]:
 
 
 def _check(
-    step: Step,
+    step: ScenarioStep,
     name: str,
-    steps: Sequence[Step],
+    steps: Sequence[ScenarioStep],
     numbers: Mapping[str, int],
     error: Error,
 ) -> None:
@@ -84,7 +84,7 @@ def _circle(before: Mapping[int, Collection[int]]) -> list[int]:
     return trail[trail.index(earlier) :]
 
 
-def waited(steps: Sequence[Step], order: Sequence[int], empty: Collection[int]) -> list[tuple[int, ...]]:
+def waited(steps: Sequence[ScenarioStep], order: Sequence[int], empty: Collection[int]) -> list[tuple[int, ...]]:
     """Of each step the numbers of those that must have ended; for one without members, those that it waits for."""
     numbers = {step.name: number for number, step in enumerate(steps)}
     found: list[tuple[int, ...]] = [()] * len(steps)

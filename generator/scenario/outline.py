@@ -1,7 +1,7 @@
 """What a scenario stands for, for people: its steps and events in time, its points, how many runs.
 
-Comes in: a scenario, what is known of the machine, a clock, a point. Goes out: an `Outline` of the point's first run.
-The first runs of the other points are checked as `ewan run` checks them, for as long as a person waits.
+Comes in: a scenario, what is known of the machine, a clock, a point. Goes out: an `ScenarioOutline` of the point's
+first run. The first runs of the other points are checked as `ewan run` checks them, for as long as a person waits.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class EventOutline:
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
+class ScenarioOutline:
     """A scenario. `point`: the one, from 1 on, whose steps and events these are. `checked`: so many points are known
     to be right; `more`: a stop rule may add seeds."""
 
@@ -81,14 +81,16 @@ class Outline:
     """Those that events may be of."""
 
 
-def outline(scenario: Scenario, facts: HostFacts, clock: Clock, scale: str | None = None, point: int = 1) -> Outline:
+def outline(
+    scenario: Scenario, facts: HostFacts, clock: Clock, scale: str | None = None, point: int = 1
+) -> ScenarioOutline:
     """DescriptionError for what `ewan run` would refuse the scenario for, of the points that were looked at."""
     return scheduled(scenario, facts, clock, scale, point)[0]
 
 
 def scheduled(
     scenario: Scenario, facts: HostFacts, clock: Clock, scale: str | None = None, point: int = 1
-) -> tuple[Outline, Plan, ScheduledRun]:
+) -> tuple[ScenarioOutline, Plan, ScheduledRun]:
     """The same, with the plan and the schedule of the run that is shown."""
     runs = scenario.runs(None, scale)
     point = min(max(point, 1), len(runs.points))
@@ -108,7 +110,7 @@ def scheduled(
             raise _of(error, other) from None
         checked += 1
     begin_ns = schedule.document.begin_ns
-    found = Outline(
+    found = ScenarioOutline(
         name=scenario.name,
         title=scenario.title,
         lab=plan.lab,

@@ -30,7 +30,7 @@ To = tuple[str, Literal["tcp", "udp"], int | None]
 """A sink's address and port; None: nobody knows the port."""
 
 
-class Classes:
+class PacedClasses:
     """Those of one run, in the order in which they are asked for."""
 
     def __init__(self, plan: Plan, forwarding: Forwarding, virtual: bool) -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ewan.generator.scenario.fields import Step
+from ewan.generator.scenario.fields import ScenarioStep
 from ewan.generator.scenario.flows import Error
 
 Member = tuple[str, str, str, tuple[str, ...]]
@@ -21,7 +21,7 @@ Nodes = Callable[[str, Any], list[str]]
 """The nodes that are written at a key."""
 
 
-def participants(step: Step, nodes: Nodes, error: Error) -> list[Member]:
+def participants(step: ScenarioStep, nodes: Nodes, error: Error) -> list[Member]:
     """Name, source, sink and ranks of each member."""
     if step.kind == "run":
         where = nodes("on", step.on)

@@ -17,12 +17,12 @@ from typing import Any, Literal
 from ewan.generator import external, traffic_request
 from ewan.generator.scenario import captures, demand, estimate, flows, order
 from ewan.generator.scenario.events import events
-from ewan.generator.scenario.fields import MOST_EXCHANGES, MOST_FLOWS, ScenarioDescription, Step
+from ewan.generator.scenario.fields import MOST_EXCHANGES, MOST_FLOWS, ScenarioDescription, ScenarioStep
 from ewan.generator.scenario.flow_paths import FlowPaths
 from ewan.generator.scenario.laws import draw
 from ewan.generator.scenario.machines import Machines
-from ewan.generator.scenario.order import Turn
-from ewan.generator.scenario.pacing import Classes
+from ewan.generator.scenario.order import StepTurn
+from ewan.generator.scenario.pacing import PacedClasses
 from ewan.generator.scenario.participants import Member, participants
 from ewan.generator.scenario.runs import ScenarioRun
 from ewan.generator.scenario.transit import longest_transit_ns
@@ -107,7 +107,7 @@ class _Parts:
     commands: list[Command] = field(default_factory=list)
     scheduled: list[ScheduledCommand] = field(default_factory=list)
     loads: list[estimate.FlowDemand] = field(default_factory=list)
-    asked: list[demand.Asked] = field(default_factory=list)
+    asked: list[demand.DemandMember] = field(default_factory=list)
     transfers: int = 0
 
 
@@ -138,7 +138,7 @@ class _Scheduler:
         self._machines = Machines(plan)
         self._forwarding = Forwarding(plan)
         self._paths = FlowPaths(self._forwarding)
-        self._classes = Classes(plan, self._forwarding, virtual=clock == "virtual")
+        self._classes = PacedClasses(plan, self._forwarding, virtual=clock == "virtual")
         self._parts = _Parts()
         self._flows = self._exchanges = 0
         self._ordered = any(step.after for step in run.document.steps)
@@ -199,16 +199,16 @@ class _Scheduler:
             tuple(self._spans[index] for index in sorted(self._spans)),
         )
 
-    def _turns(self, starts: Sequence[Sequence[Start]], begin_ns: int) -> dict[int, Turn]:
+    def _turns(self, starts: Sequence[Sequence[Start]], begin_ns: int) -> dict[int, StepTurn]:
         """All that the steps do, each after those that it waits for."""
         steps = self._document.steps
         in_order = order.sequence(steps, self._error)
         waited = order.waited(steps, in_order, {index for index, those in enumerate(starts) if not those})
-        turns: dict[int, Turn] = {}
+        turns: dict[int, StepTurn] = {}
         ends: dict[int, int] = {}
         for index in in_order:
             after = waited[index]
-            turns[index] = turn = Turn(index, after, max((ends[each] for each in after), default=begin_ns))
+            turns[index] = turn = StepTurn(index, after, max((ends[each] for each in after), default=begin_ns))
             known = len(self._parts.loads)
             self._add(turn, steps[index], starts[index])
             ends[index] = estimate.latest_ns(self._parts.loads[known:], turn.begin_ns)
@@ -248,7 +248,7 @@ class _Scheduler:
         """Makes errors that point to a key of a step."""
         return lambda path, message: self._run.places.error(("steps", index, *path), message)
 
-    def _starts(self, index: int, step: Step) -> list[Start]:
+    def _starts(self, index: int, step: ScenarioStep) -> list[Start]:
         """Every member of a step in every round, in the order of members, then rounds."""
         error = self._error(index)
         flows.check(step, error)
@@ -270,7 +270,7 @@ class _Scheduler:
                     at_ns += draw(step.repeat.every, stream)
         return result
 
-    def _count(self, step: Step, members_of: Sequence[Member], error: flows.Error) -> None:
+    def _count(self, step: ScenarioStep, members_of: Sequence[Member], error: flows.Error) -> None:
         """Refuses what is too much before any of it is made; `streams`, rounds and members multiply."""
         rounds = 1 if step.repeat is None else step.repeat.times
         streams = 1 if step.kind == "run" else flows.settings(step, self._document.defaults).streams
@@ -308,7 +308,7 @@ class _Scheduler:
 
     # What
 
-    def _add(self, turn: Turn, step: Step, starts: Sequence[Start]) -> None:
+    def _add(self, turn: StepTurn, step: ScenarioStep, starts: Sequence[Start]) -> None:
         """All that a step sends or runs."""
         error = self._error(turn.number)
         if step.kind == "run":
@@ -328,7 +328,7 @@ class _Scheduler:
             ends, start_ns = (start.source, start.sink), turn.begin_ns + start.at_ns
             times = start_ns, None if step.for_ is None else start_ns + step.for_.ns
             paced_bps = None if start.members else self._classes.rate_bps(*ends, settings.pacing)
-            self._parts.asked.append(demand.Asked(step, settings, *ends, *times, start.members, paced_bps))
+            self._parts.asked.append(demand.DemandMember(step, settings, *ends, *times, start.members, paced_bps))
             self._parts.loads.append(estimate.load(self._forwarding, step, settings, *ends, *times, paced_bps))
             described = self._describe(turn, step, start, settings, paced_bps)
             several = len(works) > 1
@@ -357,7 +357,7 @@ class _Scheduler:
         return replace(settings, socket=codec.replace(settings.socket, class_=number))
 
     def _describe(
-        self, turn: Turn, step: Step, start: Start, settings: flows.FlowSettings, paced_bps: int | None
+        self, turn: StepTurn, step: ScenarioStep, start: Start, settings: flows.FlowSettings, paced_bps: int | None
     ) -> Flow:
         """What all streams of a transfer share."""
         both = step.kind == "bidirectional"
@@ -389,7 +389,9 @@ class _Scheduler:
             return codec.replace(work, ranks=tuple(self._end(name) for name in start.members))
         return work
 
-    def _flow(self, turn: Turn, step: Step, start: Start, settings: flows.FlowSettings, work: Work) -> FlowRequest:
+    def _flow(
+        self, turn: StepTurn, step: ScenarioStep, start: Start, settings: flows.FlowSettings, work: Work
+    ) -> FlowRequest:
         """What all streams of a transfer ask for alike."""
         start_ns = turn.counted(start.at_ns)
         return FlowRequest(
@@ -409,15 +411,15 @@ class _Scheduler:
 
     def _add_external(
         self,
-        turn: Turn,
-        step: Step,
+        turn: StepTurn,
+        step: ScenarioStep,
         start: Start,
         settings: flows.FlowSettings,
         streams: Sequence[Flow],
         error: flows.Error,
     ) -> None:
         address = self._addresses[start.sink]
-        transfer = external.Transfer(
+        transfer = external.ToolTransfer(
             step=step,
             settings=settings,
             source=start.source,
@@ -454,7 +456,7 @@ class _Scheduler:
             tool = codec.replace(made.tool, stream=stream)
             self._parts.external.append(codec.replace(flow, command=transfer.number + made.client, tool=tool))
 
-    def _add_commands(self, turn: Turn, step: Step, starts: Sequence[Start], error: flows.Error) -> None:
+    def _add_commands(self, turn: StepTurn, step: ScenarioStep, starts: Sequence[Start], error: flows.Error) -> None:
         try:
             words = argv(step.run or "")
         except ValueError as wrong:
@@ -464,7 +466,7 @@ class _Scheduler:
             self._tell(step.name, self._timed(command, turn), None, "command")
             self._parts.loads.append(estimate.FlowDemand(turn.begin_ns + start.at_ns))
 
-    def _timed(self, command: Command, turn: Turn) -> Command:
+    def _timed(self, command: Command, turn: StepTurn) -> Command:
         """A command that waits, and that others may wait for."""
         return codec.replace(command, step=turn.number, after=turn.after) if self._ordered else command
 
@@ -493,7 +495,7 @@ class _Scheduler:
         return begin_ns + self._document.longest.ns
 
     def _check_ends(
-        self, turns: Mapping[int, Turn], starts: Sequence[Sequence[Start]], begin_ns: int, longest_ns: int
+        self, turns: Mapping[int, StepTurn], starts: Sequence[Sequence[Start]], begin_ns: int, longest_ns: int
     ) -> None:
         """Nothing starts when all is over."""
         longest_ns -= begin_ns
@@ -505,7 +507,7 @@ class _Scheduler:
                 raise self._error(index)(path, f'{late}: write a larger "longest:"')
 
 
-def _bar(step: Step, load: estimate.FlowDemand, begin_ns: int) -> Bar:
+def _bar(step: ScenarioStep, load: estimate.FlowDemand, begin_ns: int) -> Bar:
     start_ns = load.start_ns - begin_ns
     if step.kind == "run":
         return Bar(start_ns, None, exact=False)

@@ -201,7 +201,7 @@ def statistics(seen: int, dropped: int, written: int) -> bytes:
     return block(5, bytes(12) + b"".join(option(code, struct.pack("<Q", count)) for code, count in counts) + END)
 
 
-def read(place: Path, content: bytes) -> captures.Caught:
+def read(place: Path, content: bytes) -> captures.CaptureRows:
     (place / "commands/1-left1").mkdir(parents=True)
     (place / "commands/1-left1" / captures.FILE).write_bytes(content)
     entry = RunCommand((), 0, None, "left1", files="commands/1-left1")

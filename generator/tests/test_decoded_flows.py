@@ -8,7 +8,7 @@ import pytest
 
 from ewan.generator.readers import ditg
 from ewan.generator.readers.call import calls
-from ewan.generator.readers.reader import Printed, Reading
+from ewan.generator.readers.reader import CommandOutput, ReaderResult
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures/ditg"
@@ -16,12 +16,12 @@ HEADER_BYTES = 38 + 40 + 8
 """Ethernet on the wire, IPv6, UDP."""
 
 
-def read(name: str) -> Reading:
+def read(name: str) -> ReaderResult:
     return said((FIXTURES / f"{name}.txt").read_text())
 
 
-def said(text: str) -> Reading:
-    reading = ditg.read(Printed(text, tuple(calls(("ITGDec", "recv.log"), ("ITGDec",))), 0, None))
+def said(text: str) -> ReaderResult:
+    reading = ditg.read(CommandOutput(text, tuple(calls(("ITGDec", "recv.log"), ("ITGDec",))), 0, None))
     assert reading is not None
     return reading
 

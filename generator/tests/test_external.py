@@ -22,7 +22,7 @@ from ewan.generator.external import ditg
 from ewan.generator.external.transfer import Output
 from ewan.generator.rows import Rows
 from ewan.generator.scenario import ScheduledRun
-from ewan.generator.scenario.fields import GENERATOR, Step
+from ewan.generator.scenario.fields import GENERATOR, ScenarioStep
 from ewan.generator.scenario.flows import FOREIGN
 from ewan.generator.scenario.kinds import KINDS
 from ewan.generator.tests import schedules
@@ -260,7 +260,9 @@ def test_every_kind_of_step_is_of_a_tool_or_refused_by_it() -> None:
             step = SimpleNamespace(kind=kind, work=SimpleNamespace(), for_=None)
             settings: Any = SimpleNamespace(socket={})
             if kind not in does[name]:
-                assert tool.obstacle(cast(Step, step), settings) is not None, f"{name} takes {kind} for something else"
+                assert tool.obstacle(cast(ScenarioStep, step), settings) is not None, (
+                    f"{name} takes {kind} for something else"
+                )
 
 
 def test_the_programs_that_must_be_there_are_those_of_the_tools(schedule: ScheduledRun) -> None:

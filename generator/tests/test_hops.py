@@ -8,17 +8,17 @@ import pytest
 
 from ewan.generator.readers import hops
 from ewan.generator.readers.call import calls
-from ewan.generator.readers.reader import Printed, Reading
+from ewan.generator.readers.reader import CommandOutput, ReaderResult
 from ewan.labs.base.units import NS_PER_MS
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures/hops"
 WAY = {1: "10.64.0.6", 2: "10.64.0.2", 3: "10.64.0.17"}
 
 
-def read(file: str, words: str) -> Reading:
+def read(file: str, words: str) -> ReaderResult:
     for reader in hops.READERS:
         if found := tuple(calls(words.split(), reader.programs)):
-            reading = reader.read(Printed((FIXTURES / file).read_text(), found, 0, None))
+            reading = reader.read(CommandOutput((FIXTURES / file).read_text(), found, 0, None))
             assert reading is not None
             return reading
     raise AssertionError(f"nobody reads {words}")
@@ -99,6 +99,6 @@ def test_nobody_answers() -> None:
 def test_what_cannot_be_read_is_said(words: str, text: str) -> None:
     for reader in hops.READERS:
         if found := tuple(calls(words.split(), reader.programs)):
-            reading = reader.read(Printed(text, found, 0, None))
+            reading = reader.read(CommandOutput(text, found, 0, None))
             assert reading is not None and not reading.rows.get("hops")
             assert reading.problem is not None and "\n" not in reading.problem

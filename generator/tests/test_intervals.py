@@ -8,7 +8,7 @@ import pytest
 
 from ewan.generator.readers import iperf3
 from ewan.generator.readers.call import calls
-from ewan.generator.readers.reader import Printed, Reading
+from ewan.generator.readers.reader import CommandOutput, ReaderResult
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures/iperf3"
@@ -16,13 +16,13 @@ STARTED_NS = 3 * NS_PER_SECOND
 LINK_BPS = 20_000_000
 
 
-def read(*names: str, words: str = "iperf3 -J -c right1") -> Reading:
+def read(*names: str, words: str = "iperf3 -J -c right1") -> ReaderResult:
     text = "\n".join((FIXTURES / f"{name}.json").read_text() for name in names)
     return said(text, words)
 
 
-def said(text: str, words: str = "iperf3 -J -c right1") -> Reading:
-    reading = iperf3.read(Printed(text, tuple(calls(words.split(), ("iperf3",))), STARTED_NS, None))
+def said(text: str, words: str = "iperf3 -J -c right1") -> ReaderResult:
+    reading = iperf3.read(CommandOutput(text, tuple(calls(words.split(), ("iperf3",))), STARTED_NS, None))
     assert reading is not None
     return reading
 
@@ -88,4 +88,4 @@ def test_a_report_that_was_cut_short_loses_only_itself() -> None:
 
 def test_a_server_without_json_is_read_by_nobody() -> None:
     call = tuple(calls(("iperf3", "-s"), ("iperf3",)))
-    assert iperf3.read(Printed("Server listening on 5201\n", call, 0, None)) is None
+    assert iperf3.read(CommandOutput("Server listening on 5201\n", call, 0, None)) is None

@@ -15,7 +15,7 @@ from ewan.labs.link import Change
 from ewan.labs.link.direction import Heading
 from ewan.labs.link.trace import TraceOpportunities, TraceRows
 from ewan.labs.record import tables
-from ewan.labs.record.events import MadeEvent
+from ewan.labs.record.events import EventOutcome
 
 ROWS = ((0, 8_000_000, None, None, None), (3 * NS_PER_MS, 80_000_000, None, None, None))
 
@@ -71,11 +71,11 @@ def test_a_row_after_a_small_part_of_the_usual_time_keeps_the_rate_of_its_instan
     assert rates_ == [8_000_000, 44_000_000, 80_000_000, 7]
 
 
-def event(at_ms: int, link: str = "core", way: Heading = "backward", **change: Any) -> MadeEvent:
-    return MadeEvent(at_ms * NS_PER_MS, link, way, Change(**change), at_ms * NS_PER_MS, None)
+def event(at_ms: int, link: str = "core", way: Heading = "backward", **change: Any) -> EventOutcome:
+    return EventOutcome(at_ms * NS_PER_MS, link, way, Change(**change), at_ms * NS_PER_MS, None)
 
 
-def changed(*events: MadeEvent, trace: Any = None, times_ms: tuple[int, ...] = (0, 5, 10)) -> list[int]:
+def changed(*events: EventOutcome, trace: Any = None, times_ms: tuple[int, ...] = (0, 5, 10)) -> list[int]:
     links = plan(**({} if trace is None else {"trace": trace})).links
     found = with_mean_rates(table(*times_ms), links, events)
     return found.filter(pl.col("direction") == "backward")["rate_bps"].to_list()

@@ -11,7 +11,7 @@ import pytest
 from ewan.generator import readers
 from ewan.generator.readers import ping
 from ewan.generator.readers.call import Call, calls
-from ewan.generator.readers.reader import Printed, Reading
+from ewan.generator.readers.reader import CommandOutput, ReaderResult
 from ewan.generator.rows import Row
 from ewan.generator.tests import schedules
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
@@ -22,12 +22,12 @@ T0_UNIX_NS = 1_700_000_003 * NS_PER_SECOND
 STARTED_NS = 5 * NS_PER_SECOND
 
 
-def read(name: str, words: str = "ping -i 0.1 right1", t0_unix_ns: int | None = T0_UNIX_NS) -> Reading:
+def read(name: str, words: str = "ping -i 0.1 right1", t0_unix_ns: int | None = T0_UNIX_NS) -> ReaderResult:
     found = tuple(calls(words.split(), ping.PROGRAMS))
-    return ping.read(Printed((FIXTURES / f"{name}.txt").read_text(), found, STARTED_NS, t0_unix_ns))
+    return ping.read(CommandOutput((FIXTURES / f"{name}.txt").read_text(), found, STARTED_NS, t0_unix_ns))
 
 
-def pings(reading: Reading) -> list[Row]:
+def pings(reading: ReaderResult) -> list[Row]:
     return reading.rows["pings"]
 
 
@@ -51,7 +51,7 @@ def test_without_stamps_requests_are_counted_from_the_start() -> None:
     mean_ns = 1106 * NS_PER_MS // 11
     assert [row["time_ns"] for row in rows] == [STARTED_NS + number * mean_ns for number in range(12)]
     text = (FIXTURES / "loss.txt").read_text().partition("---")[0]
-    unended = ping.read(Printed(text, tuple(calls(["ping", "-i", "0.1", "right1"], ping.PROGRAMS)), 0, None))
+    unended = ping.read(CommandOutput(text, tuple(calls(["ping", "-i", "0.1", "right1"], ping.PROGRAMS)), 0, None))
     assert pings(unended)[3]["time_ns"] == 300 * NS_PER_MS, "it was ended before it said so"
     assert pings(read("loss", "ping right1"))[4]["time_ns"] == STARTED_NS + 4 * NS_PER_SECOND, "once a second"
 
@@ -100,7 +100,7 @@ def test_an_answer_without_a_time_is_an_answer() -> None:
 
 def test_an_answer_below_the_resolution_has_no_value() -> None:
     text = "PING a (10.0.0.1): 56 data bytes\n64 bytes from 10.0.0.1: icmp_seq=0 ttl=64 time<1 ms\n"
-    (row,) = pings(ping.read(Printed(text, (), 0, None)))
+    (row,) = pings(ping.read(CommandOutput(text, (), 0, None)))
     assert (row["answered"], row["rtt_ns"], row["number"]) == (True, None, 0)
 
 
@@ -109,7 +109,7 @@ def test_one_that_was_killed_counts_what_it_told_of() -> None:
     assert (reading.totals["sent_packets"], reading.totals["received_packets"]) == (4, 4)
     assert read("interrupted").totals["sent_packets"] == 4
     text = (FIXTURES / "outstanding.txt").read_text().partition("---")[0]
-    cut = ping.read(Printed(text, (), 0, None)).totals
+    cut = ping.read(CommandOutput(text, (), 0, None)).totals
     assert (cut["sent_packets"], cut["received_packets"], cut["rtt_mean_ns"]) == (12, 10, None)
 
 
@@ -131,7 +131,7 @@ def test_ipv6_by_name() -> None:
 def test_numbers_go_on_after_sixteen_bits() -> None:
     lines = [f"64 bytes from 10.0.0.1: icmp_seq={number} ttl=64 time=1.00 ms" for number in (65_535, 0, 2, 1)]
     text = "\n".join(["PING a (10.0.0.1) 56(84) bytes of data.", *lines])
-    rows = ping.read(Printed(text, (), 0, None)).rows["pings"]
+    rows = ping.read(CommandOutput(text, (), 0, None)).rows["pings"]
     answered = [row["number"] for row in rows if row["answered"]]
     assert answered == [65_535, 65_536, 65_537, 65_538] and len(rows) == 65_538
 
@@ -139,7 +139,7 @@ def test_numbers_go_on_after_sixteen_bits() -> None:
 def test_a_line_of_the_shell_with_two_pings() -> None:
     both = (FIXTURES / "loss.txt").read_text() + (FIXTURES / "no-time.txt").read_text()
     found = tuple(calls(("sh", "-c", "ping -i 0.1 right1; ping -s 8 -i 0.1 right1"), ping.PROGRAMS))
-    reading = ping.read(Printed(both, found, 0, None))
+    reading = ping.read(CommandOutput(both, found, 0, None))
     assert reading.totals["sent_packets"] == 15
     assert [row["time_ns"] for row in pings(reading)][11:13] == [1106 * NS_PER_MS // 11 * 11, None], (
         "when the second began"
@@ -147,7 +147,7 @@ def test_a_line_of_the_shell_with_two_pings() -> None:
 
 
 def test_an_output_of_something_else_is_a_problem() -> None:
-    reading = ping.read(Printed("ping: right9: Name or service not known\n", (), 0, None))
+    reading = ping.read(CommandOutput("ping: right9: Name or service not known\n", (), 0, None))
     assert (reading.rows["pings"], reading.problem) == ([], "its output is none of ping's")
 
 

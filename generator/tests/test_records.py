@@ -14,7 +14,7 @@ from ewan.generator.tests.schedules import FLOW
 from ewan.labs.base.codec import replace
 from ewan.labs.link import Change
 from ewan.labs.record import disturbances, tables
-from ewan.labs.record.events import MadeEvent
+from ewan.labs.record.events import EventOutcome
 
 
 def test_flows_have_the_numbers_and_names_of_the_schedule(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_what_links_and_events_may_do_to_packets() -> None:
     assert records._treatment(copying, []) == (True, False)
     assert records._treatment(plan(reorder=True).links, []) == (False, True)
     changes = [Change(duplicate_ppb=1), Change(reorder=True)]
-    made = [MadeEvent(1, "core", "forward", each, 1, None) for each in changes]
+    made = [EventOutcome(1, "core", "forward", each, 1, None) for each in changes]
     assert records._treatment(plain, made) == (True, True)
 
 

@@ -119,7 +119,7 @@ class Reporter:
             yield Progress(self.messages, lambda line: status.update(Text(line)))
 
 
-class Silent(Reporter):
+class SilentReporter(Reporter):
     """Says nothing of what is being done, for work of which others say how far it is; warnings alone."""
 
     def note(self, line: str) -> None:

@@ -55,7 +55,7 @@ class Clock:
 
 
 @dataclass(slots=True)
-class _Counted:
+class _InterfaceCount:
     """Of one interface."""
 
     seen: int = 0
@@ -64,7 +64,7 @@ class _Counted:
 
 
 @dataclass(slots=True)
-class _Source:
+class _MachineStream:
     """A machine's stream. `first`: the number in the file of its first interface."""
 
     first: int
@@ -86,11 +86,11 @@ class Merger:
 
     def __init__(self, interfaces: Mapping[str, Sequence[str]], clocks: Mapping[str, Clock], bounds: Bounds) -> None:
         self._section = blocks.SectionHeader(options={"shb_userappl": "ewan"})
-        self._sources: dict[str, _Source] = {}
+        self._sources: dict[str, _MachineStream] = {}
         self._of: list[str] = []
         for machine, names in interfaces.items():
             clock = clocks.get(machine, Clock())
-            self._sources[machine] = _Source(len(self._of), len(names), clock)
+            self._sources[machine] = _MachineStream(len(self._of), len(names), clock)
             for name in names:
                 said = clock.words if machine in clocks else "stamped by its own clock, which is the file's"
                 self._section.new_member(
@@ -105,7 +105,7 @@ class Merger:
                     },
                 )
                 self._of.append(machine)
-        self.counted = [_Counted() for _ in self._of]
+        self.counted = [_InterfaceCount() for _ in self._of]
         self._out = io.BytesIO()
         self._writer = FileWriter(self._out, self._section)
         self._left = bounds.most_bytes - self._out.tell() - _RESERVED * len(self._of)
@@ -189,7 +189,7 @@ class Merger:
             self._statistics(number, said, counted)
         return rest + self._taken()
 
-    def _told(self, source: _Source, block: bytes) -> None:
+    def _told(self, source: _MachineStream, block: bytes) -> None:
         """A mark, or how many packets there were at an interface."""
         number, high, low = _PLACE.unpack_from(block, _HEAD.size)
         if len(block) == _MARK_BYTES:
@@ -202,7 +202,7 @@ class Merger:
             elif code == _DROPPED:
                 counted.dropped = int.from_bytes(value, "little")
 
-    def _statistics(self, number: int, said: str, counted: _Counted | None = None) -> None:
+    def _statistics(self, number: int, said: str, counted: _InterfaceCount | None = None) -> None:
         options: dict[str, object] = {"opt_comment": said} if said else {}
         if counted is not None:
             options |= {"isb_ifrecv": counted.seen, "isb_osdrop": counted.dropped, "isb_usrdeliv": counted.written}

@@ -21,7 +21,7 @@ def shown(stream: IO[bytes]) -> Iterator[str]:
     """A line for each packet of the stream."""
     names: list[str] = []
     try:
-        for block in FileScanner(_Counted(stream)):
+        for block in FileScanner(_CountedStream(stream)):
             if isinstance(block, blocks.InterfaceDescription):
                 names.append(block.options["if_name"])
             elif isinstance(block, blocks.EnhancedPacket):
@@ -32,7 +32,7 @@ def shown(stream: IO[bytes]) -> Iterator[str]:
         return
 
 
-class _Counted:
+class _CountedStream:
     """A stream that says where it is, as python-pcapng asks; a pipe cannot."""
 
     def __init__(self, stream: IO[bytes]) -> None:

@@ -33,7 +33,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CaptureRequest:
     """A capture that goes on while a lab is up. `program`: the filter's instructions; `file`: a path, or PIPE."""
 
     taps: tuple[Tap, ...]
@@ -46,7 +46,7 @@ class Wanted:
         return [*options(lab, self.taps, self.bounds, self.program), "--end-when-full", "--", self.file]
 
 
-class Counts(TypedDict):
+class CaptureCounts(TypedDict):
     """What became of the packets. `end`: signal, full, packets, time, reader, lost. `lost`: of a lab over several
     machines, a line for each that was lost."""
 

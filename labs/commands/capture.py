@@ -21,8 +21,8 @@ from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 
 if TYPE_CHECKING:
-    from ewan.labs.capture.words import Bounds, Counts
-    from ewan.labs.runtime.base import Capture
+    from ewan.labs.capture.words import Bounds, CaptureCounts
+    from ewan.labs.runtime.base import OpenCapture
 
 PIPE = "-"
 MOST = "1GB"
@@ -73,7 +73,7 @@ def capture_command(
     ewan capture left1 -w - | wireshark -k -i -
     """
     from ewan.labs.capture import bpf, points
-    from ewan.labs.capture.words import Wanted
+    from ewan.labs.capture.words import CaptureRequest
 
     if wireshark and file is not None:
         raise Refused("--wireshark shows what -w would write: write one of them")
@@ -88,7 +88,7 @@ def capture_command(
     name = which(labs, lab)
     taps = points.taps(labs.load(name).plan, where)
     piped = wireshark or file is None
-    wanted = Wanted(tuple(taps), bounds, program, PIPE if piped or file is None else file)
+    wanted = CaptureRequest(tuple(taps), bounds, program, PIPE if piped or file is None else file)
     with _ended_by_signals(labs.capture(name, wanted, piped)) as capture:
         if wireshark:
             counts = _in_wireshark(context.environment, capture)
@@ -130,7 +130,7 @@ def _bounds(file: str | None, count: int | None, size: str | None, longest: str 
 
 
 @contextmanager
-def _ended_by_signals(capture: Capture) -> Iterator[Capture]:
+def _ended_by_signals(capture: OpenCapture) -> Iterator[OpenCapture]:
     """Ctrl-C and its like ask it to end meanwhile, and what it has by then is whole."""
     from ewan.labs.base.interrupt import SIGNALS
 
@@ -143,7 +143,7 @@ def _ended_by_signals(capture: Capture) -> Iterator[Capture]:
             signal.signal(number, handler)
 
 
-def _listed(capture: Capture) -> Counts:
+def _listed(capture: OpenCapture) -> CaptureCounts:
     """A line for each packet on standard output; a reader of these that goes away ends the capture."""
     from ewan.labs.capture import reading
 
@@ -158,7 +158,7 @@ def _listed(capture: Capture) -> Counts:
     return capture.wait()
 
 
-def _in_wireshark(environment: Mapping[str, str], capture: Capture) -> Counts:
+def _in_wireshark(environment: Mapping[str, str], capture: OpenCapture) -> CaptureCounts:
     """Wireshark reads it; when that is closed, the capture ends. Under sudo it runs as who called sudo."""
     found = ownership.caller(environment)
     whose: dict[str, Any] = {"user": found[0], "group": found[1]} if found else {}
@@ -182,7 +182,7 @@ def _give_back(file: str, environment: Mapping[str, str]) -> None:
             ownership.give_back([Path(file)], environment)
 
 
-def _summary(context: Context, counts: Counts, file: str | None) -> None:
+def _summary(context: Context, counts: CaptureCounts, file: str | None) -> None:
     """What became of the packets, in a line on standard error, where it is in nobody's way."""
     words = f"{counts['seen']} packets seen, {counts['kept']} kept, {counts['dropped']} dropped{ENDED[counts['end']]}"
     context.reporter.tell(words if file is None else f"{words}  {file}")

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from ewan.labs.compile import HostFacts
     from ewan.labs.plan import Plan
     from ewan.labs.routes import NotConvergedError
-    from ewan.labs.runtime.base import Keeping
+    from ewan.labs.runtime.base import LabLifecycle
     from ewan.labs.runtime.program import Program
 
 
-def which(labs: Keeping, name: str | None) -> str:
+def which(labs: LabLifecycle, name: str | None) -> str:
     """The lab that is meant: the named one, or the only one that is up."""
     names = labs.names()
     if name is not None:

@@ -13,7 +13,7 @@ from ewan.labs.commands.live import which
 from ewan.labs.commands.options import json_option, lab_option, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
-from ewan.labs.following import Way, followed
+from ewan.labs.following import RoutedPath, followed
 
 
 @click.command("path")
@@ -45,6 +45,6 @@ def path_command(context: Context, lab: str | None, source: str, sink: str, as_j
     context.reporter.console.print(grid(f"Paths of {plan.lab}", ["from → to", "links"], [*map(_row, ways.items())]))
 
 
-def _row(found: tuple[str, Way]) -> list[str]:
+def _row(found: tuple[str, RoutedPath]) -> list[str]:
     words, way = found
     return [words, way.broken or ", ".join(step.link for step in way.steps)]

@@ -12,7 +12,7 @@ from ewan.labs.link import Change
 from ewan.labs.link.change import words as change_words
 from ewan.labs.plan import Plan
 from ewan.labs.render import table
-from ewan.labs.runtime.base import Controllable, LabError
+from ewan.labs.runtime.base import LabError, LinkControl
 
 CHANGES = ["link", "direction", "change", "at", "late by"]
 """Columns of `changes`."""
@@ -23,7 +23,7 @@ def of_plan(plan: Plan, machine_of: Mapping[str, str] = MappingProxyType({})) ->
     return [grid(title, columns, rows) for title, columns, rows in table.sheets(plan, machine_of)]
 
 
-def changes(labs: Controllable, plan: Plan) -> list[list[str]]:
+def changes(labs: LinkControl, plan: Plan) -> list[list[str]]:
     """A row for each change of a link: what changed, when it was due (since the links started), how late it was."""
     rows = []
     for number in range(len(plan.spinners)):

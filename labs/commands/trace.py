@@ -70,8 +70,8 @@ def check_command(context: Context, /, file: Path, form: reading.Format | None, 
         traces.check(trace, "repeat")
     except traces.TraceError as error:
         raise Refused(f"{file.name} {error}") from None
-    rows = len(trace.rows) if isinstance(trace, traces.Rows) else sum(count for _, count in trace.instants)
-    what = "rows" if isinstance(trace, traces.Rows) else "opportunities"
+    rows = len(trace.rows) if isinstance(trace, traces.TraceSteps) else sum(count for _, count in trace.instants)
+    what = "rows" if isinstance(trace, traces.TraceSteps) else "opportunities"
     if as_json:
         keys = ("mean", "min", "max")
         values = {

@@ -22,7 +22,7 @@ _LIVE = "a lab of the virtual clock has no cards: RUNTIME=netns"
 
 
 @dataclass(frozen=True, slots=True)
-class External:
+class ExternalPort:
     """An external end: a port of a router, of which the plan's card is known by name."""
 
     name: str
@@ -30,14 +30,14 @@ class External:
     card: str
 
 
-def external(spec: Spec, routers: Sequence[str]) -> list[External]:
+def external(spec: Spec, routers: Sequence[str]) -> list[ExternalPort]:
     """Those of the description; DescriptionError for one that is at no router."""
     found = []
     for name, each in spec.description.external.items():
         if each.at not in routers:
             message = f"there is no router {each.at}, {nearest(each.at, dict.fromkeys(routers))}"
             raise spec.error(("external", name, "at"), message)
-        found.append(External(name, each.at, each.interface))
+        found.append(ExternalPort(name, each.at, each.interface))
     return found
 
 

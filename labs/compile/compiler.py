@@ -20,7 +20,7 @@ from ewan.labs.compile.outline import Outline, outline
 from ewan.labs.compile.placement import place
 from ewan.labs.compile.routes import Daemons, Routes, daemons, routes
 from ewan.labs.compile.settings import access_rate
-from ewan.labs.compile.wiring import Wired, WiredNode, wire
+from ewan.labs.compile.wiring import WiredNode, WiringResult, wire
 from ewan.labs.link.egress import paced
 from ewan.labs.plan import Containers, Node, Plan
 from ewan.labs.spec import Spec
@@ -101,7 +101,7 @@ def _node(
     )
 
 
-def _sysctls(lab: Outline, wired: Wired, with_v6: bool) -> Mapping[str, dict[str, str]]:
+def _sysctls(lab: Outline, wired: WiringResult, with_v6: bool) -> Mapping[str, dict[str, str]]:
     """By kind of node: socket buffers hold twice what the longest path and the largest queue hold."""
     rate, queue = 0, 0
     for link in wired.links:

@@ -13,7 +13,7 @@ from ewan.labs.compile.lan import Lan
 from ewan.labs.compile.outline import Outline
 from ewan.labs.link.direction import Heading
 from ewan.labs.link.framing import packet_time
-from ewan.labs.link.settings import Settings
+from ewan.labs.link.settings import DirectionSettings
 from ewan.labs.plan import Hop, NetworkPath, Pair
 
 _SHARED = {"wan": 0, "access": 2}
@@ -21,11 +21,11 @@ _PORT = 1
 """Of the port between a switch and its router, or another switch."""
 
 
-class _Crossed(NamedTuple):
+class _HopSettings(NamedTuple):
     """One hop of a path with the settings of its direction; the lower `shared` is, the more hosts meet there."""
 
     hop: Hop
-    way: Settings
+    way: DirectionSettings
     mtu: int
     shared: int
     rate_bps: int
@@ -36,7 +36,7 @@ class Crossings:
 
     def __init__(self, outline: Outline) -> None:
         self._outline = outline
-        self._known: dict[tuple[int, bool], _Crossed] = {}
+        self._known: dict[tuple[int, bool], _HopSettings] = {}
 
     def pair(self, source: str, sink: str) -> Pair:
         """A pair with its paths both ways, and its RTT without queues."""
@@ -62,7 +62,7 @@ class Crossings:
         slowest = max(packet_time(way, mtu) for way, mtu in ways)
         return {host: times.get(host, slowest) for host in layout.hosts}
 
-    def _crossed(self, steps: Sequence[tuple[int, bool]]) -> list[_Crossed]:
+    def _crossed(self, steps: Sequence[tuple[int, bool]]) -> list[_HopSettings]:
         """All that packets cross on a path of links: these, and the ports between a switch and its router."""
         crossed = [self._known.get(step) or self._crossing(*step) for step in steps]
         lans = self._outline.lans
@@ -76,22 +76,22 @@ class Crossings:
                 crossed.insert(-1, self._port(far, "backward"))
         return crossed
 
-    def _crossing(self, index: int, forward: bool) -> _Crossed:
+    def _crossing(self, index: int, forward: bool) -> _HopSettings:
         edge, link, paths = self._outline.layout.edges[index], self._outline.links[index], self._outline.paths
         hop = Hop(edge.name, "forward" if forward else "backward")
         way = link.forward if forward else link.backward
         hosts_meet = bool(self._outline.layout.switches) and edge.a not in paths.uplink and edge.b not in paths.uplink
         shared = _PORT if hosts_meet and edge.role == "access" else _SHARED[edge.role]
-        found = _Crossed(hop, way, link.mtu, shared, way.rate.bps)
+        found = _HopSettings(hop, way, link.mtu, shared, way.rate.bps)
         self._known[index, forward] = found
         return found
 
-    def _port(self, network: Lan, direction: Heading) -> _Crossed:
+    def _port(self, network: Lan, direction: Heading) -> _HopSettings:
         """Between a switch and its router; `forward` goes to the router."""
         mtu = self._outline.links[network.edges[0]].mtu
-        return _Crossed(Hop(network.switch, direction), network.port, mtu, _PORT, network.port.rate.bps)
+        return _HopSettings(Hop(network.switch, direction), network.port, mtu, _PORT, network.port.rate.bps)
 
 
-def _path_of(crossed: Sequence[_Crossed]) -> NetworkPath:
+def _path_of(crossed: Sequence[_HopSettings]) -> NetworkPath:
     rate_bps, _, slowest = min([(each.rate_bps, each.shared, place) for place, each in enumerate(crossed)])
     return NetworkPath(tuple([each.hop for each in crossed]), slowest, rate_bps)

@@ -28,7 +28,7 @@ _ADVERTISED_S, _ROUTER_S = 30, 1800
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class RouterPort:
     """A port of the router: its addresses with their prefix lengths, but for the link-local one."""
 
     interface: str
@@ -36,7 +36,7 @@ class Port:
     addresses: tuple[str, ...]
 
 
-def service(ports: Sequence[Port], networks: Sequence[str]) -> Service:
+def service(ports: Sequence[RouterPort], networks: Sequence[str]) -> Service:
     """`networks`: the lab's own, one of each family that it has."""
     lines = [
         "port=0",

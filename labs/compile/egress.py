@@ -19,7 +19,7 @@ from ewan.labs.link.buffer import buffer_limits
 from ewan.labs.link.context import UINT32
 from ewan.labs.link.framing import ETHERNET_HEADER, framed, framing_of
 from ewan.labs.link.queue import ACCESS_BUFFER
-from ewan.labs.link.settings import Settings
+from ewan.labs.link.settings import DirectionSettings
 from ewan.labs.spec import Spec
 
 Clock = Literal["live", "virtual"]
@@ -35,7 +35,7 @@ BARE = Bare()
 
 
 @dataclass(frozen=True, slots=True)
-class _Limits:
+class _QueueLimits:
     packets: int | None
     bytes: int
 
@@ -50,14 +50,14 @@ class Egresses:
             message = "dither is of the virtual clock: leave it out, or choose the virtual runtime"
             raise spec.error(("dither",), message, self._dither)
 
-    def before_emulator(self, node: str, is_host: bool, way: Settings, mtu: int) -> Egress:
+    def before_emulator(self, node: str, is_host: bool, way: DirectionSettings, mtu: int) -> Egress:
         """Of an interface that faces an emulator, which has the rate: packets wait here only while its port is full."""
         if self._clock == "virtual" and is_host:
-            limits = _Limits(FIFO_PACKETS, FIFO_PACKETS * framed(framing_of(way), mtu))
+            limits = _QueueLimits(FIFO_PACKETS, FIFO_PACKETS * framed(framing_of(way), mtu))
             return self._psp(node, 0, way, limits)
         return Fifo(FIFO_PACKETS)
 
-    def card(self, node: str, is_host: bool, way: Settings, mtu: int) -> Egress:
+    def card(self, node: str, is_host: bool, way: DirectionSettings, mtu: int) -> Egress:
         """A plain access link's rate and queue.
 
         Exact in the virtual clock, but for a router's fast cards. A token bucket lets a lone packet pass at once: only
@@ -71,7 +71,7 @@ class Egresses:
             return _exact(rate_bps, framing_of(way), limits)
         return _tbf(way, mtu, limits.bytes)
 
-    def port(self, way: Settings, mtu: int, at_once: int) -> Psp | Tbf:
+    def port(self, way: DirectionSettings, mtu: int, at_once: int) -> Psp | Tbf:
         """A link of a switch where hosts meet: to its router, or to another switch. Exact in the virtual clock.
 
         at_once: how many packets the switch may hand over together. The token bucket passes so many too, but no more
@@ -86,7 +86,7 @@ class Egresses:
         burst = min(at_once * framed(framing, mtu), bytes_in(way.rate.bps, SERVED_LATE_NS))
         return _tbf(way, mtu, packets * (mtu + ETHERNET_HEADER), burst)
 
-    def _limits(self, way: Settings, mtu: int) -> _Limits:
+    def _limits(self, way: DirectionSettings, mtu: int) -> _QueueLimits:
         packet = framed(framing_of(way), mtu)
         buffer = way.written.buffer or ACCESS_BUFFER
         packets, size = buffer_limits(buffer, way.rate, self._longest_rtt_ns)
@@ -96,9 +96,9 @@ class Egresses:
             raise self._spec.error(way.path("buffer"), message, buffer)
         if limit > UINT32:
             raise self._spec.error(way.path("buffer"), f'is {Size(limit)}: write at most "4GB"', buffer)
-        return _Limits(packets, limit)
+        return _QueueLimits(packets, limit)
 
-    def _psp(self, host: str, rate_bps: int, way: Settings, limits: _Limits) -> Psp:
+    def _psp(self, host: str, rate_bps: int, way: DirectionSettings, limits: _QueueLimits) -> Psp:
         dither_ns = self._dither.ns if isinstance(self._dither, Duration) else self._packet_ns[host]
         seed = hashlib.blake2b(f"{self._spec.description.seed}/{host}/dither".encode(), digest_size=8).digest()
         return _exact(rate_bps, framing_of(way), limits, dither_ns, int.from_bytes(seed, "big"))
@@ -120,7 +120,7 @@ def with_tag(egress: Egress, mtu: int, tag: Tag) -> Egress:
     return replace(egress, limit_bytes=egress.limit_bytes // full * (full + TAG_BYTES))
 
 
-def _exact(rate_bps: int, framing: Framing, limits: _Limits, dither_ns: int = 0, seed: int = 0) -> Psp:
+def _exact(rate_bps: int, framing: Framing, limits: _QueueLimits, dither_ns: int = 0, seed: int = 0) -> Psp:
     return Psp(
         rate_bps=rate_bps,
         overhead_bytes=framing.overhead_bytes - ETHERNET_HEADER,
@@ -132,7 +132,7 @@ def _exact(rate_bps: int, framing: Framing, limits: _Limits, dither_ns: int = 0,
     )
 
 
-def _tbf(way: Settings, mtu: int, limit_bytes: int, burst_bytes: int = 0) -> Tbf:
+def _tbf(way: DirectionSettings, mtu: int, limit_bytes: int, burst_bytes: int = 0) -> Tbf:
     """A token bucket, which passes a burst at once, as a network card does.
 
     The kernel counts the Ethernet header and at most adds to it: with `framing: ip` the rate is raised so that it

@@ -14,7 +14,7 @@ from ewan.labs.base.source import Path
 from ewan.labs.base.values import LONGEST_NAME
 from ewan.labs.compile.settings import LinkSettings
 from ewan.labs.link.keys import DirectionKeys
-from ewan.labs.link.settings import Settings, settings
+from ewan.labs.link.settings import DirectionSettings, settings
 from ewan.labs.spec import Spec
 from ewan.labs.topologies import Layout
 
@@ -30,7 +30,7 @@ class Lan:
     router: str
     switch: str
     edges: tuple[int, ...]
-    port: Settings
+    port: DirectionSettings
     """The link between switch and router, the same in both directions."""
 
     @property
@@ -87,7 +87,7 @@ def of(spec: Spec, layout: Layout, uplink: Mapping[str, int], links: Sequence[Li
     return networks
 
 
-def _port(spec: Spec, hosts: Sequence[LinkSettings]) -> Settings:
+def _port(spec: Spec, hosts: Sequence[LinkSettings]) -> DirectionSettings:
     """What is not written of the port is as at the hosts': a switch of equal ports."""
     access = spec.description.access
     assert access.switch is not None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ewan.labs.compile import dhcp
 from ewan.labs.compile.addresses import LARGEST_LAB, Pool, PoolError, blocks
-from ewan.labs.compile.cards import External
+from ewan.labs.compile.cards import ExternalPort
 from ewan.labs.compile.lan import Lan
 from ewan.labs.compile.outline import Outline
 from ewan.labs.compile.vlans import Segment
@@ -74,7 +74,7 @@ def number_links(outline: Outline) -> Numbering:
         if not name:
             continue
         sizes[name] += 1 if network is None else network.numbers if network.edges[0] == index else 0
-    areas: list[tuple[int, str, Lan | Segment | External]] = [
+    areas: list[tuple[int, str, Lan | Segment | ExternalPort]] = [
         *((network.numbers, network.router, network) for network in outline.networks),
         *((segment.numbers, segment.router, segment) for segment in outline.switching.segments),
         *((dhcp.NUMBERS, end.router, end) for end in outline.external),
@@ -85,7 +85,7 @@ def number_links(outline: Outline) -> Numbering:
             sizes[router] += size
     placed = blocks(sizes)
     free = {name: start for name, (start, _) in placed.items()}
-    shared: dict[Lan | Segment | External, int] = {}
+    shared: dict[Lan | Segment | ExternalPort, int] = {}
     for size, router, area in areas:  # first in their block, the largest before the others, so that they are aligned
         shared[area] = free[router]
         free[router] += size

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ewan.labs.compile import cards, checks, lan, outside, vlans
-from ewan.labs.compile.cards import External
+from ewan.labs.compile.cards import ExternalPort
 from ewan.labs.compile.facts import HostFacts
 from ewan.labs.compile.lan import Lan
 from ewan.labs.compile.paths import Paths
 from ewan.labs.compile.settings import LinkSettings, resolve
-from ewan.labs.compile.vlans import Switching
+from ewan.labs.compile.vlans import VlanSegments
 from ewan.labs.spec import Spec
 from ewan.labs.topologies import Layout, build
 
@@ -29,8 +29,8 @@ class Outline:
     links: Sequence[LinkSettings]
     paths: Paths
     lans: Mapping[int, Lan]
-    switching: Switching
-    external: Sequence[External]
+    switching: VlanSegments
+    external: Sequence[ExternalPort]
 
     @property
     def networks(self) -> list[Lan]:

@@ -32,7 +32,7 @@ _NEXT_ONLY, _EXPERIMENTAL = "0180c200000e", "88b5"
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class BridgePort:
     """An interface of the switch, and the MAC addresses behind it."""
 
     interface: str
@@ -48,7 +48,7 @@ class VlanPort:
     macs: tuple[tuple[int, str], ...]
 
 
-def services(ports: Sequence[Port], datapath: Datapath, *, at_boot: bool) -> tuple[Service, ...]:
+def services(ports: Sequence[BridgePort], datapath: Datapath, *, at_boot: bool) -> tuple[Service, ...]:
     """Database, switch, its ports, its flows; `at_boot`: as soon as the machine itself has started."""
     return _services(_ports([port.interface for port in ports], datapath), _flows(ports), datapath, at_boot)
 
@@ -127,7 +127,7 @@ def _add_flows() -> tuple[str, ...]:
     return ("ovs-ofctl", "add-flows", f"unix:{{run}}/{BRIDGE}.mgmt", "{run}/flows")
 
 
-def _flows(ports: Sequence[Port]) -> str:
+def _flows(ports: Sequence[BridgePort]) -> str:
     known = [f"dl_dst={mac},actions=output:{number}" for number, port in enumerate(ports, 1) for mac in port.macs]
     return "".join(f"{line}\n" for line in ("priority=0,actions=NORMAL", *known))
 

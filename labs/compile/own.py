@@ -13,7 +13,7 @@ from typing import Any
 from ewan.labs.base.codec import replace
 from ewan.labs.base.source import Path
 from ewan.labs.compile.hosts import by_name
-from ewan.labs.own import Bind, Own, Port
+from ewan.labs.own import Bind, NodeOverrides, PublishedPort
 from ewan.labs.plan import Node
 from ewan.labs.spec import Spec, fields
 
@@ -21,7 +21,7 @@ CONTAINERS_ALONE = ("image", "entrypoint", "cmd", "binds", "ports")
 """Keys that mean something where a node is a container; the runtimes of namespaces refuse them too."""
 RUNTIME = "RUNTIME=containerlab"
 
-_Said = tuple[Path, fields.Node]
+_Said = tuple[Path, fields.NodeKeys]
 
 
 def managed(spec: Spec) -> bool:
@@ -35,7 +35,7 @@ def said_of(spec: Spec, kinds: Mapping[str, str]) -> Mapping[str, Sequence[_Said
     named = by_name(spec, "nodes", spec.description.nodes, kinds) if spec.description.nodes else {}
     found: dict[str, list[_Said]] = {}
     for name, kind in kinds.items():
-        of_kind: fields.Node | None = getattr(spec.description.kinds, kind)
+        of_kind: fields.NodeKeys | None = getattr(spec.description.kinds, kind)
         found[name] = [named[name]] if name in named else []
         found[name] += [(("kinds", kind), of_kind)] if of_kind is not None else []
     return found
@@ -66,7 +66,7 @@ def nodes(spec: Spec, found: Sequence[Node], *, virtual: bool) -> tuple[Node, ..
                     path = (*next(path for path, each in said if each.ports), "ports")
                     raise spec.error(path, f"port {port.port} is {other}'s already: write another one")
             others.append((node.name, port.address))
-        made.append(node if own == Own() else replace(node, own=own))
+        made.append(node if own == NodeOverrides() else replace(node, own=own))
     return tuple(made)
 
 
@@ -88,16 +88,16 @@ def _first(said: Sequence[_Said], key: str) -> Any:
     return next((value for _, node in said if (value := getattr(node, key)) is not None), None)
 
 
-def _own(said: Sequence[_Said]) -> Own:
+def _own(said: Sequence[_Said]) -> NodeOverrides:
     """Of what is said of a node and of its kind, in this order."""
 
     def of_all(key: str) -> list[Any]:
         return [value for _, node in reversed(said) for value in getattr(node, key)]
 
     binds = {bind.target: Bind(bind.source, bind.target, bind.read_only, bind.outside) for bind in of_all("binds")}
-    ports = [Port(port.address, port.port, port.node_port, port.protocol) for port in of_all("ports")]
+    ports = [PublishedPort(port.address, port.port, port.node_port, port.protocol) for port in of_all("ports")]
     startup = _first(said, "startup")
-    return Own(
+    return NodeOverrides(
         image=_first(said, "image"),
         entrypoint=_first(said, "entrypoint") or (),
         cmd=_first(said, "cmd") or (),
@@ -109,8 +109,8 @@ def _own(said: Sequence[_Said]) -> Own:
     )
 
 
-def _check(spec: Spec, path: Path, said: fields.Node, node: Node, virtual: bool) -> None:
-    written = [key for key in fields.Node.model_fields if key in said.model_fields_set]
+def _check(spec: Spec, path: Path, said: fields.NodeKeys, node: Node, virtual: bool) -> None:
+    written = [key for key in fields.NodeKeys.model_fields if key in said.model_fields_set]
     bridge = node.kind == "switch" and spec.description.containers.ovs_bridge
     for key in written:
         if virtual and key in CONTAINERS_ALONE:

@@ -19,7 +19,7 @@ from ewan.labs.base.units import Duration
 from ewan.labs.compile import costs
 from ewan.labs.compile.routing import LARGEST_COST
 from ewan.labs.compile.settings import LinkSettings
-from ewan.labs.compile.vlans import Switching
+from ewan.labs.compile.vlans import VlanSegments
 from ewan.labs.spec import Spec
 from ewan.labs.spec.unwritable import TWO_LINKS
 from ewan.labs.topologies import Edge, Layout
@@ -31,7 +31,7 @@ _GUESSES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class _Longest:
+class _LongestPath:
     """The hosts farthest apart and the links between them (indices of edges), where free links have `share_ns`."""
 
     rtt_ns: int
@@ -44,7 +44,7 @@ class _Longest:
 class Paths:
     """Delays and routes of a layout; raises DescriptionError where the wanted RTT cannot be had."""
 
-    def __init__(self, spec: Spec, layout: Layout, settings: Sequence[LinkSettings], switching: Switching) -> None:
+    def __init__(self, spec: Spec, layout: Layout, settings: Sequence[LinkSettings], switching: VlanSegments) -> None:
         self._spec, self._layout, self._switching = spec, layout, switching
         self._edges = layout.edges
         self._known = [self._written(edge, link) for edge, link in zip(layout.edges, settings, strict=True)]
@@ -163,7 +163,7 @@ class Paths:
             distances[root] = {router: int(weight) >> _NS_SHIFT for router, weight in distance.items()}
         return distances
 
-    def _longest(self, unknown_ns: int, *, freest: bool = False) -> _Longest:
+    def _longest(self, unknown_ns: int, *, freest: bool = False) -> _LongestPath:
         """The two hosts farthest apart: the two farthest of each router are enough to find them.
 
         `freest`: of those equally far, the ones with the most links without a delay between them.
@@ -191,7 +191,7 @@ class Paths:
                 elif found[0] > best[0]:
                     best = found
         rtt, source, sink = best
-        return _Longest(rtt, source, sink, tuple(self._between_hosts(source, sink)), unknown_ns)
+        return _LongestPath(rtt, source, sink, tuple(self._between_hosts(source, sink)), unknown_ns)
 
     def _between_hosts(self, source: str, sink: str) -> Iterator[int]:
         """The links (indices of edges) that packets from one host to another cross, in this order."""
@@ -239,10 +239,10 @@ class Paths:
             self.backward_ns[self.uplink[source]] += more // 2
         return (longest.rtt_ns if base is None else base.ns) + max(extra, default=0)
 
-    def _fixed(self, longest: _Longest) -> int:
+    def _fixed(self, longest: _LongestPath) -> int:
         return sum(self._known[index] or 0 for index in longest.edges)
 
-    def _solve(self, wanted_ns: int, wanted: Duration) -> _Longest:
+    def _solve(self, wanted_ns: int, wanted: Duration) -> _LongestPath:
         """The longest path once every link without a delay has an equal share of the wanted RTT.
 
         The longest RTT never falls as the share grows. Where the links are alike, the path that a guess finds is
@@ -260,7 +260,7 @@ class Paths:
             share = better
         return self._search(wanted_ns, wanted)
 
-    def _search(self, wanted_ns: int, wanted: Duration) -> _Longest:
+    def _search(self, wanted_ns: int, wanted: Duration) -> _LongestPath:
         """The same by bisection over even shares; refuses what is too short, and what no share reaches."""
         least = self._longest(0)
         if least.rtt_ns > wanted_ns:
@@ -281,10 +281,10 @@ class Paths:
             raise self._spec.error(("rtt",), message, wanted)
         return longest
 
-    def _spare(self, longest: _Longest) -> int:
+    def _spare(self, longest: _LongestPath) -> int:
         return sum(self._known[index] is None for index in longest.edges)
 
-    def _refusal(self, what: str, longest: _Longest, bound: str, wanted: Duration) -> DescriptionError:
+    def _refusal(self, what: str, longest: _LongestPath, bound: str, wanted: Duration) -> DescriptionError:
         none_is_free = not any(known is None for known in self._known)
         bound = "" if none_is_free else bound
         ends = f"{longest.source} to {longest.sink}"

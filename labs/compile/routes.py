@@ -14,7 +14,7 @@ from ewan.labs.base.codec import replace
 from ewan.labs.compile import frr_startup, own, routing
 from ewan.labs.compile.numbering import Numbering
 from ewan.labs.compile.outline import Outline
-from ewan.labs.compile.wiring import Wired
+from ewan.labs.compile.wiring import WiringResult
 from ewan.labs.plan import Interface, Neighbour, Route, Service
 
 
@@ -26,7 +26,7 @@ class Routes:
     learned: Mapping[str, Sequence[Route]]
 
 
-def routes(outline: Outline, numbering: Numbering, wired: Wired) -> Routes:
+def routes(outline: Outline, numbering: Numbering, wired: WiringResult) -> Routes:
     """Hosts have a default route; a router has one a family to each other router's links, or is to learn them."""
     paths = outline.paths
     of_hosts: dict[str, list[Route]] = {}
@@ -57,7 +57,7 @@ class Daemons:
     sysctls: dict[str, str]
 
 
-def daemons(outline: Outline, numbering: Numbering, wired: Wired) -> dict[str, Daemons]:
+def daemons(outline: Outline, numbering: Numbering, wired: WiringResult) -> dict[str, Daemons]:
     """The routers' daemons, and their neighbours' link-local addresses; none with static routes."""
     protocol, paths = outline.spec.description.routing, outline.paths
     if protocol == "static":

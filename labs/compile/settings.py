@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from ewan.labs.base.source import Path
 from ewan.labs.base.units import Rate
-from ewan.labs.link.settings import Layer, Settings, settings
+from ewan.labs.link.settings import DirectionSettings, Layer, settings
 from ewan.labs.spec import Spec, fields
 from ewan.labs.topologies import Edge
 
@@ -22,11 +22,11 @@ WAN_RATE, ACCESS_RATE = Rate.parse("1Gbit/s"), Rate.parse("10Gbit/s")
 class LinkSettings:
     """Both directions of a link; `mtu` is a link's own or the lab's, written at `mtu_path`."""
 
-    forward: Settings
-    backward: Settings
+    forward: DirectionSettings
+    backward: DirectionSettings
     mtu: int
     mtu_path: Path
-    hardware: fields.Hardware | None = None
+    hardware: fields.HardwareKeys | None = None
     """The external emulator that it is; written at `hardware_path`."""
     hardware_path: Path = ()
 
@@ -79,14 +79,14 @@ def access_rate(edges: Iterable[Edge], links: Iterable[LinkSettings]) -> Rate:
     return max([ACCESS_RATE, *rates])
 
 
-def _at_least(way: Settings, rate: Rate) -> Settings:
+def _at_least(way: DirectionSettings, rate: Rate) -> DirectionSettings:
     return way if "rate" in way.paths or way.traced("rate") else replace(way, rate=rate)
 
 
-def _resolve(spec: Spec, edge: Edge, special: fields.Link | None) -> LinkSettings:
+def _resolve(spec: Spec, edge: Edge, special: fields.LinkKeys | None) -> LinkSettings:
     description = spec.description
-    general: fields.Link = description.wan if edge.role == "wan" else description.access
-    links: list[tuple[Path, fields.Link]] = [((edge.role,), general)]
+    general: fields.LinkKeys = description.wan if edge.role == "wan" else description.access
+    links: list[tuple[Path, fields.LinkKeys]] = [((edge.role,), general)]
     if edge.settings is not None:
         links.append((edge.path, edge.settings))
     if special is not None:

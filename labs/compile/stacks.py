@@ -21,7 +21,7 @@ MOST_UNSCALED = 65_535
 """The largest window of a header without scaling (RFC 9293)."""
 LEAST, RECEIVE, SEND = 4096, 131_072, 65_536
 """Bytes of a buffer under pressure of memory, of a receive and of a send buffer at the beginning."""
-AS_ALL = fields.Stack(delayed_ack="on")
+AS_ALL = fields.StackKeys(delayed_ack="on")
 """What every host does without a word, so that a parameter of a scenario may be a switch."""
 
 
@@ -38,7 +38,7 @@ def hosts(spec: Spec, nodes: Sequence[Node]) -> tuple[Node, ...]:
     return tuple(_with(node, stacks[node.name]) if node.name in stacks else node for node in nodes)
 
 
-def _checked(spec: Spec, path: Path, stack: fields.Stack) -> fields.Stack:
+def _checked(spec: Spec, path: Path, stack: fields.StackKeys) -> fields.StackKeys:
     whole = stack.written_out()
     window = whole.window
     if whole.window_scaling == "off" and window is not None and window != "auto" and window.bytes > MOST_UNSCALED:
@@ -47,13 +47,13 @@ def _checked(spec: Spec, path: Path, stack: fields.Stack) -> fields.Stack:
     return whole
 
 
-def _with(node: Node, stack: fields.Stack) -> Node:
+def _with(node: Node, stack: fields.StackKeys) -> Node:
     own = sysctls(stack, node.sysctls, max(port.mtu for port in node.interfaces))
     window = stack.window.bytes if isinstance(stack.window, Size) else None
     return replace(node, sysctls=node.sysctls | own, stack=Stack(stack.delayed_ack == "off", window))
 
 
-def sysctls(stack: fields.Stack, common: Mapping[str, str], mtu: int) -> dict[str, str]:
+def sysctls(stack: fields.StackKeys, common: Mapping[str, str], mtu: int) -> dict[str, str]:
     """The settings of a stack, written out, where hosts of the lab have those of `common`."""
     found = {f"net/ipv4/{name}": "0" if getattr(stack, key) == "off" else "1" for key, name in _SWITCHES.items()}
     found[f"net/ipv4/{_GROWING}"] = "1" if stack.window is None else "0"
@@ -76,7 +76,7 @@ _BESIDE, _DESCRIPTION = 14 + 320, 256
 """Bytes beside an IP packet in its piece of memory (Ethernet header, struct skb_shared_info), and struct sk_buff."""
 
 
-def _room(stack: fields.Stack, window: int, mtu: int) -> int:
+def _room(stack: fields.StackKeys, window: int, mtu: int) -> int:
     """The receive buffer, in bytes, of which Linux offers `window`, and less than a segment more.
 
     It offers the share of a buffer that is payload where full segments fill it, in 256ths (net/ipv4/tcp_input.c:

@@ -57,7 +57,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Switching:
+class VlanSegments:
     """All segments of a lab, and that of each host that is behind a switch."""
 
     segments: Sequence[Segment] = ()
@@ -70,11 +70,11 @@ def carried(edge: Edge) -> dict[int, bool]:
     return ({} if untagged is None else {untagged: False}) | dict.fromkeys(edge.tagged, True)
 
 
-def of(spec: Spec, layout: Layout) -> Switching:
+def of(spec: Spec, layout: Layout) -> VlanSegments:
     """The segments, by VLAN; DescriptionError for links of switches that do not make networks."""
     _check_links(spec, layout)
     if not layout.switches:
-        return Switching()
+        return VlanSegments()
     if spec.description.access.switch is not None:
         message = "the graph has switches of its own: leave it out"
         raise spec.error(("access", "switch"), message, spec.description.access.switch.kind)
@@ -93,7 +93,7 @@ def of(spec: Spec, layout: Layout) -> Switching:
                 ("topology", "graph", "switches"), f"switch {switch} has no link: link it, or leave it out"
             )
     segments = [each for vlan, links in sorted(of_vlan.items()) for each in _of_vlan(spec, layout, vlan, links)]
-    return Switching(segments, {host: segment for segment in segments for host in segment.hosts})
+    return VlanSegments(segments, {host: segment for segment in segments for host in segment.hosts})
 
 
 def _check_links(spec: Spec, layout: Layout) -> None:

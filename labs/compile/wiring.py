@@ -1,7 +1,7 @@
 """The lab's nodes with their interfaces, the wires between them, and the emulated links.
 
-Comes in: the outline, the links' addresses, the egresses of interfaces. Goes out: `Wired`. MAC addresses and interfaces
-are counted in the order of switched networks, then of the layout's edges.
+Comes in: the outline, the links' addresses, the egresses of interfaces. Goes out: `WiringResult`. MAC addresses and
+interfaces are counted in the order of switched networks, then of the layout's edges.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ewan.labs.compile.vlans import Segment
 from ewan.labs.link import Direction, Egress
 from ewan.labs.link.context import LinkContext
 from ewan.labs.link.direction import Directions
-from ewan.labs.link.settings import Settings
+from ewan.labs.link.settings import DirectionSettings
 from ewan.labs.plan import Card, End, Hardware, Interface, Link, Neighbour, Service, Vlans, Wire
 from ewan.labs.topologies import Edge
 
@@ -49,7 +49,7 @@ Reach = tuple[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Wired:
+class WiringResult:
     """`reach` is by a node's name and the index of the edge at which it is."""
 
     machines: Mapping[str, WiredNode]
@@ -62,7 +62,7 @@ class Wired:
     """The routers' ports with machines plugged in, by name."""
 
 
-def wire(outline: Outline, numbering: Numbering, egresses: Egresses) -> Wired:
+def wire(outline: Outline, numbering: Numbering, egresses: Egresses) -> WiringResult:
     """All nodes, wires and links; DescriptionError for a link that cannot be emulated as it is written."""
     wiring = _Wiring(outline, numbering, egresses)
     for network in outline.networks:
@@ -73,7 +73,9 @@ def wire(outline: Outline, numbering: Numbering, egresses: Egresses) -> Wired:
         wiring.add_edge(index, edge)
     wiring.fill_switches()
     external = wiring.add_external()
-    return Wired(wiring.machines, wiring.wires, wiring.links, wiring.cards, wiring.hardware, wiring.reach, external)
+    return WiringResult(
+        wiring.machines, wiring.wires, wiring.links, wiring.cards, wiring.hardware, wiring.reach, external
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ _HEX = [f"{byte:02x}" for byte in range(256)]
 
 
 class _Wiring:
-    """`Wired` while it is being made."""
+    """`WiringResult` while it is being made."""
 
     def __init__(self, outline: Outline, numbering: Numbering, egresses: Egresses) -> None:
         self._outline, self._numbering, self._egresses = outline, numbering, egresses
@@ -149,9 +151,9 @@ class _Wiring:
             machine.interfaces.append(interface)
             ends.append(End(machine.name, interface.name))
         self.wires.append(Wire(network.switch, ends[0], ends[1]))
-        behind = [ovs.Port(switch.interfaces[0].name, (mac,))]
+        behind = [ovs.BridgePort(switch.interfaces[0].name, (mac,))]
         start = self._first_port + 1
-        behind += [ovs.Port(f"eth{start + place}", (macs[index],)) for place, index in enumerate(network.edges)]
+        behind += [ovs.BridgePort(f"eth{start + place}", (macs[index],)) for place, index in enumerate(network.edges)]
         switch.services = ovs.services(behind, host.datapath, at_boot=host.clock == "virtual")
 
     def _attach(self, index: int, edge: Edge) -> list[tuple[str, Interface, tuple[str, ...]]]:
@@ -212,7 +214,7 @@ class _Wiring:
     def add_external(self) -> dict[str, End]:
         """The routers' ports with machines plugged in, and what gives these their addresses."""
         ends: dict[str, End] = {}
-        ports: dict[str, list[dhcp.Port]] = {}
+        ports: dict[str, list[dhcp.RouterPort]] = {}
         numbering, mtu = self._numbering, self._outline.links[0].mtu
         for external in self._outline.external:
             machine, number = self.machines[external.router], numbering.external[external.name]
@@ -222,7 +224,7 @@ class _Wiring:
             name = self._next_port(machine)
             machine.interfaces.append(Interface(name, self._mac(), mtu, everything, (), BARE, False))
             ends[external.name] = End(machine.name, name)
-            ports.setdefault(machine.name, []).append(dhcp.Port(name, mtu, addresses))
+            ports.setdefault(machine.name, []).append(dhcp.RouterPort(name, mtu, addresses))
         for router, of_router in ports.items():
             self.machines[router].services = (dhcp.service(of_router, numbering.lab()),)
         return ends
@@ -266,13 +268,13 @@ class _Wiring:
         untagged = next((vlan for vlan, tagged in carried.items() if not tagged), None)
         return replace(port, vlans=Vlans(tuple(sorted(edge.tagged)), untagged, None))
 
-    def _card_of(self, edge: Edge) -> Callable[[str, bool, Settings, int], Egress]:
+    def _card_of(self, edge: Edge) -> Callable[[str, bool, DirectionSettings, int], Egress]:
         """The egress of a plain link's end, by node, whether that is a host, settings and MTU."""
         if not {edge.a, edge.b} & self._switches:
             return self._egresses.card
         datapath, alone = self._outline.host.datapath, {edge.a, edge.b} & self._outline.paths.uplink.keys()
 
-        def card(name: str, is_host: bool, way: Settings, mtu: int) -> Egress:
+        def card(name: str, is_host: bool, way: DirectionSettings, mtu: int) -> Egress:
             found = (
                 self._egresses.card(name, is_host, way, mtu)
                 if alone

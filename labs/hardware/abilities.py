@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Document, Struct, replace, tags
 from ewan.labs.base.units import Duration, Fraction, Rate, Size
-from ewan.labs.hardware.settings import Settings, settings_of
+from ewan.labs.hardware.settings import DeviceSettings, settings_of
 from ewan.labs.link import Delay, Direction, Framing, Loss, Queue
 from ewan.labs.link.delay import nominal_ns
 from ewan.labs.link.direction import TABLE, is_plain
@@ -116,7 +116,7 @@ class DriverFile(Document, tag="ewan-driver/1"):
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class DeviceModel:
     """One model of device that a driver knows."""
 
     name: str
@@ -155,14 +155,14 @@ def _check(found: Abilities, where: str) -> None:
         raise ValueError(f"{where}.series has no rows")
 
 
-def read_models(text: bytes, where: str) -> dict[str, Model]:
+def read_models(text: bytes, where: str) -> dict[str, DeviceModel]:
     """The models of a driver's file by name, the default one first; ValueError, one line, for what is no such file."""
     models = codec.decode(DriverFile, text, f"{where}:").models
     if not models:
         raise ValueError(f"{where}: has no model")
     for name, model in models.items():
         _check(model.abilities, f"{where}: models.{name}.abilities")
-    return {name: Model(name, model.abilities, model.sources) for name, model in models.items()}
+    return {name: DeviceModel(name, model.abilities, model.sources) for name, model in models.items()}
 
 
 def ranges(abilities: Abilities) -> dict[str, Range]:
@@ -199,7 +199,7 @@ def _of_model_alone(direction: Direction) -> Refusal | None:
     return next(((key, "no external emulator is asked for it") for key in asked), None)
 
 
-def beyond(settings: Settings, abilities: Abilities, own_buffer: bool = False) -> Refusal | None:
+def beyond(settings: DeviceSettings, abilities: Abilities, own_buffer: bool = False) -> Refusal | None:
     """The first of the settings of one direction that the device cannot have."""
     if not abilities.rate_bps.holds(settings.rate_bps):
         return "rate", f"it has rates {_between(abilities.rate_bps, Rate)}"
@@ -277,7 +277,7 @@ def _between(known: Range, quantity: Callable[[int], object]) -> str:
     return f"from {quantity(known.least)} to {quantity(known.most)} by {quantity(known.step)}"
 
 
-def rounded(wanted: Settings, abilities: Abilities) -> Settings:
+def rounded(wanted: DeviceSettings, abilities: Abilities) -> DeviceSettings:
     """What is to be read back of a device that was set so: each value its nearest one."""
     delays = {"delay_ns": abilities.delay.delay_ns, "jitter_ns": abilities.delay.jitter_ns}
     limits = {} if abilities.queue is None else {name: getattr(abilities.queue, name) for name in LIMITS}

@@ -13,8 +13,8 @@ from typing import Any, Literal
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Struct, replace
 from ewan.labs.hardware.abilities import Abilities, rounded
-from ewan.labs.hardware.driver import HEADINGS, DriverError, Reading
-from ewan.labs.hardware.settings import Settings, differences
+from ewan.labs.hardware.driver import HEADINGS, DeviceReading, DriverError
+from ewan.labs.hardware.settings import DeviceSettings, differences
 
 FaultKind = Literal["dead", "rounding", "reset"]
 MOST_FAULTS = 256
@@ -34,14 +34,14 @@ class Account:
     """Of one device; `requested` and `answered` are by direction."""
 
     abilities: Abilities
-    requested: dict[str, Settings] = field(default_factory=dict)
-    answered: dict[str, Settings] = field(default_factory=dict)
+    requested: dict[str, DeviceSettings] = field(default_factory=dict)
+    answered: dict[str, DeviceSettings] = field(default_factory=dict)
     """What it said after the last setting of a direction."""
-    said: dict[str, Settings] = field(default_factory=dict)
+    said: dict[str, DeviceSettings] = field(default_factory=dict)
     """What it said last."""
     faults: list[Fault] = field(default_factory=list)
 
-    def was_set(self, heading: str, wanted: Settings, reading: Reading, now_s: float) -> None:
+    def was_set(self, heading: str, wanted: DeviceSettings, reading: DeviceReading, now_s: float) -> None:
         """One direction was set, and the device was read then."""
         self.requested[heading] = wanted
         self.answered[heading] = reading.of(heading)
@@ -52,7 +52,7 @@ class Account:
             self._add("rounding", now_s, f"{heading}: {key} {asked} was set, and the device says {found}")
         self.was_read(reading, now_s)
 
-    def was_read(self, reading: Reading, now_s: float) -> None:
+    def was_read(self, reading: DeviceReading, now_s: float) -> None:
         """The device answered."""
         self._end("dead", now_s)
         for heading in HEADINGS:

@@ -16,7 +16,7 @@ from ewan import extra
 from ewan.labs.base.product import ROOT
 from ewan.labs.base.reading import read_text
 from ewan.labs.base.wording import nearest
-from ewan.labs.hardware.abilities import ENDING, Model, read_models
+from ewan.labs.hardware.abilities import ENDING, DeviceModel, read_models
 
 
 def names() -> list[str]:
@@ -29,7 +29,7 @@ def is_path(driver: str) -> bool:
     return "/" in driver
 
 
-def models(driver: str, read: Callable[[str], str] | None = None) -> dict[str, Model]:
+def models(driver: str, read: Callable[[str], str] | None = None) -> dict[str, DeviceModel]:
     """What a driver's models can; ValueError in one line. `read` gives the text of a file that is named by a path."""
     if not is_path(driver):
         file = f"{driver}{ENDING}"

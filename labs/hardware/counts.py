@@ -23,7 +23,7 @@ KEPT = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class CardCount:
     """What came in at the card behind the device; bytes as the link's framing counts them, without padding."""
 
     packets: int
@@ -31,14 +31,14 @@ class Came:
 
 
 @dataclass(slots=True)
-class Counts:
+class DeviceCounts:
     """Of one device, both directions."""
 
     _began: Mapping[str, Counters] = field(default_factory=dict)
-    _came: Mapping[str, Came] = field(default_factory=dict)
+    _came: Mapping[str, CardCount] = field(default_factory=dict)
     _readings: deque[tuple[int, Mapping[str, Counters]]] = field(default_factory=lambda: deque(maxlen=KEPT))
 
-    def begin(self, counters: Mapping[str, Counters], came: Mapping[str, Came]) -> None:
+    def begin(self, counters: Mapping[str, Counters], came: Mapping[str, CardCount]) -> None:
         """The lab is up: what was counted before is not the lab's."""
         self._began, self._came = counters, came
 
@@ -47,7 +47,7 @@ class Counts:
         if counters:
             self._readings.append((now_ns, counters))
 
-    def told(self, came: Mapping[str, Came]) -> dict[str, dict[str, Any]]:
+    def told(self, came: Mapping[str, CardCount]) -> dict[str, dict[str, Any]]:
         """By direction, `came` being what our cards count now: `out_packets`, `out_bytes`, `dropped_packets` of the
         device, `came_packets`, `came_bytes` of the card; `rate_bps`, None before it was read twice. Empty where it does
         not count.
@@ -56,9 +56,9 @@ class Counts:
             return {}
         return {heading: self._of(heading, came[heading]) for heading in self._readings[-1][1]}
 
-    def _of(self, heading: str, came: Came) -> dict[str, Any]:
+    def _of(self, heading: str, came: CardCount) -> dict[str, Any]:
         now = self._readings[-1][1][heading]
-        before = self._came.get(heading, Came(0, 0))
+        before = self._came.get(heading, CardCount(0, 0))
         counted = _since(self._began.get(heading), now)
         ours = {"came_packets": came.packets - before.packets, "came_bytes": came.bytes - before.bytes}
         return {**codec.data_of(counted), **ours, "rate_bps": self._rate(heading)}

@@ -26,7 +26,7 @@ from ewan.labs.base.codec import Struct
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.reading import one_line
 from ewan.labs.hardware.abilities import Abilities, read_abilities
-from ewan.labs.hardware.settings import Settings, read_settings
+from ewan.labs.hardware.settings import DeviceSettings, read_settings
 
 PROTOCOL = 1
 OPENS_S = 30.0
@@ -56,7 +56,7 @@ class DriverError(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DeviceDescription:
     """The answer to `describe`: `device` names the very device, as far as it can."""
 
     model: str
@@ -73,21 +73,21 @@ class Counters(Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class DeviceReading:
     """The answer to `read`: what the device says it does now."""
 
-    forward: Settings
-    backward: Settings
+    forward: DeviceSettings
+    backward: DeviceSettings
     counters: Mapping[str, Counters]
     """By direction; empty where it does not count."""
 
-    def of(self, heading: str) -> Settings:
+    def of(self, heading: str) -> DeviceSettings:
         """Of one direction."""
         return self.forward if heading == "forward" else self.backward
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SeriesRows:
     """The answer to `series`: bytes that left in each period, the first of them period number `first`.
 
     Periods are counted from the device's start; bytes as its framing counts them.
@@ -193,7 +193,7 @@ class Driver:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> Described:
+    def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> DeviceDescription:
         """Opens the device at an address; the first request."""
         request = {"request": "describe", "protocol": PROTOCOL}
         answer = self.ask(request | {"address": address, "model": model, "options": dict(options)}, OPENS_S)
@@ -205,15 +205,15 @@ class Driver:
         named = answer["model"], answer["device"]
         if not all(isinstance(each, str) for each in named):
             raise self._nonsense("describe", "model and device are texts")
-        return Described(str(named[0]), one_line(str(named[1]), MOST_SHOWN), abilities)
+        return DeviceDescription(str(named[0]), one_line(str(named[1]), MOST_SHOWN), abilities)
 
-    def set(self, heading: str, settings: Settings) -> None:
+    def set(self, heading: str, settings: DeviceSettings) -> None:
         """Sets one direction, as a whole."""
         self._only(
             "set", self.ask({"request": "set", "direction": heading, "settings": codec.data_of(settings)}), set()
         )
 
-    def read(self) -> Reading:
+    def read(self) -> DeviceReading:
         """What the device says it does."""
         answer = self.ask({"request": "read"})
         self._only("read", answer, {"forward", "backward"}, {"counters"})
@@ -221,14 +221,14 @@ class Driver:
             forward, backward = (read_settings(answer[each], each) for each in HEADINGS)
             counted = answer.get("counters") or {}
             counters = {} if not counted else {each: _counters(counted[each], each) for each in HEADINGS}
-        return Reading(forward, backward, counters)
+        return DeviceReading(forward, backward, counters)
 
-    def series(self, since: int) -> Rows:
+    def series(self, since: int) -> SeriesRows:
         """What passed in the periods from number `since` on, as far as the device still knows."""
         answer = self.ask({"request": "series", "since": since})
         self._only("series", answer, {"period_ns", "first", *HEADINGS})
         try:
-            rows = Rows(
+            rows = SeriesRows(
                 int(answer["period_ns"]),
                 int(answer["first"]),
                 *(tuple(int(each) for each in answer[heading]["out_bytes"]) for heading in HEADINGS),

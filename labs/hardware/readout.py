@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ewan.labs.base.units import NS_PER_MS
-from ewan.labs.hardware.driver import HEADINGS, Rows
+from ewan.labs.hardware.driver import HEADINGS, SeriesRows
 
 KEPT_ROWS = 120_000
 """Periods of the device, of each direction."""
@@ -67,7 +67,7 @@ class Readout:
         for each in self._rows.values():
             each.clear()
 
-    def fetch(self, series: Callable[[int], Rows], now_ns: Callable[[], int]) -> None:
+    def fetch(self, series: Callable[[int], SeriesRows], now_ns: Callable[[], int]) -> None:
         """Asks for all that is new. `series` asks the device for its periods from a number on; `now_ns`: our clock."""
         epoch = self._epochs[-1]
         stands = self.next - epoch.begin
@@ -143,13 +143,15 @@ class Readout:
 class Answer:
     """`end`: the number of the period that comes after it. Times are of our clock."""
 
-    rows: Rows
+    rows: SeriesRows
     end: int
     asked_ns: int
     came_ns: int
 
 
-def _answers(series: Callable[[int], Rows], now_ns: Callable[[], int], since: int, most_rows: int) -> Iterator[Answer]:
+def _answers(
+    series: Callable[[int], SeriesRows], now_ns: Callable[[], int], since: int, most_rows: int
+) -> Iterator[Answer]:
     """From a number on, one at least, until nothing is left but what comes while we ask."""
     whole = True
     while whole:

@@ -1,7 +1,7 @@
 """What a device is set to in one direction, as drivers get it by `set` and give it by `read`. Pure.
 
-In: one direction of a link, or a driver's JSON. Out: `Settings`, their JSON, and what differs between two in words.
-The stages are those of the plan (labs/link).
+In: one direction of a link, or a driver's JSON. Out: `DeviceSettings`, their JSON, and what differs between two in
+words. The stages are those of the plan (labs/link).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ewan.labs.link import Delay, Direction, Loss, Queue
 from ewan.labs.link.change import LIVE
 
 
-class Settings(Struct):
+class DeviceSettings(Struct):
     """One direction; `queue` is None where the device has none to set."""
 
     rate_bps: int
@@ -26,21 +26,21 @@ class Settings(Struct):
     queue: Queue | None
 
 
-NAMES = Settings.__struct_fields__
+NAMES = DeviceSettings.__struct_fields__
 
 
-def settings_of(direction: Direction, *, queue: bool) -> Settings:
+def settings_of(direction: Direction, *, queue: bool) -> DeviceSettings:
     """What a driver is asked for; without a queue where the device has none to set."""
-    asked = Settings(**{name: getattr(direction, name) for name in NAMES})
+    asked = DeviceSettings(**{name: getattr(direction, name) for name in NAMES})
     return asked if queue else replace(asked, queue=None)
 
 
-def read_settings(data: Any, where: str) -> Settings:
+def read_settings(data: Any, where: str) -> DeviceSettings:
     """ValueError, one line, for what is none."""
-    return codec.from_data(Settings, data, where)
+    return codec.from_data(DeviceSettings, data, where)
 
 
-def words(settings: Settings) -> dict[str, str]:
+def words(settings: DeviceSettings) -> dict[str, str]:
     """Each setting as a description writes it."""
     asked = {key: row for key, row in LIVE.items() if row.device and row.words is not None}
     said = {
@@ -50,7 +50,7 @@ def words(settings: Settings) -> dict[str, str]:
     return said | {"delay": said["delay"] + (" reorder" if settings.reorder else "")}
 
 
-def differences(wanted: Settings, found: Settings) -> dict[str, tuple[str, str]]:
+def differences(wanted: DeviceSettings, found: DeviceSettings) -> dict[str, tuple[str, str]]:
     """By key what was wanted and what was found, where they differ."""
     here, there = words(wanted), words(found)
     return {key: (here[key], there.get(key, "none")) for key in here if here[key] != there.get(key, "none")}

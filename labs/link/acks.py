@@ -9,10 +9,10 @@ from ewan.labs.link.disciplines import KINDS
 from ewan.labs.link.queue import Queue
 
 if TYPE_CHECKING:
-    from ewan.labs.link.settings import Settings
+    from ewan.labs.link.settings import DirectionSettings
 
 
-def compile_acks(way: Settings, at: LinkContext, queue: Queue) -> bool:
+def compile_acks(way: DirectionSettings, at: LinkContext, queue: Queue) -> bool:
     """Whether it filters; DescriptionError for a queue that cannot."""
     filters = way.written.acks == "filter"
     if why := refusal(filters, queue):

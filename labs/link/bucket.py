@@ -14,7 +14,7 @@ from ewan.labs.link.framing import framed, framing_of
 
 if TYPE_CHECKING:
     from ewan.labs.link.direction import Direction
-    from ewan.labs.link.settings import Settings
+    from ewan.labs.link.settings import DirectionSettings
 
 _DEPTHS = range(64, 2**30 + 1)
 
@@ -56,7 +56,7 @@ def police_words(rate_bps: int, depth_bytes: int) -> str:
     return f"{Rate(rate_bps)} + {Size(depth_bytes)}" if rate_bps else "none"
 
 
-def compile_burst(way: Settings, at: LinkContext) -> tuple[int, int]:
+def compile_burst(way: DirectionSettings, at: LinkContext) -> tuple[int, int]:
     """Depth in bytes and peak rate in bit/s, 0 for none; DescriptionError for a peak without a burst, or a slow one."""
     burst, peak = way.written.burst, way.written.peak
     if isinstance(peak, Rate):
@@ -68,7 +68,7 @@ def compile_burst(way: Settings, at: LinkContext) -> tuple[int, int]:
     return depth, peak.bps if depth and isinstance(peak, Rate) else 0
 
 
-def compile_police(way: Settings, at: LinkContext) -> tuple[int, int]:
+def compile_police(way: DirectionSettings, at: LinkContext) -> tuple[int, int]:
     """Rate in bit/s and depth in bytes; 0 for none. DescriptionError for a bucket that never holds a full packet."""
     police = way.written.police
     if police is None or police.rate is None or police.burst is None:

@@ -8,7 +8,7 @@ from ewan.labs.base.units import Buffer, Rate, Size, bdp_bytes, bytes_in
 from ewan.labs.link.context import LinkContext
 
 if TYPE_CHECKING:
-    from ewan.labs.link.settings import Settings
+    from ewan.labs.link.settings import DirectionSettings
 
 
 class Room(NamedTuple):
@@ -19,7 +19,7 @@ class Room(NamedTuple):
     bytes: int
 
 
-def room_of(buffer: Buffer, key: str, way: Settings, at: LinkContext, packet: int) -> Room:
+def room_of(buffer: Buffer, key: str, way: DirectionSettings, at: LinkContext, packet: int) -> Room:
     """The limits of a buffer; DescriptionError, at this key, for less than one of the largest packet."""
     packets, size = buffer_limits(buffer, way.rate, at.longest_rtt_ns)
     held = size if size is not None else (packets or 0) * packet

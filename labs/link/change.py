@@ -9,10 +9,10 @@ from msgspec import defstruct
 
 from ewan.labs.base.codec import Struct, replace
 from ewan.labs.link.direction import TABLE, Direction
-from ewan.labs.link.row import Row
+from ewan.labs.link.row import KeyRow
 
 _ORDER = sorted(TABLE, key=lambda key: 0 if key == "rate" else 1 if TABLE[key].line else 2)
-LIVE: Mapping[str, Row] = {key: TABLE[key] for key in _ORDER if TABLE[key].live}
+LIVE: Mapping[str, KeyRow] = {key: TABLE[key] for key in _ORDER if TABLE[key].live}
 """The rows of all keys that change while a link runs, in the order in which a change tells them."""
 
 _HINTS = get_type_hints(Direction)

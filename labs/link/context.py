@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ewan.labs.base.source import DescriptionError, Places
 
 if TYPE_CHECKING:
-    from ewan.labs.link.settings import Settings
+    from ewan.labs.link.settings import DirectionSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class LinkContext:
     mtu: int
     longest_rtt_ns: int
 
-    def error(self, way: Settings, key: str, message: str, value: object) -> DescriptionError:
+    def error(self, way: DirectionSettings, key: str, message: str, value: object) -> DescriptionError:
         """An error that points to where `key` of the direction is written, or would be."""
         return self.places.error(way.path(key), message, value)
 

@@ -20,7 +20,7 @@ from ewan.labs.link.trace import most
 
 if TYPE_CHECKING:
     from ewan.labs.link.direction import Direction
-    from ewan.labs.link.settings import Settings
+    from ewan.labs.link.settings import DirectionSettings
 
 # What a table of delays may show of itself in an error: another file, read as root, is not to be seen that way.
 _QUANTITY = re.compile(r"[+-]?[0-9.]{1,20} ?[A-Za-zµ/]{0,6}")
@@ -174,7 +174,7 @@ def least_ns(delay: Delay) -> int:
             assert_never(delay)
 
 
-def compile_delay(way: Settings, at: LinkContext) -> tuple[Delay, int]:
+def compile_delay(way: DirectionSettings, at: LinkContext) -> tuple[Delay, int]:
     """The delay, and the longest that a packet can draw, in ns; DescriptionError for a spread that cannot be."""
     written = way.written
     table, jitter = written.delay, written.jitter
@@ -244,7 +244,7 @@ def is_nothing(written: Duration | DelayFile) -> bool:
     return isinstance(written, Duration) and not written.ns
 
 
-def obstacle(direction: Direction, way: Settings) -> Obstacle | None:
+def obstacle(direction: Direction, way: DirectionSettings) -> Obstacle | None:
     """netem spreads delays uniformly, and lets packets overtake then."""
     delay = direction.delay
     match delay:

@@ -23,8 +23,8 @@ from ewan.labs.link.keys import ROWS, DirectionKeys
 from ewan.labs.link.loss import NO_LOSS, Loss, LossPattern
 from ewan.labs.link.queue import Queue
 from ewan.labs.link.radio import NO_AGGREGATE, NO_HARQ, Aggregate, Harq
-from ewan.labs.link.row import Row
-from ewan.labs.link.settings import Settings
+from ewan.labs.link.row import KeyRow
+from ewan.labs.link.settings import DirectionSettings
 from ewan.labs.link.store import compile_store
 from ewan.labs.link.trace import NO_TRACE, Trace, length
 
@@ -98,13 +98,13 @@ def plain_direction(framing: Framing, rate_bps: int, queue: Queue, delay_ns: int
 
 
 _PLAIN = plain_direction(Framing(0, 0), 0, Queue(None, None, DropTail()), 0)
-TABLE: Mapping[str, Row] = dict(
+TABLE: Mapping[str, KeyRow] = dict(
     sorted(ROWS.items(), key=lambda item: Direction.__struct_fields__.index(item[1].plan[0]))
 )
 """The rows of all keys in the order of the plan's fields."""
 
 
-def is_plain(row: Row, direction: Direction) -> bool:
+def is_plain(row: KeyRow, direction: Direction) -> bool:
     """Whether a plain link has the same."""
     return row.values(direction) == row.values(_PLAIN)
 
@@ -126,10 +126,10 @@ class Directions:
 
     def __init__(self, lab_seed: int) -> None:
         self._seed = str(lab_seed)
-        self._known: dict[tuple[Settings, str, int, int], Direction] = {}
+        self._known: dict[tuple[DirectionSettings, str, int, int], Direction] = {}
         self._tabled = 0
 
-    def direction(self, way: Settings, at: LinkContext, heading: str) -> Direction:
+    def direction(self, way: DirectionSettings, at: LinkContext, heading: str) -> Direction:
         """`heading` is forward or backward; it and the link's name give the seed, whatever the order of links."""
         key = (way, at.role, at.delay_ns, at.mtu)
         same = self._known.get(key)
@@ -140,7 +140,7 @@ class Directions:
         seed = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
         return codec.replace(same, seed=seed)
 
-    def _count_tables(self, way: Settings, at: LinkContext, direction: Direction) -> None:
+    def _count_tables(self, way: DirectionSettings, at: LinkContext, direction: Direction) -> None:
         delays_tabled = len(direction.delay.delays_ns) if isinstance(direction.delay, DelayTable) else 0
         losses_tabled = len(direction.loss.pattern) if isinstance(direction.loss, LossPattern) else 0
         rows = length(direction.trace)
@@ -152,7 +152,7 @@ class Directions:
             raise at.error(way, "trace" if rows else "delay" if delays_tabled else "loss", message, None)
 
 
-def compile_direction(way: Settings, at: LinkContext) -> Direction:
+def compile_direction(way: DirectionSettings, at: LinkContext) -> Direction:
     """All stages, with seed 0; DescriptionError for what cannot be: a buffer below one packet, say."""
     check_rate(way, at)
     trace = traces.compile_trace(way, at)
@@ -207,7 +207,7 @@ def described(direction: Direction) -> DirectionKeys:
     return DirectionKeys.model_construct(**keys, **delays.described(direction.delay, direction.reorder))
 
 
-def obstacle(direction: Direction, way: Settings) -> Obstacle | None:
+def obstacle(direction: Direction, way: DirectionSettings) -> Obstacle | None:
     """The first setting that netem and the kernel's queues cannot express; None if they express all."""
     for key, row in TABLE.items():
         if callable(row.netem):

@@ -13,7 +13,7 @@ from ewan.labs.link.context import LinkContext
 
 if TYPE_CHECKING:
     from ewan.labs.link.direction import Direction
-    from ewan.labs.link.settings import Settings
+    from ewan.labs.link.settings import DirectionSettings
 
 MOST_PACKETS = 1000
 
@@ -38,7 +38,7 @@ def displace_words(share_ppb: int, packets: int, within_ns: int) -> str:
     return f"{Fraction(share_ppb)} by {packets} within {Duration(within_ns)}" if share_ppb else "none"
 
 
-def compile_displace(way: Settings, at: LinkContext) -> tuple[int, int, int]:
+def compile_displace(way: DirectionSettings, at: LinkContext) -> tuple[int, int, int]:
     """The share in ppb, by how many packets, and the longest time in ns; 0 for none."""
     displace = way.written.displace
     if displace is None or displace.packets is None or displace.share is None or not displace.share.ppb:

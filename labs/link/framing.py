@@ -10,7 +10,7 @@ from ewan.labs.link.context import LinkContext
 from ewan.labs.traces import Opportunities
 
 if TYPE_CHECKING:
-    from ewan.labs.link.settings import Settings
+    from ewan.labs.link.settings import DirectionSettings
 
 
 class Framing(Struct):
@@ -35,7 +35,7 @@ ETHERNET_HEADER = 14
 SLOWEST_PACKET = Duration.parse("10s")
 
 
-def framing_of(way: Settings) -> Framing:
+def framing_of(way: DirectionSettings) -> Framing:
     """As written; else what a wire carries, or the IP packets that mahimahi counts."""
     return FRAMING[way.written.framing or ("ip" if isinstance(way.traced("rate"), Opportunities) else "wire")]
 
@@ -45,12 +45,12 @@ def framed(framing: Framing, ip_bytes: int) -> int:
     return max(ip_bytes + framing.overhead_bytes, framing.minimum_bytes)
 
 
-def packet_time(way: Settings, mtu: int) -> int:
+def packet_time(way: DirectionSettings, mtu: int) -> int:
     """Nanoseconds that the largest packet takes on a link, rounded up."""
     return time_for(framed(framing_of(way), mtu), way.rate.bps)
 
 
-def check_rate(way: Settings, at: LinkContext) -> None:
+def check_rate(way: DirectionSettings, at: LinkContext) -> None:
     """Refuses a rate at which one packet takes longer than `SLOWEST_PACKET`."""
     took = packet_time(way, at.mtu)
     if took > SLOWEST_PACKET.ns:

@@ -26,7 +26,7 @@ from ewan.labs.link.loss import LossKeys
 from ewan.labs.link.middlebox import BlackholeText
 from ewan.labs.link.queue import QueueKeys
 from ewan.labs.link.radio import AggregateKeys, HarqKeys, SlotText, aggregate_words, harq_words
-from ewan.labs.link.row import Row
+from ewan.labs.link.row import KeyRow
 from ewan.labs.link.trace import TraceKeys
 
 MIDDLEBOX = "netem has no such middlebox"
@@ -34,7 +34,7 @@ BUCKET = "such a bucket is our own model's alone"
 RADIO = "such a radio link is our own model's alone"
 
 
-column = partial(Row, device=True, column=True)
+column = partial(KeyRow, device=True, column=True)
 SPREAD = column(plan=("delay",), line=True, trace="delay")
 """Of the keys that `delay` says with its own."""
 
@@ -88,10 +88,10 @@ class DirectionKeys(Model, defer_build=True):
         LossKeys | None,
         column(plan=("loss",), words=lambda loss: losses.words(loss) or "0%", netem=losses.obstacle, trace="loss"),
     ] = Field(None, description="loss model; none if absent", examples=["0.1%"])
-    corrupt: Annotated[FractionText | None, Row(plan=("corrupt_ppb",), words=share, device=True)] = Field(
+    corrupt: Annotated[FractionText | None, KeyRow(plan=("corrupt_ppb",), words=share, device=True)] = Field(
         None, description="packets with one flipped bit; none if absent"
     )
-    duplicate: Annotated[FractionText | None, Row(plan=("duplicate_ppb",), words=share, device=True)] = Field(
+    duplicate: Annotated[FractionText | None, KeyRow(plan=("duplicate_ppb",), words=share, device=True)] = Field(
         None, description="packets sent twice; none if absent"
     )
     delay: Annotated[
@@ -116,7 +116,7 @@ class DirectionKeys(Model, defer_build=True):
     )
     reorder: Annotated[
         bool | None,
-        Row(
+        KeyRow(
             plan=("reorder",),
             words=str,
             card=lambda reorder: not reorder,
@@ -132,7 +132,7 @@ class DirectionKeys(Model, defer_build=True):
     )
     displace: Annotated[
         DisplaceKeys | None,
-        Row(
+        KeyRow(
             plan=("displace_ppb", "displace_packets", "displace_within_ns"),
             words=displace_words,
             nothing="none",
@@ -146,21 +146,23 @@ class DirectionKeys(Model, defer_build=True):
     )
     ecn: Annotated[
         Literal["bleach", "keep"] | None,
-        Row(plan=("ecn_bleach",), words=lambda bleach: "bleach" if bleach else "keep", nothing="keep", netem=MIDDLEBOX),
+        KeyRow(
+            plan=("ecn_bleach",), words=lambda bleach: "bleach" if bleach else "keep", nothing="keep", netem=MIDDLEBOX
+        ),
     ] = Field(
         None,
         description="bleach: a middlebox before the queue clears both bits of ECN in every packet; keep if absent",
         examples=["bleach"],
     )
     blackhole: Annotated[
-        BlackholeText | None, Row(plan=("blackhole_bytes",), words=or_none(Size), nothing="none", netem=MIDDLEBOX)
+        BlackholeText | None, KeyRow(plan=("blackhole_bytes",), words=or_none(Size), nothing="none", netem=MIDDLEBOX)
     ] = Field(
         None,
         description="IP packets longer than this vanish before the queue, without a word to anyone; none if absent",
     )
     police: Annotated[
         PoliceKeys | None,
-        Row(
+        KeyRow(
             plan=("police_bps", "police_bytes"),
             words=police_words,
             nothing="none",
@@ -172,16 +174,16 @@ class DirectionKeys(Model, defer_build=True):
         examples=["{rate: 10Mbit/s, burst: 32kB}", "none"],
     )
     burst: Annotated[
-        BurstText | None, Row(plan=("burst_bytes",), words=or_none(Size), nothing="none", netem=BUCKET, trace="rate")
+        BurstText | None, KeyRow(plan=("burst_bytes",), words=or_none(Size), nothing="none", netem=BUCKET, trace="rate")
     ] = Field(
         None,
         description="the rate is a token bucket's, of this depth: so much passes at once after a pause; none if absent",
     )
     peak: Annotated[
-        PeakText | None, Row(plan=("peak_bps",), words=or_none(Rate), nothing="none", netem=BUCKET, trace="rate")
+        PeakText | None, KeyRow(plan=("peak_bps",), words=or_none(Rate), nothing="none", netem=BUCKET, trace="rate")
     ] = Field(None, description="the rate at which a burst passes; without limit if absent, so that it takes no time")
     aggregate: Annotated[
-        AggregateKeys | None, Row(plan=("aggregate",), words=aggregate_words, nothing="none", netem=RADIO)
+        AggregateKeys | None, KeyRow(plan=("aggregate",), words=aggregate_words, nothing="none", netem=RADIO)
     ] = Field(
         None,
         description="packets that wait are sent together and arrive together, as on Wi-Fi; none if absent",
@@ -189,28 +191,28 @@ class DirectionKeys(Model, defer_build=True):
     )
     duplex: Annotated[
         Literal["full", "half"] | None,
-        Row(plan=("half_duplex",), words=lambda half: "half" if half else "full", nothing="full", netem=RADIO),
+        KeyRow(plan=("half_duplex",), words=lambda half: "half" if half else "full", nothing="full", netem=RADIO),
     ] = Field(
         None,
         description="half: both directions share one medium, so that one waits while the other one sends, and they "
         "take turns where both wait; full if absent",
         examples=["half"],
     )
-    slot: Annotated[SlotText | None, Row(plan=("slot_ns",), words=or_none(Duration), nothing="none", netem=RADIO)] = (
-        Field(
-            None,
-            description="packets leave at the ends of slots of this length (a TTI of LTE or NR), each at the end of "
-            "the one in which its last bit was sent; none if absent",
-        )
+    slot: Annotated[
+        SlotText | None, KeyRow(plan=("slot_ns",), words=or_none(Duration), nothing="none", netem=RADIO)
+    ] = Field(
+        None,
+        description="packets leave at the ends of slots of this length (a TTI of LTE or NR), each at the end of "
+        "the one in which its last bit was sent; none if absent",
     )
-    harq: Annotated[HarqKeys | None, Row(plan=("harq",), words=harq_words, nothing="none", netem=RADIO)] = Field(
+    harq: Annotated[HarqKeys | None, KeyRow(plan=("harq",), words=harq_words, nothing="none", netem=RADIO)] = Field(
         None,
         description="transmissions that fail are repeated a round later; none if absent",
         examples=["{errors: 10%, round: 8ms}", "none"],
     )
     acks: Annotated[
         Literal["filter", "keep"] | None,
-        Row(
+        KeyRow(
             plan=("ack_filter",),
             words=lambda filters: "filter" if filters else "keep",
             nothing="keep",
@@ -224,7 +226,7 @@ class DirectionKeys(Model, defer_build=True):
     )
     trace: Annotated[
         TraceKeys | None,
-        Row(plan=("trace",), netem="the kernel's parts follow no trace", live=False, table=traces.words),
+        KeyRow(plan=("trace",), netem="the kernel's parts follow no trace", live=False, table=traces.words),
     ] = Field(
         None,
         description="rate, delay, loss or buffer over time, from a file; none if absent",
@@ -232,7 +234,7 @@ class DirectionKeys(Model, defer_build=True):
     )
 
 
-ROWS: Mapping[str, Row] = {
-    key: row for key, field in DirectionKeys.model_fields.items() for row in field.metadata if isinstance(row, Row)
+ROWS: Mapping[str, KeyRow] = {
+    key: row for key, field in DirectionKeys.model_fields.items() for row in field.metadata if isinstance(row, KeyRow)
 }
 """The table of a link's settings, by key."""

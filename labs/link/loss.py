@@ -21,7 +21,7 @@ from ewan.labs.traces import mean
 
 if TYPE_CHECKING:
     from ewan.labs.link.direction import Direction
-    from ewan.labs.link.settings import Settings
+    from ewan.labs.link.settings import DirectionSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def _probabilities(model: GilbertElliottLoss | Markov4Loss, names: Sequence[str]
     return ", ".join(f"{name} {Fraction(getattr(model, f'{name}_ppb'))}" for name in names)
 
 
-def compile_loss(way: Settings, at: LinkContext) -> Loss:
+def compile_loss(way: DirectionSettings, at: LinkContext) -> Loss:
     """DescriptionError for probabilities that leave a state with more than 100 %."""
     traced = way.traced("loss")
     if traced is not None:
@@ -216,7 +216,7 @@ def compile_loss(way: Settings, at: LinkContext) -> Loss:
             assert_never(unknown)
 
 
-def obstacle(direction: Direction, way: Settings) -> Obstacle | None:
+def obstacle(direction: Direction, way: DirectionSettings) -> Obstacle | None:
     """netem has no losses that are counted."""
     match direction.loss:
         case EveryNthLoss() | LossPattern():

@@ -19,13 +19,13 @@ from ewan.labs.link.context import UINT32, LinkContext, Obstacle
 from ewan.labs.link.disciplines import KINDS, Discipline
 from ewan.labs.link.disciplines.classes import Classes, TrafficClass
 from ewan.labs.link.disciplines.drop_tail import DropTail
-from ewan.labs.link.disciplines.kind import Asked
+from ewan.labs.link.disciplines.kind import QueueRequest
 from ewan.labs.link.framing import framed, framing_of
 from ewan.labs.link.trace import most
 
 if TYPE_CHECKING:
     from ewan.labs.link.direction import Direction
-    from ewan.labs.link.settings import Settings
+    from ewan.labs.link.settings import DirectionSettings
 
     AnyDiscipline = Discipline
 else:
@@ -89,7 +89,7 @@ def limit_words(queue: Queue) -> str:
     return " ".join(limits)
 
 
-def compile_queue(way: Settings, at: LinkContext) -> Queue:
+def compile_queue(way: DirectionSettings, at: LinkContext) -> Queue:
     """DescriptionError for a buffer below one packet, and for a discipline that cannot work."""
     packet = framed(framing_of(way), at.mtu)
     traced = most(way, "buffer")
@@ -102,7 +102,7 @@ def compile_queue(way: Settings, at: LinkContext) -> Queue:
     queue = way.written.queue
     if queue is None:
         return Queue(room.limit_packets, room.limit_bytes, DropTail())
-    discipline = KINDS[queue.kind].compile(queue.model, Asked(way, at, packet, room))
+    discipline = KINDS[queue.kind].compile(queue.model, QueueRequest(way, at, packet, room))
     return Queue(room.limit_packets, room.limit_bytes, discipline)
 
 
@@ -118,14 +118,14 @@ def is_drop_tail(written: QueueKeys) -> bool:
     return str(written.kind) == "drop-tail"
 
 
-def obstacle(direction: Direction, way: Settings) -> Obstacle | None:
+def obstacle(direction: Direction, way: DirectionSettings) -> Obstacle | None:
     """What the kernel's queueing disciplines cannot hold."""
     if max(direction.queue.limit_bytes or 0, direction.queue.limit_packets or 0) > UINT32:
         return "buffer", 'a queue of the kernel holds 32 bits of bytes: write at most "4GB"'
     return None
 
 
-def discipline_obstacle(direction: Direction, way: Settings) -> Obstacle | None:
+def discipline_obstacle(direction: Direction, way: DirectionSettings) -> Obstacle | None:
     """What the kernel's queueing disciplines are not."""
     discipline = direction.queue.discipline
     if not discipline.of_kernel:

@@ -18,7 +18,7 @@ from ewan.labs.link.context import LinkContext
 from ewan.labs.link.trace import Trace, TraceOpportunities
 
 if TYPE_CHECKING:
-    from ewan.labs.link.settings import Settings
+    from ewan.labs.link.settings import DirectionSettings
 
 _SHORTEST_ROUND, _LONGEST_ROUND = Duration.parse("1us"), Duration.parse("1s")
 
@@ -131,7 +131,7 @@ def harq_words(harq: Harq) -> str:
     )
 
 
-def compile_aggregate(way: Settings, at: LinkContext, trace: Trace) -> Aggregate:
+def compile_aggregate(way: DirectionSettings, at: LinkContext, trace: Trace) -> Aggregate:
     """DescriptionError where a trace says when packets leave."""
     written = way.written.aggregate
     if written is None or written.packets is None:
@@ -145,7 +145,7 @@ def compile_aggregate(way: Settings, at: LinkContext, trace: Trace) -> Aggregate
     )
 
 
-def compile_duplex(way: Settings, at: LinkContext, trace: Trace, burst_bytes: int) -> bool:
+def compile_duplex(way: DirectionSettings, at: LinkContext, trace: Trace, burst_bytes: int) -> bool:
     """DescriptionError where something else than the rate says when packets leave."""
     if way.written.duplex != "half":
         return False
@@ -156,7 +156,7 @@ def compile_duplex(way: Settings, at: LinkContext, trace: Trace, burst_bytes: in
     return True
 
 
-def compile_harq(way: Settings) -> Harq:
+def compile_harq(way: DirectionSettings) -> Harq:
     """What is sent again, and when."""
     written = way.written.harq
     if written is None or written.errors is None or written.round is None or not written.errors.ppb:
@@ -164,6 +164,6 @@ def compile_harq(way: Settings) -> Harq:
     return Harq(error_ppb=written.errors.ppb, round_ns=written.round.ns, rounds=written.rounds)
 
 
-def longest_ns(way: Settings) -> int:
+def longest_ns(way: DirectionSettings) -> int:
     """How much longer than the delay a packet may be held behind the rate stage."""
     return compile_harq(way).longest_ns + (way.written.slot.ns if isinstance(way.written.slot, Duration) else 0)

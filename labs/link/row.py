@@ -19,7 +19,7 @@ from ewan.labs.traces import Column
 
 if TYPE_CHECKING:
     from ewan.labs.link.direction import Direction
-    from ewan.labs.link.settings import Settings
+    from ewan.labs.link.settings import DirectionSettings
 
 
 def _never(value: Any) -> bool:
@@ -27,7 +27,7 @@ def _never(value: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Row:
+class KeyRow:
     """One key of a direction.
 
     `plan`: the fields of the plan's `Direction` that it decides, alone or with other keys.
@@ -47,7 +47,7 @@ class Row:
     words: Callable[..., str] | None = None
     nothing: str = ""
     card: Callable[[Any], bool] = _never
-    netem: str | Callable[[Direction, Settings], Obstacle | None] | None = None
+    netem: str | Callable[[Direction, DirectionSettings], Obstacle | None] | None = None
     device: bool = False
     live: bool = True
     line: bool = False

@@ -18,7 +18,7 @@ from ewan.labs.link.trace import TraceKeys
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Settings:
+class DirectionSettings:
     """One direction: what somebody wrote, and where; `base` is where the rest would be written."""
 
     base: Path
@@ -66,7 +66,7 @@ Layer = tuple[Path, DirectionKeys]
 """A group of keys and where it is written."""
 
 
-def settings(base: Path, default_rate: Rate, layers: Sequence[Layer]) -> Settings:
+def settings(base: Path, default_rate: Rate, layers: Sequence[Layer]) -> DirectionSettings:
     """The settings of one direction, from all that is written about it, the most general first: the last one wins."""
     values: dict[str, object] = {}
     paths: dict[str, Path] = {}
@@ -81,7 +81,7 @@ def settings(base: Path, default_rate: Rate, layers: Sequence[Layer]) -> Setting
                 values[key] = value
                 paths[key] = (*path, key)
     written = DirectionKeys.model_construct(**values)  # type: ignore[arg-type]
-    way = Settings(base, written.rate or default_rate, written, paths)
+    way = DirectionSettings(base, written.rate or default_rate, written, paths)
     traced = way.traced("rate")
     return way if traced is None else replace(way, rate=Rate(traces.mean(traced, "rate")))
 

@@ -10,7 +10,7 @@ from ewan.labs.link.framing import ETHERNET_HEADER, framed, framing_of
 from ewan.labs.link.queue import Queue, queue_limits
 
 if TYPE_CHECKING:
-    from ewan.labs.link.settings import Settings
+    from ewan.labs.link.settings import DirectionSettings
 
 SMALLEST_IP = 28  # an IPv4 header and a UDP header: the smallest packet that fills a store
 LARGEST_STORE = Size.parse("8GiB")
@@ -19,7 +19,9 @@ MEAN_PACKET = 256  # beyond a million packets, a store has room for packets of t
 SLACK_PACKETS = 256
 
 
-def compile_store(way: Settings, at: LinkContext, queue: Queue, longest_ns: int, burst_bytes: int) -> tuple[int, int]:
+def compile_store(
+    way: DirectionSettings, at: LinkContext, queue: Queue, longest_ns: int, burst_bytes: int
+) -> tuple[int, int]:
     """Packets if all are small, bytes if all are large; `longest_ns` is the longest delay, `burst_bytes` what may
     enter the delay line at once."""
     framing, rate = framing_of(way), way.rate

@@ -19,10 +19,10 @@ from ewan.labs.base.model import Model
 from ewan.labs.base.units import Duration
 from ewan.labs.base.values import TextFile, read_file, written_as
 from ewan.labs.link.context import LinkContext
-from ewan.labs.traces import Opportunities, Rows, bounds, peak_bps, reading
+from ewan.labs.traces import Opportunities, TraceSteps, bounds, peak_bps, reading
 
 if TYPE_CHECKING:
-    from ewan.labs.link.settings import Settings
+    from ewan.labs.link.settings import DirectionSettings
 
 
 def _trace_file(value: object, info: ValidationInfo) -> TextFile:
@@ -175,7 +175,7 @@ def words(trace: Trace) -> str:
             assert_never(trace)
 
 
-def compile_trace(way: Settings, at: LinkContext) -> Trace:
+def compile_trace(way: DirectionSettings, at: LinkContext) -> Trace:
     """DescriptionError where a key says what the trace says."""
     written = way.written.trace
     if written is None:
@@ -193,20 +193,20 @@ def compile_trace(way: Settings, at: LinkContext) -> Trace:
     match trace:
         case Opportunities(instants):
             return TraceOpportunities(opportunities=instants, period_ns=period)
-        case Rows(rows):
+        case TraceSteps(rows):
             # At the end of a period the first row holds again.
             kept = [row for row in rows if not period or row.at_ns < period]
             listed = ((row.at_ns, row.rate_bps, row.delay_ns, row.loss_ppb, row.limit_bytes) for row in kept)
             return TraceRows(period_ns=period, rows=tuple(listed))
 
 
-def most(way: Settings, column: Literal["delay", "buffer"]) -> int | None:
+def most(way: DirectionSettings, column: Literal["delay", "buffer"]) -> int | None:
     """The greatest delay (ns) or buffer (bytes) of the trace; None where it says none."""
     trace = way.traced(column)
     return None if trace is None else bounds(trace, column)[1]
 
 
-def highest_bps(way: Settings, within_ns: int) -> int:
+def highest_bps(way: DirectionSettings, within_ns: int) -> int:
     """The rate of the link that its store must suffice for; `within_ns`: the longest delay."""
     trace = way.traced("rate")
     return way.rate.bps if trace is None else max(peak_bps(trace, within_ns), way.rate.bps)

@@ -30,7 +30,7 @@ class Estimate(Struct, omit_defaults=False):
         return 0.0 if self.uncertainty is None else self.uncertainty.expanded
 
 
-class Way(Struct, omit_defaults=False):
+class PathDirection(Struct, omit_defaults=False):
     """One direction of a path. Rates and sizes are of IP packets as long as the path's MTU (RFC 5136, section 2.3)."""
 
     capacity: Estimate
@@ -61,14 +61,14 @@ class Characterisation(Document, tag="ewan-characterisation/1", omit_defaults=Fa
     """Of the IP packets that measured the RTT."""
     base_rtt: Estimate
     """Of a packet of `packet_bytes` and its answer, without queueing, in ns."""
-    forward: Way
-    backward: Way
+    forward: PathDirection
+    backward: PathDirection
     load: tuple[str, ...] = ()
     plan_sha256: str | None = None
     instrument: dict[str, Any] | None = None
     """What the probes add themselves, in the live clock."""
 
-    def ways(self) -> Mapping[str, Way]:
+    def ways(self) -> Mapping[str, PathDirection]:
         """Both directions by their names."""
         return {"forward": self.forward, "backward": self.backward}
 

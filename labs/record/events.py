@@ -44,7 +44,7 @@ def carrier_change(at_ns: int, link: str, down: bool) -> Event:
     return Event(at_ns, link, "forward", Change(), down)
 
 
-class MadeEvent(Struct):
+class EventOutcome(Struct):
     """An `Event` of a run with its outcome. `applied_ns`: from T0, None: it was not made.
 
     `recovered_ns`: when routes again carried every pair, where a protocol finds them and they did.
@@ -60,13 +60,13 @@ class MadeEvent(Struct):
     recovered_ns: int | None = None
 
 
-class MadeEvents(Document, tag="ewan-events/1"):
+class EventOutcomes(Document, tag="ewan-events/1"):
     """events.json, in the order of its times."""
 
-    events: tuple[MadeEvent, ...]
+    events: tuple[EventOutcome, ...]
 
 
-def read(directory: Path) -> tuple[MadeEvent, ...] | None:
+def read(directory: Path) -> tuple[EventOutcome, ...] | None:
     """The events of a run as they were made; None where it had none, or did not come to that. DocumentError for what is
     no such file."""
     try:
@@ -79,6 +79,6 @@ def read(directory: Path) -> tuple[MadeEvent, ...] | None:
         raise documents.DocumentError(f"{directory / FILE}: {error}") from None
 
 
-def from_data(data: Any) -> tuple[MadeEvent, ...]:
+def from_data(data: Any) -> tuple[EventOutcome, ...]:
     """The events of the file's data; ValueError that names the first wrong place."""
-    return codec.from_data(MadeEvents, data, "").events
+    return codec.from_data(EventOutcomes, data, "").events

@@ -1,8 +1,9 @@
 """experiment.json: all its keys with their types, and the SHA-256 of each file that it vouches for.
 
-In: the file's bytes, an experiment's directory. Out: a `Document`, and its bytes again; what is wrong with it or with a
-file that it vouches for, in one line that begins with the path and ends with what to do. The engine writes it, analysis
-reads it; nobody else knows its keys. A key that may be absent has a default here: it is written when it was set.
+In: the file's bytes, an experiment's directory. Out: a `ExperimentDocument`, and its bytes again; what is wrong with it
+or with a file that it vouches for, in one line that begins with the path and ends with what to do. The engine writes
+it, analysis reads it; nobody else knows its keys. A key that may be absent has a default here: it is written when it
+was set.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ewan.labs.base.documents import DocumentError, check_values
 from ewan.labs.base.reading import open_regular, read_bytes
 from ewan.labs.record import CERTIFICATES_FOLDER, MachineFacts
 from ewan.labs.record.demand import Demand
-from ewan.labs.record.wishes import AskedFigure, Comparison, PublishedValue, Reference
+from ewan.labs.record.wishes import Comparison, FigureRequest, PublishedValue, Reference
 
 FORMAT = "ewan-experiment/2"
 OLDER = ("ewan-experiment/1",)
@@ -60,7 +61,7 @@ class Stage(MutableStruct):
     seconds: float | None = None
 
 
-class Deployed(Struct):
+class DeployedLab(Struct):
     """The live lab that an experiment has up: its name, and the `id` of its manifest."""
 
     lab: str
@@ -106,7 +107,7 @@ class Entry(MutableStruct):
         self.status, self.error, self.disturbed, self.taken = "waiting", None, None, None
 
 
-class Described(MutableStruct, kw_only=True):
+class ScenarioFacts(MutableStruct, kw_only=True):
     """What an experiment's record repeats of its scenario, and so does that of its repetition."""
 
     scenario: str
@@ -121,7 +122,7 @@ class Described(MutableStruct, kw_only=True):
     scale: str | None
     settings: dict[str, str]
     """Parameters given on the command line."""
-    figures: list[AskedFigure] = field(default_factory=list)
+    figures: list[FigureRequest] = field(default_factory=list)
     confidence: float | None = None
     """Of intervals, where the scenario asks for repetitions until one is narrow enough."""
     name: str = ""
@@ -130,7 +131,7 @@ class Described(MutableStruct, kw_only=True):
     note: str = ""
 
 
-class Origin(Described, kw_only=True):
+class ExperimentOrigin(ScenarioFacts, kw_only=True):
     """What is known of an experiment before it begins: what was asked for, with which version, where."""
 
     host: MachineFacts
@@ -142,7 +143,7 @@ class Origin(Described, kw_only=True):
     """The path of the original, where this is a repetition."""
 
 
-class Document(Origin, tag_field="format", tag="ewan-experiment/2", kw_only=True):
+class ExperimentDocument(ExperimentOrigin, tag_field="format", tag="ewan-experiment/2", kw_only=True):
     """experiment.json."""
 
     clock: Clock
@@ -155,7 +156,7 @@ class Document(Origin, tag_field="format", tag="ewan-experiment/2", kw_only=True
     files: dict[str, str]
     """SHA-256 of each file that the document vouches for, by its path in the experiment's directory."""
     runs: list[Entry]
-    deployed: Deployed | None = None
+    deployed: DeployedLab | None = None
     kernel_sha256: str | None = None
     """Of the virtual kernel."""
     binary_sha256: str | None = None
@@ -174,8 +175,8 @@ class Document(Origin, tag_field="format", tag="ewan-experiment/2", kw_only=True
         return any(run.verified is False for run in self.runs)
 
     def described(self) -> dict[str, Any]:
-        """The keys of `Described`."""
-        return {name: getattr(self, name) for name in Described.__struct_fields__}
+        """The keys of `ScenarioFacts`."""
+        return {name: getattr(self, name) for name in ScenarioFacts.__struct_fields__}
 
 
 def inside(files: dict[str, str]) -> dict[str, str]:
@@ -185,10 +186,10 @@ def inside(files: dict[str, str]) -> dict[str, str]:
     return files
 
 
-def begin(origin: Origin, clock: Clock, unverified: bool, started: str) -> Document:
+def begin(origin: ExperimentOrigin, clock: Clock, unverified: bool, started: str) -> ExperimentDocument:
     """The document of an experiment that begins, without runs."""
-    return Document(
-        **{name: getattr(origin, name) for name in Origin.__struct_fields__},
+    return ExperimentDocument(
+        **{name: getattr(origin, name) for name in ExperimentOrigin.__struct_fields__},
         clock=clock,
         unverified=unverified,
         started=started,
@@ -200,19 +201,19 @@ def begin(origin: Origin, clock: Clock, unverified: bool, started: str) -> Docum
     )
 
 
-def to_json(document: Document) -> bytes:
+def to_json(document: ExperimentDocument) -> bytes:
     """Its bytes."""
     return codec.document(document)
 
 
-def from_json(text: bytes, directory: Path) -> Document:
+def from_json(text: bytes, directory: Path) -> ExperimentDocument:
     """The document whose bytes are `text`; DocumentError for what is none, which names the first key that is wrong.
 
     `directory` stands before the file's name in errors.
     """
     check_values(text, str(directory / DOCUMENT))
     try:
-        return codec.decode(Document, text, "")
+        return codec.decode(ExperimentDocument, text, "")
     except ValueError as error:
         raise DocumentError(_refused(text, directory / DOCUMENT, error)) from None
 

@@ -24,7 +24,7 @@ from ewan.labs.record import quantities
 from ewan.labs.record.metrics import AMBIGUOUS, METRICS, metric_named
 from ewan.labs.record.quantities import Quantity, Selection
 from ewan.labs.record.series import SAMPLES, SERIES, Samples, Series, Whose
-from ewan.labs.record.wishes import AskedFigure
+from ewan.labs.record.wishes import FigureRequest
 
 Kind = Literal["metric", "map", "phase", "time", "flow chart", "cdf", "ccdf", "box", "timeline"]
 Scale = Literal["linear", "log", "bdp", "categories"]
@@ -234,9 +234,9 @@ def from_keys(keys: Mapping[str, Any]) -> FigureSpec:
     return parse(", ".join(parts), name)
 
 
-def asked(figure: FigureSpec) -> AskedFigure:
+def asked(figure: FigureSpec) -> FigureRequest:
     """As experiment.json has it; `parse` of its line and its name gives the figure again."""
-    return AskedFigure(figure.line, figure.name)
+    return FigureRequest(figure.line, figure.name)
 
 
 def check(figure: FigureSpec, parameters: Mapping[str, Collection[Any]]) -> None:

@@ -29,7 +29,7 @@ _MOST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class DropKind:
     """Counters of IPv4 and of IPv6 that tell of the same. `beyond`: kinds whose drops these counters have too.
 
     `unit`: of what, in the plural; `why`: what follows it; `done`: what a node did with them.
@@ -42,75 +42,81 @@ class Kind:
     done: str = "dropped"
 
 
-KINDS: dict[str, Kind] = {
-    "receive buffer": Kind(
+KINDS: dict[str, DropKind] = {
+    "receive buffer": DropKind(
         ("UdpRcvbufErrors", "Udp6RcvbufErrors"), "datagrams", "for want of receive buffer (SO_RCVBUF)"
     ),
-    "UDP memory": Kind(("UdpMemErrors", "Udp6MemErrors"), "datagrams", "for want of memory of UDP (udp_mem)"),
-    "UDP checksum": Kind(("UdpInCsumErrors", "Udp6InCsumErrors"), "datagrams", "that had been damaged on their way"),
-    "UDP received": Kind(
+    "UDP memory": DropKind(("UdpMemErrors", "Udp6MemErrors"), "datagrams", "for want of memory of UDP (udp_mem)"),
+    "UDP checksum": DropKind(
+        ("UdpInCsumErrors", "Udp6InCsumErrors"), "datagrams", "that had been damaged on their way"
+    ),
+    "UDP received": DropKind(
         ("UdpInErrors", "Udp6InErrors"),
         "datagrams",
         "not whole (UdpInErrors)",
         ("receive buffer", "UDP memory", "UDP checksum"),
     ),
-    "queue": Kind(("QdiscDropped",), "packets", "for want of room in the queue of an interface (qdisc)"),
-    "send buffer": Kind(
+    "queue": DropKind(("QdiscDropped",), "packets", "for want of room in the queue of an interface (qdisc)"),
+    "send buffer": DropKind(
         ("UdpSndbufErrors", "Udp6SndbufErrors"),
         "datagrams",
         "for want of send buffer (SO_SNDBUF): their program was told",
         ("queue",),
         "did not send",
     ),
-    "IP sent": Kind(
+    "IP sent": DropKind(
         ("IpOutDiscards", "Ip6OutDiscards"), "packets", "(IpOutDiscards)", ("queue", "send buffer"), "did not send"
     ),
-    "IP received": Kind(("IpInDiscards", "Ip6InDiscards"), "packets", "on receipt (IpInDiscards)"),
-    "IP header": Kind(
+    "IP received": DropKind(("IpInDiscards", "Ip6InDiscards"), "packets", "on receipt (IpInDiscards)"),
+    "IP header": DropKind(
         ("IpInHdrErrors", "Ip6InHdrErrors"),
         "packets",
         "for their IP header: damaged on their way, or their hop limit (TTL) was used up (IpInHdrErrors)",
     ),
-    "IP address": Kind(
+    "IP address": DropKind(
         ("IpInAddrErrors", "Ip6InAddrErrors"), "packets", "with an address that they may not have here (IpInAddrErrors)"
     ),
-    "no route": Kind(("IpExtInNoRoutes", "Ip6InNoRoutes"), "packets", "to where they had no route (InNoRoutes)"),
-    "no route out": Kind(
+    "no route": DropKind(("IpExtInNoRoutes", "Ip6InNoRoutes"), "packets", "to where they had no route (InNoRoutes)"),
+    "no route out": DropKind(
         ("IpOutNoRoutes", "Ip6OutNoRoutes"),
         "packets",
         "for want of a route (OutNoRoutes): their program was told",
         done="did not send",
     ),
-    "too large": Kind(
+    "too large": DropKind(
         ("IpFragFails", "Ip6InTooBigErrors"), "packets", "larger than the MTU of the next link (IpFragFails)"
     ),
-    "ICMP checksum": Kind(
+    "ICMP checksum": DropKind(
         ("IcmpInCsumErrors", "Icmp6InCsumErrors"), "ICMP messages", "that had been damaged on their way"
     ),
-    "no port": Kind(("UdpNoPorts", "Udp6NoPorts"), "datagrams", "for a port that no program had open (UdpNoPorts)"),
-    "reassembly time": Kind(
+    "no port": DropKind(("UdpNoPorts", "Udp6NoPorts"), "datagrams", "for a port that no program had open (UdpNoPorts)"),
+    "reassembly time": DropKind(
         ("IpReasmTimeout", "Ip6ReasmTimeout"), "datagrams", "of which a fragment did not come in time (ipfrag_time)"
     ),
-    "reassembly": Kind(
+    "reassembly": DropKind(
         ("IpReasmFails", "Ip6ReasmFails"),
         "fragments",
         "for want of memory to put them together (ipfrag_high_thresh)",
         ("reassembly time",),
     ),
-    "TCP checksum": Kind(("TcpInCsumErrors",), "segments", "that had been damaged on their way"),
-    "TCP backlog": Kind(("TcpExtTCPBacklogDrop",), "segments", "while a program held their socket (TCPBacklogDrop)"),
-    "TCP receive queue": Kind(("TcpExtTCPRcvQDrop",), "segments", "for want of receive buffer (TCPRcvQDrop)"),
-    "TCP out of order": Kind(
+    "TCP checksum": DropKind(("TcpInCsumErrors",), "segments", "that had been damaged on their way"),
+    "TCP backlog": DropKind(
+        ("TcpExtTCPBacklogDrop",), "segments", "while a program held their socket (TCPBacklogDrop)"
+    ),
+    "TCP receive queue": DropKind(("TcpExtTCPRcvQDrop",), "segments", "for want of receive buffer (TCPRcvQDrop)"),
+    "TCP out of order": DropKind(
         ("TcpExtTCPOFODrop",), "segments", "that came early, for want of receive buffer (TCPOFODrop)"
     ),
-    "accept queue": Kind(
+    "accept queue": DropKind(
         ("TcpExtListenOverflows",), "connections", "whose server was slow to accept (ListenOverflows)"
     ),
-    "listen": Kind(("TcpExtListenDrops",), "connections", "before they were accepted (ListenDrops)", ("accept queue",)),
-    "interface": Kind(
+    "listen": DropKind(
+        ("TcpExtListenDrops",), "connections", "before they were accepted (ListenDrops)", ("accept queue",)
+    ),
+    "interface": DropKind(
         ("DeviceRxDropped",), "packets", "as they came to an interface (its backlog, or of no known protocol)"
     ),
-    "interface out": Kind(("DeviceTxDropped",), "packets", "at an interface that was down or could not send them"),
+    "interface out": DropKind(("DeviceTxDropped",), "packets", "at an interface that was down or could not send them"),
 }
 
 NAMES: tuple[str, ...] = tuple(counter for kind in KINDS.values() for counter in kind.counters)

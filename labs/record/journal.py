@@ -26,9 +26,9 @@ from ewan.labs.record.experiment import (
     DOCUMENT,
     LOCK,
     MOST_BYTES,
-    Deployed,
-    Document,
+    DeployedLab,
     Entry,
+    ExperimentDocument,
     from_json,
     inside,
 )
@@ -52,7 +52,7 @@ class RunChange(Struct):
 class LabChange(Struct):
     """The live lab that is up, if there is one; who made it, and on what."""
 
-    deployed: Deployed | None
+    deployed: DeployedLab | None
     runtime: str
     host: MachineFacts
 
@@ -90,7 +90,7 @@ class Journal:
         self._bytes += len(text)
 
 
-def load(directory: Path, shown: Path | None = None) -> Document:
+def load(directory: Path, shown: Path | None = None) -> ExperimentDocument:
     """The document of an experiment with all changes since; OSError where it cannot be read, DocumentError where it is
     none. `shown` stands for the directory in errors. One whose engine was killed is incomplete, and not running."""
     path, place = directory / DOCUMENT, shown or directory
@@ -112,7 +112,7 @@ def load(directory: Path, shown: Path | None = None) -> Document:
     return document
 
 
-def _left(document: Document) -> None:
+def _left(document: ExperimentDocument) -> None:
     """Its engine was killed: nobody could write that it is incomplete."""
     document.status = "incomplete"
     for stage in document.stages.values():
@@ -140,7 +140,7 @@ def _change(line: bytes) -> Change:
     return codec.decode(LabChange, line, "")
 
 
-def apply(document: Document, changes: Iterable[Change]) -> None:
+def apply(document: ExperimentDocument, changes: Iterable[Change]) -> None:
     """Makes the changes in the document, in order."""
     by_number: dict[int, int] = {}
     by_run: dict[str, dict[str, None]] = {}

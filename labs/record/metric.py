@@ -1,6 +1,6 @@
 """What a metric is: its name, unit and meaning, how its values are judged, and how tables and figures treat it.
 
-In: nothing. Out: `Metric`, `Group`. The metrics that there are stand in labs/record/metrics.py.
+In: nothing. Out: `Metric`, `MetricGroup`. The metrics that there are stand in labs/record/metrics.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Better = Literal["more", "less"]
 """What of a value is to be wished for."""
 
 
-class Group(StrEnum):
+class MetricGroup(StrEnum):
     """The tables of the report, by their titles, in their order."""
 
     COMPLETION = "Completion times of transfers"
@@ -45,7 +45,7 @@ class Metric:
     name: str
     unit: Unit
     meaning: str
-    group: Group
+    group: MetricGroup
     step: StepKind | None = None
     """The kind of step without which no run has it; None: any run may have it."""
     usual: bool = False

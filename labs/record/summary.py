@@ -16,18 +16,18 @@ FILE = "summary.json"
 MOST_BYTES = 1 << 30
 
 
-class Measured(TypedDict):
+class MetricValue(TypedDict):
     """A metric of a run, in `unit`."""
 
     value: float | None
 
 
-class OfRun(TypedDict):
+class RunSummary(TypedDict):
     """A run with its metrics by their names."""
 
     number: int
     status: str
-    metrics: dict[str, Measured]
+    metrics: dict[str, MetricValue]
 
 
 class Mean(TypedDict):
@@ -68,7 +68,7 @@ class Summary(TypedDict):
     format: Literal["ewan-summary/1"]
     status: str
     points: list[Point]
-    runs: list[OfRun]
+    runs: list[RunSummary]
     beside: list[dict[str, Any]]
 
 

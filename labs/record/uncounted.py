@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 from ewan.labs.base.units.shown import ARROWS, written
 
 
-class Uncounted(TypedDict):
+class UnexplainedShare(TypedDict):
     """A direction of a link, and which share of the bytes that it carried no flow explains."""
 
     link: str

@@ -47,7 +47,7 @@ class PublishedValue(Struct, omit_defaults=False):
     note: str = ""
 
 
-class AskedFigure(Struct):
+class FigureRequest(Struct):
     """A figure's line, and the `name` of its files where it is not of the line (labs/record/figures.py)."""
 
     figure: str

@@ -18,7 +18,7 @@ import yaml
 
 from ewan.labs.base.units import Duration, Rate
 from ewan.labs.link import Bare, Fifo, Psp, Sources, Tbf
-from ewan.labs.own import Own, Port
+from ewan.labs.own import NodeOverrides, PublishedPort
 from ewan.labs.plan import Interface, Node, Plan, digest
 from ewan.labs.render import dashboards
 
@@ -57,7 +57,7 @@ _Dumper.add_representer(
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ImageProgram:
     """What the image of a node runs, as whom and where (OCI: Entrypoint with Cmd, User, WorkingDir).
 
     image: what the engine calls the image, where that is not what the plan calls it.
@@ -78,7 +78,7 @@ def render(
     wait: bool = True,
     scheduling: str = "",
     binary: str = "",
-    programs: Mapping[str, Program] | None = None,
+    programs: Mapping[str, ImageProgram] | None = None,
 ) -> str:
     """The topology file.
 
@@ -212,7 +212,7 @@ def _node(plan: Plan, node: Node, version: str) -> dict[str, Any]:
     }
 
 
-def _own(own: Own, entry: str, binary: str, program: Program | None, commands: bool) -> dict[str, Any]:
+def _own(own: NodeOverrides, entry: str, binary: str, program: ImageProgram | None, commands: bool) -> dict[str, Any]:
     """containerlab's own keys. An image of one's own needs nothing of ours: the node binary is bound into it, and is
     the entrypoint, which makes the node and then starts what the image itself would have run.
 
@@ -221,7 +221,7 @@ def _own(own: Own, entry: str, binary: str, program: Program | None, commands: b
     """
     keys: dict[str, Any] = {}
     binds = [f"{bind.source}:{bind.target}{':ro' if bind.read_only else ''}" for bind in own.binds]
-    program = program or Program((*own.entrypoint, *own.cmd))
+    program = program or ImageProgram((*own.entrypoint, *own.cmd))
     if own.image is not None:
         keys |= {"image": program.image or own.image, "user": "0"}
         binds = [f"{binary}:{ENTRY}:ro", *binds]
@@ -240,7 +240,7 @@ def _own(own: Own, entry: str, binary: str, program: Program | None, commands: b
     return keys
 
 
-def _published(port: Port) -> str:
+def _published(port: PublishedPort) -> str:
     address = f"[{port.address}]" if ":" in port.address else port.address
     return f"{address}:{port.port}:{port.node_port}/{port.protocol}"
 

@@ -47,7 +47,7 @@ stroke-dasharray:5 3}.bottleneck{stroke:#e0b000;stroke-width:10;stroke-opacity:.
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class PictureEdge:
     """A link between hosts, switches and routers; `link` is None for a plain one, a wire of its own."""
 
     name: str
@@ -98,7 +98,7 @@ def bottlenecks(plan: Plan) -> dict[str, int]:
 
 def _labelled(
     plan: Plan,
-    edges: Sequence[Edge],
+    edges: Sequence[PictureEdge],
     at: dict[str, Point],
     words: dict[str, list[str]],
     upon: bool,
@@ -125,7 +125,9 @@ def _labelled(
     return labels, names, boxes
 
 
-def _words(edge: Edge, cards: dict[str, str], usual: str, marks: dict[str, int], pairs: int, vlans: str) -> list[str]:
+def _words(
+    edge: PictureEdge, cards: dict[str, str], usual: str, marks: dict[str, int], pairs: int, vlans: str
+) -> list[str]:
     """What stands at a link, a line each: its name, what it does, of how many pairs it is the bottleneck.
 
     A plain link has words where its cards are not those that most have, or where several pairs share the bottleneck;
@@ -179,15 +181,15 @@ def _plain(plan: Plan) -> Iterator[Wire]:
     return (wire for wire in plan.wires if wire.a.node not in emulators and wire.b.node not in emulators)
 
 
-def edges_of(plan: Plan) -> Iterator[Edge]:
+def edges_of(plan: Plan) -> Iterator[PictureEdge]:
     """Links between hosts, switches and routers, emulated or not."""
     for link in plan.links:
-        yield Edge(link.name, link.a.node, link.b.node, link)
+        yield PictureEdge(link.name, link.a.node, link.b.node, link)
     for wire in _plain(plan):
-        yield Edge(wire.link, wire.a.node, wire.b.node, None)
+        yield PictureEdge(wire.link, wire.a.node, wire.b.node, None)
 
 
-def _legend(plan: Plan, edges: Sequence[Edge], usual: str, marked: bool) -> list[tuple[str, str]]:
+def _legend(plan: Plan, edges: Sequence[PictureEdge], usual: str, marked: bool) -> list[tuple[str, str]]:
     """A symbol's class and its meaning, of those that are in the picture; without a symbol, what words say."""
     kinds, looks = {node.kind for node in plan.nodes}, {edge.look for edge in edges}
     meanings = {
@@ -206,7 +208,7 @@ def _legend(plan: Plan, edges: Sequence[Edge], usual: str, marked: bool) -> list
 
 def _document(
     plan: Plan,
-    edges: Sequence[Edge],
+    edges: Sequence[PictureEdge],
     at: dict[str, Point],
     labels: Labels,
     names: dict[str, Box],

@@ -36,7 +36,7 @@ _BY_EWAN = "only labs of files that `ewan compile` wrote can be adopted"
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class TopologyFile:
     """A topology file of ours: absolute path, text, plan, and the directory that its containers share."""
 
     file: Path
@@ -50,7 +50,7 @@ class Compiled:
         return self.file.parent / f"clab-{self.plan.lab}"
 
 
-def read(path: Path) -> Compiled:
+def read(path: Path) -> TopologyFile:
     """The file with its plan; LabError for what is not ours, or of another version."""
     file = path.absolute()
     try:
@@ -80,15 +80,15 @@ def read(path: Path) -> Compiled:
         raise LabError(f"{directory}/plan.json is no plan ({str(error).splitlines()[0]}): {again}") from None
     if plans.digest(plan) != digest or plan.lab != lab:
         raise LabError(f"{path} and {directory}/plan.json are of different plans: {again}")
-    return Compiled(file, text, plan, directory)
+    return TopologyFile(file, text, plan, directory)
 
 
-def manifest_of(compiled: Compiled, made: Mapping[str, Any]) -> dict[str, Any]:
+def manifest_of(compiled: TopologyFile, made: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest of a lab that `ewan` made, and where the rest of this one is."""
     return {**made, ADOPTED: {"directory": str(compiled.directory), "clab_directory": str(compiled.clab_directory)}}
 
 
-def lead(compiled: Compiled, state: Path) -> None:
+def lead(compiled: TopologyFile, state: Path) -> None:
     """Has the state directory, whose manifest is there, show what the containers share. OSError where it cannot."""
     names = [*SHARED, *(f"spinner-{number}.sock" for number in range(len(compiled.plan.spinners)))]
     for name in names:

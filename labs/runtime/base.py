@@ -2,7 +2,8 @@
 
 In: plans, names of labs, names of nodes. Out: labs, and `LabError` for whatever the user can put right: one line
 that says what, where and what to do instead; a command ends with exit status 2 then. The runtimes of the live clock
-are all of `Live`; that of the virtual clock is `BatchRuns`. `labs/runtime/tests/test_protocols.py` has mypy check it.
+are all of `LiveClockRuntime`; that of the virtual clock is `BatchRuns`. `labs/runtime/tests/test_protocols.py` has mypy
+check it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO
 
-    from ewan.labs.capture.words import Counts, Wanted
+    from ewan.labs.capture.words import CaptureCounts, CaptureRequest
     from ewan.labs.plan import Plan
     from ewan.labs.runtime.program import Program
     from ewan.labs.runtime.virtual import Run
@@ -40,14 +41,14 @@ class LabError(UserError):
     """One line for the user; nothing was created, or it was removed again."""
 
 
-class Loaded(NamedTuple):
+class LabState(NamedTuple):
     """What a lab's state says: the manifest (what it owns) and the plan (what it is)."""
 
     manifest: dict[str, Any]
     plan: Plan
 
 
-class Keeping(Protocol):
+class LabLifecycle(Protocol):
     """Makes labs that stay up, and removes them. All methods raise LabError."""
 
     def up(self, plan: Plan) -> list[str]:
@@ -62,7 +63,7 @@ class Keeping(Protocol):
         """Labs that exist, whole or in part."""
         ...
 
-    def load(self, name: str) -> Loaded:
+    def load(self, name: str) -> LabState:
         """The manifest and the plan of a lab that is up."""
         ...
 
@@ -71,7 +72,7 @@ class Keeping(Protocol):
         ...
 
 
-class Entering(Protocol):
+class NodeAccess(Protocol):
     """Runs programs in the nodes of labs that are up. All methods raise LabError."""
 
     def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
@@ -83,7 +84,7 @@ class Entering(Protocol):
         ...
 
 
-class Capture(Protocol):
+class OpenCapture(Protocol):
     """Packets that are being captured; whoever has it closes it."""
 
     @property
@@ -95,7 +96,7 @@ class Capture(Protocol):
         """Asks it to end; what it has by then is whole. It does not wait, and may be called by a signal's handler."""
         ...
 
-    def wait(self) -> Counts:
+    def wait(self) -> CaptureCounts:
         """Until it ended. Raises LabError with what was wrong."""
         ...
 
@@ -104,15 +105,16 @@ class Capture(Protocol):
         ...
 
 
-class Capturing(Protocol):
+class PacketCapture(Protocol):
     """Labs whose packets can be captured while they are up."""
 
-    def capture(self, name: str, wanted: Wanted, piped: bool = False) -> Capture:
-        """Begins to capture. `piped`: what goes to standard output is read from `Capture.stream`. Raises LabError."""
+    def capture(self, name: str, wanted: CaptureRequest, piped: bool = False) -> OpenCapture:
+        """Begins to capture. `piped`: what goes to standard output is read from `OpenCapture.stream`. Raises
+        LabError."""
         ...
 
 
-class Controllable(Protocol):
+class LinkControl(Protocol):
     """Links that can be asked and changed while they run."""
 
     def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,7 +125,7 @@ class Controllable(Protocol):
         ...
 
 
-class Measuring(Protocol):
+class ProbeSender(Protocol):
     """Labs through which probes can be sent while they are up."""
 
     def probe(
@@ -141,7 +143,7 @@ class Measuring(Protocol):
         ...
 
 
-class Converging(Protocol):
+class RouteConvergence(Protocol):
     """Labs in which routing protocols find the routes."""
 
     def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
@@ -154,7 +156,7 @@ class Converging(Protocol):
         ...
 
 
-class Routed(Protocol):
+class RouteReader(Protocol):
     """Labs whose nodes' routes can be read."""
 
     def routes(self, name: str) -> dict[str, Any]:
@@ -166,19 +168,19 @@ class Routed(Protocol):
         ...
 
 
-class Breakable(Protocol):
+class LinkFailures(Protocol):
     """Links that can fail."""
 
     def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
         """Takes an emulated link down or brings it up, and waits for the routes to follow where a protocol finds them.
 
         {"recovered_ns" (from the change to the last change of routes; None: not within `longest_s`), "unreachable",
-        "cut_off"}, as `Converging.converge` has them. Raises LabError.
+        "cut_off"}, as `RouteConvergence.converge` has them. Raises LabError.
         """
         ...
 
 
-class Inhabited(Protocol):
+class GuestMachines(Protocol):
     """Labs with hosts that are machines with kernels of their own."""
 
     def start_machines(self, name: str, tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
@@ -189,7 +191,7 @@ class Inhabited(Protocol):
         ...
 
 
-class Versioned(Protocol):
+class RuntimeVersions(Protocol):
     """Labs that say what made them."""
 
     def versions(self, name: str) -> dict[str, str]:
@@ -200,7 +202,7 @@ class Versioned(Protocol):
         ...
 
 
-class Elsewhere(NamedTuple):
+class RemoteMachine(NamedTuple):
     """A machine of a lab that stretches over several. `spinners`: those there, by their numbers in the plan;
     `host_cpus`: where nodes run; `files`: what it tells of itself now, by the names of extras/machines/looking.py.
     """
@@ -210,15 +212,15 @@ class Elsewhere(NamedTuple):
     files: Mapping[str, str]
 
 
-class Spread(Protocol):
+class RemoteLabs(Protocol):
     """Labs that may be on other machines."""
 
-    def elsewhere(self, name: str) -> Mapping[str, Elsewhere]:
+    def elsewhere(self, name: str) -> Mapping[str, RemoteMachine]:
         """The machines of a lab that stretches over several; none of one that is on this machine. Raises LabError."""
         ...
 
 
-class Noting(Protocol):
+class LabNotes(Protocol):
     """Labs in whose state it is noted what people did."""
 
     def note(self, name: str, entry: Mapping[str, Any]) -> None:
@@ -230,18 +232,18 @@ class Noting(Protocol):
         ...
 
 
-class Live(
-    Keeping,
-    Entering,
-    Capturing,
-    Controllable,
-    Measuring,
-    Converging,
-    Routed,
-    Breakable,
-    Inhabited,
-    Versioned,
-    Spread,
+class LiveClockRuntime(
+    LabLifecycle,
+    NodeAccess,
+    PacketCapture,
+    LinkControl,
+    ProbeSender,
+    RouteConvergence,
+    RouteReader,
+    LinkFailures,
+    GuestMachines,
+    RuntimeVersions,
+    RemoteLabs,
     Protocol,
 ):
     """A runtime of the live clock."""

@@ -18,14 +18,14 @@ from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.words import last_line
 
 if TYPE_CHECKING:
-    from ewan.labs.capture.words import Counts
+    from ewan.labs.capture.words import CaptureCounts
 
 ENDS_S = 5.0
 """A capture that has not ended so long after it was asked to waits for a reader that does not read."""
 
 
 class LocalCapture:
-    """See `ewan.labs.runtime.base.Capture`."""
+    """See `ewan.labs.runtime.base.OpenCapture`."""
 
     def __init__(self, command: Sequence[str], piped: bool) -> None:
         self._process = subprocess.Popen(
@@ -58,7 +58,7 @@ class LocalCapture:
         timer.daemon = True
         timer.start()
 
-    def wait(self) -> Counts:
+    def wait(self) -> CaptureCounts:
         """Until it ends."""
         status = self._process.wait()
         self._reader.join()
@@ -67,7 +67,7 @@ class LocalCapture:
             raise LabError("the capture had to be killed: whoever reads it did not take what it had")
         if status != 0:
             raise LabError(last or f"the capture ended with status {status}")
-        counts: Counts = orjson.loads(last)
+        counts: CaptureCounts = orjson.loads(last)
         return counts
 
     def close(self) -> None:

@@ -43,7 +43,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ConnectionState:
     """A connection at one moment. `cookie` names its socket in its namespace."""
 
     cookie: str
@@ -98,7 +98,7 @@ class Namespaces:
                 self._error = f"{_shown(path)}: {error.strerror}"
                 return
 
-    def ask(self) -> Iterator[tuple[str, list[Told]]]:
+    def ask(self) -> Iterator[tuple[str, list[ConnectionState]]]:
         """The connections of each namespace, each as it is given. LabError where one is gone, which would stay while it
         is asked."""
         for path, entered in self._entered.items():
@@ -121,7 +121,7 @@ def _shown(path: Path) -> str:
     return f"network namespace {path.name}"
 
 
-def _dumped(asked: socket.socket) -> Iterator[Told]:
+def _dumped(asked: socket.socket) -> Iterator[ConnectionState]:
     found = 0
     for family in (socket.AF_INET, socket.AF_INET6):
         asked.send(request(family))
@@ -142,9 +142,9 @@ def request(family: int) -> bytes:
     return HEADER.pack(length, SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST | NLM_F_DUMP, 1, 0) + wanted
 
 
-def read(answer: bytes) -> tuple[list[Told], bool]:
+def read(answer: bytes) -> tuple[list[ConnectionState], bool]:
     """The connections of one part of an answer, and whether it was the last. OSError for a refusal."""
-    found: list[Told] = []
+    found: list[ConnectionState] = []
     at = 0
     while at + HEADER.size <= len(answer):
         length, kind, _, _, _ = HEADER.unpack_from(answer, at)
@@ -160,7 +160,7 @@ def read(answer: bytes) -> tuple[list[Told], bool]:
     return found, False
 
 
-def _told(message: bytes) -> Told:
+def _told(message: bytes) -> ConnectionState:
     family, _, _, _, local_port, remote_port, local, remote, _, cookie, *_ = MESSAGE.unpack_from(message)
     info, congestion = bytes(INFO_BYTES), ""
     at = MESSAGE.size
@@ -181,7 +181,7 @@ def _told(message: bytes) -> Told:
     def long(place: int) -> int:
         return int.from_bytes(info[place : place + 8], "little")
 
-    return Told(
+    return ConnectionState(
         cookie=cookie.hex(),
         local=_address(family, local),
         local_port=int.from_bytes(local_port, "big"),

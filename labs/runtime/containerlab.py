@@ -28,7 +28,7 @@ from ewan.labs.render import containerlab as rendered
 from ewan.labs.render import dashboards, files
 from ewan.labs.runtime import adoption, clab, containers, machines, own, spinners
 from ewan.labs.runtime import container_engine as engines
-from ewan.labs.runtime.base import Capture, LabError
+from ewan.labs.runtime.base import LabError, OpenCapture
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.container_engine import Container, ContainerEngine, NoAnswerError
 from ewan.labs.runtime.containers import engine_of, name_of
@@ -39,7 +39,7 @@ from ewan.labs.runtime.state import DEFAULT_ROOT
 from ewan.labs.runtime.words import last_words
 
 if TYPE_CHECKING:
-    from ewan.labs.capture.words import Wanted
+    from ewan.labs.capture.words import CaptureRequest
 
 MARK = "EWAN_EXEC"
 """Of the environment of what `exec` runs: a word of its own, by which the process in the container is found."""
@@ -53,7 +53,7 @@ Show = Callable[[str], None]
 
 
 class ContainerlabRuntime(NetnsRuntime):
-    """See `ewan.labs.runtime.base.Live`; `show` is told how far the making of a lab is."""
+    """See `ewan.labs.runtime.base.LiveClockRuntime`; `show` is told how far the making of a lab is."""
 
     def __init__(
         self, binary: Path | None = None, state: Path = DEFAULT_ROOT, show: Show = lambda progress: None
@@ -226,7 +226,7 @@ class ContainerlabRuntime(NetnsRuntime):
                         _signal(mark, signal.SIGINT)
                     passed = True
 
-    def capture(self, name: str, wanted: Wanted, piped: bool = False) -> Capture:
+    def capture(self, name: str, wanted: CaptureRequest, piped: bool = False) -> OpenCapture:
         """As for a lab of namespaces; LabError where one of the containers has ended."""
         manifest, _ = self.load(name)
         _check_running(manifest, list(dict.fromkeys(tap.node for tap in wanted.taps)))
@@ -360,9 +360,9 @@ class ContainerlabRuntime(NetnsRuntime):
         return found
 
 
-def _programs(plan: Plan, engine: ContainerEngine) -> dict[str, rendered.Program]:
+def _programs(plan: Plan, engine: ContainerEngine) -> dict[str, rendered.ImageProgram]:
     """What nodes of images of one's own run, as Docker would have it; LabError for an image that is not there."""
-    found: dict[str, rendered.Program] = {}
+    found: dict[str, rendered.ImageProgram] = {}
     for node, said in own.of(plan):
         if said.image is None:
             continue
@@ -375,7 +375,7 @@ def _programs(plan: Plan, engine: ContainerEngine) -> dict[str, rendered.Program
         if said.entrypoint:
             entrypoint, cmd = said.entrypoint, ()
         words = (*entrypoint, *(said.cmd or cmd))
-        found[node] = rendered.Program(words, image.user, image.directory, image.local_name(said.image))
+        found[node] = rendered.ImageProgram(words, image.user, image.directory, image.local_name(said.image))
     return found
 
 

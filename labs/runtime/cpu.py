@@ -33,7 +33,7 @@ otherwise (EWAN_SCHED=shared)."""
 _NAME = re.compile(r"ewan-virtual-cpu-(\d{1,10})-(\d{1,10})-(\d{1,10})")
 
 
-class Held:
+class CpuLock:
     """The CPU of a run; all usable ones where other runs hold each of them."""
 
     def __init__(self) -> None:
@@ -98,9 +98,9 @@ def _bound(uid: int, cpu: int, owners: Mapping[str, int] | None) -> socket.socke
 
 
 @contextlib.contextmanager
-def reserved() -> Iterator[Held]:
+def reserved() -> Iterator[CpuLock]:
     """The CPU of a run, held while the context lasts."""
-    held = Held()
+    held = CpuLock()
     try:
         yield held
     finally:
@@ -125,7 +125,7 @@ def _free(taken: Set[int]) -> set[int]:
 @functools.lru_cache(maxsize=1)
 def _looked(look: Callable[[], set[int]], second: int) -> frozenset[int]:
     """Short runs begin many times a second, and a look at all processes takes milliseconds: there is one a second. A
-    link that has begun to spin since is found by `Held.moved`."""
+    link that has begun to spin since is found by `CpuLock.moved`."""
     return frozenset(look())
 
 

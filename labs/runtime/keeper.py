@@ -29,8 +29,8 @@ from ewan.labs.base.units import NS_PER_DAY, NS_PER_MS, NS_PER_SECOND
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.abilities import refusal
 from ewan.labs.hardware.account import Account
-from ewan.labs.hardware.counts import Came, Counts
-from ewan.labs.hardware.driver import Described, Driver, DriverError, Reading, caller
+from ewan.labs.hardware.counts import CardCount, DeviceCounts
+from ewan.labs.hardware.driver import DeviceDescription, DeviceReading, Driver, DriverError, caller
 from ewan.labs.hardware.readout import Readout
 from ewan.labs.hardware.settings import settings_of
 from ewan.labs.link import Change, Direction
@@ -56,7 +56,7 @@ class Keeper:
         link: Link,
         hardware: Hardware,
         environment: Mapping[str, str],
-        came: Callable[[], Mapping[str, Came]] = dict,
+        came: Callable[[], Mapping[str, CardCount]] = dict,
     ) -> None:
         """`came`: what our cards behind the device count now."""
         self._link, self._hardware, self._environment = link, hardware, environment
@@ -71,9 +71,9 @@ class Keeper:
         self.account = Account(self.described.abilities)
         series = self.described.abilities.series
         self._readout = None if series is None else Readout(series.period_ns, series.rows)
-        self._came, self._counts = came, Counts()
+        self._came, self._counts = came, DeviceCounts()
 
-    def _open(self) -> Described:
+    def _open(self) -> DeviceDescription:
         argv, folder = catalogue.argv(self._hardware.driver)
         user = caller(self._environment)
         self._driver = Driver(argv, folder=folder, user=user, environment=self._environment, stderr=sys.stderr.fileno())
@@ -100,7 +100,7 @@ class Keeper:
         if self.described.abilities.counters:
             self._counts.begin(self._read().counters, self._came())
 
-    def _read(self) -> Reading:
+    def _read(self) -> DeviceReading:
         """What the device says now."""
         reading = self._open_driver.read()
         self.account.was_read(reading, time.time())
@@ -273,11 +273,11 @@ class Keeper:
             self._driver.close()
 
 
-def _came(binary: str, state: Path, link: str) -> dict[str, Came]:
+def _came(binary: str, state: Path, link: str) -> dict[str, CardCount]:
     """RefusedError where the cards cannot be asked."""
     asked = subprocess.run([binary, "came", "--state", str(state), link], capture_output=True, check=False)
     try:
-        return {heading: Came(**each) for heading, each in orjson.loads(asked.stdout).items()}
+        return {heading: CardCount(**each) for heading, each in orjson.loads(asked.stdout).items()}
     except (ValueError, TypeError):
         said = asked.stderr.decode(errors="replace").strip() or f"status {asked.returncode}"
         raise RefusedError(f"link {link}: the cards behind its device: {one_line(said)}") from None

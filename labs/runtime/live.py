@@ -1,7 +1,7 @@
 """The runtimes of the live clock as one: each lab is handled by the one that made it, a new one is made by the chosen.
 
 In: the choice for new labs: a runtime's name, or auto, which takes containers where all they need is there. Out: see
-`ewan.labs.runtime.base.Live`. `LiveRuntime` and `MADE_BY` name every runtime of the live clock.
+`ewan.labs.runtime.base.LiveClockRuntime`. `LiveRuntime` and `MADE_BY` name every runtime of the live clock.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import containers, own
-from ewan.labs.runtime.base import Capture, Elsewhere, LabError, Live, LiveChoice, LiveName, Loaded, Seen
+from ewan.labs.runtime.base import (
+    LabError,
+    LabState,
+    LiveChoice,
+    LiveClockRuntime,
+    LiveName,
+    OpenCapture,
+    RemoteMachine,
+    Seen,
+)
 from ewan.labs.runtime.containerlab import ContainerlabRuntime, Show
 from ewan.labs.runtime.multi_machine import MANIFEST
 from ewan.labs.runtime.netns import NetnsRuntime
@@ -21,7 +30,7 @@ from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.state import DEFAULT_ROOT, Owner, State
 
 if TYPE_CHECKING:
-    from ewan.labs.capture.words import Wanted
+    from ewan.labs.capture.words import CaptureRequest
     from ewan.labs.runtime.multi_machine import MultiMachineRuntime
 
 Maker = Literal[LiveName, "cluster"]
@@ -55,7 +64,7 @@ class LiveRuntime:
         self._stretched = stretched
         self._state = State(state)
         self._containers = ContainerlabRuntime(binary, state, show)
-        self._runtimes: dict[Maker, Live] = {
+        self._runtimes: dict[Maker, LiveClockRuntime] = {
             "netns": NetnsRuntime(binary, state),
             "containerlab": self._containers,
         }
@@ -83,15 +92,15 @@ class LiveRuntime:
         return self._containers.adopt(file)
 
     def down(self, name: str) -> dict[str, Any]:
-        """See `Live`; the runtime that made the lab does it."""
+        """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).down(name)
 
     def names(self) -> list[str]:
         """Labs of all runtimes, which share the state root."""
         return self._state.names()
 
-    def load(self, name: str) -> Loaded:
-        """See `Live`; the runtime that made the lab does it."""
+    def load(self, name: str) -> LabState:
+        """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).load(name)
 
     def status(self, name: str) -> dict[str, Any]:
@@ -99,41 +108,41 @@ class LiveRuntime:
         return self._of(name).status(name) | {"runtime": self.runtime_of(name)}
 
     def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
-        """See `Live`; the runtime that made the lab does it."""
+        """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).exec(name, node, argv)
 
-    def capture(self, name: str, wanted: Wanted, piped: bool = False) -> Capture:
-        """See `Live`; the runtime that made the lab does it."""
+    def capture(self, name: str, wanted: CaptureRequest, piped: bool = False) -> OpenCapture:
+        """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).capture(name, wanted, piped)
 
     def batch(self, name: str, program: Program, directory: Path) -> None:
-        """See `Live`; the runtime that made the lab does it."""
+        """See `LiveClockRuntime`; the runtime that made the lab does it."""
         self._of(name).batch(name, program, directory)
 
     def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Live`; the runtime that made the lab does it."""
+        """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).control(name, target, request)
 
     def probe(
         self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None], seen: Seen | None = None
     ) -> dict[str, Any]:
-        """See `Live`; the runtime that made the lab does it."""
+        """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).probe(name, probes, tell, seen)
 
     def inspect(self, name: str, what: Literal["left-on", "cards", "drops"]) -> list[dict[str, Any]]:
-        """See `Live`; the runtime that made the lab does it."""
+        """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).inspect(name, what)
 
     def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
-        """See `Live`; the runtime that made the lab does it."""
+        """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).converge(name, longest_s)
 
     def routes(self, name: str) -> dict[str, Any]:
-        """See `Live`; the runtime that made the lab does it."""
+        """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).routes(name)
 
     def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
-        """See `Live`; the runtime that made the lab does it."""
+        """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).carrier(name, link, up, longest_s)
 
     def note(self, name: str, entry: Mapping[str, Any]) -> None:
@@ -147,15 +156,15 @@ class LiveRuntime:
         return self._state.lines(name, DONE)
 
     def start_machines(self, name: str, tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
-        """See `Live`; the runtime that made the lab does it."""
+        """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).start_machines(name, tell)
 
     def versions(self, name: str) -> dict[str, str]:
-        """See `Live`; the runtime that made the lab does it."""
+        """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).versions(name)
 
-    def elsewhere(self, name: str) -> Mapping[str, Elsewhere]:
-        """See `Live`; the runtime that made the lab does it."""
+    def elsewhere(self, name: str) -> Mapping[str, RemoteMachine]:
+        """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).elsewhere(name)
 
     def runtime_of(self, name: str) -> Maker:
@@ -163,16 +172,16 @@ class LiveRuntime:
         manifest = self._state.manifest(name)
         return MADE_BY.get(str((manifest or {}).get("format")), "netns")
 
-    def _of(self, name: str) -> Live:
+    def _of(self, name: str) -> LiveClockRuntime:
         return self._made_by(self.runtime_of(name))
 
-    def _made_by(self, maker: Maker) -> Live:
+    def _made_by(self, maker: Maker) -> LiveClockRuntime:
         if maker == "cluster" and maker not in self._runtimes:
             assert self._multi_machine is not None
             self._runtimes[maker] = self._multi_machine()
         return self._runtimes[maker]
 
-    def _chosen(self, plan: Plan) -> Live:
+    def _chosen(self, plan: Plan) -> LiveClockRuntime:
         if self._stretched:
             return self._made_by("cluster")
         if self._choice == "auto":

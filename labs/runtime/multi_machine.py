@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ewan.labs.runtime.base import Live
+from ewan.labs.runtime.base import LiveClockRuntime
 from ewan.labs.runtime.services import OURSELVES
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Placement(Protocol):
 
 
 @dataclass(slots=True)
-class Needs:
+class MachineNeeds:
     """Machine → program → why; machine → congestion controls."""
 
     programs: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Needs:
 
 
 @dataclass(frozen=True, slots=True)
-class Lacks:
+class MissingPrograms:
     """What a machine has not got: programs, congestion controls; and those of the latter that it has."""
 
     programs: tuple[str, ...]
@@ -77,12 +77,12 @@ class Lacks:
     known: tuple[str, ...]
 
 
-def first(found: Mapping[str, Lacks], names: Iterable[str]) -> tuple[str, Lacks] | None:
+def first(found: Mapping[str, MissingPrograms], names: Iterable[str]) -> tuple[str, MissingPrograms] | None:
     """The first of these machines that lacks anything."""
     return next(((name, found[name]) for name in names if found[name].programs or found[name].congestion), None)
 
 
-class Prepared(Protocol):
+class LabPreparation(Protocol):
     """A lab that could be made."""
 
     @property
@@ -106,7 +106,7 @@ class Prepared(Protocol):
         ...
 
 
-class Samples(Protocol):
+class LinkSamples(Protocol):
     """The samples that the links of a lab have given."""
 
     def now(self) -> Mapping[str, Any]:
@@ -114,7 +114,7 @@ class Samples(Protocol):
         ...
 
 
-class MultiMachineRuntime(Live, Protocol):
+class MultiMachineRuntime(LiveClockRuntime, Protocol):
     """A runtime whose labs stretch over several machines."""
 
     def host_facts(self) -> HostFacts:
@@ -125,14 +125,14 @@ class MultiMachineRuntime(Live, Protocol):
         """Where the nodes of a lab would be that is not made yet."""
         ...
 
-    def lacking(self, wanted: Needs, searched: str) -> Mapping[str, Lacks]:
+    def lacking(self, wanted: MachineNeeds, searched: str) -> Mapping[str, MissingPrograms]:
         """What the machines have not got of what runs need there; `searched` is a PATH."""
         ...
 
-    def prepare(self, plan: Plan) -> Prepared:
+    def prepare(self, plan: Plan) -> LabPreparation:
         """What would be made; nothing stays on the machines but the node binary."""
         ...
 
-    def samples(self, name: str) -> AbstractContextManager[Samples]:
+    def samples(self, name: str) -> AbstractContextManager[LinkSamples]:
         """What the links do, asked of their machines."""
         ...

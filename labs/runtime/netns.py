@@ -24,7 +24,7 @@ from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.reading import one_line, read_bytes
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import devices, left, machines, own, readouts, services, spinners
-from ewan.labs.runtime.base import Capture, Elsewhere, LabError, Loaded, Seen
+from ewan.labs.runtime.base import LabError, LabState, OpenCapture, RemoteMachine, Seen
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.capturing import LocalCapture
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
@@ -33,7 +33,7 @@ from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.state import DEFAULT_ROOT, State
 
 if TYPE_CHECKING:
-    from ewan.labs.capture.words import Wanted
+    from ewan.labs.capture.words import CaptureRequest
 
 BATCH_POLL_S = 0.1
 MOST_SAID = 200  # characters of what is wrong with a file
@@ -49,7 +49,7 @@ def _read(text: bytes) -> tuple[Plan, str]:
 
 
 class NetnsRuntime:
-    """See `ewan.labs.runtime.base.Live`."""
+    """See `ewan.labs.runtime.base.LiveClockRuntime`."""
 
     def __init__(self, binary: Path | None = None, state: Path = DEFAULT_ROOT) -> None:
         self._wanted = binary
@@ -96,13 +96,13 @@ class NetnsRuntime:
         """Labs that have a state directory, also of a making that was killed."""
         return self._state.names()
 
-    def load(self, name: str) -> Loaded:
+    def load(self, name: str) -> LabState:
         """Reads the state directory; LabError for a lab that is down, there in part, or of another version."""
         manifest, text = self._state.manifest(name), self._plan_text(name)
         if manifest is None or text is None:
             raise self._absent(name)
         try:
-            return Loaded(manifest, _read(text)[0])
+            return LabState(manifest, _read(text)[0])
         except OtherVersionError as error:
             message = f"{name} was made by another version of ewan ({error}): remove it with `ewan down {name}`"
             raise LabError(message) from None
@@ -163,7 +163,7 @@ class NetnsRuntime:
             status = process.wait()
         return 128 - status if status < 0 else status
 
-    def capture(self, name: str, wanted: Wanted, piped: bool = False) -> Capture:
+    def capture(self, name: str, wanted: CaptureRequest, piped: bool = False) -> OpenCapture:
         """The node binary opens its sockets in the namespaces, from outside; it ends when we do."""
         self._need_root("capturing packets")
         cpus = ",".join(map(str, self.load(name).plan.host_cpus))
@@ -283,7 +283,7 @@ class NetnsRuntime:
         """The runtime's name alone: the lab is made of this machine's kernel."""
         return {"runtime": "netns"}
 
-    def elsewhere(self, name: str) -> Mapping[str, Elsewhere]:
+    def elsewhere(self, name: str) -> Mapping[str, RemoteMachine]:
         """None: all of it is here."""
         return {}
 

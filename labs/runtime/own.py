@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ewan.labs.base.codec import replace
-from ewan.labs.own import Own
+from ewan.labs.own import NodeOverrides
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Preparation, Program
@@ -37,7 +37,7 @@ Attempt = Callable[[str, Sequence[str], Path], str]
 """Runs words in a node, with what they write in this log; why they failed, "" where they did not."""
 
 
-def of(plan: Plan) -> Iterator[tuple[str, Own]]:
+def of(plan: Plan) -> Iterator[tuple[str, NodeOverrides]]:
     """The nodes of which anything is said, by name."""
     return ((node.name, node.own) for node in plan.nodes if node.own is not None)
 

@@ -20,7 +20,7 @@ STOP_OFFSET = 28
 _LAYOUT = struct.Struct("<QQQII16sQ")
 
 
-class Reading(NamedTuple):
+class ProgressReading(NamedTuple):
     """Times in ns; virtual time since the virtual kernel started."""
 
     virtual_ns: int
@@ -30,15 +30,15 @@ class Reading(NamedTuple):
     clock_reads: int
 
 
-def reading(page: bytes) -> Reading | None:
+def reading(page: bytes) -> ProgressReading | None:
     """What a page says; None where no kernel has written to it."""
     magic, virtual_ns, packets, pid, _, task, reads = _LAYOUT.unpack_from(page)
     if magic != MAGIC:
         return None
-    return Reading(virtual_ns, packets, pid, task.split(b"\0")[0].decode(errors="replace"), reads)
+    return ProgressReading(virtual_ns, packets, pid, task.split(b"\0")[0].decode(errors="replace"), reads)
 
 
-class Page:
+class SharedPage:
     """A page of memory that a virtual kernel maps; its file is removed by `close`.
 
     This process reads the file and does not map it: what the guest cuts off would end a process that does.
@@ -50,7 +50,7 @@ class Page:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         os.pwrite(self._file, bytes(PAGE_BYTES), 0)
 
-    def read(self) -> Reading | None:
+    def read(self) -> ProgressReading | None:
         """None until the kernel is there, and for kernels that know no such page."""
         page = os.pread(self._file, PAGE_BYTES, 0)
         return reading(page) if len(page) == PAGE_BYTES else None
@@ -92,7 +92,7 @@ class RunProgress:
 class Watch:
     """Follows a page: progress for people, and whether virtual time stands still."""
 
-    def __init__(self, page: Page, expected_ns: int) -> None:
+    def __init__(self, page: SharedPage, expected_ns: int) -> None:
         self._page = page
         self._expected_ns = expected_ns
         self._start = self._changed = self._reported = time.monotonic_ns()
@@ -108,7 +108,7 @@ class Watch:
         self._packets, self._reported = reading.packets, now
         return RunProgress(now - self._start, reading.virtual_ns, reading.packets, pace, self._expected_ns)
 
-    def still(self) -> tuple[int, Reading | None]:
+    def still(self) -> tuple[int, ProgressReading | None]:
         """For how many ns of wall time virtual time has not moved, and the reading."""
         now = time.monotonic_ns()
         reading = self._page.read()

@@ -34,7 +34,7 @@ _number = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SweepClaim:
     """A sweep, or a run of one, of the user `uid`, on CPUs from `first` to `last`."""
 
     kind: str
@@ -43,17 +43,17 @@ class Seen:
     last: int
 
 
-def seen(text: str, owners: Mapping[str, int] | None = None) -> list[Seen]:
+def seen(text: str, owners: Mapping[str, int] | None = None) -> list[SweepClaim]:
     """What is at work on this machine, of the text of /proc/net/unix. `owners`: the users of names, None where nobody
     knows them. Pure."""
     return [
-        Seen(kind, int(uid), int(first), int(last))
+        SweepClaim(kind, int(uid), int(first), int(last))
         for name, kind, uid, first, last in _NAME.findall(text)
         if owners is None or owners.get(name) == int(uid)
     ]
 
 
-def has_room(uid: int, cpus: Sequence[int], others: Sequence[Seen]) -> bool:
+def has_room(uid: int, cpus: Sequence[int], others: Sequence[SweepClaim]) -> bool:
     """Whether the user may have as many runs as `others` shows of him, on these CPUs. Pure."""
     near = [each for each in others if each.first <= cpus[-1] and each.last >= cpus[0]]
     users = {uid, *(each.uid for each in near)}
@@ -91,7 +91,7 @@ class Share:
             ended.wait(POLL_S)
         yield False
 
-    def _seen(self) -> list[Seen]:
+    def _seen(self) -> list[SweepClaim]:
         return seen(self._names.read_text(errors="replace"), self._owners())  # any user binds any bytes
 
     def _bound(self, kind: Kind, cpus: Sequence[int]) -> contextlib.closing[socket.socket]:

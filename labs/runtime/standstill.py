@@ -11,11 +11,11 @@ import time
 
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.runtime import sessions
-from ewan.labs.runtime.progress import Reading, Watch
+from ewan.labs.runtime.progress import ProgressReading, Watch
 
 LONGEST = 10
 """Times the patience, in wall time, whatever CPU time there was."""
-NOT_BEGUN = Reading(0, 0, 0, "the virtual kernel", 0)
+NOT_BEGUN = ProgressReading(0, 0, 0, "the virtual kernel", 0)
 """Of a kernel that has told nothing."""
 LOOK_NS = NS_PER_SECOND // 2
 """Between two looks at the processes, of which there may be thousands."""
@@ -30,7 +30,7 @@ class Standstill:
         """Virtual time, and the CPU time that the processes had when wall time's half was over."""
         self._looked = 0
 
-    def found(self, patience_s: float, making_s: float, made_ns: int) -> tuple[int, Reading] | None:
+    def found(self, patience_s: float, making_s: float, made_ns: int) -> tuple[int, ProgressReading] | None:
         """For how many ns of wall time it stands still, and where, if for good. Before `made_ns` of virtual time the
         lab is being made, and `making_s` is the patience."""
         still_ns, reading = self._watch.still()

@@ -33,7 +33,7 @@ from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.guests import SHARED_MEMORY
 from ewan.labs.runtime.occupied import kernel_files_of, occupied, root_of
 from ewan.labs.runtime.program import Program
-from ewan.labs.runtime.progress import Page, Reading, RunProgress, Watch
+from ewan.labs.runtime.progress import ProgressReading, RunProgress, SharedPage, Watch
 from ewan.labs.runtime.standstill import NOT_BEGUN, Standstill
 
 START_UNIX_NS = 1_700_000_000 * NS_PER_SECOND
@@ -60,7 +60,7 @@ MOUNT_POINTS = ("proc", "sys", "dev", "run", "tmp", "etc", "host")
 Show = Callable[[RunProgress], None]
 
 
-class Used(NamedTuple):
+class GuestUsage(NamedTuple):
     """Of the guest's process: `cpu_ns` of this machine's CPU, which a busy machine changes less than wall time, and
     `entries`, how often it entered a program; both 0 where it was killed. `touched_bytes` of its memory as it was
     seen ten times a second; 0 for a shorter run."""
@@ -74,7 +74,7 @@ class Used(NamedTuple):
 class Cost:
     """What a run took on this machine; of virtual time and packets only what the kernel told.
 
-    `memory_bytes`: what the guest was given. The rest is of its process (`Used`).
+    `memory_bytes`: what the guest was given. The rest is of its process (`GuestUsage`).
     """
 
     wall_ns: int
@@ -162,7 +162,7 @@ class VirtualRuntime:
             place = directory.resolve()
             _tell(directory / "plan.json", plans.to_json(plan))
             _tell(directory / "program.json", program.to_json())
-            page = Page(directory / PROGRESS)
+            page = SharedPage(directory / PROGRESS)
             watch = Watch(page, program.expected_ns)
             last: RunProgress
             try:
@@ -191,13 +191,13 @@ class VirtualRuntime:
     def _wait(
         self,
         guest: subprocess.Popen[bytes],
-        place: cpu.Held,
-        page: Page,
+        place: cpu.CpuLock,
+        page: SharedPage,
         watch: Watch,
         plan: Plan,
         check: Callable[[], None],
         stop: threading.Event | None,
-    ) -> tuple[bool, Used]:
+    ) -> tuple[bool, GuestUsage]:
         """Until the guest has ended; true if it was asked to, and what it used.
 
         Raises LabError when its time stands still.
@@ -211,7 +211,7 @@ class VirtualRuntime:
             if (usage := guests.usage(guest, POLL_S)) is not None:
                 # It waits for a program each time that it has entered one, and for nothing else.
                 cpu_ns = round((usage.ru_utime + usage.ru_stime) * NS_PER_SECOND)
-                return kill_at is not None, Used(cpu_ns, usage.ru_nvcsw, touched)
+                return kill_at is not None, GuestUsage(cpu_ns, usage.ru_nvcsw, touched)
             touched = max(touched, guests.touched_bytes(guest.pid))
             if time.monotonic() > look_at:
                 if (cpus := place.moved()) is not None:
@@ -227,7 +227,7 @@ class VirtualRuntime:
                 if kill_at is not None:
                     page.stop()
             elif time.monotonic() > kill_at:
-                return True, Used(0, 0, touched)
+                return True, GuestUsage(0, 0, touched)
             if (stalled := standstill.found(patience_s, MAKING_S, MADE_NS)) is not None:
                 raise LabError(_stalled(plan.lab, *stalled))
             progress = watch.progress()
@@ -381,7 +381,7 @@ def _last_words(console: Path) -> str:
     return lines[-1] if lines else "the virtual kernel ended without a word"
 
 
-def _stalled(lab: str, still_ns: int, reading: Reading) -> str:
+def _stalled(lab: str, still_ns: int, reading: ProgressReading) -> str:
     if reading is NOT_BEGUN:
         return f"lab {lab}: the virtual kernel has not begun for {about(still_ns, 'time', 2)}: look at its console.log"
     return (

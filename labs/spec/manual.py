@@ -88,7 +88,7 @@ _SECTIONS: list[tuple[str, type[Model], str]] = [
     ("The description", fields.Description, ""),
     (
         "Settings of links: `wan`, `access`, `links.NAME`",
-        fields.Link,
+        fields.LinkKeys,
         "`forward` and `backward` hold any of the same keys but `mtu`, for one direction.",
     ),
     (
@@ -126,7 +126,7 @@ _SECTIONS: list[tuple[str, type[Model], str]] = [
         "`correlation`, `loss`, `buffer`. "
         "Traces of mahimahi count IP packets (`framing: ip`) if nothing else is written. See [traces.md](traces.md).",
     ),
-    ("`links.NAME: {hardware: …}`", fields.Hardware, "See [hardware.md](hardware.md)."),
+    ("`links.NAME: {hardware: …}`", fields.HardwareKeys, "See [hardware.md](hardware.md)."),
     ("`hosts.NAME`", fields.Host, "A name, or several as one: `left[1-4]`, `left1,right2`."),
     (
         "`pacing`",
@@ -136,19 +136,19 @@ _SECTIONS: list[tuple[str, type[Model], str]] = [
     ),
     (
         "`stack`",
-        fields.Stack,
+        fields.StackKeys,
         f"The name of a profile ({', '.join(f'`{name}`' for name in fields.PROFILES)}), or these keys; see "
         "[stacks.md](stacks.md).",
     ),
     (
         "`nodes.NAME`, `kinds.KIND`",
-        fields.Node,
+        fields.NodeKeys,
         "What a node says itself comes before what its kind says; `binds`, `ports`, `env` and `exec` of both add up.",
     ),
     ("`startup`", fields.Startup, "A file's name alone is merged."),
     (
         "`external`",
-        fields.External,
+        fields.ExternalKeys,
         "One, a list, or several by name; see [hardware.md](hardware.md#machines-that-are-plugged-in).",
     ),
     ("`kinds`", fields.Kinds, ""),
@@ -175,8 +175,8 @@ def page() -> str:
         parts.append(section(title, model, words))
     for kind, model in zip(fields.Topology.words(), _TOPOLOGIES, strict=True):
         parts.append(section(f"`topology: {{{kind}: …}}`", model, ""))
-    parts.append(section("`links.NAME` alone", fields.SingleLink, "And all settings of a link.", but=fields.Link))
-    parts.append(section("`access` alone", fields.AccessLink, "And all settings of a link.", but=fields.Link))
+    parts.append(section("`links.NAME` alone", fields.SingleLink, "And all settings of a link.", but=fields.LinkKeys))
+    parts.append(section("`access` alone", fields.AccessLink, "And all settings of a link.", but=fields.LinkKeys))
     parts.append(section("`links` of a graph", fields.GraphLink, "And all of `links.NAME`.", but=fields.SingleLink))
     parts.append(section("`cpus`", fields.CpuPlan, ""))
     return "\n".join(parts)

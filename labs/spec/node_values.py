@@ -35,7 +35,7 @@ LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Bind:
+class BindMount:
     """What a node sees of this machine; `source` is absolute, without symbolic links."""
 
     source: str
@@ -45,7 +45,7 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PortMapping:
     """A port of a node at an address of this machine."""
 
     address: str
@@ -94,7 +94,7 @@ def _environment(value: object) -> dict[str, str]:
     return found
 
 
-def _bind(value: object, info: ValidationInfo) -> Bind:
+def _bind(value: object, info: ValidationInfo) -> BindMount:
     parts = value.split(":") if isinstance(value, str) else []
     if len(parts) not in (2, 3) or not all(parts) or (len(parts) == 3 and parts[2] not in ("ro", "rw")):
         raise ValueError('write "SOURCE:TARGET" or "SOURCE:TARGET:ro", like "www:/var/www:ro"')
@@ -119,10 +119,10 @@ def _bind(value: object, info: ValidationInfo) -> Bind:
     text = str(found)
     if any(letter in text for letter in ":$\n") or "{{" in text or not text.isprintable():
         raise ValueError(f'{text}: a path with ":", "$" or "{{{{" cannot be bound: write another')
-    return Bind(text, target, parts[2:] == ["ro"], not found.is_relative_to(project))
+    return BindMount(text, target, parts[2:] == ["ro"], not found.is_relative_to(project))
 
 
-def _port(value: object) -> Published:
+def _port(value: object) -> PortMapping:
     match = _PORT.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError('write "PORT:NODE_PORT" or "ADDRESS:PORT:NODE_PORT", like "127.0.0.1:8080:80"')
@@ -133,7 +133,7 @@ def _port(value: object) -> Published:
     port, own = int(match["port"]), int(match["own"])
     if not (0 < port < 65536 and 0 < own < 65536):
         raise ValueError('write ports from 1 to 65535, like "8080:80"')
-    return Published(address, port, own, "udp" if match["kind"] == "udp" else "tcp")
+    return PortMapping(address, port, own, "udp" if match["kind"] == "udp" else "tcp")
 
 
 def _shown(title: str, *examples: str) -> WithJsonSchema:
@@ -147,5 +147,5 @@ Environment = Annotated[
     PlainValidator(_environment),
     WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}, "title": "variables"}),
 ]
-BindText = Annotated[Bind, PlainValidator(_bind), _shown("bind", "www:/var/www:ro")]
-PortText = Annotated[Published, PlainValidator(_port), _shown("port", "127.0.0.1:8080:80")]
+BindText = Annotated[BindMount, PlainValidator(_bind), _shown("bind", "www:/var/www:ro")]
+PortText = Annotated[PortMapping, PlainValidator(_port), _shown("port", "127.0.0.1:8080:80")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ewan.labs.base.units import NS_PER_SECOND
-from ewan.labs.hardware.counts import Came, Counts
+from ewan.labs.hardware.counts import CardCount, DeviceCounts
 from ewan.labs.hardware.driver import Counters
 
 
@@ -11,12 +11,12 @@ def both(packets: int, dropped: int = 0) -> dict[str, Counters]:
     return dict.fromkeys(("forward", "backward"), Counters(packets, packets * 1000, dropped))
 
 
-def came(packets: int) -> dict[str, Came]:
-    return dict.fromkeys(("forward", "backward"), Came(packets, packets * 900))
+def came(packets: int) -> dict[str, CardCount]:
+    return dict.fromkeys(("forward", "backward"), CardCount(packets, packets * 900))
 
 
 def test_what_was_counted_before_the_lab_is_not_the_labs() -> None:
-    counts = Counts()
+    counts = DeviceCounts()
     counts.begin(both(100, 7), came(3))
     counts.read(0, both(100, 7))
     assert counts.told(came(3))["forward"]["rate_bps"] is None, "it was read once"
@@ -30,7 +30,7 @@ def test_what_was_counted_before_the_lab_is_not_the_labs() -> None:
 
 
 def test_after_a_reset_all_that_it_counts_is_the_labs() -> None:
-    counts = Counts()
+    counts = DeviceCounts()
     counts.begin(both(100), came(0))
     counts.read(0, both(400))
     counts.read(NS_PER_SECOND, both(50))
@@ -39,7 +39,7 @@ def test_after_a_reset_all_that_it_counts_is_the_labs() -> None:
 
 
 def test_a_device_that_does_not_count_tells_nothing() -> None:
-    counts = Counts()
+    counts = DeviceCounts()
     counts.begin({}, came(0))
     counts.read(0, {})
     assert counts.told(came(10)) == {}

@@ -12,7 +12,7 @@ from ewan.labs.base import codec
 from ewan.labs.base.documents import DocumentError
 from ewan.labs.link import Change, ConstantDelay
 from ewan.labs.record import events
-from ewan.labs.record.events import MadeEvent, carrier_change, link_change
+from ewan.labs.record.events import EventOutcome, carrier_change, link_change
 from ewan.labs.runtime import program as programs
 from ewan.labs.runtime.program import Program
 
@@ -58,7 +58,7 @@ def test_what_became_of_events_is_read(tmp_path: Path) -> None:
     file = tmp_path / events.FILE
     made = {**codec.data_of(DOWN), "applied_ns": 11, "error": None, "recovered_ns": 12}
     file.write_bytes(orjson.dumps({"format": "ewan-events/1", "events": [made]}))
-    assert events.read(tmp_path) == (MadeEvent(9, "core", "forward", Change(), 11, None, True, 12),)
+    assert events.read(tmp_path) == (EventOutcome(9, "core", "forward", Change(), 11, None, True, 12),)
     file.write_bytes(orjson.dumps({"format": "ewan-events/1", "events": [{**made, "applied_ns": "soon"}]}))
     with pytest.raises(DocumentError, match=r"events\.json: events\[0\]\.applied_ns is 'soon'"):
         events.read(tmp_path)

@@ -20,7 +20,7 @@ from ewan.labs.flows import Flows
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import connections
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.connections import Namespaces, Told
+from ewan.labs.runtime.connections import ConnectionState, Namespaces
 from ewan.labs.spec import from_template
 
 # What Linux 6.18 told of one transfer of iperf3, at its sender (IPv4) and at its receiver, whose socket is one of IPv6.
@@ -74,9 +74,11 @@ def test_who_may_not_enter_or_finds_no_namespace_is_told() -> None:
         Namespaces({"a": "no-such-namespace"})
 
 
-def connection(local: str, remote: str, acked: int = 0, received: int = 0, cookie: str = "1", **more: Any) -> Told:
-    base = Told(cookie, ipaddress.ip_address(local), 1000, ipaddress.ip_address(remote), 2000, "cubic", 1448, 10,
-                20_000_000, None, 0, acked, received, 0)  # fmt: skip
+def connection(
+    local: str, remote: str, acked: int = 0, received: int = 0, cookie: str = "1", **more: Any
+) -> ConnectionState:
+    here, there = ipaddress.ip_address(local), ipaddress.ip_address(remote)
+    base = ConnectionState(cookie, here, 1000, there, 2000, "cubic", 1448, 10, 20_000_000, None, 0, acked, received, 0)
     return replace(base, **more)
 
 
@@ -85,11 +87,11 @@ class Kernel:
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self.names = names
-        self.told: dict[str, list[Told]] = {}
+        self.told: dict[str, list[ConnectionState]] = {}
         self.late: Callable[[], None] = lambda: None
         """What happens once all but the last have answered."""
 
-    def ask(self) -> Iterator[tuple[str, list[Told]]]:
+    def ask(self) -> Iterator[tuple[str, list[ConnectionState]]]:
         for number, (name, told) in enumerate(self.told.items()):
             if number:
                 self.late()
@@ -209,7 +211,7 @@ def test_of_many_flows_those_that_send_most_are_told(
     at = addresses(plan)
     looks = opened(monkeypatch, plan, "left1")
 
-    def told(factor: int) -> dict[str, list[Told]]:
+    def told(factor: int) -> dict[str, list[ConnectionState]]:
         return {
             "left1": [
                 connection(at["left1"], at["right1"], acked=factor * number, cookie=f"{number:04}")

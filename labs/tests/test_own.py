@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from ewan.labs.compile import HostFacts, compile, frr_startup
-from ewan.labs.own import Bind, Port
+from ewan.labs.own import Bind, PublishedPort
 from ewan.labs.plan import Node, Plan, from_json, to_json
 from ewan.labs.render import containerlab
 from ewan.labs.runtime import own
@@ -66,9 +66,9 @@ def test_published_ports_are_on_loopback_unless_an_address_is_written_and_turn_m
     said = node(plan, "host1").own
     assert said is not None and plan.containers.management
     assert said.ports == (
-        Port("127.0.0.1", 8080, 80, "tcp"),
-        Port("0.0.0.0", 53, 53, "udp"),
-        Port("::1", 9090, 90, "tcp"),
+        PublishedPort("127.0.0.1", 8080, 80, "tcp"),
+        PublishedPort("0.0.0.0", 53, 53, "udp"),
+        PublishedPort("::1", 9090, 90, "tcp"),
     )
     assert node(plan, "host1").interfaces[0].name == "eth1"
 
@@ -99,7 +99,7 @@ def test_containerlab_gets_its_own_keys_as_they_were_written(tmp_path: Path) -> 
         '    ports: ["8080:80"]\n    env: {COST: "$5 {{"}\n    exec: [ip route]\n'
     )
     plan = planned(text, folder=tmp_path)
-    program = containerlab.Program(("serve", "$HOME"), "app", "/srv")
+    program = containerlab.ImageProgram(("serve", "$HOME"), "app", "/srv")
     alone = containerlab.render(plan, directory="own", version="1", binary="own/ewan-node")
     through = containerlab.render(
         plan, directory="own", version="1", wait=False, binary="/x/ewan-node", programs={"host1": program}
@@ -140,7 +140,7 @@ def test_containerlab_is_told_podmans_name_of_an_image_that_was_made_here(
         directory="own",
         version="1",
         binary="/x",
-        programs={"host1": containerlab.Program(("serve",), image=local)},
+        programs={"host1": containerlab.ImageProgram(("serve",), image=local)},
     )
     assert yaml.safe_load(file)["topology"]["nodes"]["host1"]["image"] == (called or asked)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ewan.labs.hardware.driver import Rows
+from ewan.labs.hardware.driver import SeriesRows
 from ewan.labs.hardware.readout import Readout
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.readouts import COLUMNS, Readouts
@@ -23,14 +23,14 @@ class Device:
     def __init__(self, zero_ns: int, kept: int = 10_000, most: int = 500) -> None:
         self.zero_ns, self.kept, self.most, self.now_ns = zero_ns, kept, most, 0
 
-    def series(self, since: int) -> Rows:
+    def series(self, since: int) -> SeriesRows:
         asked = self.now_ns
         self.now_ns += LATE
         complete = (asked + LATE // 2 - self.zero_ns) // MS
         first = max(since, complete - self.kept, 0)
         numbers = range(first, min(complete, first + self.most))
         sent = tuple((self.zero_ns + each * MS) // MS for each in numbers)
-        return Rows(MS, first, sent, tuple(0 for _ in sent))
+        return SeriesRows(MS, first, sent, tuple(0 for _ in sent))
 
     def clock(self) -> int:
         return self.now_ns

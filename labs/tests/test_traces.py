@@ -20,7 +20,7 @@ from ewan.labs.link import BernoulliLoss, ConstantDelay, Framing, NoTrace, Trace
 from ewan.labs.link.trace import beyond
 from ewan.labs.plan import Plan
 from ewan.labs.spec import DescriptionError, load
-from ewan.labs.traces import Opportunities, Row, Rows, TraceError, generated, reading, writing
+from ewan.labs.traces import Opportunities, TraceError, TraceStep, TraceSteps, generated, reading, writing
 
 MS, SECOND = 10**6, 10**9
 MBIT = 10**6
@@ -34,13 +34,13 @@ def read(text: str) -> traces.Trace:
 
 def test_our_csv_names_its_columns() -> None:
     rows = (
-        Row(0, 40 * MBIT, 45 * MS, 10**6),
-        Row(2 * SECOND, 0),
-        Row(3 * SECOND, 20 * MBIT, 60 * MS),
-        Row(4 * SECOND),
+        TraceStep(0, 40 * MBIT, 45 * MS, 10**6),
+        TraceStep(2 * SECOND, 0),
+        TraceStep(3 * SECOND, 20 * MBIT, 60 * MS),
+        TraceStep(4 * SECOND),
     )
-    assert read(CSV) == Rows(rows, 4 * SECOND)
-    assert read("# made by hand\n\ntime , buffer\n0s, 20kB\n") == Rows((Row(0, limit_bytes=20_000),), 0)
+    assert read(CSV) == TraceSteps(rows, 4 * SECOND)
+    assert read("# made by hand\n\ntime , buffer\n0s, 20kB\n") == TraceSteps((TraceStep(0, limit_bytes=20_000),), 0)
 
 
 def test_mahimahi_counts_opportunities_in_milliseconds() -> None:
@@ -50,14 +50,16 @@ def test_mahimahi_counts_opportunities_in_milliseconds() -> None:
 
 def test_theaterq_keeps_each_row_for_a_while() -> None:
     text = "# KEEP,LATENCY\n1000000,20000000,8000000,42949673,100\n500,1,9000,0,1\n"
-    assert read(text) == Rows((Row(0, 8 * MBIT, 20 * MS, 10**7), Row(SECOND, 9000, 1, 0)), SECOND + 500_000)
-    assert read("1000,5,0,8000,0,7,0,0\n") == Rows((Row(0, 8000, 5, 0),), MS)
+    assert read(text) == TraceSteps(
+        (TraceStep(0, 8 * MBIT, 20 * MS, 10**7), TraceStep(SECOND, 9000, 1, 0)), SECOND + 500_000
+    )
+    assert read("1000,5,0,8000,0,7,0,0\n") == TraceSteps((TraceStep(0, 8000, 5, 0),), MS)
 
 
 def test_pairs_of_seconds_and_mbit_hold_until_their_time() -> None:
     text = "0.38\t2.66\n0.96  3.5\n1.5 0\n2.529000043869019 1e1\n"
-    rows = (Row(0, 3_500_000), Row(580 * MS, 0), Row(1120 * MS, 10 * MBIT))
-    assert read(text) == Rows(rows, 2_149_000_044)
+    rows = (TraceStep(0, 3_500_000), TraceStep(580 * MS, 0), TraceStep(1120 * MS, 10 * MBIT))
+    assert read(text) == TraceSteps(rows, 2_149_000_044)
     assert traces.mean(read("0 9\n1 2\n2 4\n"), "rate") == 3 * MBIT
 
 
@@ -126,7 +128,9 @@ def test_what_becomes_of_a_trace_in_a_longer_run_is_said(tmp_path: Path) -> None
 
 def test_a_window_begins_with_what_holds_then() -> None:
     inside = traces.window(read(CSV), 2500 * MS, 4 * SECOND)
-    assert inside == Rows((Row(0, 0, 45 * MS, 10**6), Row(500 * MS, 20 * MBIT, 60 * MS), Row(1500 * MS)), 1500 * MS)
+    assert inside == TraceSteps(
+        (TraceStep(0, 0, 45 * MS, 10**6), TraceStep(500 * MS, 20 * MBIT, 60 * MS), TraceStep(1500 * MS)), 1500 * MS
+    )
     assert traces.mean(inside, "rate") == 20 * MBIT * 2 // 3
     assert traces.bounds(inside, "delay") == (45 * MS, 60 * MS)
     assert traces.window(read("1\n3\n10\n"), MS, 5 * MS) == Opportunities(((2 * MS, 1),), 4 * MS)
@@ -243,7 +247,7 @@ def test_a_generated_trace_is_the_same_for_its_seed_and_read_as_it_was_written(k
     assert made != generated.KINDS[kind](8, 20 * SECOND)
     traces.check(made, "repeat")
     again = read(writing.csv(made, ("a note",)))
-    assert isinstance(again, Rows)
+    assert isinstance(again, TraceSteps)
     for column in made.columns:
         assert traces.mean(again, column) == traces.mean(made, column)
         assert traces.bounds(again, column) == traces.bounds(made, column)

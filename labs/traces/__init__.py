@@ -37,7 +37,7 @@ class TraceError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TraceStep:
     """What a link becomes at an instant; None: it stays. A rate of 0 is an outage."""
 
     at_ns: int
@@ -48,10 +48,10 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TraceSteps:
     """In order of time, the first at 0 with a value for each column there is; `end_ns` is the trace's length."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[TraceStep, ...]
     end_ns: int
 
     @property
@@ -73,7 +73,7 @@ class Opportunities:
         return ("rate",)
 
 
-Trace = Rows | Opportunities
+Trace = TraceSteps | Opportunities
 
 
 def window(trace: Trace, from_ns: int | None, to_ns: int | None) -> Trace:
@@ -85,7 +85,7 @@ def window(trace: Trace, from_ns: int | None, to_ns: int | None) -> Trace:
     if begin >= end and (begin or to_ns is not None):
         raise TraceError(f"the window from {Duration(begin)} to {Duration(end)} is empty: write a later to")
     if end > trace.end_ns:
-        more = f", or give it rows until {Duration(end)}" if isinstance(trace, Rows) else ""
+        more = f", or give it rows until {Duration(end)}" if isinstance(trace, TraceSteps) else ""
         raise TraceError(
             f"ends at {Duration(trace.end_ns)}, before its to, {Duration(end)}: if it was cut off, fetch it again; "
             f"else write a to that is not later{more}"
@@ -102,10 +102,10 @@ def window(trace: Trace, from_ns: int | None, to_ns: int | None) -> Trace:
             first = replace(first, **known)
         elif row.at_ns <= end:
             inside_rows.append(replace(row, at_ns=row.at_ns - begin))
-    return Rows((replace(first, at_ns=0), *inside_rows), end - begin)
+    return TraceSteps((replace(first, at_ns=0), *inside_rows), end - begin)
 
 
-def spans(rows: Rows, column: Column) -> Iterator[tuple[int, int]]:
+def spans(rows: TraceSteps, column: Column) -> Iterator[tuple[int, int]]:
     """A column's values in order, and for how long (ns) each holds; the last one to the trace's end."""
     value = 0
     for number, row in enumerate(rows.rows):
@@ -148,7 +148,7 @@ def binned(trace: Opportunities, width_ns: int) -> list[tuple[int, int]]:
 
 def peak_bps(trace: Trace, within_ns: int) -> int:
     """A rate at which no more leaves within any `within_ns` than the trace lets through; `within_ns` 0: the mean."""
-    if isinstance(trace, Rows):
+    if isinstance(trace, TraceSteps):
         return bounds(trace, "rate")[1]
     if not within_ns:
         return mean(trace, "rate")
@@ -169,7 +169,7 @@ def peak_bps(trace: Trace, within_ns: int) -> int:
 
 def check(trace: Trace, after: Literal["repeat", "hold"]) -> None:
     """TraceError for what a link cannot follow, or could not get out of."""
-    count = len(trace.rows if isinstance(trace, Rows) else trace.instants)
+    count = len(trace.rows if isinstance(trace, TraceSteps) else trace.instants)
     if isinstance(trace, Opportunities) and max(at_once for _, at_once in trace.instants) > MOST_ROWS:
         raise TraceError(f"has more than {MOST_ROWS} opportunities at once: write fewer")
     if count > MOST_ROWS:
@@ -185,8 +185,8 @@ def check(trace: Trace, after: Literal["repeat", "hold"]) -> None:
             raise TraceError(f"has {count} rows in {Duration(trace.end_ns)}: write at most one a microsecond")
     if "rate" not in trace.columns:
         return
-    held = list(spans(trace, "rate"))[-1][0] if isinstance(trace, Rows) else 0
-    if isinstance(trace, Rows) and (after == "hold" or not trace.end_ns) and not held:
+    held = list(spans(trace, "rate"))[-1][0] if isinstance(trace, TraceSteps) else 0
+    if isinstance(trace, TraceSteps) and (after == "hold" or not trace.end_ns) and not held:
         raise TraceError("ends with an outage that would hold for ever: write a rate at its end, or after: repeat")
     rate = mean(trace, "rate")
     if not Rate.LOWEST <= rate <= Rate.HIGHEST:

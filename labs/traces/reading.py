@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Literal
 
 from ewan.labs.base.units import MEGA, NS_PER_MS, NS_PER_SECOND, PPB, Duration, Fraction, Rate, Size
-from ewan.labs.traces import COLUMNS, LONGEST_NS, MOST_ROWS, Opportunities, Row, Rows, Trace, TraceError
+from ewan.labs.traces import COLUMNS, LONGEST_NS, MOST_ROWS, Opportunities, Trace, TraceError, TraceStep, TraceSteps
 
 Format = Literal["csv", "mahimahi", "theaterq", "pensieve"]
 FORMATS: tuple[Format, ...] = ("csv", "mahimahi", "theaterq", "pensieve")
@@ -85,7 +85,7 @@ _READ: dict[str, Callable[[str], int]] = {
 }
 
 
-def _csv(name: str, lines: list[tuple[int, str]]) -> Rows:
+def _csv(name: str, lines: list[tuple[int, str]]) -> TraceSteps:
     if not lines:
         raise TraceError(f'{name} is empty: write a header, like "time,rate,delay,loss", and rows')
     number, header = lines[0]
@@ -94,7 +94,7 @@ def _csv(name: str, lines: list[tuple[int, str]]) -> Rows:
         raise TraceError(f'{name}:{number}: write a header of "time" and any of {", ".join(COLUMNS)}, each once')
     if len(lines) - 1 > MOST_ROWS:
         raise TraceError(f"{name} has {len(lines) - 1} rows: write at most {MOST_ROWS}")
-    rows: list[Row] = []
+    rows: list[TraceStep] = []
     known: dict[tuple[str, str], int] = {}
     for number, line in lines[1:]:
         cells = [part.strip() for part in line.split(",")]
@@ -115,10 +115,10 @@ def _csv(name: str, lines: list[tuple[int, str]]) -> Rows:
         missing = [] if rows else [column for column in names[1:] if column not in values]
         if missing:
             raise TraceError(f"{name}:{number}: the first row says no {missing[0]}: write one, or leave the column out")
-        rows.append(Row(at_ns, **{COLUMNS[column]: value for column, value in values.items()}))  # type: ignore[index]
+        rows.append(TraceStep(at_ns, **{COLUMNS[column]: value for column, value in values.items()}))  # type: ignore[index]
     if not rows:
         raise TraceError(f'{name} has no row: write one at time 0s below the header, like "0s,10Mbit/s"')
-    return Rows(tuple(rows), rows[-1].at_ns)
+    return TraceSteps(tuple(rows), rows[-1].at_ns)
 
 
 def _in_order(name: str, number: int, before_ns: int | None, at_ns: int | None) -> None:
@@ -152,12 +152,12 @@ def _mahimahi(name: str, lines: list[tuple[int, str]]) -> Opportunities:
     return Opportunities(tuple((at * NS_PER_MS, count) for at, count in counts.items()), before * NS_PER_MS)
 
 
-def _theaterq(name: str, lines: list[tuple[int, str]]) -> Rows:
+def _theaterq(name: str, lines: list[tuple[int, str]]) -> TraceSteps:
     """KEEP (µs), LATENCY (ns), RATE (bit/s), LOSS (of 2^32 - 1), LIMIT; or the longer lines of its extended format.
 
     The limit counts packets that are delayed too, which no limit here does: it is read and not taken over.
     """
-    rows: list[Row] = []
+    rows: list[TraceStep] = []
     at_ns = 0
     for number, line in lines:
         cells = [part.strip() for part in line.split(",")]
@@ -181,14 +181,14 @@ def _theaterq(name: str, lines: list[tuple[int, str]]) -> Rows:
             raise _wrong(name, number, "RATE", cells[2], f"write at least {Rate.LOWEST} (0 is no limit there)")
         if len(rows) == MOST_ROWS:
             raise TraceError(f"{name} has more than {MOST_ROWS} rows: write fewer")
-        rows.append(Row(at_ns, rate, latency, (loss * PPB + _SCALE // 2) // _SCALE))
+        rows.append(TraceStep(at_ns, rate, latency, (loss * PPB + _SCALE // 2) // _SCALE))
         at_ns += keep * _US
     if not rows:
         raise TraceError(f"{name} has no row: write KEEP,LATENCY,RATE,LOSS,LIMIT, or a header of ours")
-    return Rows(tuple(rows), at_ns)
+    return TraceSteps(tuple(rows), at_ns)
 
 
-def _pensieve(name: str, lines: list[tuple[int, str]]) -> Rows:
+def _pensieve(name: str, lines: list[tuple[int, str]]) -> TraceSteps:
     """Seconds and Mbit/s, rounded to ns and bit/s.
 
     As in Pensieve's simulator (`fixed_env`), the rate of a line holds from the time of the line before it to its own:
@@ -196,7 +196,7 @@ def _pensieve(name: str, lines: list[tuple[int, str]]) -> Rows:
     """
     if len(lines) - 1 > MOST_ROWS:
         raise TraceError(f"{name} has {len(lines)} rows: write at most {MOST_ROWS}")
-    rows: list[Row] = []
+    rows: list[TraceStep] = []
     begin_ns: int | None = None
     at_ns = 0
     for number, line in lines:
@@ -216,11 +216,11 @@ def _pensieve(name: str, lines: list[tuple[int, str]]) -> Rows:
             raise _wrong(name, number, "rate", cells[1], "write 0 for an outage, or at least 0.008 (Mbit/s)")
         if rate > Rate.HIGHEST:
             raise _wrong(name, number, "rate", cells[1], f"write at most {Rate(Rate.HIGHEST)}, in Mbit/s")
-        rows.append(Row(at_ns, rate))
+        rows.append(TraceStep(at_ns, rate))
         at_ns = time_ns - begin_ns
     if not rows:
         raise TraceError(f"{name} has no two lines of seconds and Mbit/s: the second one says the rate until its time")
-    return Rows(tuple(rows), at_ns)
+    return TraceSteps(tuple(rows), at_ns)
 
 
 def _times(name: str, number: int, what: str, text: str, unit: int) -> int:

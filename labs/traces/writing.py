@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, Duration, Fraction, Rate, Size
-from ewan.labs.traces import COLUMNS, OPPORTUNITY_BYTES, Opportunities, Row, Rows, Trace, TraceError, binned, spans
+from ewan.labs.traces import (
+    COLUMNS,
+    OPPORTUNITY_BYTES,
+    Opportunities,
+    Trace,
+    TraceError,
+    TraceStep,
+    TraceSteps,
+    binned,
+    spans,
+)
 
 BIN_NS = 100 * NS_PER_MS
 _TEXT: dict[str, Callable[[int], str]] = {
@@ -39,9 +49,9 @@ def csv(trace: Trace, notes: tuple[str, ...] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rates(trace: Opportunities) -> Rows:
-    found = [Row(at, rate_bps=rate if rate >= Rate.LOWEST else 0) for at, rate in binned(trace, BIN_NS)]
-    return Rows(tuple(found), trace.end_ns)
+def _rates(trace: Opportunities) -> TraceSteps:
+    found = [TraceStep(at, rate_bps=rate if rate >= Rate.LOWEST else 0) for at, rate in binned(trace, BIN_NS)]
+    return TraceSteps(tuple(found), trace.end_ns)
 
 
 def mahimahi(trace: Trace) -> str:

@@ -23,7 +23,7 @@ from typing import Any
 
 import orjson
 
-from ewan.analysis.one_run import OneRun
+from ewan.analysis.one_run import SingleRun
 from ewan.experiments.engine.unit import Tools
 from ewan.experiments.store import Store
 from ewan.extras.course import amounts, grading, parameters, pool, reading, rendering, submission, truths
@@ -36,7 +36,7 @@ from ewan.extras.course.runs import Student
 from ewan.extras.course.submission import Answer, Experiment, Run, Submission
 from ewan.extras.course.verdicts import Truth
 from ewan.labs.base import processes
-from ewan.labs.base.reporter import Silent
+from ewan.labs.base.reporter import SilentReporter
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
 from ewan.labs.context import COMMAND, STORE_VARIABLE, Context
@@ -73,7 +73,7 @@ def measure(context: Context, quick: bool, show: Callable[[str], None]) -> dict[
     tools = Tools(kernel.kernel(context.reporter.tell), node_binary(context.binary))
     with tempfile.TemporaryDirectory(prefix="ewan-bench-course-") as above:
         place = Path(above)
-        machine = Machine(OneRun, tools, place / "students", place)
+        machine = Machine(SingleRun, tools, place / "students", place)
         wanted = [Whose(lab, number) for lab in labs for number in range(students)]
         made_s = _make(machine, wanted, place / "in", show)
         show(f"grading {len(wanted)} submissions")
@@ -131,7 +131,9 @@ def handed_in(machine: Machine, whose: Whose) -> bytes:
     kind = whose.number % 4
     with tempfile.TemporaryDirectory(prefix="student-", dir=machine.scratch) as scratch:
         assert machine.store is not None
-        executor = Here(Silent(), machine.tools.binary, Store(machine.store), Path(scratch), 1, _tools=machine.tools)
+        executor = Here(
+            SilentReporter(), machine.tools.binary, Store(machine.store), Path(scratch), 1, _tools=machine.tools
+        )
 
         def true(number: int) -> dict[str, Truth]:
             drawing = parameters.drawn(lab.name, _student(number), lab.course.parameters)

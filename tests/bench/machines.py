@@ -19,7 +19,7 @@ from ewan.labs.compile import HostFacts, compile
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.record import Certificate
-from ewan.labs.runtime.base import LabError, Live
+from ewan.labs.runtime.base import LabError, LiveClockRuntime
 from ewan.labs.spec import from_template
 from tests.bench import timed
 
@@ -53,7 +53,7 @@ def _plan(facts: HostFacts, topology: str, **settings: str) -> Plan:
     return compile(from_template(topology, {"name": name, "rtt": RTT, **settings}), facts)
 
 
-def _star(runtime: Live, facts: HostFacts, hosts: int) -> dict[str, float]:
+def _star(runtime: LiveClockRuntime, facts: HostFacts, hosts: int) -> dict[str, float]:
     plan = _plan(facts, "star", arms=str(hosts), rate="100Mbit/s")
     try:
         up_s = timed(lambda: runtime.up(plan))
@@ -62,7 +62,7 @@ def _star(runtime: Live, facts: HostFacts, hosts: int) -> dict[str, float]:
     return {"up_s": up_s, "down_s": down_s}
 
 
-def _delay(context: Context, runtime: Live, facts: HostFacts, say: Callable[[str], None]) -> dict[str, Any]:
+def _delay(context: Context, runtime: LiveClockRuntime, facts: HostFacts, say: Callable[[str], None]) -> dict[str, Any]:
     """The error of the median one-way delay of a dumbbell's core, each way, and its expanded uncertainty (ns)."""
     plan = _plan(facts, "dumbbell", rate="100Mbit/s")
     runtime.up(plan)

@@ -25,7 +25,7 @@ from ewan.labs.base.units.shown import about
 from ewan.labs.compile import compile
 from ewan.labs.context import COMMAND, Context
 from ewan.labs.plan import Plan
-from ewan.labs.runtime.base import LabError, Live
+from ewan.labs.runtime.base import LabError, LiveClockRuntime
 from ewan.labs.spec import from_template
 from tests.bench.studio_page import CHROMIUM, Browsing, Undriven, made_up
 
@@ -202,7 +202,7 @@ def _watch_cpu(context: Context, name: str, seconds: float) -> float:
 
 
 def _watched(
-    runtime: Live,
+    runtime: LiveClockRuntime,
     plan: Plan,
     server: psutil.Process,
     address: str,
@@ -243,7 +243,7 @@ def _memory(server: psutil.Process, address: str, minutes: float, say: Callable[
     return {name: _course(samples) for name, samples in found.items()}
 
 
-def _lateness(runtime: Live, plan: Plan, seconds: float) -> list[int]:
+def _lateness(runtime: LiveClockRuntime, plan: Plan, seconds: float) -> list[int]:
     """The worst of each millisecond in which a busy link sent something (ns)."""
     since = {link: _series(runtime, plan, link, 0, 0)["end_ms"] for link in _busy(plan)}
     time.sleep(seconds)
@@ -260,7 +260,7 @@ def _busy(plan: Plan) -> list[str]:
     return [link.name for link in plan.links if re.fullmatch(rf"arm[1-{BUSY}]", link.name)]
 
 
-def _series(runtime: Live, plan: Plan, link: str, since_ms: int, most: int | None = None) -> dict[str, Any]:
+def _series(runtime: LiveClockRuntime, plan: Plan, link: str, since_ms: int, most: int | None = None) -> dict[str, Any]:
     request = {"command": "series", "link": link, "since_ms": since_ms, "columns": ["out_packets", "lateness_max_ns"]}
     return runtime.control(plan.lab, link, request | ({} if most is None else {"most": most}))
 

@@ -120,7 +120,8 @@ class TrafficBench:
         words = {"rate": "1Gbit/s", "rtt": "10ms", "pairs": "11", "name": "bench"}
         plan = compile(from_template("dumbbell", words), host.virtual_facts())
         flows = [
-            traffic_request.Transfer(f"left{n % 11 + 1}", f"right{n % 11 + 1}", bytes=MANY_BYTES) for n in range(MANY)
+            traffic_request.BulkTransfer(f"left{n % 11 + 1}", f"right{n % 11 + 1}", bytes=MANY_BYTES)
+            for n in range(MANY)
         ]
         request = traffic_request.transfers(plan, flows, "virtual")
         begun = time.perf_counter()

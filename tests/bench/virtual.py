@@ -79,7 +79,7 @@ class VirtualBench:
         """A case on its dumbbell; what comes back is what `timed` says."""
         plan = dumbbell(case)
         flows = [
-            traffic_request.Transfer(
+            traffic_request.BulkTransfer(
                 f"left{n % case.pairs + 1}", f"right{n % case.pairs + 1}", case.congestion, 0, None, case.duration_ns
             )
             for n in range(case.flows)
@@ -189,7 +189,7 @@ class VirtualBench:
         """Wall time (s) of a run in which one segment crosses: boot, lab, packets and power-off."""
         self._say("boot")
         plan = dumbbell(BulkCase("1Gbit/s", 0))
-        program = program_of(plan, [traffic_request.Transfer("left1", "right1", bytes=1)])
+        program = program_of(plan, [traffic_request.BulkTransfer("left1", "right1", bytes=1)])
         walls = []
         for number in range(5):
             begun = time.perf_counter()
@@ -227,7 +227,7 @@ class VirtualBench:
         return rows
 
 
-def program_of(plan: Plan, flows: list[traffic_request.Transfer], expected_ns: int = 0) -> Program:
+def program_of(plan: Plan, flows: list[traffic_request.BulkTransfer], expected_ns: int = 0) -> Program:
     """What a lab of the virtual clock executes to carry these flows."""
     traffic = traffic_request.transfers(plan, flows, "virtual")
     return Program(longest_ns=traffic.longest_ns, expected_ns=expected_ns, traffic=traffic)

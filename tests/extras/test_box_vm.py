@@ -21,7 +21,7 @@ from ewan.extras.devices.serve import RefusedError
 from ewan.labs.base.product import ROOT
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import Driver
-from ewan.labs.hardware.settings import Settings
+from ewan.labs.hardware.settings import DeviceSettings
 from ewan.labs.link import BernoulliLoss, ConstantDelay, DropTail, NoLoss, Queue
 from tests.conftest import Ewan
 from tests.vm.box import box
@@ -66,12 +66,12 @@ def test_pings_are_delayed_and_lost_as_set(config: Path) -> None:
     with driver() as of:
         of.describe("box", None, {**CARDS, "config": str(config)})
         of.reset()
-        of.set("forward", Settings(100_000_000, ConstantDelay(80_000_000), False, NoLoss(), 0, 0, QUEUE))
+        of.set("forward", DeviceSettings(100_000_000, ConstantDelay(80_000_000), False, NoLoss(), 0, 0, QUEUE))
         rtt_ms, back = pinged(config, 10)
         assert back == 10
         assert 80 <= rtt_ms < 120  # an emulated processor takes its own time
         assert of.read().counters["forward"].out_packets >= 10
-        of.set("backward", Settings(100_000_000, ConstantDelay(0), False, BernoulliLoss(10**9), 0, 0, QUEUE))
+        of.set("backward", DeviceSettings(100_000_000, ConstantDelay(0), False, BernoulliLoss(10**9), 0, 0, QUEUE))
         assert pinged(config, 5)[1] == 0
         assert of.read().counters["backward"].dropped_packets >= 5
         of.reset()

@@ -21,7 +21,7 @@ import pytest
 
 from ewan.experiments.engine import experiment
 from ewan.experiments.store import Store
-from ewan.experiments.store.entry import Origin
+from ewan.experiments.store.entry import EntryOrigin
 from ewan.extras.devices import simulator
 from ewan.extras.executors import remote
 from ewan.extras.studio.server.jobs import Jobs
@@ -165,7 +165,7 @@ def test_a_strangers_entry_of_a_shared_store_is_none(tmp_path: Path) -> None:
     key, store = "0" * 64, Store(tmp_path / "store")
     left = tmp_path / "left"
     left.write_text("1")
-    store.put(key, Origin("run", "s", "x", "1", "", 1, 1), {"left": left})
+    store.put(key, EntryOrigin("run", "s", "x", "1", "", 1, 1), {"left": left})
     assert store.has(key) and store.take(key, tmp_path / "mine") is not None
     os.chown(store.path(key), STRANGER, STRANGER)
     assert not store.has(key) and store.take(key, tmp_path / "his") is None and store.verify(key) is None
@@ -212,7 +212,7 @@ def test_a_name_of_ours_that_a_stranger_bound_takes_no_place_of_ours() -> None:
         assert owners is not None and owners[names[0]] == STRANGER and owners[f"{names[0]}-own"] == os.getuid()
         found = sharing.seen("".join(f"0: @{name}\n" for name in owners), owners)
         assert [each.uid for each in found].count(STRANGER) == 0
-        assert len([each for each in found if each == sharing.Seen("run", os.getuid(), 0, 1)]) >= 1
+        assert len([each for each in found if each == sharing.SweepClaim("run", os.getuid(), 0, 1)]) >= 1
         assert len(sharing.seen(f"0: @{names[0]}\n", owners)) == 0
         stranger.kill()
 

@@ -11,7 +11,7 @@ import random
 from pathlib import Path
 
 from ewan.experiments.store import Store
-from ewan.experiments.store.entry import DamagedError, Origin
+from ewan.experiments.store.entry import DamagedError, EntryOrigin
 from ewan.labs.runtime import whole
 from ewan.labs.runtime.base import LabError
 from images.container import packages
@@ -69,7 +69,7 @@ def _package(draw: random.Random, place: Path, content: bytes) -> None:
 def _entry(draw: random.Random, place: Path, content: bytes) -> None:
     store, left = Store(place / "store"), place / "left"
     left.write_bytes(content)
-    store.put(KEY, Origin("run", "s", "x", "1", "", 1, 1), {"left": left})
+    store.put(KEY, EntryOrigin("run", "s", "x", "1", "", 1, 1), {"left": left})
     _changed(draw, store.path(KEY), store.path(KEY).read_bytes())
     try:
         assert store.take(KEY, place / "taken") is not None

@@ -11,7 +11,7 @@ import random
 from pathlib import Path
 
 from ewan.calibration import LiveLab, envelope, verify_lab
-from ewan.calibration.envelope import Demand
+from ewan.calibration.envelope import LinkDemand
 from ewan.calibration.host import kept, measurement
 from ewan.calibration.thorough import TOGETHER
 from ewan.labs import host
@@ -32,9 +32,9 @@ def trial(seed: int, place: Path) -> None:
     known = measurement.of_this_host(context)
     links = source.choice(LINKS)
     # Both directions of each link are loaded at once.
-    fastest = envelope.fastest(known.links, Demand(1, 0, 1500, 2 * links)) * (1 + envelope.MARGIN)
+    fastest = envelope.fastest(known.links, LinkDemand(1, 0, 1500, 2 * links)) * (1 + envelope.MARGIN)
     rate = round(fastest * LEAST * (MOST / LEAST) ** source.random())
-    before = envelope.predict(known.links, Demand(rate, 0, 1500, 2 * links))
+    before = envelope.predict(known.links, LinkDemand(rate, 0, 1500, 2 * links))
     words = {
         "arms": str(links),
         "name": f"frontier{os.getpid()}",

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from ewan.experiments.store import Store
-from ewan.experiments.store.entry import DamagedError, Origin
+from ewan.experiments.store.entry import DamagedError, EntryOrigin
 from ewan.extras.executors import remote
 from ewan.labs.base import ownership
 from ewan.labs.base.errors import UserError
@@ -131,7 +131,7 @@ def _entry(draw: random.Random, place: Path) -> None:
     """An entry of a shared store gives the bytes that were put in, or none."""
     store, left = Store(place / "store"), place / "left"
     left.write_bytes(content := draw.randbytes(draw.randrange(2000)))
-    store.put(KEY, Origin("run", "s", "x", "1", "", 1, 1), {"left": left})
+    store.put(KEY, EntryOrigin("run", "s", "x", "1", "", 1, 1), {"left": left})
     path = store.path(KEY)
     strange = draw.random() < 0.5
     path.write_bytes(mutations.mutated(path.read_bytes(), draw) if draw.random() < 0.8 else draw.randbytes(500))

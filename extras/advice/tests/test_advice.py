@@ -21,7 +21,7 @@ from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import compile
 from ewan.labs.record import Uncertainty
-from ewan.labs.record.characterisation import Characterisation, Estimate, Way, to_json
+from ewan.labs.record.characterisation import Characterisation, Estimate, PathDirection, to_json
 from ewan.labs.spec import parse
 
 
@@ -37,8 +37,8 @@ def path(
     loss: float = 1_200_000.0,
     cross: float = 0.0,
 ) -> Characterisation:
-    def way(crossing: float) -> Way:
-        return Way(
+    def way(crossing: float) -> PathDirection:
+        return PathDirection(
             estimate(rate, "bit/s", 42.0),
             estimate(buffer, "bytes", 1_800.0, "not filled"),
             estimate(None, "ns"),

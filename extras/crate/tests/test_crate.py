@@ -24,7 +24,7 @@ from spdx_tools.spdx.validation.document_validator import validate_full_spdx_doc
 
 from ewan.cli import main
 from ewan.experiments.engine import archive, rerun, sums
-from ewan.experiments.engine.compare import Comparison
+from ewan.experiments.engine.compare import RerunComparison
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.tests.crates import ended
 from ewan.extras.crate import citation, files, sbom, sources
@@ -388,8 +388,8 @@ def test_reproduce_says_what_is_wanted_in_one_line(crate: Path, experiment: Path
     assert done.stderr == ("reproduce.sh: summary.json: FAILED: the crate is changed or damaged: take another copy\n")
 
 
-def finding(verdict: Any, what: str = "a metric", now: str = "2") -> Comparison:
-    return Comparison(what, "1", now, verdict)
+def finding(verdict: Any, what: str = "a metric", now: str = "2") -> RerunComparison:
+    return RerunComparison(what, "1", now, verdict)
 
 
 def test_the_outcome_of_a_repetition_in_one_line(tmp_path: Path) -> None:

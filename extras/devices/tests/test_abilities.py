@@ -18,7 +18,7 @@ from ewan.labs.compile import HostFacts, compile
 from ewan.labs.hardware import catalogue, driver
 from ewan.labs.hardware.abilities import Range, rounded
 from ewan.labs.hardware.account import Account
-from ewan.labs.hardware.driver import Driver, DriverError, Reading, caller
+from ewan.labs.hardware.driver import DeviceReading, Driver, DriverError, caller
 from ewan.labs.hardware.settings import settings_of
 from ewan.labs.link import ConstantDelay
 from ewan.labs.plan import Plan
@@ -146,9 +146,9 @@ class Told:
     def settings(self, delay_ns: int) -> object:
         return settings_of(codec.replace(self.link.forward, delay=ConstantDelay(delay_ns)), queue=False)
 
-    def reading(self, delay_ns: int) -> Reading:
+    def reading(self, delay_ns: int) -> DeviceReading:
         both = self.settings(delay_ns)
-        return Reading(both, both, {})  # type: ignore[arg-type]
+        return DeviceReading(both, both, {})  # type: ignore[arg-type]
 
     def set(self, delay_ns: int, has_ns: int) -> None:
         for heading in ("forward", "backward"):

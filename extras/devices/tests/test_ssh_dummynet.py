@@ -18,7 +18,7 @@ from ewan.extras.devices.tests import freebsd_box, ssh_server
 from ewan.labs.base.codec import replace
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import Driver, DriverError
-from ewan.labs.hardware.settings import Settings
+from ewan.labs.hardware.settings import DeviceSettings
 from ewan.labs.link import BernoulliLoss, ConstantDelay, DropTail, NoLoss, Queue
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ q131172  50 sl.plr 0.050000 0 flows (1 buckets) sched 65636 weight 0 lmax 0 pri 
 BKT Prot ___Source IP/port____ ____Dest. IP/port____ Tot_pkt/bytes Pkt/Byte Drp
   0 ip           0.0.0.0/0             0.0.0.0/0      130    68642  0    0   6
 """
-SETTINGS = Settings(
+SETTINGS = DeviceSettings(
     rate_bps=2_500_000,
     delay=ConstantDelay(300_000_000),
     reorder=False,
@@ -54,7 +54,7 @@ def test_what_ipfw_is_told() -> None:
     assert " ".join(configuration(100, SETTINGS)) == (
         "ipfw pipe 100 config bw 2500000bit/s delay 300 queue 50 plr 0.050000000 droptail"
     )
-    other = Settings(10**9, ConstantDelay(0), False, NoLoss(), 0, 0, IN_BYTES)
+    other = DeviceSettings(10**9, ConstantDelay(0), False, NoLoss(), 0, 0, IN_BYTES)
     assert " ".join(configuration(101, other)) == (
         "ipfw pipe 101 config bw 1000000000bit/s delay 0 queue 30Kbytes plr 0.000000000 droptail"
     )

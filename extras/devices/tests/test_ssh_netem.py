@@ -7,7 +7,7 @@ import pytest
 from ewan.extras.devices.serve import RefusedError
 from ewan.extras.devices.ssh_netem import commands, parsed
 from ewan.labs.base.codec import replace
-from ewan.labs.hardware.settings import Settings
+from ewan.labs.hardware.settings import DeviceSettings
 from ewan.labs.link import BernoulliLoss, DropTail, GilbertElliottLoss, NormalDelay, Queue, UniformDelay
 
 PRINTED = """[{"kind":"netem","handle":"1:","root":true,"refcnt":2,"options":{"limit":100000,"delay":{"delay":0.05,\
@@ -17,7 +17,7 @@ PRINTED = """[{"kind":"netem","handle":"1:","root":true,"refcnt":2,"options":{"l
 "burst":3000,"lat":77600},"bytes":986,"packets":9,"drops":0,"overlimits":0,"requeues":0,"backlog":0,"qlen":0},\
 {"kind":"bfifo","handle":"20:","parent":"10:1","options":{"limit":125000},"bytes":452,"packets":4,"drops":0,\
 "overlimits":0,"requeues":0,"backlog":0,"qlen":0}]"""
-SETTINGS = Settings(
+SETTINGS = DeviceSettings(
     rate_bps=10_000_000,
     delay=UniformDelay(50_000_000, 8000),
     reorder=False,

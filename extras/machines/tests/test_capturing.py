@@ -19,7 +19,7 @@ from ewan.extras.machines.probing import Offset
 from ewan.extras.machines.results import Completed
 from ewan.labs.capture import reading
 from ewan.labs.capture.points import Tap
-from ewan.labs.capture.words import PIPE, Bounds, Wanted
+from ewan.labs.capture.words import PIPE, Bounds, CaptureRequest
 from ewan.labs.runtime.base import LabError
 from ewan.labs.tests.test_capture_merging import HEAD, counts, mark, packet
 
@@ -87,7 +87,7 @@ def begun(
 
     return JointCapture(
         "x",
-        Wanted(TAPS, bounds or Bounds(), "", file),
+        CaptureRequest(TAPS, bounds or Bounds(), "", file),
         piped,
         start=start,
         machine_of={"r1": "one", "r2": "two"},

@@ -14,12 +14,12 @@ from ewan.labs.base.codec import replace
 from ewan.labs.base.product import ROOT
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import Certificate, from_json, host_facts, to_json
-from ewan.labs.runtime.base import Elsewhere
+from ewan.labs.runtime.base import RemoteMachine
 
 
-def told(share: str = "/run/ewan-shares/none") -> Elsewhere:
+def told(share: str = "/run/ewan-shares/none") -> RemoteMachine:
     done = subprocess.run(["sh", "-c", FILES, "sh", share], capture_output=True, text=True, errors="replace")
-    return Elsewhere((0,), (0, 2), sections(done.stdout))
+    return RemoteMachine((0,), (0, 2), sections(done.stdout))
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +52,9 @@ def test_shares_of_a_cpu_are_of_the_time_that_passed_there() -> None:
     program = "7 (tcpdump) S 1 7 7 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 100 0"
     each = {"loadavg": "1.0 0 0 1/1 1", "clocksource": "tsc", "lab": "", "uname": "6.1 x86_64", "cpuinfo": ""}
 
-    def then(ticks: int, idle: int) -> Elsewhere:
+    def then(ticks: int, idle: int) -> RemoteMachine:
         stat = f"cpu  {ticks} 0 0 {idle} 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0\n"
-        return Elsewhere((), (), each | {"stat": stat, "processes": program.format(ticks=ticks)})
+        return RemoteMachine((), (), each | {"stat": stat, "processes": program.format(ticks=ticks)})
 
     hz = os.sysconf("SC_CLK_TCK")
     _, load = elsewhere.measured({"two": then(0, 0)}, {"two": then(5 * hz, 15 * hz)}, ([], []))["two"]

@@ -30,7 +30,7 @@ from ewan.extras.studio.server.areas.work import Work
 from ewan.extras.studio.server.guard import Access, Guard
 from ewan.extras.studio.server.live import Moment
 from ewan.labs.context import Context
-from ewan.labs.flows import Flow
+from ewan.labs.flows import Connection
 
 MOST_SAID = 80  # characters of an address that is wrong
 
@@ -43,7 +43,7 @@ def interface() -> dict[str, Any]:
 
 
 def _described(endpoints: Sequence[api.Endpoint]) -> dict[str, Any]:
-    return api.openapi(endpoints, messages=[Moment, Flow])
+    return api.openapi(endpoints, messages=[Moment, Connection])
 
 
 def _areas(context: Context, here: Path, access: Access, lab: str | None) -> tuple[api.Area, ...]:

@@ -22,7 +22,7 @@ from ewan.labs.link import delay as delays
 from ewan.labs.link.direction import column_words, impairment_words
 from ewan.labs.plan import Plan, digest
 from ewan.labs.render.places import places
-from ewan.labs.render.svg import Edge, bottlenecks, edges_of
+from ewan.labs.render.svg import PictureEdge, bottlenecks, edges_of
 
 NodeKind = Literal["host", "router", "switch"]
 
@@ -153,7 +153,7 @@ def lines(plan: Plan) -> tuple[DrawnLink, ...]:
     return tuple(_line(edge, marks.get(edge.name, 0)) for edge in edges_of(plan))
 
 
-def _line(edge: Edge, bottleneck_of: int) -> DrawnLink:
+def _line(edge: PictureEdge, bottleneck_of: int) -> DrawnLink:
     link = edge.link
     if link is None:
         return DrawnLink(edge.name, edge.a, edge.b, "plain", None, None, bottleneck_of)

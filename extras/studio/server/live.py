@@ -59,8 +59,8 @@ class Moment:
 class Paths:
     """Between two hosts, each way."""
 
-    there: following.Way
-    back: following.Way
+    there: following.RoutedPath
+    back: following.RoutedPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class Live:
         words = change.carrier_words(plan, link, up, told)
         return CarrierSet(told["recovered_ns"], told["unreachable"], told["cut_off"], words)
 
-    def routes(self, name: str, node: str) -> list[following.Route]:
+    def routes(self, name: str, node: str) -> list[following.TableRoute]:
         """A node's routing table; LabError."""
         told = self._labs.routes(name)
         if node not in told:
@@ -196,7 +196,7 @@ class Live:
         there, back = ((source, sink), (sink, source))
         return Paths(following.followed(plan, told, *there), following.followed(plan, told, *back))
 
-    def done(self, name: str) -> list[doing.Done]:
+    def done(self, name: str) -> list[doing.SettingsChange]:
         """What was done in a lab, by its time; LabError."""
         return doing.done(self._labs, name)
 

@@ -59,9 +59,9 @@ class Experiments:
 
     def __init__(self, here: Path, environment: Mapping[str, str]) -> None:
         self._place, self._environment = here / RESULTS, environment
-        self._rows: dict[str, tuple[object, listing.Row]] = {}
+        self._rows: dict[str, tuple[object, listing.ExperimentRow]] = {}
 
-    def every(self) -> list[listing.Row]:
+    def every(self) -> list[listing.ExperimentRow]:
         """The newest first; those that cannot be read say so. One that has not changed is not read again."""
         names = [path.name for path in self._place.glob("*") if NAME.fullmatch(path.name) and not path.is_symlink()]
         there = sorted((name for name in names if (self._place / name / DOCUMENT).is_file()), reverse=True)[:MOST]

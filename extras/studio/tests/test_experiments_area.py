@@ -99,7 +99,7 @@ def test_threads_that_ask_at_once_get_the_same_list(here: Path, monkeypatch: pyt
         return state(path)
 
     monkeypatch.setattr(results, "_state", asked_meanwhile)
-    others: list[Future[list[listing.Row]]] = []
+    others: list[Future[list[listing.ExperimentRow]]] = []
     with ThreadPoolExecutor(1) as other:
         try:
             found = experiments.every()

@@ -9,7 +9,7 @@ from pydantic import Field, PlainValidator
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.values import WHOLE, BufferText, Count, Name, written_as
 from ewan.labs.link.buffer import room_of
-from ewan.labs.link.disciplines.kind import Asked, Discipline, DisciplineKeys, Kind
+from ewan.labs.link.disciplines.kind import Discipline, DisciplineKeys, Kind, QueueRequest
 
 MOST_CLASSES = 8
 
@@ -99,7 +99,7 @@ class Classes(Discipline, tag="classes"):
         return f"{name} of {', '.join(each.name for each in self.classes)}"
 
 
-def compile_classes(keys: PriorityKeys | WeightedKeys, asked: Asked) -> Classes:
+def compile_classes(keys: PriorityKeys | WeightedKeys, asked: QueueRequest) -> Classes:
     """DescriptionError for two classes of one name or of one DSCP."""
     owners: dict[int, str] = {}
     names: set[str] = set()

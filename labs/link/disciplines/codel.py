@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ewan.labs.base.units import NS_PER_US, Duration, time_for
 from ewan.labs.base.values import DurationText
-from ewan.labs.link.disciplines.kind import Asked, Discipline, DisciplineKeys, Kind
+from ewan.labs.link.disciplines.kind import Discipline, DisciplineKeys, Kind, QueueRequest
 from ewan.labs.link.framing import SLOWEST_PACKET
 
 INTERVAL = Duration.parse("100ms")
@@ -41,7 +41,7 @@ class Codel(Discipline, tag="codel", kw_only=True):
         return "" if self.target_ns >= NS_PER_US else 'CoDel\'s target is at least 1us: write "target: 5ms"'
 
 
-def times(target: Duration | None, interval: Duration | None, asked: Asked) -> tuple[int, int]:
+def times(target: Duration | None, interval: Duration | None, asked: QueueRequest) -> tuple[int, int]:
     """Target and interval in ns; DescriptionError for a target beyond the interval."""
     one = time_for(asked.packet, asked.way.rate.bps)  # RFC 8289, 4.2 and 4.3: a target is a packet's time at least
     longest = max(INTERVAL.ns, asked.at.longest_rtt_ns, 10 * one)
@@ -52,7 +52,7 @@ def times(target: Duration | None, interval: Duration | None, asked: Asked) -> t
     return target_ns, interval_ns
 
 
-def compile_codel(keys: CodelKeys, asked: Asked) -> Codel:
+def compile_codel(keys: CodelKeys, asked: QueueRequest) -> Codel:
     """With its times."""
     target_ns, interval_ns = times(keys.target, keys.interval, asked)
     return Codel(target_ns=target_ns, interval_ns=interval_ns, ecn=keys.ecn)

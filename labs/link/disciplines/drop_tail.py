@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ewan.labs.link.disciplines.kind import Asked, Discipline, DisciplineKeys, Kind
+from ewan.labs.link.disciplines.kind import Discipline, DisciplineKeys, Kind, QueueRequest
 
 
 class DropTailKeys(DisciplineKeys):
@@ -18,7 +18,7 @@ class DropTail(Discipline, tag="drop_tail"):
     of_kernel: ClassVar[bool] = True
 
 
-def compile_drop_tail(keys: DropTailKeys, asked: Asked) -> DropTail:
+def compile_drop_tail(keys: DropTailKeys, asked: QueueRequest) -> DropTail:
     """It has no settings."""
     return DropTail()
 

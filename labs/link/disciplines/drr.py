@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ewan.labs.link.disciplines.kind import Asked, Discipline, FlowsKeys, Kind, quantum_of
+from ewan.labs.link.disciplines.kind import Discipline, FlowsKeys, Kind, QueueRequest, quantum_of
 
 
 class DrrKeys(FlowsKeys):
@@ -16,7 +16,7 @@ class Drr(Discipline, tag="drr", kw_only=True):
     quantum_bytes: int
 
 
-def compile_drr(keys: DrrKeys, asked: Asked) -> Drr:
+def compile_drr(keys: DrrKeys, asked: QueueRequest) -> Drr:
     """With a quantum."""
     return Drr(flows=keys.flows, quantum_bytes=quantum_of(keys, asked))
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from ewan.labs.base.units import Duration, Fraction
 from ewan.labs.base.values import Count, DurationText, FractionText, GainText
 from ewan.labs.link.disciplines import pie
-from ewan.labs.link.disciplines.kind import LEAST_UPDATE, Asked, Discipline, DisciplineKeys, Kind
+from ewan.labs.link.disciplines.kind import LEAST_UPDATE, Discipline, DisciplineKeys, Kind, QueueRequest
 
 
 class DualPi2Keys(DisciplineKeys):
@@ -46,7 +46,7 @@ class DualPi2(Discipline, tag="dualpi2", kw_only=True):
     update_ns: int
 
 
-def compile_dualpi2(keys: DualPi2Keys, asked: Asked) -> DualPi2:
+def compile_dualpi2(keys: DualPi2Keys, asked: QueueRequest) -> DualPi2:
     """DescriptionError for no target or step, and for updates that come too often."""
     target = pie.target_of(keys.target, asked)
     if not target or not keys.step.ns or keys.update.ns < LEAST_UPDATE.ns:

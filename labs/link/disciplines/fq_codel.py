@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ewan.labs.base.values import DurationText
 from ewan.labs.link.disciplines import codel
-from ewan.labs.link.disciplines.kind import Asked, Discipline, FlowsKeys, Kind, quantum_of
+from ewan.labs.link.disciplines.kind import Discipline, FlowsKeys, Kind, QueueRequest, quantum_of
 
 
 class FqCodelKeys(FlowsKeys):
@@ -27,7 +27,7 @@ class FqCodel(Discipline, tag="fq_codel", kw_only=True):
     target_ns: int
 
 
-def compile_fq_codel(keys: FqCodelKeys, asked: Asked) -> FqCodel:
+def compile_fq_codel(keys: FqCodelKeys, asked: QueueRequest) -> FqCodel:
     """With CoDel's times, and a quantum."""
     target_ns, interval_ns = codel.times(keys.target, keys.interval, asked)
     quantum = quantum_of(keys, asked)

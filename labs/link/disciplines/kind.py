@@ -21,7 +21,7 @@ from ewan.labs.link.buffer import Room
 from ewan.labs.link.context import LinkContext
 
 if TYPE_CHECKING:
-    from ewan.labs.link.settings import Settings
+    from ewan.labs.link.settings import DirectionSettings
 
 LEAST_UPDATE = Duration.parse("100us")  # a link evaluates each of them
 LEAST_QUANTUM, MOST_QUANTUM = Size.parse("64B"), Size.parse("1MiB")
@@ -50,10 +50,10 @@ class DisciplineKeys(Model, defer_build=True):
     """What may be written of a discipline. Whoever reads plans alone does not wait for validators to be made."""
 
 
-class Asked(NamedTuple):
+class QueueRequest(NamedTuple):
     """Where a discipline is asked for: the direction, its link, the largest packet in bytes, and what may wait."""
 
-    way: Settings
+    way: DirectionSettings
     at: LinkContext
     packet: int
     room: Room
@@ -76,7 +76,7 @@ class Kind:
     description: str
     keys: type[DisciplineKeys]
     plan: type[Discipline]
-    compile: Callable[[Any, Asked], Discipline]
+    compile: Callable[[Any, QueueRequest], Discipline]
     part: type[DisciplineKeys] | None = None
 
 
@@ -91,7 +91,7 @@ class FlowsKeys(DisciplineKeys):
     )
 
 
-def quantum_of(keys: FlowsKeys, asked: Asked) -> int:
+def quantum_of(keys: FlowsKeys, asked: QueueRequest) -> int:
     """Bytes of a turn; DescriptionError for too few or too many."""
     quantum = keys.quantum.bytes if keys.quantum else asked.packet
     if not LEAST_QUANTUM.bytes <= quantum <= MOST_QUANTUM.bytes:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ewan.labs.base.units import Duration, time_for
 from ewan.labs.base.values import DurationText, GainText
-from ewan.labs.link.disciplines.kind import LEAST_UPDATE, Asked, Discipline, DisciplineKeys, Kind
+from ewan.labs.link.disciplines.kind import LEAST_UPDATE, Discipline, DisciplineKeys, Kind, QueueRequest
 
 TARGET = Duration.parse("15ms")
 
@@ -48,12 +48,12 @@ def _is_step(mhz: int) -> bool:
     return mhz % KERNEL_GAIN_MHZ == 0 and mhz <= KERNEL_GAIN_MHZ * KERNEL_MOST_STEPS
 
 
-def target_of(target: Duration | None, asked: Asked) -> int:
+def target_of(target: Duration | None, asked: QueueRequest) -> int:
     """As written, in ns; else two packets' time at least."""
     return target.ns if target else max(TARGET.ns, 2 * time_for(asked.packet, asked.way.rate.bps))
 
 
-def compile_pie(keys: PieKeys, asked: Asked) -> Pie:
+def compile_pie(keys: PieKeys, asked: QueueRequest) -> Pie:
     """DescriptionError for no target, and for updates that come too often."""
     target = target_of(keys.target, asked)
     if not target or keys.update.ns < LEAST_UPDATE.ns:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ewan.labs.base.units import Fraction, Size
 from ewan.labs.base.values import Count, FractionText, SizeText
-from ewan.labs.link.disciplines.kind import Asked, Discipline, DisciplineKeys, Kind
+from ewan.labs.link.disciplines.kind import Discipline, DisciplineKeys, Kind, QueueRequest
 
 KERNEL_BITS = 32  # of max_bytes and the weight together (red_check_params in include/net/red.h)
 
@@ -42,7 +42,7 @@ class Red(Discipline, tag="red", kw_only=True):
         return f'RED with weight {self.weight_log2} takes at most "max: {most}B": write that'
 
 
-def compile_red(keys: RedKeys, asked: Asked) -> Red:
+def compile_red(keys: RedKeys, asked: QueueRequest) -> Red:
     """DescriptionError for thresholds that are not between a packet and the buffer."""
     packet, room = asked.packet, asked.room.bytes
     least = keys.min.bytes if keys.min else room // 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from ewan.labs.base.values import DurationText
-from ewan.labs.link.disciplines.kind import LEAST_UPDATE, Asked, Discipline, FlowsKeys, Kind, quantum_of
+from ewan.labs.link.disciplines.kind import LEAST_UPDATE, Discipline, FlowsKeys, Kind, QueueRequest, quantum_of
 
 
 class SfqKeys(FlowsKeys):
@@ -24,7 +24,7 @@ class Sfq(Discipline, tag="sfq", kw_only=True):
     quantum_bytes: int
 
 
-def compile_sfq(keys: SfqKeys, asked: Asked) -> Sfq:
+def compile_sfq(keys: SfqKeys, asked: QueueRequest) -> Sfq:
     """DescriptionError for flows that are given to queues anew too often."""
     perturb_ns = keys.perturb.ns if keys.perturb else 0
     if 0 < perturb_ns < LEAST_UPDATE.ns:

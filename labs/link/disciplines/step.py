@@ -9,7 +9,7 @@ from pydantic import Field
 from ewan.labs.base.units import Size
 from ewan.labs.base.values import BufferText
 from ewan.labs.link.buffer import room_of
-from ewan.labs.link.disciplines.kind import Asked, Discipline, DisciplineKeys, Kind
+from ewan.labs.link.disciplines.kind import Discipline, DisciplineKeys, Kind, QueueRequest
 
 
 class StepKeys(DisciplineKeys):
@@ -28,7 +28,7 @@ class Step(Discipline, tag="step"):
     threshold_bytes: int
 
 
-def compile_step(keys: StepKeys, asked: Asked) -> Step:
+def compile_step(keys: StepKeys, asked: QueueRequest) -> Step:
     """DescriptionError for a step beyond the buffer."""
     threshold, room = room_of(keys.at, "queue", asked.way, asked.at, asked.packet).bytes, asked.room.bytes
     if threshold > room:

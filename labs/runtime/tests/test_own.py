@@ -13,7 +13,7 @@ import pytest
 
 from ewan.labs import plan as plans
 from ewan.labs.base.codec import replace
-from ewan.labs.own import Own
+from ewan.labs.own import NodeOverrides
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import own
 from ewan.labs.runtime.base import LabError
@@ -24,7 +24,7 @@ def commanded(*commands: str) -> Plan:
     """The first node runs these."""
     plan = small("own")
     steps = tuple(("sh", "-c", each) for each in commands)
-    return replace(plan, nodes=(replace(plan.nodes[0], own=Own(exec=steps)), *plan.nodes[1:]))
+    return replace(plan, nodes=(replace(plan.nodes[0], own=NodeOverrides(exec=steps)), *plan.nodes[1:]))
 
 
 def test_the_command_that_runs_is_told_until_all_have_ended(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.virtual import VirtualRuntime
 
 if TYPE_CHECKING:
-    _NETNS: base.Live = NetnsRuntime()
-    _CONTAINERS: base.Live = ContainerlabRuntime()
-    _LIVE: base.Live = LiveRuntime()
+    _NETNS: base.LiveClockRuntime = NetnsRuntime()
+    _CONTAINERS: base.LiveClockRuntime = ContainerlabRuntime()
+    _LIVE: base.LiveClockRuntime = LiveRuntime()
     _VIRTUAL: base.BatchRuns = VirtualRuntime()
 
 LIVE = (NetnsRuntime, ContainerlabRuntime, LiveRuntime)
@@ -27,14 +27,14 @@ def methods(protocol: type) -> set[str]:
 
 def test_the_runtimes_have_every_method_with_its_parameters() -> None:
     for runtime in LIVE:
-        for name in methods(base.Live):
-            own, asked = (inspect.signature(getattr(each, name)) for each in (runtime, base.Live))
+        for name in methods(base.LiveClockRuntime):
+            own, asked = (inspect.signature(getattr(each, name)) for each in (runtime, base.LiveClockRuntime))
             assert list(own.parameters) == list(asked.parameters), f"{runtime.__name__}.{name}"
     assert methods(base.BatchRuns) <= methods(VirtualRuntime)
 
 
 def test_a_lab_that_does_not_stay_up_is_not_said_to() -> None:
-    assert not methods(base.Keeping) & methods(VirtualRuntime)
+    assert not methods(base.LabLifecycle) & methods(VirtualRuntime)
 
 
 def test_every_name_has_a_runtime(tmp_path: Path) -> None:

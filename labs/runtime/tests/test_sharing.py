@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ewan.labs.runtime import guests
-from ewan.labs.runtime.sharing import Seen, Share, has_room, seen
+from ewan.labs.runtime.sharing import Share, SweepClaim, has_room, seen
 from ewan.labs.runtime.sweep import sweep
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -24,14 +24,14 @@ def line(name: str) -> str:
     return f"0000000000000000: 00000002 00000000 00000000 0001 01 12345 {name}\n"
 
 
-def at_work(uid: int, runs: int, first: int = 0, last: int = 1) -> list[Seen]:
-    return [Seen("sweep", uid, first, last), *[Seen("run", uid, first, last)] * runs]
+def at_work(uid: int, runs: int, first: int = 0, last: int = 1) -> list[SweepClaim]:
+    return [SweepClaim("sweep", uid, first, last), *[SweepClaim("run", uid, first, last)] * runs]
 
 
 def test_names_are_read() -> None:
     text = HEAD + line("@ewan-sweep-1000-0-63-17-0") + line("@ewan-run-1000-0-63-17-1") + line("/run/@ewan-run-1-0-1-2")
     text += line("") + line("@ewan-virtual-cpu-0-0-0") + line("@ewan-run-x-0-1-2-3")
-    assert seen(text) == [Seen("sweep", 1000, 0, 63), Seen("run", 1000, 0, 63)]
+    assert seen(text) == [SweepClaim("sweep", 1000, 0, 63), SweepClaim("run", 1000, 0, 63)]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_names_are_read() -> None:
         (2, at_work(1, 2) + at_work(2, 4, 2, 5), True),  # their CPUs are others
     ],
 )
-def test_further_runs_leave_room_for_other_users(cpus: int, others: list[Seen], room: bool) -> None:
+def test_further_runs_leave_room_for_other_users(cpus: int, others: list[SweepClaim], room: bool) -> None:
     assert has_room(1, range(cpus), others) == room
 
 

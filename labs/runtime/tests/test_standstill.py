@@ -11,7 +11,7 @@ import pytest
 
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.runtime import sessions, standstill
-from ewan.labs.runtime.progress import Reading
+from ewan.labs.runtime.progress import ProgressReading
 from ewan.labs.runtime.standstill import Standstill
 
 PATIENCE_S, MAKING_S, MADE_NS = 20.0, 300.0, NS_PER_SECOND
@@ -26,8 +26,8 @@ class Scene:
         monkeypatch.setattr(sessions, "cpu_ns", lambda pid: round(self.cpu_s * NS_PER_SECOND))
         self._standstill = Standstill(SimpleNamespace(still=self._still), 1)  # type: ignore[arg-type]
 
-    def _still(self) -> tuple[int, Reading | None]:
-        reading = Reading(round(self.virtual_s * NS_PER_SECOND), 0, 1, "sh", 0)
+    def _still(self) -> tuple[int, ProgressReading | None]:
+        reading = ProgressReading(round(self.virtual_s * NS_PER_SECOND), 0, 1, "sh", 0)
         return round(self.still_s * NS_PER_SECOND), reading if self.virtual_s else None
 
     def at(self, still_s: float, cpu_s: float) -> bool:

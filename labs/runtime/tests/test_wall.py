@@ -28,7 +28,7 @@ from ewan.labs.base import cache
 from ewan.labs.base.codec import replace
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import compile
-from ewan.labs.own import Own
+from ewan.labs.own import NodeOverrides
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import kernel, wall
 from ewan.labs.runtime.base import LabError
@@ -361,7 +361,7 @@ def test_nothing_of_etc_is_shown_as_a_folder() -> None:
 
 def test_a_description_s_own_path_is_a_place_of_programs(tmp_path: Path) -> None:
     plan = lab()
-    node = replace(plan.nodes[0], own=Own(env={"PATH": f"{tmp_path}/bin:/usr/bin"}))
+    node = replace(plan.nodes[0], own=NodeOverrides(env={"PATH": f"{tmp_path}/bin:/usr/bin"}))
     (tmp_path / "bin").mkdir()
     assert tmp_path / "bin" in wall.visible(replace(plan, nodes=(node, *plan.nodes[1:])), doing("true"), [])
 

@@ -4,14 +4,14 @@ of one direction of a link are in labs/link.
 Comes in: plain data, as YAML gave it. Goes out: typed values, or pydantic's errors, which `ewan.labs.spec` translates.
 """
 
-from ewan.labs.spec.fields.card import External
+from ewan.labs.spec.fields.card import ExternalKeys
 from ewan.labs.spec.fields.description import ContainerPlan, CpuPlan, Description
-from ewan.labs.spec.fields.hardware import Hardware
+from ewan.labs.spec.fields.hardware import HardwareKeys
 from ewan.labs.spec.fields.host import Host
-from ewan.labs.spec.fields.link import AccessLink, GraphLink, Link, OvsPort, SingleLink, Switch
-from ewan.labs.spec.fields.node import Kinds, Node, Startup
+from ewan.labs.spec.fields.link import AccessLink, GraphLink, LinkKeys, OvsPort, SingleLink, Switch
+from ewan.labs.spec.fields.node import Kinds, NodeKeys, Startup
 from ewan.labs.spec.fields.pacing import HostPacing, Pacing
-from ewan.labs.spec.fields.stack import PROFILES, Profile, Stack
+from ewan.labs.spec.fields.stack import PROFILES, Profile, StackKeys
 from ewan.labs.spec.fields.topology import (
     Chain,
     Dumbbell,
@@ -34,26 +34,26 @@ __all__ = [
     "CpuPlan",
     "Description",
     "Dumbbell",
-    "External",
+    "ExternalKeys",
     "Fishbone",
     "FourDomain",
     "Graph",
     "GraphLink",
     "Grid",
-    "Hardware",
+    "HardwareKeys",
     "Host",
     "HostPacing",
     "Kinds",
-    "Link",
+    "LinkKeys",
     "Mesh",
-    "Node",
+    "NodeKeys",
     "OvsPort",
     "Pacing",
     "ParkingLot",
     "Profile",
     "Ring",
     "SingleLink",
-    "Stack",
+    "StackKeys",
     "Star",
     "Startup",
     "Switch",

@@ -43,7 +43,7 @@ NodeCards = Annotated[
 ]
 
 
-class External(Model):
+class ExternalKeys(Model):
     """A card into which machines are plugged that are ends of the lab."""
 
     what: ClassVar[str] = "key of an external end"
@@ -55,7 +55,7 @@ def named(value: Any) -> Any:
     """`external:` as a mapping by name, whichever way it is written."""
     if isinstance(value, Mapping) and not isinstance(value.get("at", {}), Mapping):
         return {EXTERNAL: value}
-    if isinstance(value, Mapping) and value.keys() & External.model_fields.keys() and "at" not in value:
+    if isinstance(value, Mapping) and value.keys() & ExternalKeys.model_fields.keys() and "at" not in value:
         return {EXTERNAL: value}
     if isinstance(value, (list, tuple)):
         return {f"{EXTERNAL}{number}": each for number, each in enumerate(value, 1)}

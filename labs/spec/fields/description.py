@@ -8,10 +8,10 @@ from pydantic import Field, field_validator
 
 from ewan.labs.base.model import Model
 from ewan.labs.base.values import Count, Name
-from ewan.labs.spec.fields.card import External, named
+from ewan.labs.spec.fields.card import ExternalKeys, named
 from ewan.labs.spec.fields.host import Host
-from ewan.labs.spec.fields.link import AccessLink, Link, SingleLink
-from ewan.labs.spec.fields.node import Kinds, Node
+from ewan.labs.spec.fields.link import AccessLink, LinkKeys, SingleLink
+from ewan.labs.spec.fields.node import Kinds, NodeKeys
 from ewan.labs.spec.fields.topology import Topology
 from ewan.labs.spec.values import DitherText, Ip, Mtu, RttText, Seed
 
@@ -60,7 +60,7 @@ class Description(Model):
         "without a delay of their own; in a dumbbell also one for each pair, by access delay; 100ms if absent "
         "and no link has a delay",
     )
-    wan: Link = Field(Link(), description="settings of every wide-area link", examples=["{rate: 1Gbit/s}"])
+    wan: LinkKeys = Field(LinkKeys(), description="settings of every wide-area link", examples=["{rate: 1Gbit/s}"])
     access: AccessLink = Field(AccessLink(), description="settings of every access link; `forward` goes from the host")
     links: dict[str, SingleLink] = Field(
         {}, description="settings of single links by name", examples=["{core: {loss: 1%}}"]
@@ -70,7 +70,7 @@ class Description(Model):
         description="settings of hosts by name, or of several: `left[1-4]`",
         examples=["{left1: {pacing: {psp: 400Mbit/s}}, right1: {stack: windows-xp}}"],
     )
-    nodes: dict[str, Node] = Field(
+    nodes: dict[str, NodeKeys] = Field(
         {},
         description="what nodes are made of, by name, or several: `left[1-4]`",
         examples=["{left1: {image: my/app:1}, r1: {startup: frr.conf}}"],
@@ -78,7 +78,7 @@ class Description(Model):
     kinds: Kinds = Field(
         Kinds(), description="what all nodes of a kind are made of", examples=["{router: {image: my/frr:10}}"]
     )
-    external: dict[Name, External] = Field(
+    external: dict[Name, ExternalKeys] = Field(
         {},
         description="cards of this machine into which machines are plugged that are ends of the lab: one, a list, or "
         "by name; they get addresses and routes from the lab (live, `netns` alone, docs/hardware.md)",

@@ -13,7 +13,7 @@ from pydantic import Field, PlainValidator, PrivateAttr, ValidationInfo, WithJso
 from ewan.labs.base.model import Model
 from ewan.labs.base.wording import nearest
 from ewan.labs.hardware import catalogue
-from ewan.labs.hardware.abilities import Model as DeviceModel
+from ewan.labs.hardware.abilities import DeviceModel as DeviceModel
 
 MOST_LETTERS = 255
 _CARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
@@ -65,7 +65,7 @@ Options = Annotated[
 ]
 
 
-class Hardware(Model):
+class HardwareKeys(Model):
     """An external emulator in place of our own link."""
 
     what: ClassVar[str] = "key of an external emulator"

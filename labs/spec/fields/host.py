@@ -9,7 +9,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 from ewan.labs.base.model import Model
 from ewan.labs.base.wording import nearest
 from ewan.labs.spec.fields.pacing import HostPacing
-from ewan.labs.spec.fields.stack import Stack
+from ewan.labs.spec.fields.stack import StackKeys
 
 MACHINES = ("debian-12",)
 """Systems whose own kernel a machine boots; images/machine builds them."""
@@ -35,7 +35,7 @@ class Host(Model):
         examples=["{psp: 400Mbit/s}", "[{psp: 100Mbit/s, to: right1}, {psp: 400Mbit/s}]"],
     )
 
-    stack: Stack | None = Field(
+    stack: StackKeys | None = Field(
         None,
         description="what its TCP does, or the name of a profile; as every host of a lab does it if absent",
         examples=["windows-xp", "{window_scaling: off, sack: off}"],

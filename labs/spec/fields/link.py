@@ -12,11 +12,11 @@ from pydantic import Field
 from ewan.labs.base.model import Model, OneOf
 from ewan.labs.base.values import BufferText, Name, RateText
 from ewan.labs.link.keys import DirectionKeys
-from ewan.labs.spec.fields.hardware import Hardware
+from ewan.labs.spec.fields.hardware import HardwareKeys
 from ewan.labs.spec.values import Mtu, VlanId
 
 
-class Link(DirectionKeys):
+class LinkKeys(DirectionKeys):
     """The settings of a link: for both directions, and what differs in one of them."""
 
     mtu: Mtu | None = Field(None, description="largest IP packet in bytes; the lab's if absent", examples=[1500])
@@ -24,10 +24,10 @@ class Link(DirectionKeys):
     backward: DirectionKeys | None = Field(None, description="other values for the direction to the link's first end")
 
 
-class SingleLink(Link):
+class SingleLink(LinkKeys):
     """The settings of one link."""
 
-    hardware: Hardware | None = Field(
+    hardware: HardwareKeys | None = Field(
         None,
         description="an external emulator is the link (live clock, `netns`); ours if absent",
         examples=["{driver: gtrcnet, address: /dev/ttyUSB0, ports: [eth2, eth3]}"],
@@ -58,7 +58,7 @@ class Switch(OneOf):
     ovs: OvsPort | None = Field(None, description="Open vSwitch, with the port to the router as these keys say")
 
 
-class AccessLink(Link):
+class AccessLink(LinkKeys):
     """The settings of the links between hosts and their routers."""
 
     switch: Switch | None = Field(

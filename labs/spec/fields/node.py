@@ -27,7 +27,7 @@ class Startup(Model):
         return {"file": value} if isinstance(value, str) else value
 
 
-class Node(Model):
+class NodeKeys(Model):
     """What a node is made of; what is not written is as ever."""
 
     what: ClassVar[str] = "key of a node"
@@ -81,7 +81,7 @@ class Kinds(Model):
     """What all nodes of a kind are made of; what a node says itself comes first."""
 
     what: ClassVar[str] = "kind of node"
-    host: Node | None = Field(None, description="hosts")
-    router: Node | None = Field(None, description="routers", examples=["{image: my/frr:10}"])
-    switch: Node | None = Field(None, description="switches")
-    emulator: Node | None = Field(None, description="emulated links")
+    host: NodeKeys | None = Field(None, description="hosts")
+    router: NodeKeys | None = Field(None, description="routers", examples=["{image: my/frr:10}"])
+    switch: NodeKeys | None = Field(None, description="switches")
+    emulator: NodeKeys | None = Field(None, description="emulated links")

@@ -28,7 +28,7 @@ def _profile(value: object) -> str:
 ProfileName = Annotated[str, PlainValidator(_profile), WithJsonSchema({"type": "string", "title": "profile"})]
 
 
-class Stack(Model):
+class StackKeys(Model):
     """What a host's TCP does; None: as the profile says, else as every host of a lab does it.
 
     The name of a profile stands for it alone, so that a sweep can go over them.
@@ -81,35 +81,35 @@ class Stack(Model):
         return value
 
     @model_validator(mode="after")
-    def _one_window(self) -> Stack:
+    def _one_window(self) -> StackKeys:
         if self.window is not None and self.rmem is not None:
             raise ValueError('"window" stays, "rmem" grows: write one of them')
         return self
 
-    def written_out(self) -> Stack:
+    def written_out(self) -> StackKeys:
         """The same with the profile's own keys where nothing else is written."""
         if self.profile is None:
             return self
-        own = {key: getattr(self, key) for key in Stack.model_fields if getattr(self, key) is not None}
+        own = {key: getattr(self, key) for key in StackKeys.model_fields if getattr(self, key) is not None}
         values = {key: value for key, value in PROFILES[self.profile].stack if value is not None}
         if "rmem" in own:
             values.pop("window", None)
         if "window" in own:
             values.pop("rmem", None)
-        return Stack.model_construct(**{**values, **own})
+        return StackKeys.model_construct(**{**values, **own})
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
     """A system's settings, and where they are documented."""
 
-    stack: Stack
+    stack: StackKeys
     about: str
     sources: str
 
 
-def _written(**keys: str) -> Stack:
-    return Stack.model_validate(keys)
+def _written(**keys: str) -> StackKeys:
+    return StackKeys.model_validate(keys)
 
 
 _KB_224829 = "Microsoft, Description of Windows TCP features (KB 224829)"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import click
 
-from ewan.analysis.one_run import OneRun
+from ewan.analysis.one_run import SingleRun
 from ewan.extras.course import amounts, parameters, reading, truths, verdicts, words
 from ewan.extras.course.answers import Given
 from ewan.extras.course.executing import Here
@@ -47,7 +47,7 @@ class Audit:
         """Looks at one student."""
         begun = _cpu_s()
         drawing = parameters.drawn(self.lab.name, student, self.lab.course.parameters)
-        with Student(self.lab, drawing, executor, OneRun) as own:
+        with Student(self.lab, drawing, executor, SingleRun) as own:
             self.found[student] = truths.of(own)
         self.cpu_s.append(_cpu_s() - begun)
         self.problems += [f"{self.lab.name}, {student}: {line}" for line in wrong(self.lab, self.found[student])]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import click
 
-from ewan.analysis.one_run import OneRun
+from ewan.analysis.one_run import SingleRun
 from ewan.calibration.certificates import certify
 from ewan.experiments.engine.experiment import family
 from ewan.experiments.engine.verification import refusal
@@ -51,7 +51,7 @@ def refused(lab: Lab, student: str, context: Context, place: Path) -> Iterator[s
     executor = Here(context.reporter, context.binary, None, place)
     drawing = parameters.drawn(lab.name, student, lab.course.parameters)
     kinds: dict[str, tuple[str, Plan]] = {}
-    with Student(lab, drawing, executor, OneRun) as own:
+    with Student(lab, drawing, executor, SingleRun) as own:
         for scenario in lab.scenarios:
             for work in own.units(scenario):
                 plan = plans.from_json(work.plan)

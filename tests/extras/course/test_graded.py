@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ewan.analysis.one_run import OneRun
+from ewan.analysis.one_run import SingleRun
 from ewan.experiments.engine.unit import Tools
 from ewan.extras.course import (
     answers,
@@ -40,7 +40,7 @@ from ewan.extras.course.sources import SourceError, below
 from ewan.extras.course.submission import Submission
 from ewan.labs.base.codec import replace
 from ewan.labs.base.product import ROOT
-from ewan.labs.base.reporter import Silent
+from ewan.labs.base.reporter import SilentReporter
 from ewan.labs.context import Context
 from ewan.labs.runtime import kernel
 from ewan.labs.runtime.binary import node_binary
@@ -102,7 +102,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Class]:
             history.add(mine.path, {"pipe": verdict})
     first, second = (folder.load(mine.path, LABS) for mine in (first, second))
     tools = Tools(kernel.kernel(lambda line: None), node_binary(BINARY))
-    machine = Machine(OneRun, tools, place / "store", place, LABS)
+    machine = Machine(SingleRun, tools, place / "store", place, LABS)
     yield Class(place, machine, handing.made(first).submission, handing.made(second).submission)
 
 
@@ -125,8 +125,8 @@ def ran(course: Class, chosen: str, **changed: Any) -> Submission:
     name, _, values = chosen.partition("=")
     lab = reading.find("tiny", root=LABS)
     drawing = folder.load(course.place / "4711", LABS).drawing
-    executor = executing.Here(Silent(), BINARY, None, course.place, workers=1)
-    with Student(lab, drawing, executor, OneRun) as student:
+    executor = executing.Here(SilentReporter(), BINARY, None, course.place, workers=1)
+    with Student(lab, drawing, executor, SingleRun) as student:
         works = list(student.changed("tiny", {name: values}).units())
         runs = [
             submission.Run(
@@ -259,7 +259,7 @@ def test_an_unknown_lab_is_refused_and_a_strange_language_is_english(course: Cla
 
 
 def test_whatever_goes_wrong_here_is_a_line(course: Class, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> OneRun:
+    def broken(*_: object) -> SingleRun:
         raise RuntimeError("broken\nin two lines")
 
     machine = dataclasses.replace(course.machine, see=broken)

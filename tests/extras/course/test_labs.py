@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ewan.analysis.one_run import OneRun
+from ewan.analysis.one_run import SingleRun
 from ewan.extras.course import (
     amounts,
     answers,
@@ -90,8 +90,8 @@ def solved(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     executor = desk.executor(place / "scratch")
     other = parameters.drawn(desk.lab.name, OTHER, desk.lab.course.parameters)
     with (
-        Student(desk.lab, desk.folder.drawing, executor, OneRun) as student,
-        Student(desk.lab, other, executor, OneRun) as somebody,
+        Student(desk.lab, desk.folder.drawing, executor, SingleRun) as student,
+        Student(desk.lab, other, executor, SingleRun) as somebody,
     ):
         yield Solved(desk, given, student, truths.of(student), truths.of(somebody))
 

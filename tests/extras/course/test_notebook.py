@@ -11,7 +11,7 @@ import pytest
 
 import ewan
 from ewan.analysis.api import Results
-from ewan.analysis.one_run import OneRun
+from ewan.analysis.one_run import SingleRun
 from ewan.extras.course import folder, reading
 from ewan.extras.course.session import Checked, Session
 from ewan.extras.course.tests.courses import written
@@ -24,7 +24,7 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capf
     lab = reading.read(written(tmp_path / "labs"))
     own = folder.start(lab, "4711", tmp_path / "pipe")
     monkeypatch.setenv("FORCE_COLOR", "1")  # as Jupyter does
-    session = Session(own, Context.of(os.environ), OneRun, Results, lab.folder.parent)
+    session = Session(own, Context.of(os.environ), SingleRun, Results, lab.folder.parent)
     monkeypatch.setattr(ewan, "course", lambda: session)
     cells = json.loads((own / "pipe.ipynb").read_text())["cells"]
     names: dict[str, object] = {}

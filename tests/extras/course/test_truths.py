@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ewan.analysis.one_run import OneRun
+from ewan.analysis.one_run import SingleRun
 from ewan.experiments.engine.unit import Unit
 from ewan.experiments.store import Store
 from ewan.extras.course import answers, checking, parameters, reading, truths
@@ -39,7 +39,7 @@ def desk(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Desk:
 
 def check(desk: Desk, text: str, executor: Here) -> dict[str, Verdict]:
     given = answers.read(text, "answers.yaml", desk.lab.questions)
-    found = checking.check(desk.lab, desk.folder.drawing, given, executor, OneRun)
+    found = checking.check(desk.lab, desk.folder.drawing, given, executor, SingleRun)
     return {each.question: each for each in found}
 
 
@@ -56,7 +56,7 @@ def test_what_a_student_has_run_is_not_run_again(desk: Desk, tmp_path: Path) -> 
 
 def test_what_is_seen_of_a_run_is_what_reports_compute(desk: Desk, tmp_path: Path) -> None:
     results = desk.run(desk.commands[0])
-    with Student(desk.lab, desk.folder.drawing, desk.executor(tmp_path), OneRun) as student:
+    with Student(desk.lab, desk.folder.drawing, desk.executor(tmp_path), SingleRun) as student:
         (run,) = student.runs(Chosen())
     for words in ("aggregate goodput", "mean rtt", "utilisation", "queueing delay p95", "start lateness p99"):
         assert run.metric(words) == pytest.approx(desk.read(results, words), rel=1e-12), words
@@ -137,7 +137,7 @@ def test_a_run_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
     lab = reading.read(written(tmp_path / "labs", scenario=SCENARIO.replace("for: 2s", "for: 3000s")))
     desk = Desk.of(lab, "4711", tmp_path, tmp_path / "store")
     executor = Here(desk.context.reporter, desk.context.binary, None, tmp_path / "scratch")
-    with Student(desk.lab, desk.folder.drawing, executor, OneRun) as student:
+    with Student(desk.lab, desk.folder.drawing, executor, SingleRun) as student:
         work = next(student.units("pipe"))
         stop = threading.Event()
         stop.set()
@@ -150,7 +150,7 @@ def test_the_truths_of_two_students_are_of_their_own_networks(desk: Desk, tmp_pa
     found = []
     for who in ("4711", "4712"):
         drawing = parameters.drawn("pipe", who, desk.lab.course.parameters)
-        with Student(desk.lab, drawing, desk.executor(tmp_path), OneRun) as student:
+        with Student(desk.lab, drawing, desk.executor(tmp_path), SingleRun) as student:
             found.append(truths.of(student))
             assert found[-1]["pipe"].value == pytest.approx(
                 float(drawing.numbers["rate"]) * float(drawing.numbers["rtt"]) / 8

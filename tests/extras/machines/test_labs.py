@@ -22,9 +22,9 @@ from ewan.extras.machines.shares import PORT
 from ewan.labs import spec
 from ewan.labs.base.codec import replace
 from ewan.labs.capture import bpf, points
-from ewan.labs.capture.words import Bounds, Wanted
+from ewan.labs.capture.words import Bounds, CaptureRequest
 from ewan.labs.compile import compile
-from ewan.labs.following import Way, followed
+from ewan.labs.following import RoutedPath, followed
 from ewan.labs.plan import Plan
 from ewan.labs.record import host_facts
 from ewan.labs.runtime.base import LabError
@@ -147,7 +147,9 @@ def test_a_star_over_three_machines_is_one_lab_and_leaves_nothing(
             assert listening(rig, name) == {("tcp", "22"), ("udp", str(PORT))}
         source, sink = hosts["one"][0], hosts["three"][-1]
         taps = [*points.taps(plan, source), *points.taps(plan, sink)]
-        wanted = Wanted(tuple(taps), Bounds(), bpf.compiled("icmp[icmptype] == icmp-echo"), str(tmp_path / "f.pcapng"))
+        wanted = CaptureRequest(
+            tuple(taps), Bounds(), bpf.compiled("icmp[icmptype] == icmp-echo"), str(tmp_path / "f.pcapng")
+        )
         with closing(runtime.capture("wide", wanted)) as capture:
             runtime.exec("wide", source, ["ping", "-4", "-c", "5", "-i", "0.02", "-W", "2", sink])
             capture.end()
@@ -247,7 +249,7 @@ def test_ospf_finds_its_way_over_machines_and_around_a_stretched_link_that_is_do
         link = record.stretched[0].link
         hosts = [node.name for node in plan.nodes if node.kind == "host"]
 
-        def ways() -> list[Way]:
+        def ways() -> list[RoutedPath]:
             told = runtime.routes("round")
             return [followed(plan, told, source, sink) for source, sink in permutations(hosts, 2)]
 

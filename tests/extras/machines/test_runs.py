@@ -22,7 +22,7 @@ from ewan.generator.scenario import ScenarioRun, ScheduledRun
 from ewan.labs import host
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import HostFacts
-from ewan.labs.runtime.base import Live
+from ewan.labs.runtime.base import LiveClockRuntime
 from ewan.labs.runtime.netns import NetnsRuntime
 from tests.extras.machines_rig import ROOT, Rig, machines
 
@@ -77,7 +77,7 @@ def scheduled(text: str, facts: HostFacts) -> tuple[ScenarioRun, ScheduledRun]:
     return run, schedule
 
 
-def measured(labs: Live, facts: HostFacts, directory: Path) -> dict[str, Any]:
+def measured(labs: LiveClockRuntime, facts: HostFacts, directory: Path) -> dict[str, Any]:
     """The scenario in a lab that is there for it: its tables, and what else it left."""
     directory.mkdir()
     _, schedule = scheduled(WIDE, facts)

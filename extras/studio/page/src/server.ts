@@ -171,7 +171,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Progress"] | null;
+                        "application/json": components["schemas"]["ExperimentProgress"] | null;
                     };
                 };
                 400: components["responses"]["Refused"];
@@ -897,7 +897,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Route"][];
+                        "application/json": components["schemas"]["TableRoute"][];
                     };
                 };
                 400: components["responses"]["Refused"];
@@ -975,7 +975,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Row"][];
+                        "application/json": components["schemas"]["ExperimentRow"][];
                     };
                 };
                 400: components["responses"]["Refused"];
@@ -1546,6 +1546,25 @@ export interface components {
             n: string;
             outcome: string;
         };
+        /**
+         * @description A connection, seen from one of its ends. `id` stays the same; `sent_bps` and `received_bps` are what was
+         *     acknowledged, and received in order, since the last look; None at the first.
+         */
+        Connection: {
+            id: string;
+            node: string;
+            port: number;
+            peer: string;
+            peer_port: number;
+            congestion: string;
+            sent_bps: number | null;
+            received_bps: number | null;
+            cwnd_segments: number;
+            cwnd_bytes: number;
+            rtt_ns: number;
+            min_rtt_ns: number | null;
+            retransmitted_segments: number;
+        };
         /** @description A text; `name` is the file that it is of, or will be. */
         Describe: {
             /** @default untitled.lab.yaml */
@@ -1578,7 +1597,7 @@ export interface components {
         };
         /** @description What a text stands for; one of the two is None. */
         DescribedScenario: {
-            outline: components["schemas"]["Outline"] | null;
+            outline: components["schemas"]["ScenarioOutline"] | null;
             refusal: components["schemas"]["Refusal"] | null;
         };
         /** @description One thing, and what it is in each of two experiments. */
@@ -1721,6 +1740,44 @@ export interface components {
             report: boolean;
             text: string;
         };
+        /** @description An experiment. `stage`: the one that goes on, as it is shown; empty when all has ended. */
+        ExperimentProgress: {
+            directory: string;
+            /** @enum {string} */
+            status: "running" | "complete" | "incomplete" | "refused";
+            stage: string;
+            began: string;
+            varying: string[];
+            metrics: string[];
+            points: components["schemas"]["PointProgress"][];
+            points_in_all: number;
+            report: boolean;
+        };
+        /** @description Of `ewan runs`, as text. `began`: the moment in UTC, ISO 8601; empty where the experiment cannot be read. */
+        ExperimentRow: {
+            directory: string;
+            status: ("running" | "complete" | "incomplete" | "refused") | "not readable";
+            /** @default  */
+            scenario: string;
+            /** @default  */
+            began: string;
+            /** @default  */
+            clock: string;
+            /** @default  */
+            runs: string;
+            /** @default  */
+            disturbed: string;
+            /** @default  */
+            verified: string;
+            /** @default  */
+            result: string;
+            /** @default  */
+            name: string;
+            /** @default [] */
+            tags: string[];
+            /** @default  */
+            note: string;
+        };
         /** @description A run in the words of a report. `verified`: None where nobody verified its lab. */
         ExperimentRun: {
             number: number;
@@ -1825,25 +1882,6 @@ export interface components {
             text: string;
             tag: string;
         };
-        /**
-         * @description A connection, seen from one of its ends. `id` stays the same; `sent_bps` and `received_bps` are what was
-         *     acknowledged, and received in order, since the last look; None at the first.
-         */
-        Flow: {
-            id: string;
-            node: string;
-            port: number;
-            peer: string;
-            peer_port: number;
-            congestion: string;
-            sent_bps: number | null;
-            received_bps: number | null;
-            cwnd_segments: number;
-            cwnd_bytes: number;
-            rtt_ns: number;
-            min_rtt_ns: number | null;
-            retransmitted_segments: number;
-        };
         /** @description A flow's samples; None in a bin without one. */
         FlowBins: {
             flow: number;
@@ -1924,11 +1962,18 @@ export interface components {
             lost_packets: number[];
             marked_packets: number[];
         };
+        /** @description A link, from one of its ends to the other. */
+        LinkStep: {
+            link: string;
+            direction: string;
+            a: string;
+            b: string;
+        };
         /**
          * @description `refused`: a command would not begin it. `outside`: the host was found to carry less; it is asked once more
          *     before a run is refused. `share`: of what the host carries, margin included, that is asked for.
          */
-        Live: {
+        LiveFeasibility: {
             /** @enum {string} */
             verdict: "inside" | "outside" | "refused" | "unknown";
             why: string;
@@ -1955,35 +2000,10 @@ export interface components {
             marked_packets: number;
             lateness_ns: number;
         };
-        /**
-         * @description A scenario. `point`: the one, from 1 on, whose steps and events these are. `checked`: so many points are known
-         *     to be right; `more`: a stop rule may add seeds.
-         */
-        Outline: {
-            name: string;
-            title: string;
-            lab: string;
-            point: number;
-            varying: string[];
-            points: {
-                [key: string]: string | number;
-            }[];
-            points_in_all: number;
-            seeds: number;
-            more: boolean;
-            runs: number;
-            checked: number;
-            scales: string[];
-            expected_ns: number;
-            longest_ns: number;
-            steps: components["schemas"]["StepOutline"][];
-            events: components["schemas"]["EventOutline"][];
-            links: string[];
-        };
         /** @description Between two hosts, each way. */
         Paths: {
-            there: components["schemas"]["Way"];
-            back: components["schemas"]["Way"];
+            there: components["schemas"]["RoutedPath"];
+            back: components["schemas"]["RoutedPath"];
         };
         /** @description Bins one after the other from `begin_ns` on; `links`: those that did anything in them. */
         Piece: {
@@ -1992,18 +2012,20 @@ export interface components {
             bins: number;
             links: components["schemas"]["LinkBins"][];
         };
-        /** @description An experiment. `stage`: the one that goes on, as it is shown; empty when all has ended. */
-        Progress: {
-            directory: string;
-            /** @enum {string} */
-            status: "running" | "complete" | "incomplete" | "refused";
-            stage: string;
-            began: string;
-            varying: string[];
-            metrics: string[];
-            points: components["schemas"]["Standing"][];
-            points_in_all: number;
-            report: boolean;
+        /**
+         * @description A point. `became`: how many of its runs, for each word that there is; `results` beside
+         *     `ExperimentProgress.metrics`.
+         */
+        PointProgress: {
+            parameters: {
+                [key: string]: string | number;
+            };
+            runs: number;
+            became: {
+                [key: string]: number;
+            };
+            error: string;
+            results: string[];
         };
         /** @description The description that the lab was made of. */
         Recorded: {
@@ -2018,38 +2040,11 @@ export interface components {
             line: number;
             message: string;
         };
-        /** @description A row of a routing table; `via` is empty where the network is at hand, `carries`: frames can leave there. */
-        Route: {
-            to: string;
-            via: string;
-            interface: string;
-            metric: number;
-            carries: boolean;
-        };
-        /** @description Of `ewan runs`, as text. `began`: the moment in UTC, ISO 8601; empty where the experiment cannot be read. */
-        Row: {
-            directory: string;
-            status: ("running" | "complete" | "incomplete" | "refused") | "not readable";
+        /** @description From one host to another; `broken`: why there is none, else empty. */
+        RoutedPath: {
+            steps: components["schemas"]["LinkStep"][];
             /** @default  */
-            scenario: string;
-            /** @default  */
-            began: string;
-            /** @default  */
-            clock: string;
-            /** @default  */
-            runs: string;
-            /** @default  */
-            disturbed: string;
-            /** @default  */
-            verified: string;
-            /** @default  */
-            result: string;
-            /** @default  */
-            name: string;
-            /** @default [] */
-            tags: string[];
-            /** @default  */
-            note: string;
+            broken: string;
         };
         /** @description A change of a link that was made; `words`: `core: rate 5Mbit/s`. */
         RunEvent: {
@@ -2086,6 +2081,31 @@ export interface components {
             scenario: string;
             runs: components["schemas"]["RunRow"][];
             more: number;
+        };
+        /**
+         * @description A scenario. `point`: the one, from 1 on, whose steps and events these are. `checked`: so many points are known
+         *     to be right; `more`: a stop rule may add seeds.
+         */
+        ScenarioOutline: {
+            name: string;
+            title: string;
+            lab: string;
+            point: number;
+            varying: string[];
+            points: {
+                [key: string]: string | number;
+            }[];
+            points_in_all: number;
+            seeds: number;
+            more: boolean;
+            runs: number;
+            checked: number;
+            scales: string[];
+            expected_ns: number;
+            longest_ns: number;
+            steps: components["schemas"]["StepOutline"][];
+            events: components["schemas"]["EventOutline"][];
+            links: string[];
         };
         /** @description A change of a link, in the words of `ewan set`. */
         Set: {
@@ -2130,25 +2150,6 @@ export interface components {
             varied: string[];
             figures: string[];
         };
-        /** @description A point. `became`: how many of its runs, for each word that there is; `results` beside `Progress.metrics`. */
-        Standing: {
-            parameters: {
-                [key: string]: string | number;
-            };
-            runs: number;
-            became: {
-                [key: string]: number;
-            };
-            error: string;
-            results: string[];
-        };
-        /** @description A link, from one of its ends to the other. */
-        Step: {
-            link: string;
-            direction: string;
-            a: string;
-            b: string;
-        };
         /** @description A step; `who` and `words` as they are written. `flows`: members in all rounds, of which `bars` are the first. */
         StepOutline: {
             name: string;
@@ -2165,6 +2166,14 @@ export interface components {
             title: string;
             columns: string[];
             rows: string[][];
+        };
+        /** @description A row of a routing table; `via` is empty where the network is at hand, `carries`: frames can leave there. */
+        TableRoute: {
+            to: string;
+            via: string;
+            interface: string;
+            metric: number;
+            carries: boolean;
         };
         /** @description A series or samples; `of`: whose it may be. */
         Term: {
@@ -2185,8 +2194,8 @@ export interface components {
         };
         /** @description Of both clocks. `looked` of so many points: all, but where there are many. */
         Verdict: {
-            live: components["schemas"]["Live"];
-            virtual: components["schemas"]["Virtual"];
+            live: components["schemas"]["LiveFeasibility"];
+            virtual: components["schemas"]["VirtualFeasibility"];
             looked: number;
             points: number;
         };
@@ -2209,7 +2218,7 @@ export interface components {
             notes: string[];
         };
         /** @description `wall_ns`: of all runs, or of a lab for each second of its clock; None: not known, and `why` says so. */
-        Virtual: {
+        VirtualFeasibility: {
             /** @enum {string} */
             verdict: "inside" | "outside" | "refused" | "unknown";
             why: string;
@@ -2258,12 +2267,6 @@ export interface components {
              */
             style: ("page" | "paper-1col" | "paper-2col" | "slide")[];
         };
-        /** @description From one host to another; `broken`: why there is none, else empty. */
-        Way: {
-            steps: components["schemas"]["Step"][];
-            /** @default  */
-            broken: string;
-        };
         /** @description A file's new text; `made_of`: the tag of the text that was changed. */
         Write: {
             text: string;
@@ -2301,6 +2304,7 @@ export type ChangedLinks = components['schemas']['ChangedLinks'];
 export type Compared = components['schemas']['Compared'];
 export type ComparedMetric = components['schemas']['ComparedMetric'];
 export type Comparison = components['schemas']['Comparison'];
+export type Connection = components['schemas']['Connection'];
 export type Describe = components['schemas']['Describe'];
 export type DescribeScenario = components['schemas']['DescribeScenario'];
 export type Described = components['schemas']['Described'];
@@ -2316,13 +2320,14 @@ export type DrawnPair = components['schemas']['DrawnPair'];
 export type DrawnWay = components['schemas']['DrawnWay'];
 export type EventOutline = components['schemas']['EventOutline'];
 export type Experiment = components['schemas']['Experiment'];
+export type ExperimentProgress = components['schemas']['ExperimentProgress'];
+export type ExperimentRow = components['schemas']['ExperimentRow'];
 export type ExperimentRun = components['schemas']['ExperimentRun'];
 export type ExportKind = components['schemas']['ExportKind'];
 export type Figure = components['schemas']['Figure'];
 export type FigureSpec = components['schemas']['FigureSpec'];
 export type FileName = components['schemas']['FileName'];
 export type FileText = components['schemas']['FileText'];
-export type Flow = components['schemas']['Flow'];
 export type FlowBins = components['schemas']['FlowBins'];
 export type FlowPiece = components['schemas']['FlowPiece'];
 export type Job = components['schemas']['Job'];
@@ -2331,36 +2336,34 @@ export type Labelled = components['schemas']['Labelled'];
 export type Labels = components['schemas']['Labels'];
 export type Later = components['schemas']['Later'];
 export type LinkBins = components['schemas']['LinkBins'];
-export type Live = components['schemas']['Live'];
+export type LinkStep = components['schemas']['LinkStep'];
+export type LiveFeasibility = components['schemas']['LiveFeasibility'];
 export type MetricTerm = components['schemas']['MetricTerm'];
 export type Moment = components['schemas']['Moment'];
-export type Outline = components['schemas']['Outline'];
 export type Paths = components['schemas']['Paths'];
 export type Piece = components['schemas']['Piece'];
-export type Progress = components['schemas']['Progress'];
+export type PointProgress = components['schemas']['PointProgress'];
 export type Recorded = components['schemas']['Recorded'];
 export type RecordedScenario = components['schemas']['RecordedScenario'];
 export type Refusal = components['schemas']['Refusal'];
-export type Route = components['schemas']['Route'];
-export type Row = components['schemas']['Row'];
+export type RoutedPath = components['schemas']['RoutedPath'];
 export type RunEvent = components['schemas']['RunEvent'];
 export type RunFlow = components['schemas']['RunFlow'];
 export type RunRow = components['schemas']['RunRow'];
 export type Runs = components['schemas']['Runs'];
+export type ScenarioOutline = components['schemas']['ScenarioOutline'];
 export type Set = components['schemas']['Set'];
 export type ShownRun = components['schemas']['ShownRun'];
 export type Side = components['schemas']['Side'];
-export type Standing = components['schemas']['Standing'];
-export type Step = components['schemas']['Step'];
 export type StepOutline = components['schemas']['StepOutline'];
 export type Table = components['schemas']['Table'];
+export type TableRoute = components['schemas']['TableRoute'];
 export type Term = components['schemas']['Term'];
 export type Up = components['schemas']['Up'];
 export type Verdict = components['schemas']['Verdict'];
 export type Verification = components['schemas']['Verification'];
-export type Virtual = components['schemas']['Virtual'];
+export type VirtualFeasibility = components['schemas']['VirtualFeasibility'];
 export type Vocabulary = components['schemas']['Vocabulary'];
-export type Way = components['schemas']['Way'];
 export type Write = components['schemas']['Write'];
 export type ResponseRefused = components['responses']['Refused'];
 export type $defs = Record<string, never>;

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from ewan.analysis.export_kinds import ExportKind
-from ewan.analysis.listing import Row
+from ewan.analysis.listing import ExperimentRow
 from ewan.extras.studio.server import answers, api, files, results, threads
 from ewan.extras.studio.server.api import Body, Endpoint, Word
 from ewan.extras.studio.server.guard import Access
@@ -104,7 +104,7 @@ class Experiments:
         self._results = results.Experiments(here, context.environment)
         self._reader, self._access = Reader(here, context.environment), access
 
-    def experiments(self) -> list[Row]:
+    def experiments(self) -> list[ExperimentRow]:
         """Experiments, the newest first."""
         return self._results.every()
 

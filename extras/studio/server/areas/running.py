@@ -96,7 +96,7 @@ class Running:
         """Fails a link, or mends it."""
         return self._live.carrier(lab, link, body.up)
 
-    def table(self, lab: str, node: str) -> list[following.Route]:
+    def table(self, lab: str, node: str) -> list[following.TableRoute]:
         """A node's routing table."""
         return self._live.routes(lab, node)
 

@@ -15,7 +15,7 @@ from ewan.extras.studio.server import drawing, files
 from ewan.extras.studio.server.api import Body, Endpoint, Word
 from ewan.extras.studio.server.guard import Access
 from ewan.generator import scenario as scenarios
-from ewan.generator.scenario.outline import Outline, outline
+from ewan.generator.scenario.outline import ScenarioOutline, outline
 from ewan.generator.scenario.schema import json_schema
 from ewan.labs.base.errors import UserError
 
@@ -35,7 +35,7 @@ class DescribeScenario(Body):
 class DescribedScenario:
     """What a text stands for; one of the two is None."""
 
-    outline: Outline | None
+    outline: ScenarioOutline | None
     refusal: drawing.Refusal | None
 
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 from starlette.routing import BaseRoute
 
-from ewan.analysis.standing import Progress, of_command, progress
+from ewan.analysis.standing import ExperimentProgress, of_command, progress
 from ewan.extras.studio.server import files, live, results, threads
 from ewan.extras.studio.server.api import Body, Endpoint, Word
 from ewan.extras.studio.server.guard import Access
@@ -111,7 +111,7 @@ class Work:
         word = "up" if body.up else "down"
         return self._jobs.start(["set", "--lab", plan.lab, body.link, word, f"at={body.at}"])
 
-    def points(self, job: str) -> Progress | None:
+    def points(self, job: str) -> ExperimentProgress | None:
         """How far the experiment of a run is, point by point; nothing where it has none, or none yet."""
         found = self._jobs.find(job)
         if found.words[:1] != ("run",) or found.state == "waiting":

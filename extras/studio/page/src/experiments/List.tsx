@@ -5,7 +5,7 @@ import { useAsked } from "../common/asked";
 import { hashOf, replace, withQuery } from "../common/route";
 import { useStudio } from "../common/studio";
 import { ReplayLinks } from "../replay/ReplayLinks";
-import type { Row } from "../server";
+import type { ExperimentRow } from "../server";
 import { nameOf, results } from "./api";
 import { filtered, queryOf, SORTS, type Sort, tagsOf, titleOf, type Wanted, wantedOf } from "./filter";
 
@@ -19,7 +19,7 @@ const HEADS: { sort: Sort | null; head: string }[] = [
 
 export function List({ query }: { query: URLSearchParams }) {
   const { fail } = useStudio();
-  const [rows] = useAsked<Row[] | null>(results.every, null, fail);
+  const [rows] = useAsked<ExperimentRow[] | null>(results.every, null, fail);
   const [chosen, setChosen] = useState<string[]>([]);
   const wanted = wantedOf(query);
   const want = (more: Partial<Wanted>) =>
@@ -93,7 +93,7 @@ function Beside({ chosen }: { chosen: string[] }) {
 }
 
 interface FiltersProps {
-  rows: Row[];
+  rows: ExperimentRow[];
   wanted: Wanted;
   want: (more: Partial<Wanted>) => void;
 }
@@ -137,7 +137,7 @@ function Filters({ rows, wanted, want }: FiltersProps) {
 }
 
 interface LineProps {
-  row: Row;
+  row: ExperimentRow;
   chosen: boolean;
   choose: (name: string, on: boolean) => void;
   byTag: (tag: string) => void;
@@ -189,7 +189,7 @@ function Line({ row, chosen, choose, byTag }: LineProps) {
 
 const VERIFIED: Record<string, string> = { yes: "verified", no: "NOT verified" };
 
-function Status({ row }: { row: Row }) {
+function Status({ row }: { row: ExperimentRow }) {
   const about = [
     row.clock,
     VERIFIED[row.verified] ?? "",

@@ -1,7 +1,7 @@
 // What the server can be asked of experiments.
 
 import { ask, part } from "../api";
-import type { Figure, Labels, Row } from "../server";
+import type { ExperimentRow, Figure, Labels } from "../server";
 
 export type Style = NonNullable<Figure["style"]>;
 
@@ -23,4 +23,4 @@ export const results = {
 /** The address of a file of an experiment. */
 export const fileOf = (name: string, path: string) => `/results/${part(name)}/${path}`;
 
-export const nameOf = (row: Row) => row.directory.split("/").pop() ?? "";
+export const nameOf = (row: ExperimentRow) => row.directory.split("/").pop() ?? "";

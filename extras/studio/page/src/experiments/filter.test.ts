@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { placeOf, withQuery } from "../common/route";
-import type { Row } from "../server";
+import type { ExperimentRow } from "../server";
 import { filtered, queryOf, tagsOf, wantedOf } from "./filter";
 
-const row = (more: Partial<Row>): Row => ({
+const row = (more: Partial<ExperimentRow>): ExperimentRow => ({
   directory: "results/20260101T000000Z-x",
   status: "complete",
   scenario: "x",

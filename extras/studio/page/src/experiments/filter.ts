@@ -1,6 +1,6 @@
 // Which experiments of a list are wanted, and in which order. It stands in the address.
 
-import type { Row } from "../server";
+import type { ExperimentRow } from "../server";
 import { nameOf } from "./api";
 
 export const SORTS = { began: "begun", name: "name", status: "status", runs: "runs" } as const;
@@ -35,10 +35,10 @@ export function queryOf({ sort, up, ...others }: Wanted): Record<string, string>
   return { ...others, sort: order === "began" ? "" : order };
 }
 
-export const titleOf = (row: Row): string => row.name || row.scenario || nameOf(row);
+export const titleOf = (row: ExperimentRow): string => row.name || row.scenario || nameOf(row);
 
 /** Each word of the text must be somewhere in a row. */
-export function filtered(rows: Row[], wanted: Wanted): Row[] {
+export function filtered(rows: ExperimentRow[], wanted: Wanted): ExperimentRow[] {
   const words = wanted.text.toLowerCase().split(/\s+/).filter(Boolean);
   const found = rows.filter((row) => {
     const all = [row.directory, row.scenario, row.name, row.note, row.result, ...row.tags]
@@ -56,7 +56,7 @@ export function filtered(rows: Row[], wanted: Wanted): Row[] {
 }
 
 /** The newest first, the most runs first, words from A on. */
-function compared(one: Row, two: Row, sort: Sort): number {
+function compared(one: ExperimentRow, two: ExperimentRow, sort: Sort): number {
   const newest = two.began.localeCompare(one.began) || nameOf(two).localeCompare(nameOf(one));
   if (sort === "name") return titleOf(one).localeCompare(titleOf(two)) || newest;
   if (sort === "status") return one.status.localeCompare(two.status) || newest;
@@ -64,8 +64,8 @@ function compared(one: Row, two: Row, sort: Sort): number {
   return newest;
 }
 
-const runsOf = (row: Row): number => Number(row.runs.split("/")[1] ?? 0);
+const runsOf = (row: ExperimentRow): number => Number(row.runs.split("/")[1] ?? 0);
 
-export function tagsOf(rows: Row[]): string[] {
+export function tagsOf(rows: ExperimentRow[]): string[] {
   return [...new Set(rows.flatMap((row) => row.tags))].sort();
 }

@@ -1,6 +1,6 @@
 // The way between two hosts, in words; the drawing has it in colour.
 
-import type { Drawing, Paths, Way } from "../server";
+import type { Drawing, Paths, RoutedPath } from "../server";
 import type { Ends } from "./paths";
 
 interface Props {
@@ -52,7 +52,7 @@ export function PathPanel({ drawing, ends, paths, live, onEnds }: Props) {
   );
 }
 
-function Told({ way, from, name }: { way: Way; from: string; name: string }) {
+function Told({ way, from, name }: { way: RoutedPath; from: string; name: string }) {
   return (
     <p data-testid={`path-${name}`}>
       <span className={`mark ${name}`}>{name}</span>{" "}

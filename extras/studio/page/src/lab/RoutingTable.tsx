@@ -1,13 +1,13 @@
 // The routing table of a node of a lab that is up, as its kernel has it now.
 
 import { useEffect, useState } from "react";
-import type { Route } from "../server";
+import type { TableRoute } from "../server";
 import { ways } from "./paths";
 
 const EVERY_MS = 2000;
 
 export function RoutingTable({ lab, node }: { lab: string; node: string }) {
-  const [rows, setRows] = useState<Route[] | null>(null);
+  const [rows, setRows] = useState<TableRoute[] | null>(null);
   const [why, setWhy] = useState("");
   useEffect(() => {
     let gone = false;

@@ -5,7 +5,7 @@ import { api } from "../api";
 import { isRun, stateOf } from "../common/Jobs";
 import { hashOf } from "../common/route";
 import { useStudio } from "../common/studio";
-import type { Job, Progress, Standing } from "../server";
+import type { ExperimentProgress, Job, PointProgress } from "../server";
 import { scenarios } from "./api";
 
 const EVERY_MS = 1000;
@@ -94,8 +94,8 @@ function Run({ job, open, onStop }: { job: Job; open: boolean; onStop: () => voi
 }
 
 /** How far it is: asked for again while it is at work and seen. */
-function useProgress(job: Job, seen: boolean): Progress | null {
-  const [progress, setProgress] = useState<Progress | null>(null);
+function useProgress(job: Job, seen: boolean): ExperimentProgress | null {
+  const [progress, setProgress] = useState<ExperimentProgress | null>(null);
   const { id, state } = job;
   useEffect(() => {
     if (!seen) return;
@@ -110,7 +110,7 @@ function useProgress(job: Job, seen: boolean): Progress | null {
   return progress;
 }
 
-function Points({ progress }: { progress: Progress }) {
+function Points({ progress }: { progress: ExperimentProgress }) {
   const { points, varying, metrics } = progress;
   return (
     <div className="points">
@@ -152,7 +152,7 @@ function Points({ progress }: { progress: Progress }) {
 }
 
 /** `done`; of several runs `2 of 3 done, 1 running`. */
-function Became({ point }: { point: Standing }) {
+function Became({ point }: { point: PointProgress }) {
   const words = Object.entries(point.became);
   if (words.length === 1) {
     const [word] = words[0] as [string, number];

@@ -3,14 +3,14 @@
 import { type Path, valueAt, withValue } from "../common/edit";
 import { Field } from "../common/Field";
 import { useStudio } from "../common/studio";
-import type { Outline } from "../server";
+import type { ScenarioOutline } from "../server";
 import type { ScenarioDocument } from "./document";
 
 const MOST = 100;
 
 interface Props {
   document: ScenarioDocument;
-  outline: Outline;
+  outline: ScenarioOutline;
   onPoint: (point: number) => void;
 }
 

@@ -2,7 +2,7 @@
 
 import { type KeyboardEvent, type PointerEvent, useRef, useState } from "react";
 import { duration, NS, time } from "../common/units";
-import type { Outline, StepOutline } from "../server";
+import type { ScenarioOutline, StepOutline } from "../server";
 import { lanesOf, moved, type Placed, snapped, spanOf, ticksOf } from "./times";
 
 const SHOWN_BARS = 24;
@@ -10,7 +10,7 @@ const LETTER = 1 / 85; // of the line's width, at 1280 pixels
 const LANE = 26;
 
 interface Props {
-  outline: Outline | null;
+  outline: ScenarioOutline | null;
   events: Placed[];
   locked: boolean;
   looked: { step: number | null; event: number | null };

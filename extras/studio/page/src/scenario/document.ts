@@ -2,7 +2,7 @@
 
 import { useMemo } from "react";
 import { type Document, keep, useDocument } from "../common/document";
-import type { Outline } from "../server";
+import type { ScenarioOutline } from "../server";
 import { type Choice, scenarios } from "./api";
 
 const KEY = "ewan-studio-scenario";
@@ -19,7 +19,7 @@ events:
   - {at: 5s, link: core, delay: 40ms}
 `;
 
-export type ScenarioDocument = Document<Outline>;
+export type ScenarioDocument = Document<ScenarioOutline>;
 
 export function useScenarioDocument(choice: Choice, fail: (why: string) => void): ScenarioDocument {
   const { virtual, scale, point } = choice;

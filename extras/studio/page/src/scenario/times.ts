@@ -2,7 +2,7 @@
 
 import { valueAt } from "../common/edit";
 import { NS, nsOf } from "../common/units";
-import type { EventOutline, Outline } from "../server";
+import type { EventOutline, ScenarioOutline } from "../server";
 
 const LEAST_NS = NS.ms;
 const BEYOND = 1.08; // of what is known to happen, so that marks can be moved past the end
@@ -17,7 +17,7 @@ export function nice(least: number): number {
 }
 
 /** How far the line goes, in ns. */
-export function spanOf(outline: Outline | null, events: Placed[]): number {
+export function spanOf(outline: ScenarioOutline | null, events: Placed[]): number {
   const ends = (outline?.steps ?? []).flatMap((step) =>
     step.bars.map((bar) => Math.max(bar.end_ns ?? 0, bar.start_ns)),
   );

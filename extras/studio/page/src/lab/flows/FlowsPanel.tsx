@@ -4,13 +4,13 @@ import { useEffect, useRef, useState } from "react";
 import { socket } from "../../api";
 import { Chart } from "../../common/Chart";
 import { rate, time } from "../../common/units";
-import type { Flow } from "../../server";
+import type { Connection } from "../../server";
 import { type FlowCourse, type FlowCourses, largest, withLook } from "./courses";
 
 const AGAIN_MS = 2000;
 
 interface Looked {
-  flows: Flow[] | null; // null: nothing was heard yet
+  flows: Connection[] | null; // null: nothing was heard yet
   courses: FlowCourses;
   why: string; // nothing is told
 }
@@ -30,7 +30,7 @@ function useFlows(lab: string, node: string): Looked {
       open = own;
       own.binaryType = "arraybuffer";
       own.onmessage = (event: MessageEvent<ArrayBuffer>) => {
-        const flows = JSON.parse(new TextDecoder().decode(event.data)) as Flow[];
+        const flows = JSON.parse(new TextDecoder().decode(event.data)) as Connection[];
         const at = performance.now() / 1000;
         setLooked((old) => ({ flows, courses: withLook(old.courses, flows, at), why: "" }));
       };
@@ -58,7 +58,7 @@ function useFlows(lab: string, node: string): Looked {
   return looked;
 }
 
-const name = (flow: Flow): string => `${flow.port} – ${flow.peer}:${flow.peer_port}`;
+const name = (flow: Connection): string => `${flow.port} – ${flow.peer}:${flow.peer_port}`;
 const told = (bps: number | null): string => (bps === null ? "" : rate(bps));
 const segments = (count: number): string => `${Number(count.toFixed(1))}`;
 
@@ -111,7 +111,7 @@ export function FlowsPanel({ lab, node }: { lab: string; node: string }) {
   );
 }
 
-function Plots({ flow, course }: { flow: Flow; course: FlowCourse }) {
+function Plots({ flow, course }: { flow: Connection; course: FlowCourse }) {
   const now = course.at.at(-1) ?? 0;
   const at = [...course.at.map((each) => each - now), 0];
   return (

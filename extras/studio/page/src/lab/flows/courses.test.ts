@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Flow } from "../../server";
+import type { Connection } from "../../server";
 import { type FlowCourses, KEPT_S, largest, withLook } from "./courses";
 
-const flow = (id: string, sent_bps: number | null): Flow => ({
+const flow = (id: string, sent_bps: number | null): Connection => ({
   id,
   node: "left1",
   port: 1,

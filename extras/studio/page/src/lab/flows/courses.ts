@@ -1,6 +1,6 @@
 // What the TCP flows of a node did over the last minute. Pure.
 
-import type { Flow } from "../../server";
+import type { Connection } from "../../server";
 export interface FlowCourse {
   at: number[]; // s
   sent: (number | null)[];
@@ -13,7 +13,7 @@ export type FlowCourses = ReadonlyMap<string, FlowCourse>;
 export const KEPT_S = 60;
 
 /** With one look more; what is older than a minute is forgotten, and so is a flow that is gone. */
-export function withLook(courses: FlowCourses, flows: Flow[], at: number): FlowCourses {
+export function withLook(courses: FlowCourses, flows: Connection[], at: number): FlowCourses {
   return new Map(
     flows.map((flow) => {
       const old = courses.get(flow.id);
