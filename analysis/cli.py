@@ -368,7 +368,10 @@ def _experiments(rows: Sequence[listing.ExperimentRow]) -> Sheet:
 
 
 def _others(
-    every: Sequence[listing.ExperimentRow], rows: Sequence[listing.ExperimentRow], wanted: listing.RunFilter, others: int
+    every: Sequence[listing.ExperimentRow],
+    rows: Sequence[listing.ExperimentRow],
+    wanted: listing.RunFilter,
+    others: int,
 ) -> str:
     """What is there beside the rows that are listed, in one line."""
     words = (
