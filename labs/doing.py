@@ -8,30 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from ewan.labs import change
 from ewan.labs.runtime.base import LabLifecycle, LabNotes, LinkControl, LinkFailures
-
-Direction = Literal["forward", "backward", "both"]
+from ewan.labs.runtime.kept import Direction
 
 
 class LinkChanges(LabLifecycle, LinkControl, LinkFailures, LabNotes, Protocol):
     """Labs whose links are changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class SettingsChange:
-    """Settings that a link got, in the words of `ewan set`, or `down` or `up` alone: `{"down": "true"}`.
-
-    `due_unix_ns`: when, which may be later than now.
-    """
-
-    due_unix_ns: int
-    link: str
-    direction: Direction
-    words: Mapping[str, str]
 
 
 def set_link(labs: LinkChanges, name: str, link: str, words: Mapping[str, str], direction: Direction) -> dict[Any, Any]:
@@ -41,7 +26,7 @@ def set_link(labs: LinkChanges, name: str, link: str, words: Mapping[str, str], 
     answers = change.make(plan, link, words, headings, lambda request: labs.control(name, link, request))
     in_ns = max((each["in_ns"] for each in answers.values()), default=0)
     settings = {key: value for key, value in words.items() if key != "at"}
-    labs.note(name, asdict(SettingsChange(asked + in_ns, link, direction, settings)))
+    labs.note(name, SettingsChange(asked + in_ns, link, direction, settings))
     return answers
 
 
@@ -49,13 +34,13 @@ def set_carrier(labs: LinkChanges, name: str, link: str, up: bool) -> dict[str, 
     """Fails a link, or mends it, as the runtime's `carrier` does, whose answer it gives; LabError."""
     asked = time.time_ns()
     told = labs.carrier(name, link, up)
-    labs.note(name, asdict(SettingsChange(asked, link, "both", {"up" if up else "down": "true"})))
+    labs.note(name, SettingsChange(asked, link, "both", {"up" if up else "down": "true"}))
     return told
 
 
 def done(labs: LabNotes, name: str) -> list[SettingsChange]:
     """All that was done in a lab since it came up, by its time; what is due later too."""
-    return sorted((SettingsChange(**each) for each in labs.notes(name)), key=lambda each: each.due_unix_ns)
+    return sorted(labs.notes(name), key=lambda each: each.due_unix_ns)
 
 
 def said(each: SettingsChange) -> str:

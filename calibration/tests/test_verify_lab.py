@@ -17,6 +17,7 @@ from ewan.labs.compile import HostFacts, compile
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabState, RemoteMachine, Seen
+from ewan.labs.runtime.kept import Head
 from ewan.labs.spec import load
 
 CONTEXT = Context.of(os.environ)
@@ -41,7 +42,10 @@ class Slow:
         return {"ok": False}
 
     def load(self, name: str) -> LabState:
-        return LabState({}, compile(load(LIBRARY / "ring-ospf.lab.yaml"), HostFacts(cpus=(0, 1), networks=())))
+        return LabState(
+            Head("ewan-manifest/1", "0"),
+            compile(load(LIBRARY / "ring-ospf.lab.yaml"), HostFacts(cpus=(0, 1), networks=())),
+        )
 
     def versions(self, name: str) -> dict[str, str]:
         return {"runtime": "none"}

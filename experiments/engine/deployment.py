@@ -45,7 +45,7 @@ class Deployment:
             versions = self._labs.versions(plan.lab)
             document.runtime = versions["runtime"]
             document.host.versions.update(versions)
-            identity = self._labs.load(plan.lab).manifest["id"]
+            identity = self._labs.load(plan.lab).manifest.id
             self._remember(DeployedLab(lab=plan.lab, id=identity))
         return self._as_up
 
@@ -77,7 +77,7 @@ class Deployment:
             return
         if left.lab in self._labs.names():
             try:
-                ours = self._labs.load(left.lab).manifest["id"] == left.id
+                ours = self._labs.load(left.lab).manifest.id == left.id
             except LabError:
                 ours = False
             if ours:

@@ -72,7 +72,7 @@ def contents(lab: Lab, number: str) -> dict[str, bytes]:
         f"{lab.name}.md": markdown.page(text, lab.questions, own).encode(),
         f"{lab.name}.ipynb": notebook.write(lab, text, own),
         answers.FILE: blank(lab).encode(),
-        RECORD: codec.document(record, fields_sorted=False),
+        RECORD: codec.ordered(record),
     }
 
 
@@ -86,7 +86,7 @@ def note(path: Path, checks: int, last: str) -> None:
     written, FolderError where there is no record."""
     record = read(_bytes(path / RECORD), str(path / RECORD))
     made = replace(record, checks=checks, last_check=last)
-    write(path / RECORD, codec.document(made, fields_sorted=False))
+    write(path / RECORD, codec.ordered(made))
 
 
 def blank(lab: Lab) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ewan.labs.base.codec import Struct
 
-@dataclass(frozen=True)
-class Machine:
+
+class Machine(Struct):
     """One of them. `ssh`: `host`, `user@host`, `user@host:port`, `[v6]:port`, or a Host of SSH's own configuration."""
 
     name: str

@@ -7,6 +7,7 @@ lost nothing is there, and what it had to do says so. `clocks.json` has how far 
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
@@ -20,18 +21,20 @@ from ewan.extras.machines import halves
 from ewan.extras.machines.probing import Offset
 from ewan.extras.machines.programs import SINK, SOURCE, Split, Where
 from ewan.labs.base import codec
+from ewan.labs.base.codec import Document, Struct, replace
+from ewan.labs.base.documents import DocumentError
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
 from ewan.labs.base.writing import anew, write
+from ewan.labs.record import events as events_of_runs
+from ewan.labs.record.events import Event, EventOutcome, EventOutcomes
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
 
-CLOCKS_FORMAT = "ewan-clocks/1"
-LOST_FORMAT = "ewan-lost/1"
 TABLES = ("links.csv", "classes.csv", "drops.csv", "releases.csv", "spinners.csv", "machine.csv")
 FLOWS = tuple(f"traffic/{name}.csv" for name in ("series", "goodput", "exchanges"))
 GOODPUT = "traffic/goodput.csv"
-DOCUMENTS = ("commands.json", "events.json", "links.json", "traffic/traffic.json")
+DOCUMENTS = ("commands.json", "links.json", "traffic/traffic.json")
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 _NOTHING = Offset(0, 0)
 
@@ -53,6 +56,29 @@ class Lost:
         return f"machine {self.machine} was lost {about(self.at_ns, 'time', 3)} after T0: {count}"
 
 
+class KeptClock(Struct):
+    """By how much a machine's clock was ahead of the reference's, and how uncertain that is at any moment."""
+
+    before_ns: int
+    after_ns: int
+    uncertainty_ns: int
+
+
+class KeptClocks(Document, tag="ewan-clocks/1"):
+    """clocks.json."""
+
+    reference: str
+    machines: Mapping[str, KeptClock]
+
+
+class KeptLost(Document, tag="ewan-lost/1"):
+    """lost.json: from when after T0, and until when, a machine was missing."""
+
+    machine: str
+    at_ns: int
+    until_ns: int
+
+
 @dataclass(frozen=True, slots=True)
 class Clocks:
     """How far each machine's clock was ahead of that of the `reference`, before and after a run."""
@@ -70,17 +96,14 @@ class Clocks:
         before, after = self.before.get(machine, _NOTHING), self.after.get(machine, _NOTHING)
         return max(before.uncertainty_ns, after.uncertainty_ns) + abs(self.drift_ns(machine))
 
-    def to_data(self) -> dict[str, Any]:
-        """As JSON has it."""
+    @property
+    def kept(self) -> KeptClocks:
+        """As the run's files have it."""
         machines = {
-            name: {
-                "before_ns": before.ns,
-                "after_ns": self.after.get(name, before).ns,
-                "uncertainty_ns": self.uncertainty_ns(name),
-            }
+            name: KeptClock(before.ns, self.after.get(name, before).ns, self.uncertainty_ns(name))
             for name, before in self.before.items()
         }
-        return {"format": CLOCKS_FORMAT, "reference": self.reference, "machines": machines}
+        return KeptClocks(self.reference, machines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +133,17 @@ def merge(
     for name in (*TABLES, *FLOWS):
         if name != GOODPUT:
             _table(places, name, directory / name, _counted_from(first_spinner) if name in TABLES else _as_it_is)
-    _write(directory / "clocks.json", clocks.to_data())
+    write(directory / "clocks.json", codec.ordered(clocks.kept))
     told = {name: {machine: _read(place / name) for machine, place in places.items()} for name in DOCUMENTS}
     if program.commands:
         _write(directory / "commands.json", _commands(program, split, told["commands.json"], missing))
     if program.events:
-        events = _events(program, split, where, told["events.json"], missing)
+        events = _events(program, split, where, places, missing)
         for number, at_ns in found.recovered_ns.items():
-            events[number]["recovered_ns"] = at_ns
+            events[number] = replace(events[number], recovered_ns=at_ns)
         order = sorted(events, key=lambda number: program.events[number].at_ns)
-        document = {"format": "ewan-events/1", "events": [events[number] for number in order]}
-        _write(directory / "events.json", document)
+        document = EventOutcomes(tuple(events[number] for number in order))
+        write(directory / events_of_runs.FILE, codec.ordered(document))
     _write(directory / "links.json", _links(told["links.json"], first_spinner))
     if program.traffic is not None:
         request = directory / "traffic/request.json"
@@ -131,8 +154,8 @@ def merge(
         _table(places, GOODPUT, directory / GOODPUT, flows.of_whole)
         flows.add_sums(directory / GOODPUT)
     if lost is not None:
-        data = {"format": LOST_FORMAT, "machine": lost.machine, "at_ns": lost.at_ns, "until_ns": program.expected_ns}
-        _write(directory / "lost.json", data)
+        kept = KeptLost(lost.machine, lost.at_ns, program.expected_ns)
+        write(directory / "lost.json", codec.ordered(kept))
 
 
 def unpack(packed: Path, place: Path) -> None:
@@ -153,7 +176,7 @@ def unpack(packed: Path, place: Path) -> None:
 
 def _copy(place: Path, directory: Path) -> None:
     """What is no part of a file of the whole run: outputs of commands, and files of theirs."""
-    own = {*TABLES, *FLOWS, *DOCUMENTS, "program.json", "traffic/request.json"}
+    own = {*TABLES, *FLOWS, *DOCUMENTS, events_of_runs.FILE, "program.json", "traffic/request.json"}
     for path in sorted(place.rglob("*")):
         name = path.relative_to(place)
         if path.is_file() and str(name) not in own:
@@ -232,22 +255,34 @@ def _absent(number: int, node: str, argv: Sequence[str], at_ns: int, service: bo
     return {**told, **nothing, "stopped": False, "error": why, **files}
 
 
-def _events(program: Program, split: Split, where: Where, told: Documents, missing: str) -> dict[int, dict[str, Any]]:
+def _events(
+    program: Program, split: Split, where: Where, places: Mapping[str, Path], missing: str
+) -> dict[int, EventOutcome]:
     """By number, what the machine of the link's emulator says; an error of the other one too."""
-    made: dict[int, dict[str, Any]] = {}
+    told = {machine: _made(place) for machine, place in places.items()}
+    made: dict[int, EventOutcome] = {}
     for number, event in enumerate(program.events):
         of_machines = list(where.of_event(event))
         for machine in of_machines:
             # A machine's events are in the order of their times.
             mine = sorted(split.parts[machine].events, key=lambda each: program.events[each].at_ns)
-            entries = (told.get(machine) or {}).get("events", [])
-            entry = entries[mine.index(number)] if len(entries) == len(mine) else None
-            if entry is None:
-                continue
-            first = made.setdefault(number, entry)
-            first["error"] = first["error"] or entry["error"]
-        made.setdefault(number, {**codec.data_of(event), "applied_ns": None, "error": missing})
+            entries = told.get(machine, ())
+            if len(entries) == len(mine):
+                entry = entries[mine.index(number)]
+                first = made.setdefault(number, entry)
+                made[number] = replace(first, error=first.error or entry.error)
+        made.setdefault(number, _not_made(event, missing))
     return made
+
+
+def _made(place: Path) -> tuple[EventOutcome, ...]:
+    with contextlib.suppress(DocumentError):  # its machine was lost meanwhile
+        return events_of_runs.read(place) or ()
+    return ()
+
+
+def _not_made(event: Event, why: str) -> EventOutcome:
+    return EventOutcome(event.at_ns, event.link, event.direction, event.change, None, why, event.down)
 
 
 def _links(told: Documents, first_spinner: Mapping[str, int]) -> dict[str, Any]:

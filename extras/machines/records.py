@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from ewan.extras.machines.file import Machine
 from ewan.extras.machines.shares import Stretched, machine_of_spinner
 from ewan.extras.machines.tunnels import Measured
-from ewan.labs.base.typed import read_typed
-from ewan.labs.runtime.base import LabError
+from ewan.labs.base.codec import Document
 from ewan.labs.runtime.multi_machine import MANIFEST
 
-_HEAD = ("format", "id", "lab")
-"""Of the manifest, beside the record."""
 
+class Record(Document, tag=MANIFEST):
+    """What the lab owns, which are its shares on these machines. By `id` it is told from a later lab of its name; no
+    process here belongs to it.
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """`binary`: machine → the path of the node binary there; `machine_of`: of each node; `first_spinner`: of each
+    `binary`: machine → the path of the node binary there; `machine_of`: of each node; `first_spinner`: of each
     machine that has one, its first spinner's number in the whole plan; `addresses`: of each machine, at the network
     between them; `host_cpus`: of each machine, where its hosts and routers run."""
 
+    id: str
+    lab: str
     machines: tuple[Machine, ...]
     ssh_config: str | None
     binary: Mapping[str, str]
@@ -43,18 +40,3 @@ class Record:
     def machine_of_spinner(self, number: int) -> tuple[str, int]:
         """Machine and the number there of a spinner of the whole plan."""
         return machine_of_spinner(self.first_spinner, number)
-
-    def manifest(self, lab: str) -> dict[str, Any]:
-        """As JSON has it: what the lab owns, which are its shares on these machines. By `id` it is told from a later
-        lab of its name; no process here belongs to it."""
-        return {"format": MANIFEST, "id": secrets.token_hex(16), "lab": lab, **asdict(self)}
-
-    @classmethod
-    def from_manifest(cls, data: Mapping[str, Any]) -> Record:
-        """What `manifest` gave; LabError for what is none."""
-        try:
-            found = read_typed(cls, {key: value for key, value in data.items() if key not in _HEAD}, "cluster")
-        except ValueError as error:
-            raise LabError(f"the record of its machines is damaged: {error}") from None
-        assert isinstance(found, cls)
-        return found

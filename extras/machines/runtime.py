@@ -38,6 +38,7 @@ from ewan.labs.render.files import hosts as hosts_file
 from ewan.labs.runtime import own
 from ewan.labs.runtime.base import LabError, OpenCapture, RemoteMachine, Seen
 from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.kept import APPLIED, DOWN, MANIFEST, Applied, Down
 from ewan.labs.runtime.multi_machine import MachineNeeds, MissingPrograms
 from ewan.labs.runtime.namespaces import NAMESPACES
 from ewan.labs.runtime.netns import NetnsRuntime
@@ -136,6 +137,8 @@ class ClusterRuntime(NetnsRuntime):
         gives = [shares.Host(name, found[name].cpus, found[name].address) for name in used]
         split = shares.split(plan, where, gives, secrets.randbelow(shares.VNIS), tunnels.taken_ns(measured))
         record = Record(
+            id=secrets.token_hex(16),
+            lab=plan.lab,
             machines=tuple(machine for machine in cluster.machines if machine.name in used),
             ssh_config=None if cluster.ssh_config is None else str(cluster.ssh_config),
             binary=sent,
@@ -162,7 +165,7 @@ class ClusterRuntime(NetnsRuntime):
                 self._show("running the nodes' commands")
                 enter = making.attempt(fleet, record, plan.lab, own.LONGEST_S, check)
                 own.run_by(split.whole, self._state.directory(plan.lab), enter)
-                self._state.write(plan.lab, "applied.json", {"warnings": dict.fromkeys(warnings, 1)})
+                self._state.write(plan.lab, APPLIED, Applied(dict.fromkeys(warnings, 1)))
                 return warnings
             except BaseException as error:
                 left = self._take_down(fleet, plan.lab, record)
@@ -281,11 +284,9 @@ class ClusterRuntime(NetnsRuntime):
         found = next((each for each in plan.links if each.name == link), None)
         if found is None:
             raise LabError(f"lab {name} has no link {link}; it has {', '.join(each.name for each in plan.links[:10])}")
-        down = (self._state.document(name, "down.json") or {}).get("links", [])
-        down = [each for each in down if each != link] + ([] if up else [link])
-        return self._routes_of(plan).set_carrier(
-            found, up, longest_s, lambda: self._state.write(name, "down.json", {"links": down})
-        )
+        before = self._state.read(Down, name, DOWN) or Down(())
+        down = Down((*(each for each in before.links if each != link), *(() if up else (link,))))
+        return self._routes_of(plan).set_carrier(found, up, longest_s, lambda: self._state.write(name, DOWN, down))
 
     def _routes_of(self, plan: Plan) -> Routes:
         record, file = self.record(plan.lab), self._state.directory(plan.lab) / "plan.json"
@@ -372,8 +373,7 @@ class ClusterRuntime(NetnsRuntime):
         return fleet
 
     def _record(self, name: str) -> Record | None:
-        manifest = self._state.manifest(name)
-        return None if manifest is None else Record.from_manifest(manifest)
+        return self._state.read(Record, name, MANIFEST)
 
     def record(self, name: str) -> Record:
         """What is known of a lab's machines; LabError where there is no such lab."""
@@ -389,7 +389,7 @@ class ClusterRuntime(NetnsRuntime):
             directory.mkdir(parents=True)
         except OSError as error:
             raise LabError(f"{directory}: {error.strerror}") from None
-        self._state.write(lab, "manifest.json", record.manifest(lab))
+        self._state.write(lab, MANIFEST, record)
         (directory / "plan.json").write_bytes(plans.to_json(plan))
 
 

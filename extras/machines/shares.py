@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ewan.extras.machines.placement import Placement
-from ewan.labs.base.codec import replace
+from ewan.labs.base.codec import Struct, replace
 from ewan.labs.compile.placement import share_out
 from ewan.labs.plan import End, Plan, Spinner, Tunnel
 
@@ -28,8 +28,7 @@ class Host:
     address: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stretched:
+class Stretched(Struct):
     """A wire from one machine to another: `near` is at the link's emulator, `far` at one of the link's ends.
 
     `towards_far`: the direction of the link whose packets cross it from near to far; the other one's cross it back.

@@ -7,10 +7,10 @@ over a tunnel leave out of their delays; LabError for a link that cannot lie ove
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from ewan.extras.machines.shares import Stretched
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import NS_PER_SECOND, Duration, Rate
 from ewan.labs.base.units.shown import about
 from ewan.labs.link import Change, Direction, TraceRows
@@ -24,8 +24,7 @@ _ROWS_DELAY = 2
 """Of a trace's row, the place of its delay."""
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Struct):
     """One direction of a tunnel. Delays are one-way, by the two clocks as they were compared."""
 
     min_ns: int
@@ -38,8 +37,7 @@ class Way:
     lost: int
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct):
     """The tunnel between two machines: `there` from the first to the second, `back` from the second to the first.
 
     `round_trip_ns`: median. `offset_ns`: the second's clock minus the first's, which is off by `offset_uncertainty_ns`
@@ -57,10 +55,6 @@ class Measured:
     def way(self, start: str) -> Way:
         """The direction that begins at a machine."""
         return self.there if start == self.first else self.back
-
-    def to_data(self) -> dict[str, Any]:
-        """For the lab's records."""
-        return asdict(self)
 
 
 def read(first: str, second: str, told: Mapping[str, Any]) -> Measured:

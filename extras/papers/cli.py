@@ -22,10 +22,11 @@ from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Parts, Summary, Wall
 from ewan.extras.papers import experiments, ledger, targets, verdicts
 from ewan.extras.papers.experiments import Wanted
-from ewan.extras.papers.ledger import Done, Ledger
+from ewan.extras.papers.ledger import Done, Ledger, Told
 from ewan.extras.papers.targets import SCALES, Scale, Target
 from ewan.extras.papers.verdicts import Outcome
 from ewan.labs import rundir
+from ewan.labs.base import codec
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.base.units import NS_PER_SECOND
@@ -84,7 +85,7 @@ def paper_command(
 
     page = pages.write(book.path)
     if as_json:
-        context.reporter.emit({"ledger": str(book.path), "page": str(page), "outcomes": told})
+        context.reporter.emit({"ledger": str(book.path), "page": str(page), "outcomes": codec.data_of(told)})
     else:
         shown(context, outcomes, book, page)
     sys.exit(0 if all(each.status == "complete" for each in book.experiments.values()) else 1)
@@ -124,7 +125,7 @@ class Runner:
                 self.context.reporter.tell(f"{target.name}, {wanted.name}: {error}")
                 last = self.book.experiments.get(wanted.key)
                 done = Done(None if last is None else last.directory, "incomplete", error=str(error))
-            done.seconds = round((time.monotonic_ns() - begun) / NS_PER_SECOND, 3)
+            done = codec.replace(done, seconds=round((time.monotonic_ns() - begun) / NS_PER_SECOND, 3))
             self.book.experiments[wanted.key] = done
             self.book.save()
         if done.directory is None:
@@ -203,18 +204,20 @@ def needed(wanted: Wanted, wall: Wall) -> str:
     return several.needed(runs, wall)
 
 
-def described(
-    target: Target, outcome: Outcome, asked: Mapping[str, Mapping[str, Wanted]], book: Ledger
-) -> dict[str, Any]:
-    """An outcome with what a page of it tells beside: the target's words, its picture, where each experiment is."""
+def described(target: Target, outcome: Outcome, asked: Mapping[str, Mapping[str, Wanted]], book: Ledger) -> Told:
+    """An outcome with what a page of it tells beside."""
     places = {name: book.experiments.get(each.key) for name, each in asked[target.name].items()}
-    return {
-        **outcome.to_data(),
-        "about": target.description.about,
-        "scaled": target.description.scaled,
-        "picture": experiments.plain(target.raw.get("picture")),
-        "experiments": {name: None if done is None else done.directory for name, done in places.items()},
-    }
+    return Told(
+        outcome.name,
+        outcome.title,
+        outcome.paper,
+        outcome.rows,
+        outcome.verdict,
+        about=target.description.about,
+        scaled=target.description.scaled,
+        picture=experiments.plain(target.raw.get("picture")),
+        experiments={name: None if done is None else done.directory for name, done in places.items()},
+    )
 
 
 def shown(context: Context, outcomes: Sequence[Outcome], book: Ledger, page: Path) -> None:

@@ -6,23 +6,21 @@ it says `running`, the next call of the same takes what is complete in it and go
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import orjson
-
+from ewan.extras.papers.verdicts import Outcome
 from ewan.labs import rundir
-from ewan.labs.base import documents
+from ewan.labs.base import codec, documents
+from ewan.labs.base.codec import Document, Struct
 from ewan.labs.base.writing import write
 
-FORMAT = "ewan-papers/1"
 FOLDER = rundir.RESULTS / "papers"
 
 
-@dataclass(slots=True)
-class Done:
+class Done(Struct, omit_defaults=False):
     """An experiment: its directory, `measured` for what has none, and whether all of it was run. `error`: why not."""
 
     directory: str | None
@@ -31,6 +29,26 @@ class Done:
     summary: dict[str, Any] | None = None
     """Of a measurement without a directory."""
     error: str = ""
+
+
+class Told(Outcome):
+    """An outcome, with what a page of it tells beside: the target's words, its picture, and by the names of its
+    experiments where each is; None: nowhere."""
+
+    about: str
+    scaled: str
+    picture: Any
+    experiments: Mapping[str, str | None]
+
+
+class Kept(Document, tag="ewan-papers/1"):
+    """The file. `experiments`: by key."""
+
+    scale: str
+    commit: str | None
+    status: Literal["running", "complete"]
+    experiments: dict[str, Done]
+    outcomes: tuple[Told, ...]
 
 
 @dataclass(slots=True)
@@ -42,20 +60,19 @@ class Ledger:
     commit: str | None
     status: Literal["running", "complete"] = "running"
     experiments: dict[str, Done] = field(default_factory=dict)
-    outcomes: list[dict[str, Any]] = field(default_factory=list)
+    outcomes: tuple[Told, ...] = ()
 
     def save(self) -> None:
         """Replaces the file; LabError where it cannot be written."""
-        data = {"format": FORMAT, **asdict(self), "path": None}
-        del data["path"]
+        kept = Kept(self.scale, self.commit, self.status, self.experiments, self.outcomes)
         with rundir.kept(FOLDER):
             FOLDER.mkdir(parents=True, exist_ok=True)
-            write(self.path, orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+            write(self.path, codec.ordered(kept))
         rundir.give_back(FOLDER)
 
-    def end(self, outcomes: Sequence[dict[str, Any]]) -> None:
-        """All that was asked for was tried. `outcomes`: a dict of each target, as analysis/papers.py reads it."""
-        self.outcomes = list(outcomes)
+    def end(self, outcomes: Sequence[Told]) -> None:
+        """All that was asked for was tried. `outcomes`: of each target, which analysis/papers.py reads."""
+        self.outcomes = tuple(outcomes)
         self.status = "complete"
         self.save()
 
@@ -67,10 +84,9 @@ def opened(name: str, scale: str, commit: str | None, again: bool) -> Ledger:
     if again or not path.exists():
         return fresh
     try:
-        data = documents.read_object(path)
-        if (data["format"], data["status"], data["commit"]) != (FORMAT, "running", commit):
-            return fresh
-        done = {key: Done(**each) for key, each in data["experiments"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        kept = documents.read(Kept, path)
+    except (OSError, ValueError):
         return fresh
-    return Ledger(path, scale, commit, "running", done)
+    if (kept.status, kept.commit) != ("running", commit):
+        return fresh
+    return Ledger(path, scale, commit, "running", kept.experiments)

@@ -10,12 +10,12 @@ shows it: there the number agrees, or at least half of the difference is gone; t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from ewan.extras.papers import shapes
 from ewan.extras.papers.shapes import within
 from ewan.extras.papers.targets import Curve, Number, Target, share
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.units.shown import NONE, with_interval, written
 from ewan.labs.record.independent import independent
 
@@ -49,8 +49,7 @@ _WORST: Sequence[Word] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct):
     """A number or a shape: what the paper says, what was found, the verdict and why, in words for people; `values`
     has the same as data."""
 
@@ -62,8 +61,7 @@ class Row:
     values: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct):
     """Of a target. `verdict` is the worst of its rows."""
 
     name: str
@@ -71,10 +69,6 @@ class Outcome:
     paper: str
     rows: tuple[Row, ...]
     verdict: Word
-
-    def to_data(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
 
 
 def judge(target: Target, found: Summaries) -> Outcome:

@@ -36,6 +36,7 @@ __all__ = [
     "field",
     "from_data",
     "line",
+    "ordered",
     "replace",
     "tags",
 ]
@@ -110,6 +111,11 @@ def document(value: object, *, fields_sorted: bool = True) -> bytes:
     Without `fields_sorted` the fields of types are in the order of their definition.
     """
     return msgspec.json.format((_SORTED if fields_sorted else _DEFINED).encode(value), indent=2) + b"\n"
+
+
+def ordered(value: object) -> bytes:
+    """As `document`, with the keys in the order of the fields, and those of dictionaries in theirs."""
+    return msgspec.json.format(_COMPACT.encode(value), indent=2) + b"\n"
 
 
 def line(value: object) -> bytes:

@@ -35,7 +35,7 @@ def _elsewhere(context: Context) -> bool:
 
 def _stretched(state: State) -> bool:
     """Whether a lab that is up is on other machines."""
-    return any((state.manifest(name) or {}).get("format") == MANIFEST for name in state.names())
+    return any((head := state.manifest(name)) and head.format == MANIFEST for name in state.names())
 
 
 def is_virtual(context: Context) -> bool:

@@ -11,24 +11,21 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from ewan.labs import plan as plans
-from ewan.labs.base.codec import OtherVersionError
+from ewan.labs.base.codec import OtherVersionError, replace
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.containers import Adopted, Manifest
 
 LAB = "/lab"
 PLAN_LABEL = "ewan.plan"
 LARGEST_BYTES = 64 << 20
-ADOPTED = "adopted"
-"""Of the manifest: where the lab's own directory is, and that of containerlab."""
 SHARED = ("nodes", "hosts")
 HOSTS = Path("/etc/hosts")
 SSH = Path("/etc/ssh/ssh_config.d")
@@ -83,9 +80,9 @@ def read(path: Path) -> TopologyFile:
     return TopologyFile(file, text, plan, directory)
 
 
-def manifest_of(compiled: TopologyFile, made: Mapping[str, Any]) -> dict[str, Any]:
+def manifest_of(compiled: TopologyFile, made: Manifest) -> Manifest:
     """The manifest of a lab that `ewan` made, and where the rest of this one is."""
-    return {**made, ADOPTED: {"directory": str(compiled.directory), "clab_directory": str(compiled.clab_directory)}}
+    return replace(made, adopted=Adopted(str(compiled.directory), str(compiled.clab_directory)))
 
 
 def lead(compiled: TopologyFile, state: Path) -> None:
@@ -96,21 +93,21 @@ def lead(compiled: TopologyFile, state: Path) -> None:
     (state / "plan.json").write_bytes(plans.to_json(compiled.plan))
 
 
-def forget(manifest: Mapping[str, Any]) -> list[str]:
+def forget(manifest: Manifest, places: Adopted) -> list[str]:
     """Removes what the deployment of an adopted lab left on the host, whose containers are gone; tells the paths.
 
     That is containerlab's directory, the sockets of links, and where containerlab wrote the lab's names into the host's
     own files, these lines.
     """
-    lab, places = manifest["lab"], manifest[ADOPTED]
+    lab = manifest.lab
     removed = []
-    clab_directory, file = Path(places["clab_directory"]), Path(manifest["topology"])
+    clab_directory, file = Path(places.clab_directory), Path(manifest.topology)
     if clab_directory.is_dir() and not clab_directory.is_symlink():
         shutil.rmtree(clab_directory)
         removed.append(str(clab_directory))
     # containerlab keeps the file that it read beside it.
     kept = file.with_name(f".{file.name}.bak")
-    for path in [*sorted(Path(places["directory"]).glob("spinner-*")), *([kept] if kept.is_file() else [])]:
+    for path in [*sorted(Path(places.directory).glob("spinner-*")), *([kept] if kept.is_file() else [])]:
         path.unlink(missing_ok=True)
         removed.append(str(path))
     ssh = SSH / f"clab-{lab}.conf"

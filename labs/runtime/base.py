@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ewan.labs.capture.words import CaptureCounts, CaptureRequest
     from ewan.labs.plan import Plan
+    from ewan.labs.runtime.kept import Done, Head
     from ewan.labs.runtime.program import Program
     from ewan.labs.runtime.virtual import Run
 
@@ -44,7 +45,7 @@ class LabError(UserError):
 class LabState(NamedTuple):
     """What a lab's state says: the manifest (what it owns) and the plan (what it is)."""
 
-    manifest: dict[str, Any]
+    manifest: Head
     plan: Plan
 
 
@@ -223,11 +224,11 @@ class RemoteLabs(Protocol):
 class LabNotes(Protocol):
     """Labs in whose state it is noted what people did."""
 
-    def note(self, name: str, entry: Mapping[str, Any]) -> None:
+    def note(self, name: str, entry: Done) -> None:
         """Adds an entry to what was done in a lab that is up. Raises LabError."""
         ...
 
-    def notes(self, name: str) -> list[dict[str, Any]]:
+    def notes(self, name: str) -> list[Done]:
         """All entries since the lab came up, in the order in which they were noted. Raises LabError."""
         ...
 

@@ -14,14 +14,14 @@ import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import psutil
 
 from ewan.labs import cards, images
+from ewan.labs.base import codec
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.plan import Plan
 from ewan.labs.render import containerlab as rendered
@@ -32,6 +32,7 @@ from ewan.labs.runtime.base import LabError, OpenCapture
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.container_engine import Container, ContainerEngine, NoAnswerError
 from ewan.labs.runtime.containers import engine_of, name_of
+from ewan.labs.runtime.kept import APPLIED, MANIFEST, Applied
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Program
@@ -165,25 +166,32 @@ class ContainerlabRuntime(NetnsRuntime):
         self._need_root("removing a lab")
         directory = self._state.directory(name)
         with self._state.locked(), deferred():
-            manifest = self._state.manifest(name)
+            manifest = self._manifest(name)
             if manifest is None:
                 raise self._absent(name)
             whole = self._warnings(name) is not None
-            restored = self._restored(name) if adoption.ADOPTED in manifest else lambda: []
+            restored = self._restored(manifest, manifest.adopted) if manifest.adopted else lambda: []
             return containers.remove(directory, manifest, 0.0 if whole else SETTLE_S, last=restored)
 
-    def _restored(self, name: str) -> Callable[[], list[str]]:
+    def _manifest(self, name: str) -> containers.Manifest | None:
+        return self._state.read(containers.Manifest, name, MANIFEST)
+
+    def _owned(self, name: str) -> containers.Manifest:
+        manifest = self._manifest(name)
+        if manifest is None:
+            raise self._absent(name)
+        return manifest
+
+    def _restored(self, manifest: containers.Manifest, places: containers.Adopted) -> Callable[[], list[str]]:
         """Puts an adopted lab's own directory into the state that `ewan compile` left; tells what was removed."""
-        manifest = self._state.manifest(name)
-        assert manifest is not None
         try:
-            plan: Plan | None = self.load(name).plan
+            plan: Plan | None = self.load(manifest.lab).plan
         except (LabError, ValueError):
             plan = None
 
         def restore() -> list[str]:
-            removed = adoption.forget(manifest)
-            place = Path(manifest[adoption.ADOPTED]["directory"])
+            removed = adoption.forget(manifest, places)
+            place = Path(places.directory)
             if plan is not None and place.is_dir():
                 with contextlib.suppress(OSError):
                     shutil.rmtree(place / "nodes", ignore_errors=True)
@@ -203,7 +211,7 @@ class ContainerlabRuntime(NetnsRuntime):
     def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
         """The engine runs the program, so that it sees the container's files; signals are passed on to it."""
         self._need_root("entering a node")
-        manifest, plan = self.load(name)
+        manifest, plan = self._owned(name), self.load(name).plan
         if node not in [each.name for each in plan.nodes]:
             return super().exec(name, node, argv)  # which says what names are near
         engine, terminal = engine_of(manifest), os.isatty(0) and os.isatty(1)
@@ -228,7 +236,7 @@ class ContainerlabRuntime(NetnsRuntime):
 
     def capture(self, name: str, wanted: CaptureRequest, piped: bool = False) -> OpenCapture:
         """As for a lab of namespaces; LabError where one of the containers has ended."""
-        manifest, _ = self.load(name)
+        manifest = self._owned(name)
         _check_running(manifest, list(dict.fromkeys(tap.node for tap in wanted.taps)))
         return super().capture(name, wanted, piped)
 
@@ -245,12 +253,12 @@ class ContainerlabRuntime(NetnsRuntime):
     def versions(self, name: str) -> dict[str, str]:
         """Those of the engine and of containerlab, from the manifest; LabError where a container has ended."""
         manifest = self._check_whole(name)
-        told = {manifest["engine"]: manifest["engine_version"], "containerlab": manifest["containerlab_version"]}
+        told = {manifest.engine: manifest.engine_version, "containerlab": manifest.containerlab_version}
         return {"runtime": "containerlab", **told}
 
-    def _check_whole(self, name: str) -> Mapping[str, Any]:
+    def _check_whole(self, name: str) -> containers.Manifest:
         """The manifest; LabError where a container has ended: the name of its network could be somebody else's."""
-        manifest, plan = self.load(name)
+        manifest, plan = self._owned(name), self.load(name).plan
         _check_running(manifest, [node.name for node in plan.nodes])
         return manifest
 
@@ -265,8 +273,8 @@ class ContainerlabRuntime(NetnsRuntime):
             if complaint := images.complaint(name, labels, digest):
                 raise LabError(complaint)
 
-    def _deploy(self, path: Path, topology: Path, manifest: Mapping[str, Any], check: Callable[[], None]) -> None:
-        engine, total = engine_of(manifest), len(manifest["containers"])
+    def _deploy(self, path: Path, topology: Path, manifest: containers.Manifest, check: Callable[[], None]) -> None:
+        engine, total = engine_of(manifest), len(manifest.containers)
         look = 0.0
 
         def check_all() -> None:
@@ -288,7 +296,7 @@ class ContainerlabRuntime(NetnsRuntime):
             # The node's own error says more than containerlab's, which only waited for it.
             raise LabError(_failed(topology.parent) or str(error)) from None
 
-    def _ready(self, plan: Plan, manifest: Mapping[str, Any], check: Callable[[], None]) -> list[str]:
+    def _ready(self, plan: Plan, manifest: containers.Manifest, check: Callable[[], None]) -> list[str]:
         """Waits until each node has made itself what the plan says; gives their warnings."""
         directory, total = self._state.directory(plan.lab), len(plan.nodes)
         waiting = [node.name for node in plan.nodes]
@@ -310,7 +318,7 @@ class ContainerlabRuntime(NetnsRuntime):
         for number in range(len(plan.spinners)):
             self.control(plan.lab, number, {"command": "stats"})
         warnings = _warnings(directory)
-        (directory / "applied.json").write_bytes(orjson.dumps({"warnings": dict.fromkeys(warnings, 1)}))
+        (directory / APPLIED).write_bytes(codec.compact(Applied(dict.fromkeys(warnings, 1))))
         return warnings
 
     def _given_up(self, name: str, engine: ContainerEngine, error: BaseException) -> BaseException:
@@ -318,7 +326,7 @@ class ContainerlabRuntime(NetnsRuntime):
         directory = self._state.directory(name)
         if isinstance(error, OSError):
             error = self._state.unwritable(error, directory)
-        manifest = self._state.manifest(name)
+        manifest = self._manifest(name)
         try:
             if manifest is not None:
                 engine.version()
@@ -333,9 +341,7 @@ class ContainerlabRuntime(NetnsRuntime):
 
     def _nodes(self, plan: Plan) -> list[dict[str, Any]]:
         """The process ids are the host's; a name of a network is believed only where it is its container's."""
-        found = engine_of(self.load(plan.lab).manifest).containers(
-            [name_of(plan.lab, each.name) for each in plan.nodes]
-        )
+        found = engine_of(self._owned(plan.lab)).containers([name_of(plan.lab, each.name) for each in plan.nodes])
         nodes = super()._nodes(plan)
         for node in nodes:
             container = found.get(name_of(plan.lab, node["name"]))
@@ -395,9 +401,9 @@ def _check_possible(plan: Plan) -> None:
         raise LabError(f"lab {plan.lab}: link {each.link} is a device, for which nodes are namespaces: RUNTIME=netns")
 
 
-def _check_running(manifest: Mapping[str, Any], nodes: Iterable[str]) -> None:
+def _check_running(manifest: containers.Manifest, nodes: Iterable[str]) -> None:
     """LabError for the first of these nodes whose container does not run, or is not what the namespace's name means."""
-    engine, lab = engine_of(manifest), manifest["lab"]
+    engine, lab = engine_of(manifest), manifest.lab
     names = [name_of(lab, node) for node in nodes]
     found = engine.containers(names)
     for name in names:
@@ -408,10 +414,10 @@ def _check_running(manifest: Mapping[str, Any], nodes: Iterable[str]) -> None:
             raise LabError(f"{_ended(engine, container)}: remove the lab with `ewan down {lab}`")
 
 
-def _check_none_ended(manifest: Mapping[str, Any]) -> None:
+def _check_none_ended(manifest: containers.Manifest) -> None:
     """LabError for the first container of a lab that was started and has ended."""
     engine = engine_of(manifest)
-    for container in engine.containers(manifest["containers"]).values():
+    for container in engine.containers(manifest.containers).values():
         if container.ended:
             raise LabError(_ended(engine, container))
 

@@ -18,19 +18,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import orjson
 import psutil
 import yaml
 
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Document, Struct
 from ewan.labs.base.writing import anew
 from ewan.labs.plan import Plan, digest
 from ewan.labs.runtime import spinners
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.container_engine import Container, ContainerEngine
+from ewan.labs.runtime.container_engine import Container, ContainerEngine, Kind
+from ewan.labs.runtime.kept import MANIFEST
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 
-FORMAT = "ewan-containers/1"
-MANIFEST = "manifest.json"
 UNFINISHED = ".manifest.json.new"
 """A manifest that was being written when its writer died; nothing else existed then."""
 TOPOLOGY_LABEL = "clab-topo-file"
@@ -41,7 +41,31 @@ ENDS_S = 1.0
 GONE_S = 60.0
 POLL_S = 0.05
 
-Manifest = Mapping[str, Any]
+
+class Adopted(Struct):
+    """Where the own directory of a lab is that was deployed by hand, and that of containerlab."""
+
+    directory: str
+    clab_directory: str
+
+
+class Manifest(Document, tag="ewan-containers/1"):
+    """What a lab of containers owns. `host`: of the engine, empty for its default; `plan`: its digest; `adopted`: None
+    where the lab was not deployed by hand."""
+
+    lab: str
+    id: str
+    created_unix_ns: int
+    engine: Kind
+    host: str
+    engine_version: str
+    containerlab_version: str
+    containers: tuple[str, ...]
+    networks: tuple[str, ...]
+    topology: str
+    plan: str
+    spinners: int
+    adopted: Adopted | None = None
 
 
 def name_of(lab: str, node: str) -> str:
@@ -49,30 +73,29 @@ def name_of(lab: str, node: str) -> str:
     return f"ewan-{lab}-{node}"
 
 
-def manifest_of(plan: Plan, topology: Path, text: str, engine: ContainerEngine, containerlab: str) -> dict[str, Any]:
+def manifest_of(plan: Plan, topology: Path, text: str, engine: ContainerEngine, containerlab: str) -> Manifest:
     """All that containerlab will make of the topology file's text. containerlab: its version."""
     described = yaml.safe_load(text)
     network = described["mgmt"]["network"]
-    return {
-        "format": FORMAT,
-        "lab": plan.lab,
-        "id": uuid.uuid4().hex,
-        "created_unix_ns": time.time_ns(),
-        "engine": engine.kind,
-        "host": engine.host,
-        "engine_version": engine.version(),
-        "containerlab_version": containerlab,
-        "containers": [name_of(plan.lab, node) for node in described["topology"]["nodes"]],
-        "networks": [] if network == ENGINES_NETWORK else [network],
-        "topology": str(topology),
-        "plan": digest(plan),
-        "spinners": len(plan.spinners),
-    }
+    return Manifest(
+        lab=plan.lab,
+        id=uuid.uuid4().hex,
+        created_unix_ns=time.time_ns(),
+        engine=engine.kind,
+        host=engine.host,
+        engine_version=engine.version(),
+        containerlab_version=containerlab,
+        containers=tuple(name_of(plan.lab, node) for node in described["topology"]["nodes"]),
+        networks=() if network == ENGINES_NETWORK else (network,),
+        topology=str(topology),
+        plan=digest(plan),
+        spinners=len(plan.spinners),
+    )
 
 
 def engine_of(manifest: Manifest) -> ContainerEngine:
     """The engine that made a lab, whatever the environment says now."""
-    return ContainerEngine(manifest["engine"], manifest["host"])
+    return ContainerEngine(manifest.engine, manifest.host)
 
 
 def write(directory: Path, manifest: Manifest) -> None:
@@ -80,7 +103,7 @@ def write(directory: Path, manifest: Manifest) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     unfinished = directory / UNFINISHED
     with anew(unfinished) as file:
-        file.write(orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        file.write(codec.ordered(manifest))
         file.flush()
         os.fsync(file.fileno())
     unfinished.rename(directory / MANIFEST)
@@ -95,19 +118,19 @@ def forget(directory: Path) -> None:
 
 def check_free(engine: ContainerEngine, manifest: Manifest, text: str) -> None:
     """LabError for the first name or port of a lab to be made that somebody has."""
-    lab, another = manifest["lab"], "or give this lab another name"
-    for container in engine.containers(manifest["containers"]).values():
+    lab, another = manifest.lab, "or give this lab another name"
+    for container in engine.containers(manifest.containers).values():
         label = f"{TOPOLOGY_LABEL}={container.labels.get(TOPOLOGY_LABEL)}"
-        if container.labels.get(TOPOLOGY_LABEL) == manifest["topology"]:
+        if container.labels.get(TOPOLOGY_LABEL) == manifest.topology:
             listed = f"{engine.kind} rm -f $({engine.kind} ps -aq --filter label={label})"
             raise LabError(f"containers of an earlier lab {lab}, whose state is lost, are there: {listed}, {another}")
         remedy = f"{engine.kind} rm -f {container.name}"
         raise LabError(f"container {container.name} exists and is not ours: remove it ({remedy}), {another}")
-    for name in manifest["containers"]:
+    for name in manifest.containers:
         if os.path.lexists(NAMESPACES / name):
             remedy = f"ip netns delete {name}"
             raise LabError(f"namespace {name} exists and is no lab's that is up: remove it ({remedy}), {another}")
-    for name in engine.networks(manifest["networks"]):
+    for name in engine.networks(manifest.networks):
         remedy = f"{engine.kind} network rm {name}"
         raise LabError(f"network {name} of {engine.kind} exists and is not ours: remove it ({remedy}), {another}")
     for node, address, port, protocol in published(text):
@@ -144,14 +167,14 @@ def _free(address: str, port: int, protocol: str) -> bool:
 
 def check_deployed(engine: ContainerEngine, manifest: Manifest, plan_label: str) -> None:
     """LabError where not all containers of a lab run that was deployed from its topology file as it is now."""
-    lab, file = manifest["lab"], manifest["topology"]
+    lab, file = manifest.lab, manifest.topology
     found = _ours(engine, manifest)
     deploy, destroy = f"containerlab deploy -t {file}", f"containerlab destroy -t {file} --cleanup"
     if not found:
         raise LabError(f"lab {lab} is not deployed from this file, by {engine.kind}: {deploy}")
-    if missing := [name for name in manifest["containers"] if name not in found or not found[name].running]:
+    if missing := [name for name in manifest.containers if name not in found or not found[name].running]:
         raise LabError(f"lab {lab} is there only in part: container {missing[0]} does not run: {destroy}, {deploy}")
-    if any(each.labels.get(plan_label) != manifest["plan"] for each in found.values()):
+    if any(each.labels.get(plan_label) != manifest.plan for each in found.values()):
         raise LabError(f"{file} was compiled again since lab {lab} was deployed: {destroy}, {deploy}")
 
 
@@ -167,14 +190,14 @@ def remove(
     last: what else is to be removed when nothing runs any more, and tells its paths.
     """
     engine = engine_of(manifest)
-    counters = [_last_stats(directory, number) for number in range(manifest["spinners"])]
+    counters = [_last_stats(directory, number) for number in range(manifest.spinners)]
     containers = _ours(engine, manifest)
     entered = _entered(containers)
     made = _remove_containers(engine, manifest, containers, settle_s)
-    networks = sorted(engine.networks(manifest["networks"]))
+    networks = sorted(engine.networks(manifest.networks))
     engine.remove_networks(networks)
     paths = []
-    for link in map(NAMESPACES.joinpath, manifest["containers"]):
+    for link in map(NAMESPACES.joinpath, manifest.containers):
         if link.is_symlink():
             link.unlink(missing_ok=True)
             paths.append(str(link))
@@ -190,7 +213,7 @@ def remove(
     (directory / MANIFEST).unlink()
     directory.rmdir()
     return {
-        "lab": manifest["lab"],
+        "lab": manifest.lab,
         "namespaces": [],
         "containers": made,
         "networks": networks,
@@ -202,8 +225,8 @@ def remove(
 
 def _ours(engine: ContainerEngine, manifest: Manifest) -> dict[str, Container]:
     """Of the manifest's containers those that were made from its topology file."""
-    found = engine.containers(manifest["containers"])
-    return {name: each for name, each in found.items() if each.labels.get(TOPOLOGY_LABEL) == manifest["topology"]}
+    found = engine.containers(manifest.containers)
+    return {name: each for name, each in found.items() if each.labels.get(TOPOLOGY_LABEL) == manifest.topology}
 
 
 def _remove_containers(
@@ -214,7 +237,7 @@ def _remove_containers(
     begun = last = time.monotonic()
     while found or time.monotonic() - last < settle_s:
         if time.monotonic() - begun > GONE_S:
-            raise LabError(f"container {min(found)} of lab {manifest['lab']} does not go; try again")
+            raise LabError(f"container {min(found)} of lab {manifest.lab} does not go; try again")
         if found:
             removed |= found.keys()
             last = time.monotonic()

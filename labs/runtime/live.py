@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ewan.labs.base.codec import tags
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import containers, own
 from ewan.labs.runtime.base import (
@@ -24,6 +25,7 @@ from ewan.labs.runtime.base import (
     Seen,
 )
 from ewan.labs.runtime.containerlab import ContainerlabRuntime, Show
+from ewan.labs.runtime.kept import DONE, Done
 from ewan.labs.runtime.multi_machine import MANIFEST
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Program
@@ -34,9 +36,7 @@ if TYPE_CHECKING:
     from ewan.labs.runtime.multi_machine import MultiMachineRuntime
 
 Maker = Literal[LiveName, "cluster"]
-DONE = "done.jsonl"
-"""Of a lab's state: what people did in it."""
-MADE_BY: Mapping[str, Maker] = {containers.FORMAT: "containerlab", MANIFEST: "cluster"}
+MADE_BY: Mapping[str, Maker] = {tags(containers.Manifest)[0]: "containerlab", MANIFEST: "cluster"}
 """Of a lab's manifest, `format` → who made it. Of others, and of those that have none yet, it is netns."""
 
 
@@ -145,15 +145,15 @@ class LiveRuntime:
         """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).carrier(name, link, up, longest_s)
 
-    def note(self, name: str, entry: Mapping[str, Any]) -> None:
+    def note(self, name: str, entry: Done) -> None:
         """See `Noting`: labs of all runtimes share the state root."""
         self._of(name).load(name)
         self._state.add(name, DONE, entry)
 
-    def notes(self, name: str) -> list[dict[str, Any]]:
+    def notes(self, name: str) -> list[Done]:
         """See `Noting`."""
         self._of(name).load(name)
-        return self._state.lines(name, DONE)
+        return self._state.lines(Done, name, DONE)
 
     def start_machines(self, name: str, tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
         """See `LiveClockRuntime`; the runtime that made the lab does it."""
@@ -170,7 +170,7 @@ class LiveRuntime:
     def runtime_of(self, name: str) -> Maker:
         """What made a lab, whole or in part."""
         manifest = self._state.manifest(name)
-        return MADE_BY.get(str((manifest or {}).get("format")), "netns")
+        return "netns" if manifest is None else MADE_BY.get(manifest.format, "netns")
 
     def _of(self, name: str) -> LiveClockRuntime:
         return self._made_by(self.runtime_of(name))

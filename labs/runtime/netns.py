@@ -19,7 +19,7 @@ import orjson
 
 from ewan.labs import plan as plans
 from ewan.labs.base import writing
-from ewan.labs.base.codec import OtherVersionError
+from ewan.labs.base.codec import OtherVersionError, Struct
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.reading import one_line, read_bytes
 from ewan.labs.plan import Plan
@@ -27,6 +27,7 @@ from ewan.labs.runtime import devices, left, machines, own, readouts, services, 
 from ewan.labs.runtime.base import LabError, LabState, OpenCapture, RemoteMachine, Seen
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.capturing import LocalCapture
+from ewan.labs.runtime.kept import APPLIED, DOWN, Applied, Down
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from ewan.labs.runtime.probes import send
 from ewan.labs.runtime.program import Program
@@ -46,6 +47,26 @@ def _read(text: bytes) -> tuple[Plan, str]:
     """A plan and its digest; what watches a lab asks every second. ValueError, OtherVersionError."""
     plan = plans.from_json(text)
     return plan, plans.digest(plan)
+
+
+class _Spinner(Struct, forbid_unknown_fields=False):
+    links: tuple[str, ...]
+
+
+class _Device(Struct, forbid_unknown_fields=False):
+    link: str
+
+
+class _Named(Struct, forbid_unknown_fields=False):
+    name: str
+
+
+class _Served(Struct, forbid_unknown_fields=False):
+    """Of a plan, who serves its links."""
+
+    links: tuple[_Named, ...]
+    spinners: tuple[_Spinner, ...]
+    hardware: tuple[_Device, ...] = ()
 
 
 class NetnsRuntime:
@@ -74,9 +95,9 @@ class NetnsRuntime:
                 manifest = self._state.manifest(plan.lab)
                 if manifest is None:
                     raise LabError(f"lab {plan.lab} vanished while it was made")
-                spinners.start(binary, directory, manifest["id"], plan.spinners, check)
+                spinners.start(binary, directory, manifest.id, plan.spinners, check)
                 check()
-                made = devices.start(directory, binary, manifest["id"], plan, check)
+                made = devices.start(directory, binary, manifest.id, plan, check)
                 enter = [str(binary), "exec", "--state", str(directory)]
                 own.run(plan, directory, lambda node, argv: [*enter, node, "--", *argv], check)
                 return [*(self._warnings(plan.lab) or []), *made]
@@ -136,9 +157,9 @@ class NetnsRuntime:
         warnings = self._warnings(name)
         status["plan"] = digest
         status["nodes"] = self._nodes(plan)
-        status["spinners"] = self._spinners(name, plan, manifest["id"])
+        status["spinners"] = self._spinners(name, plan, manifest.id)
         status["warnings"] = warnings or []
-        status["links_down"] = (self._state.document(name, "down.json") or {}).get("links", [])
+        status["links_down"] = list(down.links) if (down := self._state.read(Down, name, DOWN)) else []
         missing = [node["name"] for node in status["nodes"] if not node["up"]]
         silent = [spinner for spinner in status["spinners"] if spinner["error"]]
         if warnings is None or missing:
@@ -307,18 +328,18 @@ class NetnsRuntime:
 
     def _serving(self, name: str, link: str) -> int | None:
         """The spinner of a link, DEVICE of a device, None of the kernel's. Asked often: it reads no whole plan."""
-        plan = self._state.document(name, "plan.json")
+        plan = self._state.read(_Served, name, "plan.json")
         if plan is None:
             raise self._absent(name)
-        for number, spinner in enumerate(plan["spinners"]):
-            if link in spinner["links"]:
+        for number, spinner in enumerate(plan.spinners):
+            if link in spinner.links:
                 return number
-        if any(each["link"] == link for each in plan.get("hardware", ())):
+        if any(each.link == link for each in plan.hardware):
             return DEVICE
-        if any(each["name"] == link for each in plan["links"]):
+        if any(each.name == link for each in plan.links):
             return None
-        known = ", ".join(each["name"] for each in plan["links"][:10])
-        raise LabError(f"lab {name} has no link {link}: links are {known}{' …' if len(plan['links']) > 10 else ''}")
+        known = ", ".join(each.name for each in plan.links[:10])
+        raise LabError(f"lab {name} has no link {link}: links are {known}{' …' if len(plan.links) > 10 else ''}")
 
     def _spinners(self, name: str, plan: Plan, identity: str) -> list[dict[str, Any]]:
         running = self._processes(plan, identity)
@@ -352,8 +373,8 @@ class NetnsRuntime:
 
     def _warnings(self, name: str) -> list[str] | None:
         """What the node binary warned of; None where it did not come to its end."""
-        applied = self._state.document(name, "applied.json")
-        return None if applied is None else list(applied.get("warnings", {}))
+        applied = self._state.read(Applied, name, APPLIED)
+        return None if applied is None else list(applied.warnings)
 
     def _plan_text(self, name: str) -> bytes | None:
         try:

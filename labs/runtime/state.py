@@ -12,32 +12,30 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-import orjson
-
-from ewan.labs.base import documents, ownership, writing
+from ewan.labs.base import codec, documents, ownership, writing
+from ewan.labs.base.codec import Struct
+from ewan.labs.base.reading import read_bytes
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.kept import MANIFEST, OWNER, Head
 from ewan.labs.runtime.locks import is_there, lock
 
 DEFAULT_ROOT = Path("/run/ewan")
 LOCK = ".lock"
 """In the root; no lab's name begins so."""
-OWNER = "owner.json"
-"""In a lab's directory, soon after its manifest: who had it made."""
 ELSEWHERE = "set EWAN_STATE to a directory of root's that has it"
 FILES = 16
 """That the smallest lab has in its directory, and more."""
 LOCK_WAIT_S = 120.0
 LINE_WAIT_S = 10.0
 # As `ewan-node` checks it: names become parts of paths.
+T = TypeVar("T")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(Struct):
     """Who has labs made: the user, who may have called sudo, and the directory of the program's copy."""
 
     uid: int
@@ -82,33 +80,29 @@ class State:
     def owner(self, name: str) -> Owner | None:
         """Who had a lab made; None where that is not known, as of one whose making was killed."""
         try:
-            found = self.document(name, OWNER) or {}
-            return Owner(int(found["uid"]), str(found["checkout"]))
-        except (LabError, KeyError, TypeError, ValueError):
+            return self.read(Owner, name, OWNER)
+        except LabError:
             return None
 
-    def manifest(self, name: str) -> dict[str, Any] | None:
-        """What a lab owns; None where no manifest was written yet, or the lab is down."""
-        found = self.document(name, "manifest.json")
-        if found is not None and not (isinstance(found.get("id"), str) and isinstance(found.get("format"), str)):
-            raise LabError(f"{self.directory(name) / 'manifest.json'}: is damaged: it has no id or no format")
-        return found
+    def manifest(self, name: str) -> Head | None:
+        """The lab as it is told from others; None where no manifest was written yet, or the lab is down."""
+        return self.read(Head, name, MANIFEST)
 
-    def document(self, name: str, file: str) -> dict[str, Any] | None:
-        """A JSON file of a lab; None where there is none."""
+    def read(self, kind: type[T], name: str, file: str) -> T | None:
+        """A document of a lab; None where there is none."""
         path = self.directory(name) / file
         try:
-            return documents.read_object(path)
+            return documents.read(kind, path)
         except FileNotFoundError:
             return None
         except documents.DocumentError as error:
             raise LabError(str(error)) from None
 
-    def write(self, name: str, file: str, data: Mapping[str, Any]) -> None:
-        """A JSON file of a lab, whole or as it was before."""
+    def write(self, name: str, file: str, value: Struct) -> None:
+        """A document of a lab, whole or as it was before."""
         path = self.directory(name) / file
         try:
-            writing.write(path, orjson.dumps(data, option=orjson.OPT_INDENT_2))
+            writing.write(path, codec.ordered(value))
         except OSError as error:
             raise self.unwritable(error, path) from None
 
@@ -125,27 +119,29 @@ class State:
 
     def own(self, name: str, owner: Owner) -> None:
         """Notes who has a lab made."""
-        self.write(name, OWNER, asdict(owner))
+        self.write(name, OWNER, owner)
 
-    def add(self, name: str, file: str, entry: Mapping[str, Any]) -> None:
+    def add(self, name: str, file: str, entry: Struct) -> None:
         """A line of JSON at the end of a lab's file; several processes may add to it at once."""
         path = self.directory(name) / file
         try:
             with writing.journal(path) as descriptor:
                 lock(descriptor, time.monotonic() + LINE_WAIT_S, f"{path}: another process writes there for long")
-                writing.add_line(path, descriptor, orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE))
+                writing.add_line(path, descriptor, codec.compact(entry) + b"\n")
         except OSError as error:
             raise self.unwritable(error, path) from None
 
-    def lines(self, name: str, file: str) -> list[dict[str, Any]]:
+    def lines(self, kind: type[T], name: str, file: str) -> list[T]:
         """What was added to a file; none where there is none. A line that was not written whole says nothing."""
         path = self.directory(name) / file
         try:
-            return [orjson.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+            return [codec.decode(kind, line, f"{path}:") for line in read_bytes(path).split(b"\n")[:-1]]
         except FileNotFoundError:
             return []
-        except (OSError, orjson.JSONDecodeError) as error:
-            raise LabError(f"{path}: {error}") from None
+        except OSError as error:
+            raise LabError(f"{path}: {error.strerror}") from None
+        except ValueError as error:
+            raise LabError(str(error)) from None
 
     @contextmanager
     def locked(self) -> Iterator[int]:

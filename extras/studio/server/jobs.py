@@ -18,14 +18,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-import orjson
-
-from ewan.labs.base import reading, writing
+from ewan.labs.base import codec, documents, reading, writing
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.product import ROOT
 from ewan.labs.context import COMMAND
@@ -63,14 +62,26 @@ ASKED, AT_WORK, WAITS, BEGINS, ENDED, OUT_OF_LINE = (
 """Files of a job. WAITS is renamed to BEGINS when its turn has come, and to OUT_OF_LINE where it is taken out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct):
     """job.json. `pid`: number of the process around the command, and of the group of both."""
 
     id: str
     words: tuple[str, ...]
     started: str
     pid: int
+
+
+class Waits(Struct):
+    """waiting.json. `started`: when it was asked for."""
+
+    words: tuple[str, ...]
+    started: str
+
+
+class Ended(Struct):
+    """ended.json."""
+
+    status: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +120,7 @@ class Jobs:
     def queue(self, words: Sequence[str]) -> Job:
         """The same, as soon as no other job is at work, after those that wait already."""
         number = self._new()
-        told = {"words": list(words), "started": _now()}
-        writing.write(self._place / number / WAITS, orjson.dumps(told))
+        writing.write(self._place / number / WAITS, codec.compact(Waits(tuple(words), _now())))
         self.turn()
         return self.find(number)
 
@@ -124,7 +134,7 @@ class Jobs:
                 return
             place = self._place / waiting[0]
             (place / WAITS).rename(place / BEGINS)
-            self._begin(waiting[0], orjson.loads((place / BEGINS).read_bytes())["words"])
+            self._begin(waiting[0], documents.read(Waits, place / BEGINS).words)
 
     def _begin(self, number: str, words: Sequence[str]) -> None:
         place = self._place / number
@@ -144,7 +154,7 @@ class Jobs:
                 env=dict(self._environment) | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "160"},
             )
         self._children[number] = child
-        writing.write(place / ASKED, orjson.dumps(asdict(Asked(number, tuple(words), _now(), child.pid))))
+        writing.write(place / ASKED, codec.compact(Asked(number, tuple(words), _now(), child.pid)))
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -172,9 +182,8 @@ class Jobs:
 
     def _asked(self, number: str) -> Asked | None:
         try:
-            told = orjson.loads((self._place / number / ASKED).read_bytes())
-            return Asked(told["id"], told["words"], told["started"], told["pid"])
-        except (OSError, ValueError, KeyError, TypeError):
+            return documents.read(Asked, self._place / number / ASKED)
+        except (OSError, ValueError):
             return None
 
     def _at_work(self, number: str) -> bool:
@@ -182,7 +191,7 @@ class Jobs:
             return False
         asked = self._asked(number)
         # A change of a link that waits for its time takes nothing of the machine.
-        return asked is not None and list(asked.words[:1]) != ["set"] and self._has_process(number)
+        return asked is not None and asked.words[:1] != ("set",) and self._has_process(number)
 
     def find(self, number: str, most_bytes: int = MOST_TOLD_BYTES) -> Job:
         """One job as it is now, with the last `most_bytes` of what it said; UnknownJobError."""
@@ -197,24 +206,24 @@ class Jobs:
             child.poll()  # a child that has ended is taken from the system
         ended = None
         try:
-            status: int | None = orjson.loads((place / ENDED).read_bytes())["status"]
+            status: int | None = documents.read(Ended, place / ENDED).status
             state: State = "ended"
             ended = (place / ENDED).stat().st_mtime
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError):
             status, state = None, "running" if self._has_process(number) else "lost"
         out, err = (_end(place / name, most_bytes) for name in ("out", "err"))
-        return Job(number, tuple(asked.words), asked.started, state, status, out, err, ended)
+        return Job(number, asked.words, asked.started, state, status, out, err, ended)
 
     def _early(self, number: str) -> Job:
         """One that has no process yet."""
         place = self._place / number
         state: State = "waiting"
         for name in (WAITS, BEGINS):
-            with contextlib.suppress(OSError, ValueError, KeyError):
-                told = orjson.loads((place / name).read_bytes())
+            with contextlib.suppress(OSError, ValueError):
+                told = documents.read(Waits, place / name)
                 if name == BEGINS and time.time() - (place / name).stat().st_mtime > BEGINS_S:
                     state = "lost"
-                return Job(number, tuple(told["words"]), told["started"], state, None, "", "")
+                return Job(number, told.words, told.started, state, None, "", "")
         raise UnknownJobError(number)
 
     def every(self) -> list[Job]:

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -180,7 +179,7 @@ def test_a_port_of_udp_is_taken_by_udp_alone(
         port = other.getsockname()[1]
         text = f"topology: {{nodes: {{a: {{ports: ['127.0.0.1:{port}:53/udp']}}}}}}"
         engine = engines.find()
-        manifest: dict[str, Any] = {"lab": LAB, "containers": [], "networks": [], "topology": "x"}
+        manifest = containers.Manifest(LAB, "0", 0, "docker", "", "", "", (), (), "x", "", 0)
         if not taken:
             containers.check_free(engine, manifest, text)
             return

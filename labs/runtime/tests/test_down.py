@@ -75,7 +75,7 @@ def test_spinners_that_start_meanwhile_are_ended_too(state: Path, tmp_path: Path
     (tmp_path / "link").write_text(CHAIN)
     for _ in range(ROUNDS):
         runtime.up(small(LAB))
-        identity = runtime.load(LAB).manifest["id"]
+        identity = runtime.load(LAB).manifest.id
         with chain("spinner", "link", "--id", identity, executable=sys.executable, place=tmp_path) as spinners:
             runtime.down(LAB)
             assert is_over(spinners)

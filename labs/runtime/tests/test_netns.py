@@ -136,7 +136,7 @@ def test_ip_netns_can_use_the_nodes(runtime: NetnsRuntime) -> None:
 
 def test_down_ends_what_runs_in_the_nodes_and_the_labs_own_spinners(runtime: NetnsRuntime, tmp_path: Path) -> None:
     runtime.up(small(LAB))
-    identity = runtime.load(LAB).manifest["id"]
+    identity = runtime.load(LAB).manifest.id
     command = [str(BINARY), "exec", "--state", f"{runtime._state.root}/{LAB}", "left", "--", "sleep", "600"]
     inside = subprocess.Popen(command)
     ours = spinner_like(identity, tmp_path)
