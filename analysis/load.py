@@ -18,8 +18,9 @@ from typing import Any
 
 import polars as pl
 
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.documents import DocumentError
-from ewan.labs.base.typed import read_typed
 from ewan.labs.record import (
     CERTIFICATES_FOLDER,
     Certificate,
@@ -218,18 +219,22 @@ class RunResults:
         return tuple(self.parameters.items())
 
 
+class _Port(Struct, forbid_unknown_fields=False):
+    addresses: tuple[str, ...]
+
+
+class _NodePorts(Struct, forbid_unknown_fields=False):
+    name: str
+    interfaces: tuple[_Port, ...]
+
+
 def addresses_of(data: Any) -> dict[str, frozenset[str]]:
-    """Of each of a plan's nodes, as JSON data; ValueError where they are none."""
-    try:
-        nodes = read_typed(tuple[dict[str, Any], ...], data, "nodes")
-        return {
-            str(node["name"]): frozenset(
-                address.partition("/")[0] for port in node["interfaces"] for address in port["addresses"]
-            )
-            for node in nodes
-        }
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(str(error)) from None
+    """Of each of a plan's nodes, as JSON data; ValueError where they are none. Plans of other versions are read too."""
+    nodes = codec.from_data(tuple[_NodePorts, ...], data, "nodes")
+    return {
+        node.name: frozenset(address.partition("/")[0] for port in node.interfaces for address in port.addresses)
+        for node in nodes
+    }
 
 
 class ExperimentResults:

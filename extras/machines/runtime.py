@@ -38,7 +38,7 @@ from ewan.labs.render.files import hosts as hosts_file
 from ewan.labs.runtime import own
 from ewan.labs.runtime.base import LabError, OpenCapture, RemoteMachine, Seen
 from ewan.labs.runtime.binary import node_binary
-from ewan.labs.runtime.kept import APPLIED, DOWN, MANIFEST, Applied, Down
+from ewan.labs.runtime.kept import APPLIED, DOWN, MANIFEST, AppliedPlan, LinksDown
 from ewan.labs.runtime.multi_machine import MachineNeeds, MissingPrograms
 from ewan.labs.runtime.namespaces import NAMESPACES
 from ewan.labs.runtime.netns import NetnsRuntime
@@ -165,7 +165,7 @@ class ClusterRuntime(NetnsRuntime):
                 self._show("running the nodes' commands")
                 enter = making.attempt(fleet, record, plan.lab, own.LONGEST_S, check)
                 own.run_by(split.whole, self._state.directory(plan.lab), enter)
-                self._state.write(plan.lab, APPLIED, Applied(dict.fromkeys(warnings, 1)))
+                self._state.write(plan.lab, APPLIED, AppliedPlan(dict.fromkeys(warnings, 1)))
                 return warnings
             except BaseException as error:
                 left = self._take_down(fleet, plan.lab, record)
@@ -284,8 +284,8 @@ class ClusterRuntime(NetnsRuntime):
         found = next((each for each in plan.links if each.name == link), None)
         if found is None:
             raise LabError(f"lab {name} has no link {link}; it has {', '.join(each.name for each in plan.links[:10])}")
-        before = self._state.read(Down, name, DOWN) or Down(())
-        down = Down((*(each for each in before.links if each != link), *(() if up else (link,))))
+        before = self._state.read(LinksDown, name, DOWN) or LinksDown(())
+        down = LinksDown((*(each for each in before.links if each != link), *(() if up else (link,))))
         return self._routes_of(plan).set_carrier(found, up, longest_s, lambda: self._state.write(name, DOWN, down))
 
     def _routes_of(self, plan: Plan) -> Routes:

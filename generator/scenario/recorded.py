@@ -1,8 +1,8 @@
 """What was done with the links of a live lab, as the events of a scenario. Pure.
 
-In: the text of the description that the lab was made of, its plan, what was done (`ewan.labs.runtime.kept.SettingsChange`).
-Out: the text of a scenario that does it again, at times that count from the first change, in a lab of the same
-description.
+In: the text of the description that the lab was made of, its plan, what was done
+(`ewan.labs.runtime.kept.SettingsChange`). Out: the text of a scenario that does it again, at times that count from the
+first change, in a lab of the same description.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ewan.generator.scenario.writing import to_yaml
 from ewan.labs.base.source import read_yaml
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND, Duration
 from ewan.labs.plan import Plan
-from ewan.labs.runtime.kept import Done
+from ewan.labs.runtime.kept import SettingsChange
 from ewan.labs.spec import DescriptionError
 
 BEFORE_NS = NS_PER_SECOND
@@ -28,7 +28,7 @@ _HEAD = """# What was done in the lab {lab}: times count from the first change, 
 """
 
 
-def recorded(description: str, plan: Plan, done: Sequence[Done]) -> str:
+def recorded(description: str, plan: Plan, done: Sequence[SettingsChange]) -> str:
     """DescriptionError where nothing was done."""
     if not done:
         raise DescriptionError(f"nothing was done in {plan.lab} yet: ewan set changes a link")
@@ -65,12 +65,12 @@ def _step(plan: Plan, lasts_ns: int) -> dict[str, Any]:
     return {"name": "wait", "on": host, "run": f"sleep {lasts_ns / NS_PER_SECOND:g}"}
 
 
-def _event(each: Done, at_ns: int) -> dict[str, Any]:
+def _event(each: SettingsChange, at_ns: int) -> dict[str, Any]:
     direction = {} if each.direction == "both" else {"direction": each.direction}
     return {"at": str(Duration(at_ns)), "link": each.link, **direction, **_settings(each)}
 
 
-def _settings(each: Done) -> dict[str, Any]:
+def _settings(each: SettingsChange) -> dict[str, Any]:
     if each.words.keys() & {"down", "up"}:
         return dict.fromkeys(each.words, True)
     return {key: read_yaml(text, key)[0] if text.startswith("{") else text for key, text in each.words.items()}

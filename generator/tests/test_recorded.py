@@ -12,7 +12,7 @@ from ewan.labs import host, spec
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.doing import said
 from ewan.labs.plan import Plan
-from ewan.labs.runtime.kept import Direction, Done
+from ewan.labs.runtime.kept import Direction, SettingsChange
 from ewan.labs.spec import DescriptionError
 
 LAB = """# A small lab.
@@ -29,8 +29,8 @@ def plan() -> Plan:
     return compile_spec(spec.parse(LAB, Path("mine.lab.yaml")), host.virtual_facts())
 
 
-def done(ms: int, direction: Direction = "both", **words: str) -> Done:
-    return Done(BEGAN + ms * MS, "core", direction, words)
+def done(ms: int, direction: Direction = "both", **words: str) -> SettingsChange:
+    return SettingsChange(BEGAN + ms * MS, "core", direction, words)
 
 
 ALL = (

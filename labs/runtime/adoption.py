@@ -21,7 +21,7 @@ from ewan.labs import plan as plans
 from ewan.labs.base.codec import OtherVersionError, replace
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.containers import Adopted, Manifest
+from ewan.labs.runtime.containers import Adopted, ContainersManifest
 
 LAB = "/lab"
 PLAN_LABEL = "ewan.plan"
@@ -80,7 +80,7 @@ def read(path: Path) -> TopologyFile:
     return TopologyFile(file, text, plan, directory)
 
 
-def manifest_of(compiled: TopologyFile, made: Manifest) -> Manifest:
+def manifest_of(compiled: TopologyFile, made: ContainersManifest) -> ContainersManifest:
     """The manifest of a lab that `ewan` made, and where the rest of this one is."""
     return replace(made, adopted=Adopted(str(compiled.directory), str(compiled.clab_directory)))
 
@@ -93,7 +93,7 @@ def lead(compiled: TopologyFile, state: Path) -> None:
     (state / "plan.json").write_bytes(plans.to_json(compiled.plan))
 
 
-def forget(manifest: Manifest, places: Adopted) -> list[str]:
+def forget(manifest: ContainersManifest, places: Adopted) -> list[str]:
     """Removes what the deployment of an adopted lab left on the host, whose containers are gone; tells the paths.
 
     That is containerlab's directory, the sockets of links, and where containerlab wrote the lab's names into the host's

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ewan.labs.capture.words import CaptureCounts, CaptureRequest
     from ewan.labs.plan import Plan
-    from ewan.labs.runtime.kept import Done, Head
+    from ewan.labs.runtime.kept import Head, SettingsChange
     from ewan.labs.runtime.program import Program
     from ewan.labs.runtime.virtual import Run
 
@@ -224,11 +224,11 @@ class RemoteLabs(Protocol):
 class LabNotes(Protocol):
     """Labs in whose state it is noted what people did."""
 
-    def note(self, name: str, entry: Done) -> None:
+    def note(self, name: str, entry: SettingsChange) -> None:
         """Adds an entry to what was done in a lab that is up. Raises LabError."""
         ...
 
-    def notes(self, name: str) -> list[Done]:
+    def notes(self, name: str) -> list[SettingsChange]:
         """All entries since the lab came up, in the order in which they were noted. Raises LabError."""
         ...
 

@@ -32,7 +32,7 @@ from ewan.labs.runtime.base import LabError, OpenCapture
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.container_engine import Container, ContainerEngine, NoAnswerError
 from ewan.labs.runtime.containers import engine_of, name_of
-from ewan.labs.runtime.kept import APPLIED, MANIFEST, Applied
+from ewan.labs.runtime.kept import APPLIED, MANIFEST, AppliedPlan
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Program
@@ -173,16 +173,16 @@ class ContainerlabRuntime(NetnsRuntime):
             restored = self._restored(manifest, manifest.adopted) if manifest.adopted else lambda: []
             return containers.remove(directory, manifest, 0.0 if whole else SETTLE_S, last=restored)
 
-    def _manifest(self, name: str) -> containers.Manifest | None:
-        return self._state.read(containers.Manifest, name, MANIFEST)
+    def _manifest(self, name: str) -> containers.ContainersManifest | None:
+        return self._state.read(containers.ContainersManifest, name, MANIFEST)
 
-    def _owned(self, name: str) -> containers.Manifest:
+    def _owned(self, name: str) -> containers.ContainersManifest:
         manifest = self._manifest(name)
         if manifest is None:
             raise self._absent(name)
         return manifest
 
-    def _restored(self, manifest: containers.Manifest, places: containers.Adopted) -> Callable[[], list[str]]:
+    def _restored(self, manifest: containers.ContainersManifest, places: containers.Adopted) -> Callable[[], list[str]]:
         """Puts an adopted lab's own directory into the state that `ewan compile` left; tells what was removed."""
         try:
             plan: Plan | None = self.load(manifest.lab).plan
@@ -256,7 +256,7 @@ class ContainerlabRuntime(NetnsRuntime):
         told = {manifest.engine: manifest.engine_version, "containerlab": manifest.containerlab_version}
         return {"runtime": "containerlab", **told}
 
-    def _check_whole(self, name: str) -> containers.Manifest:
+    def _check_whole(self, name: str) -> containers.ContainersManifest:
         """The manifest; LabError where a container has ended: the name of its network could be somebody else's."""
         manifest, plan = self._owned(name), self.load(name).plan
         _check_running(manifest, [node.name for node in plan.nodes])
@@ -273,7 +273,9 @@ class ContainerlabRuntime(NetnsRuntime):
             if complaint := images.complaint(name, labels, digest):
                 raise LabError(complaint)
 
-    def _deploy(self, path: Path, topology: Path, manifest: containers.Manifest, check: Callable[[], None]) -> None:
+    def _deploy(
+        self, path: Path, topology: Path, manifest: containers.ContainersManifest, check: Callable[[], None]
+    ) -> None:
         engine, total = engine_of(manifest), len(manifest.containers)
         look = 0.0
 
@@ -296,7 +298,7 @@ class ContainerlabRuntime(NetnsRuntime):
             # The node's own error says more than containerlab's, which only waited for it.
             raise LabError(_failed(topology.parent) or str(error)) from None
 
-    def _ready(self, plan: Plan, manifest: containers.Manifest, check: Callable[[], None]) -> list[str]:
+    def _ready(self, plan: Plan, manifest: containers.ContainersManifest, check: Callable[[], None]) -> list[str]:
         """Waits until each node has made itself what the plan says; gives their warnings."""
         directory, total = self._state.directory(plan.lab), len(plan.nodes)
         waiting = [node.name for node in plan.nodes]
@@ -318,7 +320,7 @@ class ContainerlabRuntime(NetnsRuntime):
         for number in range(len(plan.spinners)):
             self.control(plan.lab, number, {"command": "stats"})
         warnings = _warnings(directory)
-        (directory / APPLIED).write_bytes(codec.compact(Applied(dict.fromkeys(warnings, 1))))
+        (directory / APPLIED).write_bytes(codec.compact(AppliedPlan(dict.fromkeys(warnings, 1))))
         return warnings
 
     def _given_up(self, name: str, engine: ContainerEngine, error: BaseException) -> BaseException:
@@ -401,7 +403,7 @@ def _check_possible(plan: Plan) -> None:
         raise LabError(f"lab {plan.lab}: link {each.link} is a device, for which nodes are namespaces: RUNTIME=netns")
 
 
-def _check_running(manifest: containers.Manifest, nodes: Iterable[str]) -> None:
+def _check_running(manifest: containers.ContainersManifest, nodes: Iterable[str]) -> None:
     """LabError for the first of these nodes whose container does not run, or is not what the namespace's name means."""
     engine, lab = engine_of(manifest), manifest.lab
     names = [name_of(lab, node) for node in nodes]
@@ -414,7 +416,7 @@ def _check_running(manifest: containers.Manifest, nodes: Iterable[str]) -> None:
             raise LabError(f"{_ended(engine, container)}: remove the lab with `ewan down {lab}`")
 
 
-def _check_none_ended(manifest: containers.Manifest) -> None:
+def _check_none_ended(manifest: containers.ContainersManifest) -> None:
     """LabError for the first container of a lab that was started and has ended."""
     engine = engine_of(manifest)
     for container in engine.containers(manifest.containers).values():

@@ -49,7 +49,7 @@ class Adopted(Struct):
     clab_directory: str
 
 
-class Manifest(Document, tag="ewan-containers/1"):
+class ContainersManifest(Document, tag="ewan-containers/1"):
     """What a lab of containers owns. `host`: of the engine, empty for its default; `plan`: its digest; `adopted`: None
     where the lab was not deployed by hand."""
 
@@ -73,11 +73,13 @@ def name_of(lab: str, node: str) -> str:
     return f"ewan-{lab}-{node}"
 
 
-def manifest_of(plan: Plan, topology: Path, text: str, engine: ContainerEngine, containerlab: str) -> Manifest:
+def manifest_of(
+    plan: Plan, topology: Path, text: str, engine: ContainerEngine, containerlab: str
+) -> ContainersManifest:
     """All that containerlab will make of the topology file's text. containerlab: its version."""
     described = yaml.safe_load(text)
     network = described["mgmt"]["network"]
-    return Manifest(
+    return ContainersManifest(
         lab=plan.lab,
         id=uuid.uuid4().hex,
         created_unix_ns=time.time_ns(),
@@ -93,12 +95,12 @@ def manifest_of(plan: Plan, topology: Path, text: str, engine: ContainerEngine, 
     )
 
 
-def engine_of(manifest: Manifest) -> ContainerEngine:
+def engine_of(manifest: ContainersManifest) -> ContainerEngine:
     """The engine that made a lab, whatever the environment says now."""
     return ContainerEngine(manifest.engine, manifest.host)
 
 
-def write(directory: Path, manifest: Manifest) -> None:
+def write(directory: Path, manifest: ContainersManifest) -> None:
     """Makes the state directory, and in it the manifest: whole or not at all, whatever happens next. Raises OSError."""
     directory.mkdir(parents=True, exist_ok=True)
     unfinished = directory / UNFINISHED
@@ -116,7 +118,7 @@ def forget(directory: Path) -> None:
         directory.rmdir()
 
 
-def check_free(engine: ContainerEngine, manifest: Manifest, text: str) -> None:
+def check_free(engine: ContainerEngine, manifest: ContainersManifest, text: str) -> None:
     """LabError for the first name or port of a lab to be made that somebody has."""
     lab, another = manifest.lab, "or give this lab another name"
     for container in engine.containers(manifest.containers).values():
@@ -165,7 +167,7 @@ def _free(address: str, port: int, protocol: str) -> bool:
     return True
 
 
-def check_deployed(engine: ContainerEngine, manifest: Manifest, plan_label: str) -> None:
+def check_deployed(engine: ContainerEngine, manifest: ContainersManifest, plan_label: str) -> None:
     """LabError where not all containers of a lab run that was deployed from its topology file as it is now."""
     lab, file = manifest.lab, manifest.topology
     found = _ours(engine, manifest)
@@ -180,7 +182,7 @@ def check_deployed(engine: ContainerEngine, manifest: Manifest, plan_label: str)
 
 def remove(
     directory: Path,
-    manifest: Manifest,
+    manifest: ContainersManifest,
     settle_s: float = 0.0,
     last: Callable[[], list[str]] = lambda: [],
 ) -> dict[str, Any]:
@@ -223,14 +225,14 @@ def remove(
     }
 
 
-def _ours(engine: ContainerEngine, manifest: Manifest) -> dict[str, Container]:
+def _ours(engine: ContainerEngine, manifest: ContainersManifest) -> dict[str, Container]:
     """Of the manifest's containers those that were made from its topology file."""
     found = engine.containers(manifest.containers)
     return {name: each for name, each in found.items() if each.labels.get(TOPOLOGY_LABEL) == manifest.topology}
 
 
 def _remove_containers(
-    engine: ContainerEngine, manifest: Manifest, found: dict[str, Container], settle_s: float
+    engine: ContainerEngine, manifest: ContainersManifest, found: dict[str, Container], settle_s: float
 ) -> list[str]:
     """Until none is left; the names of those that were removed."""
     removed: set[str] = set()

@@ -31,7 +31,7 @@ class Head(Struct, forbid_unknown_fields=False):
     id: str
 
 
-class Applied(Struct):
+class AppliedPlan(Struct):
     """applied.json. `warnings`: what this host lacks and the lab does without, and how many times.
 
     The rest is there where the node binary made the lab.
@@ -45,13 +45,13 @@ class Applied(Struct):
     phases_us: tuple[tuple[str, int], ...] = ()
 
 
-class Down(Struct):
+class LinksDown(Struct):
     """down.json: the links that were taken down."""
 
     links: tuple[str, ...]
 
 
-class Done(Struct):
+class SettingsChange(Struct):
     """Settings that a link got, in the words of `ewan set`, or `down` or `up` alone: `{"down": "true"}`.
 
     `due_unix_ns`: when, which may be later than now.

@@ -25,7 +25,7 @@ from ewan.labs.runtime.base import (
     Seen,
 )
 from ewan.labs.runtime.containerlab import ContainerlabRuntime, Show
-from ewan.labs.runtime.kept import DONE, Done
+from ewan.labs.runtime.kept import DONE, SettingsChange
 from ewan.labs.runtime.multi_machine import MANIFEST
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Program
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ewan.labs.runtime.multi_machine import MultiMachineRuntime
 
 Maker = Literal[LiveName, "cluster"]
-MADE_BY: Mapping[str, Maker] = {tags(containers.Manifest)[0]: "containerlab", MANIFEST: "cluster"}
+MADE_BY: Mapping[str, Maker] = {tags(containers.ContainersManifest)[0]: "containerlab", MANIFEST: "cluster"}
 """Of a lab's manifest, `format` → who made it. Of others, and of those that have none yet, it is netns."""
 
 
@@ -145,15 +145,15 @@ class LiveRuntime:
         """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).carrier(name, link, up, longest_s)
 
-    def note(self, name: str, entry: Done) -> None:
+    def note(self, name: str, entry: SettingsChange) -> None:
         """See `Noting`: labs of all runtimes share the state root."""
         self._of(name).load(name)
         self._state.add(name, DONE, entry)
 
-    def notes(self, name: str) -> list[Done]:
+    def notes(self, name: str) -> list[SettingsChange]:
         """See `Noting`."""
         self._of(name).load(name)
-        return self._state.lines(Done, name, DONE)
+        return self._state.lines(SettingsChange, name, DONE)
 
     def start_machines(self, name: str, tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
         """See `LiveClockRuntime`; the runtime that made the lab does it."""

@@ -27,7 +27,7 @@ from ewan.labs.runtime import devices, left, machines, own, readouts, services, 
 from ewan.labs.runtime.base import LabError, LabState, OpenCapture, RemoteMachine, Seen
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.capturing import LocalCapture
-from ewan.labs.runtime.kept import APPLIED, DOWN, Applied, Down
+from ewan.labs.runtime.kept import APPLIED, DOWN, AppliedPlan, LinksDown
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from ewan.labs.runtime.probes import send
 from ewan.labs.runtime.program import Program
@@ -159,7 +159,7 @@ class NetnsRuntime:
         status["nodes"] = self._nodes(plan)
         status["spinners"] = self._spinners(name, plan, manifest.id)
         status["warnings"] = warnings or []
-        status["links_down"] = list(down.links) if (down := self._state.read(Down, name, DOWN)) else []
+        status["links_down"] = list(down.links) if (down := self._state.read(LinksDown, name, DOWN)) else []
         missing = [node["name"] for node in status["nodes"] if not node["up"]]
         silent = [spinner for spinner in status["spinners"] if spinner["error"]]
         if warnings is None or missing:
@@ -373,7 +373,7 @@ class NetnsRuntime:
 
     def _warnings(self, name: str) -> list[str] | None:
         """What the node binary warned of; None where it did not come to its end."""
-        applied = self._state.read(Applied, name, APPLIED)
+        applied = self._state.read(AppliedPlan, name, APPLIED)
         return None if applied is None else list(applied.warnings)
 
     def _plan_text(self, name: str) -> bytes | None:

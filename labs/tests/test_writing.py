@@ -14,7 +14,7 @@ import pytest
 
 from ewan.labs.base import writing
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.kept import DONE, Done
+from ewan.labs.runtime.kept import DONE, SettingsChange
 from ewan.labs.runtime.state import State
 
 
@@ -80,12 +80,15 @@ def test_a_line_that_finds_no_room_leaves_the_file_as_it_was(tmp_path: Path) -> 
 def test_what_was_done_in_a_lab_stays_readable_after_a_line_that_found_no_room(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     state = State(tmp_path)
-    first, second = Done(1, "core", "both", {"delay": "1ms"}), Done(2, "core", "both", {"down": "true"})
+    first, second = (
+        SettingsChange(1, "core", "both", {"delay": "1ms"}),
+        SettingsChange(2, "core", "both", {"down": "true"}),
+    )
     state.add("x", DONE, first)
     with pytest.raises(LabError, match="File too large"):
-        state.add("x", DONE, Done(1, "core", "both", {"delay": "x" * 1000}))
+        state.add("x", DONE, SettingsChange(1, "core", "both", {"delay": "x" * 1000}))
     state.add("x", DONE, second)
-    assert state.lines(Done, "x", DONE) == [first, second]
+    assert state.lines(SettingsChange, "x", DONE) == [first, second]
 
 
 def test_no_directory_is_said(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from ewan.labs.context import Context
 from ewan.labs.link.direction import Heading
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.kept import Done
+from ewan.labs.runtime.kept import SettingsChange
 
 FRAME_MS = 50
 """Between two frames: 20 a second."""
@@ -197,7 +197,7 @@ class Live:
         there, back = ((source, sink), (sink, source))
         return Paths(following.followed(plan, told, *there), following.followed(plan, told, *back))
 
-    def done(self, name: str) -> list[Done]:
+    def done(self, name: str) -> list[SettingsChange]:
         """What was done in a lab, by its time; LabError."""
         return doing.done(self._labs, name)
 

@@ -179,7 +179,7 @@ def test_a_port_of_udp_is_taken_by_udp_alone(
         port = other.getsockname()[1]
         text = f"topology: {{nodes: {{a: {{ports: ['127.0.0.1:{port}:53/udp']}}}}}}"
         engine = engines.find()
-        manifest = containers.Manifest(LAB, "0", 0, "docker", "", "", "", (), (), "x", "", 0)
+        manifest = containers.ContainersManifest(LAB, "0", 0, "docker", "", "", "", (), (), "x", "", 0)
         if not taken:
             containers.check_free(engine, manifest, text)
             return
