@@ -16,9 +16,9 @@ import orjson
 
 from ewan.calibration import cli, page, path
 from ewan.calibration import reference as reference_readings
+from ewan.calibration.host import calibrations, measurement
 from ewan.calibration.host import cli as host_cli
-from ewan.calibration.host import kept, measurement
-from ewan.calibration.host.kept import PROFILES, Profile
+from ewan.calibration.host.calibrations import PROFILES, Profile
 from ewan.calibration.uncertainty import Instrument
 from ewan.generator import traffic_request
 from ewan.labs import descriptions, rundir
@@ -106,16 +106,16 @@ def calibrate_command(
     with context.reporter.progress(what) as status:
         found = measurement.measure(context, profile, lambda text: status.step(f"{what}: {text}"), nics)
     try:
-        place = kept.save(context, found)
+        place = calibrations.save(context, found)
     except OSError as error:
         raise Refused(f"{error.filename}: {error.strerror}: name another place for the cache with EWAN_CACHE") from None
     directory = rundir.make("host")
     with rundir.kept(directory):
-        writing.write(directory / "host.json", kept.to_json(found))
+        writing.write(directory / "host.json", calibrations.to_json(found))
         made = page.write(directory, *page.of_host(found))
         rundir.give_back(directory)
     if as_json:
-        sys.stdout.buffer.write(kept.to_json(found))
+        sys.stdout.buffer.write(calibrations.to_json(found))
         return
     host_cli.show(context, found)
     context.reporter.console.print(f"kept: {place}  report: {made}", soft_wrap=True)
@@ -154,7 +154,9 @@ def calibrate_lab(
         cli.drop(directory)
         raise
     cli.show(context, certificate, directory, plan, as_json)
-    made = page.write(directory, *page.of_lab(certificate, plan, None if certificate.machines else kept.load(context)))
+    made = page.write(
+        directory, *page.of_lab(certificate, plan, None if certificate.machines else calibrations.load(context))
+    )
     rundir.give_back(directory)
     if not as_json:
         context.reporter.console.print(f"report: {made}", soft_wrap=True)
@@ -197,7 +199,7 @@ def calibrate_path(context: Context, ends: tuple[str, str], as_json: bool) -> No
 
         try:
             # What was measured of this machine is not of others.
-            instrument = kept.instrument(context) if stretched is None else Instrument()
+            instrument = calibrations.instrument(context) if stretched is None else Instrument()
             rows = path.measure(a, b, send, instrument)
         except RuntimeError as error:
             raise Refused(str(error)) from None

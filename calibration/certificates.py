@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from ewan.calibration.certify import BatchLab, LiveLab, verify_lab
-from ewan.calibration.host import kept
+from ewan.calibration.host import calibrations
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.record import Certificate
@@ -19,4 +19,4 @@ def certify(context: Context, plan: Plan, directory: Path, virtual: bool, stop: 
     """RuntimeError and LabError with one line when the probes cannot run, or were stopped."""
     if virtual:
         return verify_lab(plan, BatchLab(context.virtual(), directory, stop))
-    return verify_lab(plan, LiveLab(context.live(), context.binary), instrument=kept.instrument(context))
+    return verify_lab(plan, LiveLab(context.live(), context.binary), instrument=calibrations.instrument(context))

@@ -18,7 +18,7 @@ import orjson
 
 from ewan.calibration import BatchLab, LiveLab, devices, doctor, kept, report, so_far, verify_lab
 from ewan.calibration import reference as reference_readings
-from ewan.calibration.host import kept as host_kept
+from ewan.calibration.host import calibrations as host_kept
 from ewan.calibration.host.finding import Finding
 from ewan.labs import clock, descriptions, routes, rundir
 from ewan.labs.base import writing

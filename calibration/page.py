@@ -18,7 +18,7 @@ from ewan.analysis.figures.style import Drawing
 from ewan.calibration import report
 from ewan.calibration.envelope import Frontier, LinkDemand
 from ewan.calibration.host import figures, link_figures, words
-from ewan.calibration.host.kept import HostCalibration
+from ewan.calibration.host.calibrations import HostCalibration
 from ewan.calibration.host.refusal import least_mtu
 from ewan.labs.base import writing
 from ewan.labs.base.units.shown import ARROWS, NONE, written

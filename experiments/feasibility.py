@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ewan.calibration import envelope
-from ewan.calibration.host import kept, measurement, refusal
-from ewan.calibration.host.kept import HostCalibration
+from ewan.calibration.host import calibrations, measurement, refusal
+from ewan.calibration.host.calibrations import HostCalibration
 from ewan.experiments.engine import link_loads, preparation, reservation
 from ewan.experiments.engine.experiment import Job
 from ewan.experiments.engine.forecast import Forecast, amount
@@ -117,7 +117,7 @@ class Verdicts:
                 reservation.check(reservation.needs(jobs, False), False, directory)
         except LabError as error:
             return LiveFeasibility("refused", str(error))
-        found = kept.load(self._context)
+        found = calibrations.load(self._context)
         if found is None:
             return LiveFeasibility("unknown", NOT_MEASURED)
         worst: LiveFeasibility | None = None

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from ewan.generator.scenario.recorded import recorded
-from ewan.labs import doing, spec
+from ewan.labs import link_changes, spec
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.live import which
 from ewan.labs.commands.options import lab_option, pass_context
@@ -40,4 +40,4 @@ def recorded_command(context: Context, lab: str | None, file: Path | None) -> No
     if found is None:
         raise Refused(f"there is no {name}.lab.yaml: write --file with the description that {name} was made of")
     text = spec.text_of(found, "write the path of a description")
-    click.echo(recorded(text, labs.load(name).plan, doing.done(labs, name)), nl=False)
+    click.echo(recorded(text, labs.load(name).plan, link_changes.done(labs, name)), nl=False)

@@ -15,7 +15,7 @@ from ewan.labs.base.codec import Document, Struct
 from ewan.labs.base.garbage import uncollected
 from ewan.labs.link import Direction, Egress
 from ewan.labs.link.direction import Heading
-from ewan.labs.own import NodeOverrides
+from ewan.labs.node_overrides import NodeOverrides
 
 
 class Neighbour(Struct):

@@ -33,14 +33,25 @@ LAYERS = (
     Layer("link", of("labs", "link", "traces")),
     Layer(
         "lab",
-        of("labs", "spec", "compile", "plan", "change", "topologies", "forwarding", "following", "cards", "own")
+        of(
+            "labs",
+            "spec",
+            "compile",
+            "plan",
+            "change",
+            "topologies",
+            "forwarding",
+            "routed_paths",
+            "cards",
+            "node_overrides",
+        )
         + of("labs", "host", "images", "hardware", "render"),
     ),
     Layer("record", of("labs", "record")),
     Layer(
         "run",
         of("labs", "context", "descriptions", "trust", "rundir", "clock", "runtime", "capture", "batch")
-        + of("labs", "flows", "routes", "doing", "watch"),
+        + of("labs", "flows", "routes", "link_changes", "watch"),
     ),
     Layer(
         "traffic",

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from ewan.calibration import LiveLab, hints, spinner, verify_lab
-from ewan.calibration.host import kept
+from ewan.calibration.host import calibrations
 from ewan.calibration.judge import OTHER_TRAFFIC
 from ewan.calibration.probe import TimeBudget
 from ewan.labs import host, record
@@ -217,7 +217,7 @@ def test_a_second_lab_on_the_links_cpu_and_another_clock_source_are_said(
 ) -> None:
     other, clock = lab.other(f"tg{os.getpid()}"), tmp_path / "current_clocksource"
     assert other.spinners[0].cpu == lab.plan.spinners[0].cpu
-    before = kept.fingerprint(kept.circumstances(BINARY))
+    before = calibrations.fingerprint(calibrations.circumstances(BINARY))
     clock.write_text("hpet\n")
     monkeypatch.setattr(record, "CLOCK_SOURCE", clock)
     with contextlib.ExitStack() as stack:
@@ -230,7 +230,9 @@ def test_a_second_lab_on_the_links_cpu_and_another_clock_source_are_said(
     disturbed = " ".join(certificate.machine["disturbed"])
     assert f"CPU {lab.plan.spinners[0].cpu} serves the links of several labs" in disturbed
     assert "the clock source is hpet" in disturbed and certificate.host.clock_source == "hpet"
-    assert kept.fingerprint(kept.circumstances(BINARY)) != before, "what was measured of the host no longer holds"
+    assert calibrations.fingerprint(calibrations.circumstances(BINARY)) != before, (
+        "what was measured of the host no longer holds"
+    )
 
 
 def test_a_lab_of_another_plan_is_not_measured(lab: Dumbbell) -> None:

@@ -13,8 +13,8 @@ import orjson
 
 from ewan.calibration import cli, envelope
 from ewan.calibration.envelope import LinkDemand, Prediction
-from ewan.calibration.host import kept, measurement, words
-from ewan.calibration.host.kept import HostCalibration
+from ewan.calibration.host import calibrations, measurement, words
+from ewan.calibration.host.calibrations import HostCalibration
 from ewan.generator import scenario
 from ewan.labs import rundir, spec
 from ewan.labs.base.sheet import grid
@@ -79,7 +79,7 @@ def envelope_command(
     if rate is None:
         sys.exit(of_file(context, name or "", as_json))
     demand = demanded(rate, delay, size, links, None if emulator == "auto" else emulator)
-    found = kept.load(context)
+    found = calibrations.load(context)
     if found is None:
         as_root(context)
         found = measurement.of_this_host(context)
@@ -103,7 +103,7 @@ def of_file(context: Context, name: str, as_json: bool) -> int:
     from ewan.experiments import feasibility  # it knows the engine, which other commands here do not need
 
     known = feasibility.Verdicts(context)
-    if kept.load(context) is None:
+    if calibrations.load(context) is None:
         as_root(context)
         measurement.of_this_host(context)
     lab = None if name.endswith(names.SCENARIO) else names.find(name, names.LAB)

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from ewan.calibration.host import accuracy, kept, links, paths, processors, timers, virtual
-from ewan.calibration.host.kept import HostCalibration, Profile
+from ewan.calibration.host import accuracy, calibrations, links, paths, processors, timers, virtual
+from ewan.calibration.host.calibrations import HostCalibration, Profile
 from ewan.labs.context import Context
 from ewan.labs.record.demand import Demand
 from ewan.labs.runtime import kernel
@@ -31,7 +31,7 @@ def measure(
     """Measures this host, as root; LabError in one line where labs cannot be made here. Whatever ends it, no lab of its
     is left."""
     begun = time.monotonic_ns()
-    known = kept.circumstances(context.binary)
+    known = calibrations.circumstances(context.binary)
     clocks = timers.measure(context.binary, profile, progress)
     cpus = processors.measure(progress, hypervisor=clocks.hypervisor)
     bare = paths.measure(context, profile, progress, nics)
@@ -45,7 +45,7 @@ def measure(
     if kernel.built() is not None:
         cost = virtual.measure(context, VIRTUAL_S[profile], progress)
     return HostCalibration(
-        fingerprint=kept.fingerprint(known),
+        fingerprint=calibrations.fingerprint(known),
         circumstances=known,
         time=datetime.now(UTC).isoformat(timespec="seconds"),
         profile=profile,
@@ -62,13 +62,13 @@ def measure(
 
 def of_this_host(context: Context) -> HostCalibration:
     """The kept measurement of this host, or else a quick one, which is said and kept; as root."""
-    found = kept.load(context)
+    found = calibrations.load(context)
     if found is not None:
         return found
     what = f"measuring what this host can be trusted with, once ({WORDS['quick']}; ewan calibrate measures more)"
     with context.reporter.progress(what) as status:
         found = measure(context, "quick", lambda text: status.update(f"{what}: {text}"))
-    kept.save(context, found)
+    calibrations.save(context, found)
     return found
 
 
@@ -77,6 +77,6 @@ def wall_of(context: Context) -> Callable[[Demand], tuple[int, int]]:
 
     By what was measured of this host; else by a reference, held against two of the smallest runs.
     """
-    found = kept.load(context)
+    found = calibrations.load(context)
     cost = found.virtual if found is not None and found.virtual is not None else virtual.cost_of_this_host(context)
     return lambda demand: virtual.wall_ns(cost, demand)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from ewan.calibration import envelope
 from ewan.calibration.envelope import Frontier
 from ewan.calibration.host import paths, processors, timers
+from ewan.calibration.host.calibrations import HostCalibration
 from ewan.calibration.host.finding import Finding
-from ewan.calibration.host.kept import HostCalibration
 from ewan.calibration.host.virtual import VirtualCost
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
 from ewan.labs.base.units.shown import NONE, about

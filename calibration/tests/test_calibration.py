@@ -12,9 +12,9 @@ import pytest
 
 from ewan.calibration import page, path, reference, report
 from ewan.calibration.envelope import Frontier, LoadLateness
-from ewan.calibration.host import accuracy, kept, processors
+from ewan.calibration.host import accuracy, calibrations, processors
 from ewan.calibration.host.accuracy import Accuracy, DelayPoint, LossPoint, QueuePoint, RatePoint, SpacingPoint
-from ewan.calibration.host.kept import HostCalibration
+from ewan.calibration.host.calibrations import HostCalibration
 from ewan.calibration.host.paths import PacketRate, StackLatency
 from ewan.calibration.tests.captured import captured_certificate, captured_timers
 from ewan.calibration.tests.plans import plan
@@ -56,7 +56,7 @@ def host() -> HostCalibration:
     circumstances = {"kernel": "6.18", "CPU": "2 × a CPU"}
     latency = (StackLatency(0, 1_000, 3_000, 6_000, 16_000, 90_000, 1_500.0),)
     return HostCalibration(
-        fingerprint=kept.fingerprint(circumstances),
+        fingerprint=calibrations.fingerprint(circumstances),
         circumstances=circumstances,
         time="2026-11-01T10:00:00+00:00",
         profile="default",
@@ -72,25 +72,25 @@ def host() -> HostCalibration:
 
 
 def test_what_is_kept_is_read_back(host: HostCalibration) -> None:
-    assert kept.from_json(kept.to_json(host)) == host
+    assert calibrations.from_json(calibrations.to_json(host)) == host
     with pytest.raises(ValueError, match="ewan calibrate makes one"):
-        kept.from_json(b'{"format": "ewan-host/0"}')
+        calibrations.from_json(b'{"format": "ewan-host/0"}')
 
 
 def test_it_is_void_where_anything_differs_that_it_depends_on() -> None:
     known = {"kernel": "6.18", "governor": "performance", "clock source": "tsc"}
-    assert kept.fingerprint(known) == kept.fingerprint(dict(reversed(known.items())))
+    assert calibrations.fingerprint(known) == calibrations.fingerprint(dict(reversed(known.items())))
     for name in known:
-        assert kept.fingerprint({**known, name: "another"}) != kept.fingerprint(known)
+        assert calibrations.fingerprint({**known, name: "another"}) != calibrations.fingerprint(known)
 
 
 def test_it_is_kept_in_the_cache_and_a_damaged_file_counts_as_none(host: HostCalibration, tmp_path: Path) -> None:
     told = Context.of({**os.environ, "EWAN_CACHE": str(tmp_path / "cache")})
-    assert kept.load(told) is None
-    place = kept.save(told, host)
-    assert kept.load(told) == host and place.parent == tmp_path / "cache/host"
+    assert calibrations.load(told) is None
+    place = calibrations.save(told, host)
+    assert calibrations.load(told) == host and place.parent == tmp_path / "cache/host"
     place.write_bytes(place.read_bytes()[:-9])
-    assert kept.load(told) is None
+    assert calibrations.load(told) is None
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_cache_that_is_no_absolute_path_is_refused() -> None:
 
 
 def test_the_instrument_is_what_was_measured(host: HostCalibration) -> None:
-    found = kept.instrument_of(host)
+    found = calibrations.instrument_of(host)
     assert found.stack_ns == 12_000 and found.clock_ppb >= abs(host.timers.clock.against_raw_ppb)
 
 

@@ -17,7 +17,7 @@ from ewan.labs.compile import HostFacts, compile
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabState, RemoteMachine, Seen
-from ewan.labs.runtime.kept import Head
+from ewan.labs.runtime.state_documents import Head
 from ewan.labs.spec import load
 
 CONTEXT = Context.of(os.environ)

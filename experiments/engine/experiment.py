@@ -45,8 +45,8 @@ from ewan.labs.record.experiment import (
 )
 from ewan.labs.record.journal import Change, LabChange, RunChange
 from ewan.labs.record.schedule import NamedSchedule
-from ewan.labs.runtime import left
 from ewan.labs.runtime import program as programs
+from ewan.labs.runtime import run_leftovers
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import held
 from ewan.labs.runtime.occupied import occupied
@@ -307,7 +307,7 @@ class Experiment:
     def forget(self, entry: Entry) -> None:
         """Removes what an earlier attempt left, so that it is run as the first time."""
         with occupied(self.place(entry)):
-            left.clear(self.place(entry), INPUTS)
+            run_leftovers.clear(self.place(entry), INPUTS)
         kept = {f"{entry.directory}/{name}" for name in INPUTS}
         for name in self._recorded(entry):
             if name not in kept:
@@ -331,7 +331,7 @@ class Experiment:
         place = self.place(entry)
         changed = [name for name in contents if records.damage(self.directory, f"{entry.directory}/{name}", self.files)]
         for name in changed:
-            left.remove_tree(place / name)  # whatever is there now
+            run_leftovers.remove_tree(place / name)  # whatever is there now
             _put(place / name, contents[name])
         return changed
 

@@ -25,7 +25,7 @@ from ewan.labs.compile import compile as compile_spec
 from ewan.labs.plan import Plan
 from ewan.labs.record.demand import Demand
 from ewan.labs.record.experiment import Clock, Entry
-from ewan.labs.runtime import own
+from ewan.labs.runtime import node_overrides
 from ewan.labs.runtime.multi_machine import MultiMachineRuntime
 
 MOST_AT_ONCE = 1000
@@ -101,7 +101,7 @@ def job(run: ScenarioRun, plan: Plan, schedule: ScheduledRun, demand: Demand | N
     """A run with its plan and its schedule as it is executed: in the virtual clock its program has the nodes' commands
     too, as its lab is there for the program alone."""
     virtual = schedule.document.clock == "virtual"
-    program = own.prepared(plan, schedule.program) if virtual else schedule.program
+    program = node_overrides.prepared(plan, schedule.program) if virtual else schedule.program
     text = plans.to_json(plan)
     entry = Entry(
         number=run.number,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ewan.calibration.envelope import Frontier, LoadLateness
-from ewan.calibration.host import kept, measurement
+from ewan.calibration.host import calibrations, measurement
 from ewan.experiments import feasibility
 from ewan.experiments.feasibility import Verdicts, lines
 from ewan.generator import scenario as scenarios
@@ -33,7 +33,7 @@ def costs(demand: Demand) -> tuple[int, int]:
 
 @pytest.fixture
 def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Verdicts:
-    monkeypatch.setattr(kept, "load", lambda context: Host)
+    monkeypatch.setattr(calibrations, "load", lambda context: Host)
     monkeypatch.setattr(kernel, "built", lambda: Path("/linux"))
     monkeypatch.setattr(measurement, "wall_of", lambda context: costs)
     monkeypatch.setattr(feasibility, "check_cpus", lambda lab, spinners: None)
@@ -86,7 +86,7 @@ def test_what_a_run_is_refused_for_is_said(known: Verdicts, tmp_path: Path) -> N
 
 
 def test_what_nobody_knows_is_said(known: Verdicts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "load", lambda context: None)
+    monkeypatch.setattr(calibrations, "load", lambda context: None)
     monkeypatch.setattr(kernel, "built", lambda: None)
     found = known.of_lab("topology: dumbbell\n", Path("x.lab.yaml"))
     assert (found.live.verdict, found.virtual.verdict) == ("unknown", "unknown")

@@ -16,7 +16,7 @@ import click
 import orjson
 
 from ewan.calibration import path
-from ewan.calibration.host import kept
+from ewan.calibration.host import calibrations
 from ewan.calibration.path import PathEnd
 from ewan.extras.characterise import measure, truth
 from ewan.extras.characterise.plan import Load
@@ -192,7 +192,7 @@ def in_live(context: Context, lab: str | None, words: tuple[str, str]) -> tuple[
     usable = sorted(os.sched_getaffinity(0))
     # The last CPU is that of links that spin.
     cpus = list(plans[own].host_cpus) if own is not None else usable[:-1] or usable
-    instrument = kept.instrument(context)
+    instrument = calibrations.instrument(context)
     time = datetime.now(UTC).isoformat(timespec="seconds")
     asked = measure.Asked(a, b, own or "", "live", time, instrument)
     what = f"measuring the path from {a.name} to {b.name}"

@@ -220,7 +220,8 @@ def _wait(fleet: Fleet, relays: Relays, split: shares.Shares, check: Callable[[]
 def attempt(
     fleet: Fleet, record: Record, lab: str, longest_s: float, check: Callable[[], None]
 ) -> Callable[[str, Sequence[str], Path], str]:
-    """What runs a command in a node for `ewan.labs.runtime.own`; `check` is called meanwhile. The log is also there."""
+    """What runs a command in a node for `ewan.labs.runtime.node_overrides`; `check` is called meanwhile. The log is
+    also there."""
 
     def run(node: str, argv: Sequence[str], log: Path) -> str:
         machine = record.machine_of[node]

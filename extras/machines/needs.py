@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ewan.extras.machines.talking import ASK_S, all_of, done
 from ewan.labs.plan import Plan
-from ewan.labs.runtime import machines, own
+from ewan.labs.runtime import machines, node_overrides
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.multi_machine import MachineNeeds, MissingPrograms
 
@@ -34,7 +34,7 @@ def check_possible(plan: Plan) -> None:
     ):
         if found:
             raise LabError(f"lab {plan.lab} has {what}, and stretches over several machines: leave one of the two out")
-    if own.needs_containers(plan):
+    if node_overrides.needs_containers(plan):
         raise LabError(
             f"lab {plan.lab} needs containers, which `ewan compile --machines` writes files for, one a machine"
         )

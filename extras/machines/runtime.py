@@ -35,15 +35,15 @@ from ewan.labs.context import Context
 from ewan.labs.link import Change
 from ewan.labs.plan import Plan
 from ewan.labs.render.files import hosts as hosts_file
-from ewan.labs.runtime import own
+from ewan.labs.runtime import node_overrides
 from ewan.labs.runtime.base import LabError, OpenCapture, RemoteMachine, Seen
 from ewan.labs.runtime.binary import node_binary
-from ewan.labs.runtime.kept import APPLIED, DOWN, MANIFEST, AppliedPlan, LinksDown
 from ewan.labs.runtime.multi_machine import MachineNeeds, MissingPrograms
 from ewan.labs.runtime.namespaces import NAMESPACES
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.state import DEFAULT_ROOT
+from ewan.labs.runtime.state_documents import APPLIED, DOWN, MANIFEST, AppliedPlan, LinksDown
 
 if TYPE_CHECKING:
     from ewan.extras.machines.ssh import Fleet
@@ -163,8 +163,8 @@ class ClusterRuntime(NetnsRuntime):
                 hosts = hosts_file(split.whole)
                 warnings += making.make(fleet, sent, split, hosts, self._scheduling, check, self._show)
                 self._show("running the nodes' commands")
-                enter = making.attempt(fleet, record, plan.lab, own.LONGEST_S, check)
-                own.run_by(split.whole, self._state.directory(plan.lab), enter)
+                enter = making.attempt(fleet, record, plan.lab, node_overrides.LONGEST_S, check)
+                node_overrides.run_by(split.whole, self._state.directory(plan.lab), enter)
                 self._state.write(plan.lab, APPLIED, AppliedPlan(dict.fromkeys(warnings, 1)))
                 return warnings
             except BaseException as error:

@@ -1,8 +1,8 @@
 """What was done with the links of a live lab, as the events of a scenario. Pure.
 
 In: the text of the description that the lab was made of, its plan, what was done
-(`ewan.labs.runtime.kept.SettingsChange`). Out: the text of a scenario that does it again, at times that count from the
-first change, in a lab of the same description.
+(`ewan.labs.runtime.state_documents.SettingsChange`). Out: the text of a scenario that does it again, at times that
+count from the first change, in a lab of the same description.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ewan.generator.scenario.writing import to_yaml
 from ewan.labs.base.source import read_yaml
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND, Duration
 from ewan.labs.plan import Plan
-from ewan.labs.runtime.kept import SettingsChange
+from ewan.labs.runtime.state_documents import SettingsChange
 from ewan.labs.spec import DescriptionError
 
 BEFORE_NS = NS_PER_SECOND

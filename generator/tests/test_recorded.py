@@ -10,9 +10,9 @@ from ewan.generator import scenario as scenarios
 from ewan.generator.scenario.recorded import recorded
 from ewan.labs import host, spec
 from ewan.labs.compile import compile as compile_spec
-from ewan.labs.doing import said
+from ewan.labs.link_changes import said
 from ewan.labs.plan import Plan
-from ewan.labs.runtime.kept import Direction, SettingsChange
+from ewan.labs.runtime.state_documents import Direction, SettingsChange
 from ewan.labs.spec import DescriptionError
 
 LAB = """# A small lab.

@@ -13,7 +13,7 @@ from ewan.labs.commands.live import which
 from ewan.labs.commands.options import json_option, lab_option, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
-from ewan.labs.following import RoutedPath, followed
+from ewan.labs.routed_paths import RoutedPath, followed
 
 
 @click.command("path")

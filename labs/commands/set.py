@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from ewan.labs import change, doing
+from ewan.labs import change, link_changes
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.live import which
@@ -62,7 +62,7 @@ def set_command(
         if "=" not in word:
             raise Refused(f'"{word}": write a change as KEY=VALUE, for example rate=500Mbit/s, or down or up alone')
     wanted = dict(word.split("=", 1) for word in words)
-    answers = doing.set_link(labs, name, link, wanted, direction)
+    answers = link_changes.set_link(labs, name, link, wanted, direction)
     if as_json:
         context.reporter.emit(answers)
         return
@@ -84,7 +84,7 @@ def set_carrier(context: Context, name: str, link: str, up: bool, as_json: bool)
     labs = context.live()
     plan = labs.load(name).plan
     with context.reporter.progress(f"{link} of {name} {'comes up' if up else 'goes down'}: waiting for routes"):
-        told = doing.set_carrier(labs, name, link, up)
+        told = link_changes.set_carrier(labs, name, link, up)
     if as_json:
         context.reporter.emit({"lab": name, "link": link, "up": up, "routing": plan.routing, **told})
     else:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ewan.labs.base.garbage import uncollected
 from ewan.labs.base.units import bytes_in
-from ewan.labs.compile import cards, hops, machines, own, pacing, stacks, sysctls
+from ewan.labs.compile import cards, hops, machines, node_overrides, pacing, stacks, sysctls
 from ewan.labs.compile.crossings import Crossings
 from ewan.labs.compile.egress import Egresses
 from ewan.labs.compile.facts import HostFacts
@@ -56,8 +56,8 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
         topology=description.topology.kind,
         seed=description.seed,
         routing=description.routing,
-        containers=Containers(own.managed(spec), wanted.dashboards, wanted.ovs_bridge),
-        nodes=own.nodes(
+        containers=Containers(node_overrides.managed(spec), wanted.dashboards, wanted.ovs_bridge),
+        nodes=node_overrides.nodes(
             spec,
             pacing.hosts(
                 spec,

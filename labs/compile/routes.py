@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ewan.labs.base.codec import replace
-from ewan.labs.compile import frr_startup, own, routing
+from ewan.labs.compile import frr_startup, node_overrides, routing
 from ewan.labs.compile.numbering import Numbering
 from ewan.labs.compile.outline import Outline
 from ewan.labs.compile.wiring import WiringResult
@@ -71,7 +71,7 @@ def daemons(outline: Outline, numbering: Numbering, wired: WiringResult) -> dict
             interface, far = wired.reach[name, index]
             peers[name, interface] = routing.Peer(far, numbers[far_name], paths.costs[index], rtt_ns)
     with_v4, with_v6 = numbering.with_v4, numbering.with_v6
-    startups = own.startups(outline.spec, {name: machine.kind for name, machine in wired.machines.items()})
+    startups = node_overrides.startups(outline.spec, {name: machine.kind for name, machine in wired.machines.items()})
     found = {}
     for name, number in numbers.items():
         attachments, interfaces = [], []

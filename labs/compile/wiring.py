@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ewan.labs.base.codec import replace
-from ewan.labs.compile import backends, dhcp, outside, ovs, own, vlans
+from ewan.labs.compile import backends, dhcp, node_overrides, outside, ovs, vlans
 from ewan.labs.compile.egress import BARE, Egresses, Tag, with_tag
 from ewan.labs.compile.lan import Lan
 from ewan.labs.compile.numbering import Numbering
@@ -106,7 +106,7 @@ class _Wiring:
         self.hardware: list[Hardware] = []
         self.reach: dict[tuple[str, int], Reach] = {}
         self._directions = Directions(outline.spec.description.seed)
-        self._first_port = int(own.managed(outline.spec))
+        self._first_port = int(node_overrides.managed(outline.spec))
         self._lengths = numbering.of_families("/30", "/64")
         self._macs = 0
         self._on_lan: dict[int, Interface] = {}

@@ -18,7 +18,7 @@ import yaml
 
 from ewan.labs.base.units import Duration, Rate
 from ewan.labs.link import Bare, Fifo, Psp, Sources, Tbf
-from ewan.labs.own import NodeOverrides, PublishedPort
+from ewan.labs.node_overrides import NodeOverrides, PublishedPort
 from ewan.labs.plan import Interface, Node, Plan, digest
 from ewan.labs.render import dashboards
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from ewan.labs.capture.words import CaptureCounts, CaptureRequest
     from ewan.labs.plan import Plan
-    from ewan.labs.runtime.kept import Head, SettingsChange
     from ewan.labs.runtime.program import Program
+    from ewan.labs.runtime.state_documents import Head, SettingsChange
     from ewan.labs.runtime.virtual import Run
 
 
@@ -161,7 +161,8 @@ class RouteReader(Protocol):
     """Labs whose nodes' routes can be read."""
 
     def routes(self, name: str) -> dict[str, Any]:
-        """Each node's main routing table and its interfaces' carriers, as they are now; `labs/following.py` reads them.
+        """Each node's main routing table and its interfaces' carriers, as they are now; `labs/routed_paths.py` reads
+        them.
 
         {NODE: {"interfaces": [[index, name, whether frames can leave], …], "routes": [[destination, its length, metric,
         index of the interface, gateway or None], …]}}. Raises LabError.

@@ -26,17 +26,17 @@ from ewan.labs.base.interrupt import deferred
 from ewan.labs.plan import Plan
 from ewan.labs.render import containerlab as rendered
 from ewan.labs.render import dashboards, files
-from ewan.labs.runtime import adoption, clab, containers, machines, own, spinners
+from ewan.labs.runtime import adoption, clab, containers, machines, node_overrides, spinners
 from ewan.labs.runtime import container_engine as engines
 from ewan.labs.runtime.base import LabError, OpenCapture
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.container_engine import Container, ContainerEngine, NoAnswerError
 from ewan.labs.runtime.containers import engine_of, name_of
-from ewan.labs.runtime.kept import APPLIED, MANIFEST, AppliedPlan
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.state import DEFAULT_ROOT
+from ewan.labs.runtime.state_documents import APPLIED, MANIFEST, AppliedPlan
 from ewan.labs.runtime.words import last_words
 
 if TYPE_CHECKING:
@@ -116,14 +116,14 @@ class ContainerlabRuntime(NetnsRuntime):
                 topology.write_text(text)
                 self._deploy(path, topology, manifest, check)
                 warnings = self._ready(plan, manifest, check)
-                own.run(
+                node_overrides.run(
                     plan,
                     directory,
                     lambda node, argv: _entering(engine, plan.lab, node, argv),
                     check,
                     engine.environment,
                 )
-                return [*warnings, *own.outside(plan)]
+                return [*warnings, *node_overrides.outside(plan)]
             except BaseException as error:
                 raise self._given_up(plan.lab, engine, error) from None
 
@@ -371,7 +371,7 @@ class ContainerlabRuntime(NetnsRuntime):
 def _programs(plan: Plan, engine: ContainerEngine) -> dict[str, rendered.ImageProgram]:
     """What nodes of images of one's own run, as Docker would have it; LabError for an image that is not there."""
     found: dict[str, rendered.ImageProgram] = {}
-    for node, said in own.of(plan):
+    for node, said in node_overrides.of(plan):
         if said.image is None:
             continue
         image = engine.image(said.image)

@@ -28,8 +28,8 @@ from ewan.labs.plan import Plan, digest
 from ewan.labs.runtime import spinners
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.container_engine import Container, ContainerEngine, Kind
-from ewan.labs.runtime.kept import MANIFEST
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
+from ewan.labs.runtime.state_documents import MANIFEST
 
 UNFINISHED = ".manifest.json.new"
 """A manifest that was being written when its writer died; nothing else existed then."""

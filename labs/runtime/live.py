@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ewan.labs.base.codec import tags
 from ewan.labs.plan import Plan
-from ewan.labs.runtime import containers, own
+from ewan.labs.runtime import containers, node_overrides
 from ewan.labs.runtime.base import (
     LabError,
     LabState,
@@ -25,11 +25,11 @@ from ewan.labs.runtime.base import (
     Seen,
 )
 from ewan.labs.runtime.containerlab import ContainerlabRuntime, Show
-from ewan.labs.runtime.kept import DONE, SettingsChange
 from ewan.labs.runtime.multi_machine import MANIFEST
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.state import DEFAULT_ROOT, Owner, State
+from ewan.labs.runtime.state_documents import DONE, SettingsChange
 
 if TYPE_CHECKING:
     from ewan.labs.capture.words import CaptureRequest
@@ -185,7 +185,7 @@ class LiveRuntime:
         if self._stretched:
             return self._made_by("cluster")
         if self._choice == "auto":
-            if own.needs_containers(plan):
+            if node_overrides.needs_containers(plan):
                 return self._containers  # which says what it lacks
             if self._containers.obstacle(plan) is None:
                 self._tell("auto: this lab is made of containers (--runtime netns makes it of namespaces)")

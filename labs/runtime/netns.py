@@ -23,15 +23,15 @@ from ewan.labs.base.codec import OtherVersionError, Struct
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.reading import one_line, read_bytes
 from ewan.labs.plan import Plan
-from ewan.labs.runtime import devices, left, machines, own, readouts, services, spinners
+from ewan.labs.runtime import devices, machines, node_overrides, readouts, run_leftovers, services, spinners
 from ewan.labs.runtime.base import LabError, LabState, OpenCapture, RemoteMachine, Seen
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.capturing import LocalCapture
-from ewan.labs.runtime.kept import APPLIED, DOWN, AppliedPlan, LinksDown
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from ewan.labs.runtime.probes import send
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.state import DEFAULT_ROOT, State
+from ewan.labs.runtime.state_documents import APPLIED, DOWN, AppliedPlan, LinksDown
 
 if TYPE_CHECKING:
     from ewan.labs.capture.words import CaptureRequest
@@ -80,7 +80,7 @@ class NetnsRuntime:
         """Namespaces, interfaces and routes are made by the node binary, then the spinners are started."""
         self._need_root("making a lab")
         binary = node_binary(self._wanted)
-        own.check_namespaces(plan)
+        node_overrides.check_namespaces(plan)
         services.check_programs(plan)
         devices.check(plan)
         machines.check(plan)
@@ -99,7 +99,7 @@ class NetnsRuntime:
                 check()
                 made = devices.start(directory, binary, manifest.id, plan, check)
                 enter = [str(binary), "exec", "--state", str(directory)]
-                own.run(plan, directory, lambda node, argv: [*enter, node, "--", *argv], check)
+                node_overrides.run(plan, directory, lambda node, argv: [*enter, node, "--", *argv], check)
                 return [*(self._warnings(plan.lab) or []), *made]
             except BaseException:
                 self._remove(binary, directory, lock)
@@ -167,7 +167,7 @@ class NetnsRuntime:
         if silent:
             status["note"] = "; ".join(f"spinner {spinner['spinner']}: {spinner['error']}" for spinner in silent)
             return status
-        if why := own.unfinished(name, self._state.directory(name)):
+        if why := node_overrides.unfinished(name, self._state.directory(name)):
             return status | {"note": why}
         return status | {"state": "complete", "note": ""}
 
@@ -217,7 +217,7 @@ class NetnsRuntime:
                 except (KeyboardInterrupt, SystemExit):
                     # It ends its commands then, and writes what there is; we wait for it.
                     process.send_signal(signal.SIGINT)
-            wrong = left.settle(directory)
+            wrong = run_leftovers.settle(directory)
             told.write(directory)
         if process.returncode != 0:
             raise self._refusal(said, f"the program ended with status {process.returncode}")

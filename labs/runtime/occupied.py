@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.left import remove_tree
 from ewan.labs.runtime.locks import clear, held
+from ewan.labs.runtime.run_leftovers import remove_tree
 
 WAIT_S = 10.0
 

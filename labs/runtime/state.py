@@ -19,8 +19,8 @@ from ewan.labs.base import codec, documents, ownership, writing
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.reading import read_bytes
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.kept import MANIFEST, OWNER, Head
 from ewan.labs.runtime.locks import is_there, lock
+from ewan.labs.runtime.state_documents import MANIFEST, OWNER, Head
 
 DEFAULT_ROOT = Path("/run/ewan")
 LOCK = ".lock"

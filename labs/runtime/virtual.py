@@ -27,7 +27,7 @@ from ewan.labs.base.reading import end_of, one_line
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
 from ewan.labs.plan import Plan
-from ewan.labs.runtime import cpu, guests, kernel, left, memory, own, services, sessions, wall
+from ewan.labs.runtime import cpu, guests, kernel, memory, node_overrides, run_leftovers, services, sessions, wall
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.guests import SHARED_MEMORY
@@ -151,9 +151,9 @@ class VirtualRuntime:
         check_path(directory.resolve())
         wall.check(program.needs)
         folders = [Path.cwd()] if self._folders is None else list(self._folders)
-        own.check_namespaces(plan)
+        node_overrides.check_namespaces(plan)
         services.check_programs(plan)
-        program = own.prepared(plan, program)
+        program = node_overrides.prepared(plan, program)
         wanted = memory.need(plan, program)
         check_shared_memory()
         memory.refuse(plan.lab, wanted, SHARED_MEMORY)
@@ -181,7 +181,7 @@ class VirtualRuntime:
                     last = watch.progress()
             finally:
                 page.close()
-                wrong = left.settle(directory)
+                wrong = run_leftovers.settle(directory)
         if wrong is not None:
             raise LabError(wrong)
         cost = Cost(time.monotonic_ns() - begun, last.virtual_ns, last.packets, wanted.bytes, *used)
@@ -314,8 +314,8 @@ def _prepared(directory: Path, binary: Path) -> Iterator[tuple[Path, int]]:
             directory.mkdir(parents=True, exist_ok=True)
             lock = stack.enter_context(occupied(directory))
             for path in (root, uml):
-                left.remove_tree(path)
-                stack.callback(left.remove_tree, path)
+                run_leftovers.remove_tree(path)
+                stack.callback(run_leftovers.remove_tree, path)
             for name in MOUNT_POINTS:
                 (root / name).mkdir(parents=True)
             uml.mkdir()

@@ -14,8 +14,8 @@ import pytest
 
 from ewan.labs.base import writing
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.kept import DONE, SettingsChange
 from ewan.labs.runtime.state import State
+from ewan.labs.runtime.state_documents import DONE, SettingsChange
 
 
 def test_a_file_takes_the_place_of_an_older_one(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ewan.calibration import LiveLab, envelope, verify_lab
 from ewan.calibration.envelope import LinkDemand
-from ewan.calibration.host import kept, measurement
+from ewan.calibration.host import calibrations, measurement
 from ewan.calibration.thorough import TOGETHER
 from ewan.labs import host
 from ewan.labs.compile import compile
@@ -47,7 +47,7 @@ def trial(seed: int, place: Path) -> None:
     runtime.up(plan)
     try:
         lab = LiveLab(runtime, context.binary)
-        certificate = verify_lab(plan, lab, thorough=True, instrument=kept.instrument_of(known))
+        certificate = verify_lab(plan, lab, thorough=True, instrument=calibrations.instrument_of(known))
     finally:
         runtime.down(plan.lab)
     rows = [row for row in certificate.rows if row.quantity.endswith(TOGETHER)]

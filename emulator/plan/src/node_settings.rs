@@ -1,4 +1,4 @@
-//! What a node is made of where the description says so, as the plan has it; see labs/own.py. Keys that are not said are
+//! What a node is made of where the description says so, as the plan has it; see labs/node_overrides.py. Keys that are not said are
 //! not there.
 
 use std::collections::BTreeMap;

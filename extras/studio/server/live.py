@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from ewan.extras.studio.server.drawing import DrawnLink, lines
-from ewan.labs import change, doing, following
+from ewan.labs import change, link_changes, routed_paths
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import NS_PER_MS, mean_rate_bps
 from ewan.labs.context import Context
 from ewan.labs.link.direction import Heading
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.kept import SettingsChange
+from ewan.labs.runtime.state_documents import SettingsChange
 
 FRAME_MS = 50
 """Between two frames: 20 a second."""
@@ -60,8 +60,8 @@ class Moment:
 class Paths:
     """Between two hosts, each way."""
 
-    there: following.RoutedPath
-    back: following.RoutedPath
+    there: routed_paths.RoutedPath
+    back: routed_paths.RoutedPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def check_hosts(plan: Plan, *names: str) -> None:
 def planned(plan: Plan, source: str, sink: str) -> Paths:
     """What packets cross between two hosts by the plan; LabError."""
     check_hosts(plan, source, sink)
-    return Paths(following.planned(plan, source, sink), following.planned(plan, sink, source))
+    return Paths(routed_paths.planned(plan, source, sink), routed_paths.planned(plan, sink, source))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,21 +173,21 @@ class Live:
 
     def set(self, name: str, link: str, words: Mapping[str, str], direction: Heading | Literal["both"]) -> Any:
         """Changes a link; LabError and DescriptionError, in one line."""
-        return doing.set_link(self._labs, name, link, words, direction)
+        return link_changes.set_link(self._labs, name, link, words, direction)
 
     def carrier(self, name: str, link: str, up: bool) -> CarrierSet:
         """Fails a link, or mends it, and waits for the routes; LabError."""
         plan = self.plan(name)
-        told = doing.set_carrier(self._labs, name, link, up)
+        told = link_changes.set_carrier(self._labs, name, link, up)
         words = change.carrier_words(plan, link, up, told)
         return CarrierSet(told["recovered_ns"], told["unreachable"], told["cut_off"], words)
 
-    def routes(self, name: str, node: str) -> list[following.TableRoute]:
+    def routes(self, name: str, node: str) -> list[routed_paths.TableRoute]:
         """A node's routing table; LabError."""
         told = self._labs.routes(name)
         if node not in told:
             raise LabError(f"{node} of lab {name} has no routing table")
-        return following.routes(told[node])
+        return routed_paths.routes(told[node])
 
     def paths(self, name: str, source: str, sink: str) -> Paths:
         """What packets cross between two hosts now; LabError."""
@@ -195,11 +195,11 @@ class Live:
         check_hosts(plan, source, sink)
         told = self._labs.routes(name)
         there, back = ((source, sink), (sink, source))
-        return Paths(following.followed(plan, told, *there), following.followed(plan, told, *back))
+        return Paths(routed_paths.followed(plan, told, *there), routed_paths.followed(plan, told, *back))
 
     def done(self, name: str) -> list[SettingsChange]:
         """What was done in a lab, by its time; LabError."""
-        return doing.done(self._labs, name)
+        return link_changes.done(self._labs, name)
 
     def frames(self, name: str) -> Frames:
         """What follows the links of a lab; LabError."""

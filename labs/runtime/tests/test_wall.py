@@ -28,7 +28,7 @@ from ewan.labs.base import cache
 from ewan.labs.base.codec import replace
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import compile
-from ewan.labs.own import NodeOverrides
+from ewan.labs.node_overrides import NodeOverrides
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import kernel, wall
 from ewan.labs.runtime.base import LabError

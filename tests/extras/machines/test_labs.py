@@ -24,9 +24,9 @@ from ewan.labs.base.codec import replace
 from ewan.labs.capture import bpf, points
 from ewan.labs.capture.words import Bounds, CaptureRequest
 from ewan.labs.compile import compile
-from ewan.labs.following import RoutedPath, followed
 from ewan.labs.plan import Plan
 from ewan.labs.record import host_facts
+from ewan.labs.routed_paths import RoutedPath, followed
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.live import LiveRuntime

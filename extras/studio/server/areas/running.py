@@ -25,7 +25,7 @@ from ewan.extras.studio.server.capturing import LONGEST, MOST, Capture
 from ewan.extras.studio.server.guard import Access
 from ewan.extras.studio.server.terminal import Terminal
 from ewan.generator.scenario.recorded import recorded
-from ewan.labs import doing, following
+from ewan.labs import link_changes, routed_paths
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.context import Context
@@ -96,7 +96,7 @@ class Running:
         """Fails a link, or mends it."""
         return self._live.carrier(lab, link, body.up)
 
-    def table(self, lab: str, node: str) -> list[following.TableRoute]:
+    def table(self, lab: str, node: str) -> list[routed_paths.TableRoute]:
         """A node's routing table."""
         return self._live.routes(lab, node)
 
@@ -107,7 +107,8 @@ class Running:
     def done(self, lab: str) -> list[DoneThen]:
         """What was done with the links of a lab since it came up."""
         return [
-            DoneThen(each.due_unix_ns / NS_PER_SECOND, each.link, doing.said(each)) for each in self._live.done(lab)
+            DoneThen(each.due_unix_ns / NS_PER_SECOND, each.link, link_changes.said(each))
+            for each in self._live.done(lab)
         ]
 
     def recorded(self, lab: str, body: Recorded) -> RecordedScenario:

@@ -13,7 +13,7 @@ from typing import Any
 from ewan.labs.base.codec import replace
 from ewan.labs.base.source import Path
 from ewan.labs.compile.hosts import by_name
-from ewan.labs.own import Bind, NodeOverrides, PublishedPort
+from ewan.labs.node_overrides import Bind, NodeOverrides, PublishedPort
 from ewan.labs.plan import Node
 from ewan.labs.spec import Spec, fields
 

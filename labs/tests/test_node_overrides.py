@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from ewan.labs.compile import HostFacts, compile, frr_startup
-from ewan.labs.own import Bind, PublishedPort
+from ewan.labs.node_overrides import Bind, PublishedPort
 from ewan.labs.plan import Node, Plan, from_json, to_json
 from ewan.labs.render import containerlab
-from ewan.labs.runtime import own
+from ewan.labs.runtime import node_overrides
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.container_engine import Image
 from ewan.labs.spec import DescriptionError, parse
@@ -19,7 +19,7 @@ from ewan.labs.spec import DescriptionError, parse
 
 def planned(text: str, clock: str = "live", folder: Path = Path()) -> Plan:
     facts = HostFacts((0, 1), (), "virtual" if clock == "virtual" else "live")
-    return compile(parse(text, folder / "own.lab.yaml"), facts)
+    return compile(parse(text, folder / "node_overrides.lab.yaml"), facts)
 
 
 def refused(text: str, clock: str = "live", folder: Path = Path()) -> str:
@@ -87,7 +87,7 @@ def test_binds_are_relative_to_the_description_and_those_outside_are_named(tmp_p
         Bind(other, "/other", False, True),
         Bind(other, "/link", False, True),
     )
-    assert own.outside(plan) == [
+    assert node_overrides.outside(plan) == [
         f"host1 sees {other} of this machine at {target}, and may be changed there" for target in ("/other", "/link")
     ]
 
@@ -185,13 +185,13 @@ def test_daemons_are_found_by_the_lines_of_a_configuration() -> None:
         ("{env: {EWAN_OUT: a}}", "names that begin with EWAN_ are ours"),
         ('{exec: ["sh -c \'x"]}', "no closing quotation: write a command"),
         ("{startup: no.conf}", "no.conf: No such file or directory"),
-        ("{startup: {file: own.lab.yaml, mode: add}}", 'write "merge" or "replace"'),
+        ("{startup: {file: node_overrides.lab.yaml, mode: add}}", 'write "merge" or "replace"'),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(said: str, words: str, tmp_path: Path) -> None:
-    (tmp_path / "own.lab.yaml").touch()
+    (tmp_path / "node_overrides.lab.yaml").touch()
     line = refused(f"topology: star\nnodes:\n  host1: {said}", folder=tmp_path)
-    assert words in line and "\n" not in line and "own.lab.yaml:3" in line
+    assert words in line and "\n" not in line and "node_overrides.lab.yaml:3" in line
 
 
 def test_what_a_node_cannot_have_is_refused(tmp_path: Path) -> None:
@@ -211,4 +211,4 @@ def test_what_a_node_cannot_have_is_refused(tmp_path: Path) -> None:
     twice = refused("topology: star\nnodes: {host1: {binds: [frr.conf:/a, frr.conf:/b, frr.conf:/a]}}", folder=tmp_path)
     assert "nodes.host1.binds[2]" in twice and "/a is another bind's already: write another target" in twice
     with pytest.raises(LabError, match="host1: image: only a node that is a container has it: RUNTIME=containerlab"):
-        own.check_namespaces(planned("topology: star\nnodes: {host1: {image: my/app:1}}"))
+        node_overrides.check_namespaces(planned("topology: star\nnodes: {host1: {image: my/app:1}}"))

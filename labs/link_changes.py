@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from ewan.labs import change
 from ewan.labs.runtime.base import LabLifecycle, LabNotes, LinkControl, LinkFailures
-from ewan.labs.runtime.kept import Direction, SettingsChange
+from ewan.labs.runtime.state_documents import Direction, SettingsChange
 
 
 class LinkChanges(LabLifecycle, LinkControl, LinkFailures, LabNotes, Protocol):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ewan.labs.base.reading import MOST_HOLLOW
-from ewan.labs.runtime import left
+from ewan.labs.runtime import run_leftovers
 
 ALICE, BOB = 61002, 61003
 
@@ -30,7 +30,7 @@ def test_others_may_no_longer_write_and_links_are_gone(tmp_path: Path) -> None:
     os.mkfifo(run / "pipe")
     for path in (run / "given", run / "deep"):
         os.chown(path, ALICE, ALICE)
-    assert left.settle(run) is None
+    assert run_leftovers.settle(run) is None
     modes = {path.name: path.stat().st_mode & 0o7777 for path in (run, *run.rglob("*"))}
     assert modes == {
         **{"run": 0o755, "deep": 0o2755, "er": 0o755, "file": 0o644},
@@ -48,10 +48,10 @@ def test_a_file_of_holes_is_removed_and_named(tmp_path: Path) -> None:
     with (tmp_path / "short").open("wb") as file:
         file.truncate(MOST_HOLLOW)
     (tmp_path / "dense").write_bytes(b"\0" * (MOST_HOLLOW + 1))
-    wrong = left.settle(tmp_path)
+    wrong = run_leftovers.settle(tmp_path)
     assert wrong is not None and wrong.startswith(f"{tmp_path}/out/x: was removed: of its 11") and "\n" not in wrong
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["dense", "out", "short"]
-    assert left.settle(tmp_path) is None
+    assert run_leftovers.settle(tmp_path) is None
 
 
 def nested(place: Path, deep: int) -> None:
@@ -70,21 +70,21 @@ def test_what_is_deeper_than_any_result_is_removed(tmp_path: Path) -> None:
     nested(tmp_path, 1100)
     (tmp_path / "z").write_text("")
     (tmp_path / "z").chmod(0o666)
-    wrong = left.settle(tmp_path)
+    wrong = run_leftovers.settle(tmp_path)
     assert wrong is not None and wrong.endswith(": was removed: it is too deep")
     assert (tmp_path / "z").stat().st_mode & 0o777 == 0o644
-    assert sum(path.is_dir() for path in tmp_path.rglob("*")) == left.MOST_DEEP - 1
+    assert sum(path.is_dir() for path in tmp_path.rglob("*")) == run_leftovers.MOST_DEEP - 1
     nested(tmp_path / "d", 0)
-    left.remove_tree(tmp_path / "d")
+    run_leftovers.remove_tree(tmp_path / "d")
     assert [path.name for path in tmp_path.iterdir()] == ["z"]
-    assert left.settle(tmp_path) is None
+    assert run_leftovers.settle(tmp_path) is None
 
 
 def test_what_is_more_than_any_result_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(left, "MOST_ENTRIES", 3)
+    monkeypatch.setattr(run_leftovers, "MOST_ENTRIES", 3)
     for number in range(5):
         (tmp_path / str(number)).mkdir()
-    wrong = left.settle(tmp_path)
+    wrong = run_leftovers.settle(tmp_path)
     assert wrong is not None and wrong.endswith(": was removed: too much was left there")
     assert len(list(tmp_path.iterdir())) == 3
 
@@ -95,7 +95,7 @@ def test_a_name_that_is_no_text_is_no_result(tmp_path: Path, name: bytes) -> Non
         (tmp_path / os.fsdecode(name + inside)).parent.mkdir(exist_ok=True)
         (tmp_path / os.fsdecode(name + inside)).write_text("") if inside else None
     (tmp_path / "größe").write_text("")
-    wrong = left.settle(tmp_path)
+    wrong = run_leftovers.settle(tmp_path)
     assert wrong is not None and wrong.endswith(": was removed: its name is no text in one line")
     assert wrong.isprintable() and [path.name for path in tmp_path.iterdir()] == ["größe"]
 
@@ -108,7 +108,7 @@ def as_alice(place: Path) -> str:
             os.setresgid(ALICE, ALICE, ALICE)
             os.setresuid(ALICE, ALICE, ALICE)
             os.chdir(place)
-            said = left.settle(Path())
+            said = run_leftovers.settle(Path())
             Path("said").write_text(str(said))
         os._exit(0)
     os.waitpid(child, 0)
@@ -154,6 +154,6 @@ def test_roots_results_keep_nothing_that_others_can_change(tmp_path: Path) -> No
     for path in (tmp_path / "evil", tmp_path / "evil/pipe", tmp_path / "linked"):
         os.chown(path, BOB, BOB)
         path.chmod(0o777)
-    assert left.settle(tmp_path) is not None
+    assert run_leftovers.settle(tmp_path) is not None
     found = {path.name: (path.stat().st_uid, path.stat().st_mode & 0o777) for path in tmp_path.rglob("*")}
     assert found.pop("evil") == (0, 0o755) and set(found.values()) <= {(0, 0o755)} and "pipe" not in found

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ewan.labs.base.codec import replace
-from ewan.labs.own import NodeOverrides
+from ewan.labs.node_overrides import NodeOverrides
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Preparation, Program
