@@ -211,7 +211,7 @@ def _batch(plan: Plan, lab: BatchLab, tolerances: Tolerances | None) -> Certific
         lab=plan.lab,
         time="",
         host=MachineFacts(
-            kernel=str(run.ended["kernel"]),
+            kernel=run.ended.kernel,
             machine="um",
             cpu_model="",
             cpus=1,

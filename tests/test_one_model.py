@@ -216,7 +216,7 @@ def captures(plan: Plan, place: Path, commands: tuple[Command, ...]) -> list[byt
     """What each command wrote."""
     place.mkdir()
     run = VirtualRuntime(BINARY).run(plan, Program(commands=commands, longest_ns=600 * NS_PER_SECOND), place)
-    assert run.ended["how"] == "completed", run.ended
+    assert run.ended.how == "completed", run.ended
     numbers = range(1, len(commands) + 1)
     return [next((place / "commands").glob(f"{number}-*.out")).read_bytes() for number in numbers]
 

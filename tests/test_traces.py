@@ -58,7 +58,7 @@ def test_twelve_mbit_are_one_opportunity_a_millisecond(tmp_path: Path) -> None:
     )
     place.mkdir()
     run = VirtualRuntime(BINARY).run(plan, Program(commands=commands, longest_ns=60 * NS_PER_SECOND), place)
-    assert run.ended["how"] == "completed", run.ended
+    assert run.ended.how == "completed", run.ended
     came, left = (frames(next((place / "commands").glob(f"{number}-*.out")).read_bytes()) for number in (1, 2))
     began = begin_ns(place)
     assert len(came) == len(left) == PACKETS

@@ -172,7 +172,7 @@ def in_live(context: Context, lab: str | None, words: tuple[str, str]) -> tuple[
     names = labs.names()
     if lab is not None:
         names = [live.which(labs, lab)]
-    if broken := [name for name in names if lab is not None and labs.status(name)["state"] != "complete"]:
+    if broken := [name for name in names if lab is not None and labs.status(name).state != "complete"]:
         raise Refused(f"lab {broken[0]} is not up as a whole: ewan ps says what is missing")
     plans = {name: labs.load(name).plan for name in names}
     nodes: dict[str, tuple[str, str]] = {}

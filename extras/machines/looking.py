@@ -13,6 +13,7 @@ from ewan.extras.machines.facts import sections
 from ewan.extras.machines.records import Record
 from ewan.extras.machines.talking import ASK_S, SHARES, all_of, done
 from ewan.labs.plan import Plan
+from ewan.labs.runtime.answers import MachineStatus, NodeStatus
 from ewan.labs.runtime.base import LabError, RemoteMachine
 
 if TYPE_CHECKING:
@@ -34,18 +35,18 @@ true
 of those whose command line has the script's argument, a share's directory, in it."""
 
 
-def machines(fleet: Fleet, record: Record) -> list[dict[str, Any]]:
+def machines(fleet: Fleet, record: Record) -> tuple[MachineStatus, ...]:
     """Of each machine its SSH target, its nodes, and what is wrong with it."""
     told = []
     for machine in record.machines:
         absent = fleet.absent.get(machine.name)
         error = str(absent) if absent is not None else "the connection was lost" if fleet[machine.name].dead else ""
-        nodes = [node for node, where in record.machine_of.items() if where == machine.name]
-        told.append({"machine": machine.name, "ssh": machine.ssh, "nodes": nodes, "error": error or None})
-    return told
+        nodes = tuple(node for node, where in record.machine_of.items() if where == machine.name)
+        told.append(MachineStatus(machine.name, machine.ssh, nodes, error or None))
+    return tuple(told)
 
 
-def nodes(fleet: Fleet, record: Record, plan: Plan) -> list[dict[str, Any]]:
+def nodes(fleet: Fleet, record: Record, plan: Plan) -> tuple[NodeStatus, ...]:
     """Which namespaces are there is asked of each machine; processes in them are not told."""
 
     def ask(remote: Remote) -> frozenset[str]:
@@ -54,17 +55,17 @@ def nodes(fleet: Fleet, record: Record, plan: Plan) -> list[dict[str, Any]]:
 
     results = fleet.each(ask, [machine.name for machine in record.machines])
     there = {name: frozenset() if isinstance(told, LabError) else told for name, told in results.items()}
-    return [
-        {
-            "name": node.name,
-            "kind": node.kind,
-            "machine": record.machine_of[node.name],
-            "addresses": [address for interface in node.interfaces for address in interface.addresses],
-            "up": f"ewan-{plan.lab}-{node.name}" in there[record.machine_of[node.name]],
-            "pids": [],
-        }
+    return tuple(
+        NodeStatus(
+            node.name,
+            node.kind,
+            addresses=tuple(address for interface in node.interfaces for address in interface.addresses),
+            up=f"ewan-{plan.lab}-{node.name}" in there[record.machine_of[node.name]],
+            pids=(),
+            machine=record.machine_of[node.name],
+        )
         for node in plan.nodes
-    ]
+    )
 
 
 def inspect(fleet: Fleet, record: Record, lab: str, what: str) -> list[dict[str, Any]]:

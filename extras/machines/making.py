@@ -11,9 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import orjson
+from typing import TYPE_CHECKING, NamedTuple
 
 from ewan.extras.machines import facts as machine_facts
 from ewan.extras.machines import shares, tunnels
@@ -21,11 +19,15 @@ from ewan.extras.machines.facts import Facts
 from ewan.extras.machines.file import Cluster
 from ewan.extras.machines.probing import Offset
 from ewan.extras.machines.records import Record
-from ewan.extras.machines.talking import ASK_S, SHARES, WORK_S, Relays, all_of, done, json_of
+from ewan.extras.machines.talking import ASK_S, SHARES, WORK_S, Relays, all_of, answer_of, done
+from ewan.extras.machines.told import Stretch, StretchRequest
 from ewan.labs import plan as plans
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.plan import Plan
+from ewan.labs.runtime.answers import Removed
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.state_documents import MANIFEST, AppliedPlan, Head
 
 if TYPE_CHECKING:
     from ewan.extras.machines.ssh import Fleet, Remote
@@ -34,9 +36,19 @@ Show = Callable[[str], None]
 
 SENT = "~/.cache/ewan/ewan-node-"
 """On each machine, then the binary's hash."""
-TIMED = {"packets": 500, "interval_ns": NS_PER_MS, "rate_bytes": 4 << 20}
+
+
+class Pace(NamedTuple):
+    """What goes through a tunnel: timed packets, the time between them, and the bytes of a burst each way."""
+
+    packets: int
+    interval_ns: int
+    rate_bytes: int
+
+
+TIMED = Pace(500, NS_PER_MS, 4 << 20)
 """What goes through each tunnel to measure it: half a second of packets, and a burst each way."""
-COMPARED = {"packets": 100, "interval_ns": NS_PER_MS, "rate_bytes": 0}
+COMPARED = Pace(100, NS_PER_MS, 0)
 """To compare two clocks."""
 LEAST_MTU = 576
 START_S = 30.0
@@ -110,7 +122,7 @@ def offsets(fleet: Fleet, record: Record, names: Sequence[str] | None = None) ->
     found = {}
     for other in (name for name in others if names is None or name in names):
         told = _stretch(fleet, record.binary, record.addresses, (first, other), LEAST_MTU, COMPARED)
-        found[other] = Offset(round(told["offset_ns"]), round(told["offset_uncertainty_ns"]))
+        found[other] = Offset(told.offset_ns, told.offset_uncertainty_ns)
     return found
 
 
@@ -120,15 +132,15 @@ def _stretch(
     addresses: Mapping[str, str],
     between: tuple[str, str],
     mtu: int,
-    how: Mapping[str, int],
-) -> dict[str, Any]:
+    how: Pace,
+) -> Stretch:
     """What `ewan-node stretch` tells of a tunnel of its own between two machines; gone when it has told."""
     first, second = between
     vni = secrets.randbelow(shares.VNIS - 1) + 1
-    common: dict[str, Any] = {"format": "ewan-stretch/1", "vni": vni, "port": shares.PORT, "mtu": mtu, **how}
 
     def request(here: str, there: str) -> bytes:
-        return orjson.dumps(common | {"local": addresses[here], "remote": addresses[there]}) + b"\n"
+        asked = StretchRequest(vni, addresses[here], addresses[there], shares.PORT, mtu, *how)
+        return codec.compact(asked) + b"\n"
 
     answering = fleet[second].start([binary[second], "stretch", "answer"])
     try:
@@ -136,7 +148,7 @@ def _stretch(
         if b"ready" not in answering.readline(ASK_S):
             raise LabError(f"machine {second}: {answering.wait(ASK_S).said}")
         told = fleet[first].run([binary[first], "stretch", "measure"], request(first, second), longest_s=WORK_S)
-        return json_of(first, told)
+        return answer_of(Stretch, first, told)
     finally:
         answering.close()
 
@@ -173,15 +185,15 @@ def make(
 
     def apply(remote: Remote) -> list[str]:
         command = [binary[remote.name], "apply", "--plan", "/dev/stdin", "--state", directory]
-        applied = json_of(remote.name, remote.run(command, texts[remote.name], longest_s=WORK_S))
+        applied = answer_of(AppliedPlan, remote.name, remote.run(command, texts[remote.name], longest_s=WORK_S))
         words = ["sh", "-c", _WRITE, "sh", f"{directory}/hosts"]
         done(remote.name, remote.run(words, hosts.encode(), longest_s=ASK_S))
-        return list(applied.get("warnings", {}))
+        return list(applied.warnings)
 
     def spin(remote: Remote) -> None:
-        manifest = json_of(remote.name, remote.run(["cat", f"{directory}/manifest.json"], longest_s=ASK_S))
+        manifest = answer_of(Head, remote.name, remote.run(["cat", f"{directory}/{MANIFEST}"], longest_s=ASK_S))
         for number in range(len(split.of[remote.name].spinners)):
-            words = [binary[remote.name], directory, str(number), manifest["id"], scheduling]
+            words = [binary[remote.name], directory, str(number), manifest.id, scheduling]
             done(remote.name, remote.run(["sh", "-c", _SPINNER, "sh", *words], longest_s=ASK_S))
 
     show(f"making the shares of {', '.join(names)}")
@@ -244,14 +256,12 @@ def attempt(
     return run
 
 
-def remove(
-    fleet: Fleet, binary: Mapping[str, str], lab: str, names: Sequence[str]
-) -> dict[str, dict[str, Any] | LabError]:
+def remove(fleet: Fleet, binary: Mapping[str, str], lab: str, names: Sequence[str]) -> dict[str, Removed | LabError]:
     """What each machine removed of its share, or why it could not."""
 
-    def take_down(remote: Remote) -> dict[str, Any]:
+    def take_down(remote: Remote) -> Removed:
         command = [binary[remote.name], "down", "--state", str(SHARES / lab)]
-        told = json_of(remote.name, remote.run(command, longest_s=WORK_S))
+        told = answer_of(Removed, remote.name, remote.run(command, longest_s=WORK_S))
         remote.run(["rmdir", str(SHARES)], longest_s=ASK_S)  # it stays where other labs are
         return told
 

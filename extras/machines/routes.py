@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ewan.extras.machines.records import Record
-from ewan.extras.machines.talking import ASK_S, SHARES, WORK_S, all_of, done, json_of
+from ewan.extras.machines.talking import ASK_S, SHARES, WORK_S, all_of, answer_of, done
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Link, Plan
+from ewan.labs.runtime.answers import Tables
 from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Routes:
 
         told = self._told()
         tables = _joined(told)
-        ages = [each["now_ns"] - each["started_ns"] for each in told.values() if each["started_ns"] is not None]
+        ages = [each.now_ns - each.started_ns for each in told.values() if each.started_ns is not None]
         command = [str(self.binary), "reach", "--plan", str(self.file)]
         answer = subprocess.run(command, input=orjson.dumps(tables), capture_output=True)
         if answer.returncode != 0:
@@ -103,13 +104,13 @@ class Routes:
         """The routes of all nodes, as `ewan.labs.runtime.base.RouteReader` has them."""
         return _joined(self._told())
 
-    def _told(self) -> dict[str, dict[str, Any]]:
-        def ask(remote: Remote) -> dict[str, Any]:
+    def _told(self) -> dict[str, Tables]:
+        def ask(remote: Remote) -> Tables:
             command = [self.record.binary[remote.name], "routes", "--state", str(SHARES / self.plan.lab)]
-            return json_of(remote.name, remote.run(command, longest_s=ASK_S))
+            return answer_of(Tables, remote.name, remote.run(command, longest_s=ASK_S))
 
         return all_of(self.fleet, ask, [machine.name for machine in self.record.machines])
 
 
-def _joined(told: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    return {node: table for each in told.values() for node, table in each["tables"].items()}
+def _joined(told: Mapping[str, Tables]) -> dict[str, Any]:
+    return {node: table for each in told.values() for node, table in each.tables.items()}

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -30,8 +30,9 @@ from ewan.extras.machines.programs import PART, Split, Where
 from ewan.extras.machines.records import Record
 from ewan.extras.machines.results import Completed
 from ewan.extras.machines.routes import Routes
-from ewan.extras.machines.talking import ASK_S, SHARES, WORK_S, all_of, done
-from ewan.labs.base import writing
+from ewan.extras.machines.talking import ASK_S, SHARES, WORK_S, all_of, done, said
+from ewan.extras.machines.told import Begin, Nothing, RunAnswer, RunOrder, StepEnded
+from ewan.labs.base import codec, writing
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.plan import Plan
@@ -63,6 +64,8 @@ shift
 [ $# = 0 ] || mkdir -p -- "$@"
 cat >program.json
 """
+
+THE_END = RunOrder(end=Nothing())
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +264,7 @@ class _Course:
             self.check()
         except (KeyboardInterrupt, SystemExit):
             self._interrupted = True
-            self._end("interrupt" if self._begin_ns is not None else None)
+            self._end(RunOrder(interrupt=Nothing()) if self._begin_ns is not None else None)
         now = time.monotonic()
         for name in list(self._processes):
             if name in self._ending:
@@ -277,27 +280,27 @@ class _Course:
             del self._processes[name]
             if came.returncode != 0:
                 self.failures.append(f"machine {name}: {came.said}")
-                self._end("end" if self._begin_ns is not None else None)
+                self._end(THE_END if self._begin_ns is not None else None)
         else:
             self._answer(name, came)
 
     def _answer(self, name: str, line: bytes) -> None:
-        (kind, told), *_ = orjson.loads(line).items()
-        if kind == "ready":
-            self._ready[name] = told["lead_ns"], told["real_ns"], time.monotonic_ns()
+        told = said(RunAnswer, name, line)
+        if told.ready is not None:
+            self._ready[name] = told.ready.lead_ns, told.ready.real_ns, time.monotonic_ns()
             if len(self._ready) == len(self.split.parts):
                 self._begin()
             return
-        self._heard[name] = time.monotonic(), max(told["at_ns"], 0)
-        if kind == "step":
-            self._step_ended(name, told["step"], told["at_ns"])
-        elif kind == "carriers":
-            self.followed.moved(name, told["made"])
-        elif kind == "over":
+        self._heard[name] = time.monotonic(), told.at_ns
+        if told.step is not None:
+            self._step_ended(name, told.step.step, told.step.at_ns)
+        elif told.carriers is not None:
+            self.followed.moved(name, told.carriers.made)
+        elif told.over is not None:
             self._over.add(name)
             if self._over >= self._processes.keys():
-                self._end("end")
-        elif kind == "ending":
+                self._end(THE_END)
+        elif told.ending is not None:
             self._ending.setdefault(name, time.monotonic())
 
     def _begin(self) -> None:
@@ -310,7 +313,7 @@ class _Course:
         self._begin_ns = now + lead_ns
         for name, process in self._processes.items():
             self._heard[name] = time.monotonic() + lead_ns / NS_PER_SECOND, 0
-            self._tell(process, {"begin": {"real_ns": at_ns + self.ahead_ns.get(name, 0)}})
+            self._tell(process, RunOrder(begin=Begin(at_ns + self.ahead_ns.get(name, 0))))
 
     def _step_ended(self, name: str, part: int, at_ns: int) -> None:
         """A machine's part of a step ended: with the last one, all who wait for it are told when it counts as ended."""
@@ -328,9 +331,9 @@ class _Course:
         begins_ns = max(now_ns + STEP_LEAD_NS + 3 * self.trip_ns + flows * FLOW_LEAD_NS, *ends.values())
         for machine in wait:
             if machine in self._processes:
-                self._tell(self._processes[machine], {"step": {"step": step, "at_ns": begins_ns}})
+                self._tell(self._processes[machine], RunOrder(step=StepEnded(step, begins_ns)))
 
-    def _end(self, order: str | None) -> None:
+    def _end(self, order: RunOrder | None) -> None:
         """Tells all that still run to end; those that have not begun are ended."""
         for name, process in self._processes.items():
             if name in self._ending:
@@ -340,7 +343,7 @@ class _Course:
                 with suppress(LabError):
                     process.close()
             else:
-                self._tell(process, {order: {}})
+                self._tell(process, order)
 
     def _lose(self, name: str, why: str = "") -> None:
         """A machine is gone: the others end."""
@@ -352,9 +355,9 @@ class _Course:
             return
         if self.lost is None:
             self.lost = Lost(name, self._heard[name][1])
-        self._end("end")
+        self._end(THE_END)
 
-    def _tell(self, process: Process, order: Mapping[str, Any]) -> None:
+    def _tell(self, process: Process, order: RunOrder) -> None:
         # One that is gone is heard of otherwise.
         with suppress(LabError):
-            process.write(orjson.dumps(order) + b"\n")
+            process.write(codec.compact(order) + b"\n")

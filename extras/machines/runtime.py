@@ -36,6 +36,7 @@ from ewan.labs.link import Change
 from ewan.labs.plan import Plan
 from ewan.labs.render.files import hosts as hosts_file
 from ewan.labs.runtime import node_overrides
+from ewan.labs.runtime.answers import NodeStatus, Removed, Status
 from ewan.labs.runtime.base import LabError, OpenCapture, RemoteMachine, Seen
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.multi_machine import MachineNeeds, MissingPrograms
@@ -175,22 +176,22 @@ class ClusterRuntime(NetnsRuntime):
 
     # Of labs that are up
 
-    def down(self, name: str) -> dict[str, Any]:
+    def down(self, name: str) -> Removed:
         """Each machine removes its share; one that cannot be reached keeps it, and is named until it was reached."""
         with self._state.locked(), deferred():
             record = self._record(name)
             if record is None:
                 shutil.rmtree(self._state.directory(name), ignore_errors=True)
-                return {"lab": name, "namespaces": [], "processes": [], "paths": [], "spinners": []}
+                return _together(name, ())
             fleet = self._fleet(record.machines, record.config, missing=True)
-            removed: dict[str, Any] = {"lab": name, "namespaces": [], "processes": [], "paths": [], "spinners": []}
+            removed: list[Removed] = []
             left = self._take_down(fleet, name, record, removed)
         if left:
             raise LabError(_left(name, left))
-        return removed
+        return _together(name, removed)
 
     def _take_down(
-        self, fleet: Fleet, lab: str, record: Record, removed: dict[str, Any] | None = None
+        self, fleet: Fleet, lab: str, record: Record, removed: list[Removed] | None = None
     ) -> dict[str, LabError]:
         """The machines that could not remove their shares; the lab's own record goes with the last one."""
         relays = self._relays.pop(lab, None)
@@ -200,8 +201,7 @@ class ClusterRuntime(NetnsRuntime):
         left = {name: told for name, told in results.items() if isinstance(told, LabError)}
         for told in results.values():
             if removed is not None and not isinstance(told, LabError):
-                for key in ("namespaces", "processes", "paths", "spinners"):
-                    removed[key] += told.get(key, [])
+                removed.append(told)
         if not left:
             shutil.rmtree(self._state.directory(lab), ignore_errors=True)
         return left
@@ -326,20 +326,18 @@ class ClusterRuntime(NetnsRuntime):
         told = {f"tunnel {each.first} – {each.second}": tunnels.words(each) for each in self.record(name).tunnels}
         return {"runtime": "cluster", **told}
 
-    def status(self, name: str) -> dict[str, Any]:
+    def status(self, name: str) -> Status:
         """Also `machines`: of each its SSH target, its nodes, and what is wrong with it."""
         status = super().status(name)
         record = self._record(name)
         if record is None:
             return status
         told = looking.machines(self._fleet(record.machines, record.config, missing=True), record)
-        status["machines"] = told
-        dead = [f"machine {each['machine']}: {each['error']}" for each in told if each["error"]]
-        if dead:
-            return status | {"state": "incomplete", "note": "; ".join(dead)}
-        return status
+        status = codec.replace(status, machines=told)
+        dead = [f"machine {each.machine}: {each.error}" for each in told if each.error]
+        return codec.replace(status, state="incomplete", note="; ".join(dead)) if dead else status
 
-    def _nodes(self, plan: Plan) -> list[dict[str, Any]]:
+    def _nodes(self, plan: Plan) -> tuple[NodeStatus, ...]:
         record = self.record(plan.lab)
         return looking.nodes(self._fleet(record.machines, record.config, missing=True), record, plan)
 
@@ -391,6 +389,17 @@ class ClusterRuntime(NetnsRuntime):
             raise LabError(f"{directory}: {error.strerror}") from None
         self._state.write(lab, MANIFEST, record)
         (directory / "plan.json").write_bytes(plans.to_json(plan))
+
+
+def _together(lab: str, shares: Sequence[Removed]) -> Removed:
+    """What was removed on all machines."""
+    return Removed(
+        lab=lab,
+        namespaces=tuple(each for share in shares for each in share.namespaces),
+        processes=tuple(each for share in shares for each in share.processes),
+        paths=tuple(each for share in shares for each in share.paths),
+        spinners=tuple(each for share in shares for each in share.spinners),
+    )
 
 
 def _left(lab: str, left: Mapping[str, LabError]) -> str:

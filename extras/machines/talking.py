@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
+from ewan.labs.base import codec
 from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:
@@ -42,14 +43,18 @@ def done(machine: str, told: Completed) -> None:
         raise LabError(f"machine {machine}: {told.said}")
 
 
-def json_of(machine: str, told: Completed) -> dict[str, Any]:
-    """The JSON object that a program printed."""
+def answer_of(kind: type[Result], machine: str, told: Completed) -> Result:
+    """The document that a program printed; LabError where it failed, or printed another one."""
     done(machine, told)
+    return said(kind, machine, told.stdout)
+
+
+def said(kind: type[Result], machine: str, text: bytes) -> Result:
+    """The document in what a machine said; LabError for another one."""
     try:
-        found: dict[str, Any] = orjson.loads(told.stdout)
-    except orjson.JSONDecodeError:
-        raise LabError(f"machine {machine} gave no whole answer") from None
-    return found
+        return codec.decode(kind, text, "")
+    except ValueError as error:
+        raise LabError(f"machine {machine} gave no whole answer: {error}") from None
 
 
 class Relays:

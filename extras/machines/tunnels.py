@@ -6,10 +6,10 @@ over a tunnel leave out of their delays; LabError for a link that cannot lie ove
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ewan.extras.machines.shares import Stretched
+from ewan.extras.machines.told import Spread, Stretch
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import NS_PER_SECOND, Duration, Rate
 from ewan.labs.base.units.shown import about
@@ -57,32 +57,22 @@ class Measured(Struct):
         return self.there if start == self.first else self.back
 
 
-def read(first: str, second: str, told: Mapping[str, Any]) -> Measured:
+def read(first: str, second: str, told: Stretch) -> Measured:
     """What `ewan-node stretch measure` on the first machine told."""
-    offset = round(told["offset_ns"])
 
-    def way(side: str, sign: int) -> Way:
-        delay = told[f"{side}_ns"]
+    def way(delay: Spread, sign: int, mtu: int, rate_bps: int | None, lost: int) -> Way:
         # The later clock's offset is in what was read of both.
-        least, half, most = (max(0, round(delay[key]) - sign * offset) for key in ("min", "p50", "p99"))
-        return Way(
-            least,
-            half,
-            most,
-            int(told[f"mtu_{side}"]),
-            told[f"rate_{side}_bps"],
-            int(told["sent"]),
-            int(told[f"lost_{side}"]),
-        )
+        least, half, most = (max(0, each - sign * told.offset_ns) for each in (delay.min, delay.p50, delay.p99))
+        return Way(least, half, most, mtu, rate_bps, told.sent, lost)
 
     return Measured(
         first,
         second,
-        way("there", 1),
-        way("back", -1),
-        round(told["round_trip_ns"]["p50"]),
-        offset,
-        round(told["offset_uncertainty_ns"]),
+        way(told.there_ns, 1, told.mtu_there, told.rate_there_bps, told.lost_there),
+        way(told.back_ns, -1, told.mtu_back, told.rate_back_bps, told.lost_back),
+        told.round_trip_ns.p50,
+        told.offset_ns,
+        told.offset_uncertainty_ns,
     )
 
 

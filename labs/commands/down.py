@@ -29,6 +29,7 @@ def down_command(context: Context, name: str | None, every: bool, everyone: bool
     ewan down --all
     ewan down --all --everyone
     """
+    from ewan.labs.base import codec
     from ewan.labs.base.sheet import grid
     from ewan.labs.render import table
 
@@ -61,7 +62,7 @@ def down_command(context: Context, name: str | None, every: bool, everyone: bool
         whose = "of an unknown owner" if owner is None else f"of {owner.words()}"
         context.reporter.warn(f"{lab} stays up, {whose}: ewan down {lab}, or --all --everyone, removes it")
     if as_json:
-        context.reporter.emit(removed)
+        context.reporter.emit(codec.data_of(removed))
     elif not names and not boxes:
         console.print("no lab of yours is up" if left else "no lab is up")
     if failed:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ewan.labs.base import interrupt, writing
+from ewan.labs.base import codec, interrupt, writing
 from ewan.labs.base.reporter import Tell
 from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Refused
@@ -154,7 +154,7 @@ def run_and_remove(context: Context, plan: Plan, program: Program, directory: Pa
     path = directory / "links.json"
     # The program leaves the counters of all links; a spinner's last ones come when it ends.
     told = orjson.loads(path.read_bytes()) if path.exists() else {"format": "ewan-links/1", "links": []}
-    told["spinners"] = removed.get("spinners", [])
+    told["spinners"] = codec.data_of(removed.spinners)
     writing.write(path, orjson.dumps(told, option=orjson.OPT_INDENT_2))
     path = directory / "commands.json"
     document: dict[str, Any] | None = orjson.loads(path.read_bytes()) if path.exists() else None

@@ -23,6 +23,7 @@ def ps_command(context: Context, name: str | None, as_json: bool) -> None:
     ewan ps
     ewan ps dumbbell --json
     """
+    from ewan.labs.base import codec
     from ewan.labs.base.sheet import grid
     from ewan.labs.commands import tables
 
@@ -30,19 +31,19 @@ def ps_command(context: Context, name: str | None, as_json: bool) -> None:
     labs, console = context.live(), context.reporter.console
     names = [which(labs, name)] if name is not None else labs.names()
     if as_json:
-        context.reporter.emit([labs.status(lab) for lab in names])
+        context.reporter.emit([codec.data_of(labs.status(lab)) for lab in names])
         return
     if not names:
         console.print("no lab is up: make lab TOPO=dumbbell RTT=100")
     for lab in names:
         status = labs.status(lab)
-        said = f"[bold]{lab}[/bold]  {status['state']}  [dim]{status['runtime']}[/dim]  {status.get('note', '')}"
+        said = f"[bold]{lab}[/bold]  {status.state}  [dim]{status.runtime}[/dim]  {status.note}"
         console.print(said.rstrip(), soft_wrap=True, markup=True)
-        if status.get("links_down"):
-            console.print(f"down: {', '.join(status['links_down'])}: ewan set LINK up", soft_wrap=True)
-        if status["plan"]:
+        if status.links_down:
+            console.print(f"down: {', '.join(status.links_down)}: ewan set LINK up", soft_wrap=True)
+        if status.plan:
             plan = labs.load(lab).plan
-            machine_of = {node["name"]: node["machine"] for node in status["nodes"] if "machine" in node}
+            machine_of = {node.name: node.machine for node in status.nodes if node.machine is not None}
             for drawn in tables.of_plan(plan, machine_of):
                 console.print(drawn)
             if made := tables.changes(labs, plan):

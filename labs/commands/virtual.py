@@ -37,6 +37,6 @@ def run(
         rundir.drop(directory)  # nothing is in it where nothing had begun
         raise
     clock.write_wall(directory, started, clock.cost_of(result))
-    for warning in result.ended["warnings"]:
+    for warning in result.ended.warnings:
         reporter.warn(warning)
     return result

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from ewan.labs.base.units import Duration, Rate
 from ewan.labs.base.units.shown import about
@@ -16,6 +15,7 @@ from ewan.labs.link.direction import column_words, impairment_words
 from ewan.labs.link.egress import card_of, limit_words, paced
 from ewan.labs.plan import Interface, Node, Pair, Plan
 from ewan.labs.render import vlan_words
+from ewan.labs.runtime.answers import Removed
 
 Sheet = tuple[str, list[str], list[list[str]]]
 COLUMNS = ("rate", "delay", "buffer", "queue", "loss")
@@ -112,23 +112,22 @@ def _other(way: Direction, backend: str) -> str:
     return ", ".join(words)
 
 
-def removed(lab: str, report: Mapping[str, Any]) -> str:
+def removed(lab: str, report: Removed) -> str:
     """One line on what `down` removed."""
-    counts = [(len(report.get(what, ())), what) for what in ("namespaces", "containers", "networks", "processes")]
+    counts = [(len(getattr(report, what)), what) for what in ("namespaces", "containers", "networks", "processes")]
     words = ", ".join(f"{count} {what}" for count, what in counts if count)
     said = f"{lab} is down: removed {words}" if words else f"{lab} is down: its state was all that was left"
-    given = report.get("cards", ())
-    back = ", ".join(card["card"] for card in given if not card["notes"])
-    notes = [f"card {card['card']}: {note}" for card in given for note in card["notes"]]
+    back = ", ".join(card.card for card in report.cards if not card.notes)
+    notes = [f"card {card.card}: {note}" for card in report.cards for note in card.notes]
     return "; ".join([said, *([f"gave back {back}"] if back else []), *notes])
 
 
-def last_counters(report: Mapping[str, Any]) -> Sheet:
+def last_counters(report: Removed) -> Sheet:
     """What the links counted in their life, by direction, where anything went through; nothing stays unsaid."""
     columns = ["link", "in", "out", "lost", "queue full", "AQM", "no room", "before the link", "late p50", "p99", "max"]
     rows = []
-    for spinner in report["spinners"]:
-        for link, stats in ((spinner.get("stats") or {}).get("links") or {}).items():
+    for spinner in report.spinners:
+        for link, stats in ((spinner.stats or {}).get("links") or {}).items():
             for arrow, heading, port in (("→", "forward", 0), ("←", "backward", 1)):
                 way, entry = stats[heading], stats["ports"][port]
                 if way["in_packets"]:
@@ -144,13 +143,13 @@ def last_counters(report: Mapping[str, Any]) -> Sheet:
     return "What the links counted (packets), and how late they released", columns, rows
 
 
-def last_gaps(report: Mapping[str, Any]) -> list[str]:
+def last_gaps(report: Removed) -> list[str]:
     """A line for each spinner whose CPU was taken away, and for each that could not be asked."""
     lines = []
-    for spinner in report["spinners"]:
-        number, stats = spinner["spinner"], spinner.get("stats")
+    for spinner in report.spinners:
+        number, stats = spinner.spinner, spinner.stats
         if not stats:
-            lines.append(f"spinner {number} gave no counters: {spinner.get('error') or 'it was not running'}")
+            lines.append(f"spinner {number} gave no counters: {spinner.error or 'it was not running'}")
         elif stats["gaps"]["count"]:
             gaps = stats["gaps"]
             lost, longest = about(gaps["lost_ns"], "time"), about(gaps["max_ns"], "time")

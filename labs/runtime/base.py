@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ewan.labs.capture.words import CaptureCounts, CaptureRequest
     from ewan.labs.plan import Plan
+    from ewan.labs.runtime.answers import Removed, Status
     from ewan.labs.runtime.program import Program
     from ewan.labs.runtime.state_documents import Head, SettingsChange
     from ewan.labs.runtime.virtual import Run
@@ -56,7 +57,7 @@ class LabLifecycle(Protocol):
         """Makes a lab, its links running, and gives warnings; on any failure, and on Ctrl-C, nothing is left."""
         ...
 
-    def down(self, name: str) -> dict[str, Any]:
+    def down(self, name: str) -> Removed:
         """Removes a lab, whole or in part, as often as asked; tells what was removed and the links' last counters."""
         ...
 
@@ -68,8 +69,8 @@ class LabLifecycle(Protocol):
         """The manifest and the plan of a lab that is up."""
         ...
 
-    def status(self, name: str) -> dict[str, Any]:
-        """`state` (complete, incomplete, down), `note`, `nodes`, `spinners`, `warnings`, `plan` (its hash or None)."""
+    def status(self, name: str) -> Status:
+        """How a lab is, whole or in part."""
         ...
 
 

@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -28,6 +28,7 @@ from ewan.labs.render import containerlab as rendered
 from ewan.labs.render import dashboards, files
 from ewan.labs.runtime import adoption, clab, containers, machines, node_overrides, spinners
 from ewan.labs.runtime import container_engine as engines
+from ewan.labs.runtime.answers import NodeStatus, Removed, Status
 from ewan.labs.runtime.base import LabError, OpenCapture
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.container_engine import Container, ContainerEngine, NoAnswerError
@@ -158,7 +159,7 @@ class ContainerlabRuntime(NetnsRuntime):
                 raise
         return lab
 
-    def down(self, name: str) -> dict[str, Any]:
+    def down(self, name: str) -> Removed:
         """Removes the manifest's containers and networks, and ends what entered them; needs no containerlab.
 
         Of a lab that was adopted, also what its deployment left; its file is there as it was compiled.
@@ -200,13 +201,12 @@ class ContainerlabRuntime(NetnsRuntime):
 
         return restore
 
-    def status(self, name: str) -> dict[str, Any]:
+    def status(self, name: str) -> Status:
         """As for a lab of namespaces; where the engine does not answer, `note` says so."""
         try:
             return super().status(name)
         except NoAnswerError as error:
-            empty: dict[str, Any] = {"plan": None, "nodes": [], "spinners": [], "warnings": []}
-            return {"lab": name, "state": "incomplete", "note": str(error), **empty}
+            return Status.unknown(name, "incomplete", str(error))
 
     def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
         """The engine runs the program, so that it sees the container's files; signals are passed on to it."""
@@ -341,15 +341,15 @@ class ContainerlabRuntime(NetnsRuntime):
             return LabError(f"{error}; and not all of it could be removed ({left}): ewan down {name}")
         return error
 
-    def _nodes(self, plan: Plan) -> list[dict[str, Any]]:
+    def _nodes(self, plan: Plan) -> tuple[NodeStatus, ...]:
         """The process ids are the host's; a name of a network is believed only where it is its container's."""
         found = engine_of(self._owned(plan.lab)).containers([name_of(plan.lab, each.name) for each in plan.nodes])
-        nodes = super()._nodes(plan)
-        for node in nodes:
-            container = found.get(name_of(plan.lab, node["name"]))
-            if container is None or not container.running or not _is_of(container.name, container.pid):
-                node |= {"up": False, "pids": []}
-        return nodes
+
+        def runs(node: NodeStatus) -> bool:
+            container = found.get(name_of(plan.lab, node.name))
+            return container is not None and container.running and _is_of(container.name, container.pid)
+
+        return tuple(node if runs(node) else codec.replace(node, up=False, pids=()) for node in super()._nodes(plan))
 
     def _processes(self, plan: Plan, identity: str) -> dict[int, int]:
         """Each spinner in the container of its first link's emulator."""

@@ -16,7 +16,6 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import psutil
 import yaml
@@ -26,6 +25,7 @@ from ewan.labs.base.codec import Document, Struct
 from ewan.labs.base.writing import anew
 from ewan.labs.plan import Plan, digest
 from ewan.labs.runtime import spinners
+from ewan.labs.runtime.answers import EndedProcess, LastCounters, Removed
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.container_engine import Container, ContainerEngine, Kind
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
@@ -185,14 +185,14 @@ def remove(
     manifest: ContainersManifest,
     settle_s: float = 0.0,
     last: Callable[[], list[str]] = lambda: [],
-) -> dict[str, Any]:
+) -> Removed:
     """Removes a lab, however much of it there is; LabError when something of it stays, which `down` removes later.
 
     settle_s: how long to look for containers that come into being all the same, whoever asked for them being dead;
     last: what else is to be removed when nothing runs any more, and tells its paths.
     """
     engine = engine_of(manifest)
-    counters = [_last_stats(directory, number) for number in range(manifest.spinners)]
+    counters = tuple(_last_stats(directory, number) for number in range(manifest.spinners))
     containers = _ours(engine, manifest)
     entered = _entered(containers)
     made = _remove_containers(engine, manifest, containers, settle_s)
@@ -214,15 +214,15 @@ def remove(
             entry.unlink(missing_ok=True)
     (directory / MANIFEST).unlink()
     directory.rmdir()
-    return {
-        "lab": manifest.lab,
-        "namespaces": [],
-        "containers": made,
-        "networks": networks,
-        "processes": processes,
-        "paths": [*paths, str(directory)],
-        "spinners": counters,
-    }
+    return Removed(
+        lab=manifest.lab,
+        namespaces=(),
+        processes=processes,
+        paths=(*paths, str(directory)),
+        spinners=counters,
+        containers=tuple(made),
+        networks=tuple(networks),
+    )
 
 
 def _ours(engine: ContainerEngine, manifest: ContainersManifest) -> dict[str, Container]:
@@ -265,7 +265,7 @@ def _entered(containers: Mapping[str, Container]) -> list[psutil.Process]:
     return processes
 
 
-def _end(processes: Sequence[psutil.Process]) -> list[dict[str, Any]]:
+def _end(processes: Sequence[psutil.Process]) -> tuple[EndedProcess, ...]:
     """Ends processes, by force those that are there `ENDS_S` after SIGTERM; what they were.
 
     A process that ended since it was looked up is left out, also where its number is another's by now.
@@ -276,18 +276,18 @@ def _end(processes: Sequence[psutil.Process]) -> list[dict[str, Any]]:
             words = " ".join(process.cmdline())
             process.terminate()
             asked.append(process)
-            ended.append({"pid": process.pid, "command": words})
+            ended.append(EndedProcess(process.pid, words))
     _, heedless = psutil.wait_procs(asked, ENDS_S)
     for process in heedless:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-    return ended
+    return tuple(ended)
 
 
-def _last_stats(directory: Path, number: int) -> dict[str, Any]:
+def _last_stats(directory: Path, number: int) -> LastCounters:
     """A spinner's counters, or why there are none."""
     try:
         answer = spinners.ask(directory, number, {"command": "stats"}, ANSWER_S)
     except (OSError, LabError) as error:
-        return {"spinner": number, "error": getattr(error, "strerror", None) or str(error)}
-    return {"spinner": number, "stats": answer}
+        return LastCounters(number, error=getattr(error, "strerror", None) or str(error))
+    return LastCounters(number, answer)

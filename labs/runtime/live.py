@@ -11,9 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ewan.labs.base.codec import tags
+from ewan.labs.base.codec import replace, tags
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import containers, node_overrides
+from ewan.labs.runtime.answers import Removed, Status
 from ewan.labs.runtime.base import (
     LabError,
     LabState,
@@ -91,7 +92,7 @@ class LiveRuntime:
         """A lab of containers, which containerlab deployed by hand, becomes ours; its name. Raises LabError."""
         return self._containers.adopt(file)
 
-    def down(self, name: str) -> dict[str, Any]:
+    def down(self, name: str) -> Removed:
         """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).down(name)
 
@@ -103,9 +104,9 @@ class LiveRuntime:
         """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).load(name)
 
-    def status(self, name: str) -> dict[str, Any]:
+    def status(self, name: str) -> Status:
         """Also `runtime`."""
-        return self._of(name).status(name) | {"runtime": self.runtime_of(name)}
+        return replace(self._of(name).status(name), runtime=self.runtime_of(name))
 
     def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
         """See `LiveClockRuntime`; the runtime that made the lab does it."""

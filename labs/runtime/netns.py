@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from ewan.labs import plan as plans
-from ewan.labs.base import writing
-from ewan.labs.base.codec import OtherVersionError, Struct
+from ewan.labs.base import codec, writing
+from ewan.labs.base.codec import OtherVersionError, Struct, replace
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.reading import one_line, read_bytes
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import devices, machines, node_overrides, readouts, run_leftovers, services, spinners
+from ewan.labs.runtime.answers import NodeStatus, Removed, SpinnerStatus, Status, Tables
 from ewan.labs.runtime.base import LabError, LabState, OpenCapture, RemoteMachine, Seen
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.capturing import LocalCapture
@@ -105,7 +106,7 @@ class NetnsRuntime:
                 self._remove(binary, directory, lock)
                 raise
 
-    def down(self, name: str) -> dict[str, Any]:
+    def down(self, name: str) -> Removed:
         """The node binary removes what the manifest names, and checks that it is gone."""
         self._need_root("removing a lab")
         binary, directory = node_binary(self._wanted), self._state.directory(name)
@@ -131,45 +132,39 @@ class NetnsRuntime:
             said = one_line(str(error), MOST_SAID)
             raise LabError(f"{name}: its plan is damaged ({said}): remove it with `ewan down {name}`") from None
 
-    def status(self, name: str) -> dict[str, Any]:
-        """Asks the spinners and looks into /run/netns. Also `links_down`: the links that were taken down."""
+    def status(self, name: str) -> Status:
+        """Asks the spinners and looks into /run/netns."""
         manifest = self._state.manifest(name)
-        status: dict[str, Any] = {
-            "lab": name,
-            "state": "incomplete",
-            "note": f"made in part: remove it with `ewan down {name}`",
-            "plan": None,
-            "nodes": [],
-            "spinners": [],
-            "warnings": [],
-        }
+        status = Status.unknown(name, "incomplete", f"made in part: remove it with `ewan down {name}`")
         if not self._state.directory(name).exists():
-            return status | {"state": "down", "note": ""}
+            return Status.unknown(name, "down", "")
         text = self._plan_text(name)
         if manifest is None or text is None:
             return status
         try:
             plan, digest = _read(text)
         except OtherVersionError:
-            return status | {"note": f"made by another version of ewan: remove it with `ewan down {name}`"}
+            return replace(status, note=f"made by another version of ewan: remove it with `ewan down {name}`")
         except ValueError:  # its writer died half way
             return status
         warnings = self._warnings(name)
-        status["plan"] = digest
-        status["nodes"] = self._nodes(plan)
-        status["spinners"] = self._spinners(name, plan, manifest.id)
-        status["warnings"] = warnings or []
-        status["links_down"] = list(down.links) if (down := self._state.read(LinksDown, name, DOWN)) else []
-        missing = [node["name"] for node in status["nodes"] if not node["up"]]
-        silent = [spinner for spinner in status["spinners"] if spinner["error"]]
-        if warnings is None or missing:
+        down = self._state.read(LinksDown, name, DOWN)
+        status = replace(
+            status,
+            plan=digest,
+            nodes=self._nodes(plan),
+            spinners=self._spinners(name, plan, manifest.id),
+            warnings=tuple(warnings or ()),
+            links_down=down.links if down else (),
+        )
+        silent = [spinner for spinner in status.spinners if spinner.error]
+        if warnings is None or not all(node.up for node in status.nodes):
             return status
         if silent:
-            status["note"] = "; ".join(f"spinner {spinner['spinner']}: {spinner['error']}" for spinner in silent)
-            return status
+            return replace(status, note="; ".join(f"spinner {each.spinner}: {each.error}" for each in silent))
         if why := node_overrides.unfinished(name, self._state.directory(name)):
-            return status | {"note": why}
-        return status | {"state": "complete", "note": ""}
+            return replace(status, note=why)
+        return replace(status, state="complete", note="")
 
     def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
         """The node binary enters the namespace; signals that come meanwhile are passed on to the program."""
@@ -238,8 +233,7 @@ class NetnsRuntime:
         result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True)
         if result.returncode != 0:
             raise self._refusal(result.stderr, f"routes ended with status {result.returncode}")
-        tables: dict[str, Any] = orjson.loads(result.stdout)["tables"]
-        return tables
+        return codec.decode(Tables, result.stdout, "routes").tables
 
     def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
         """The node binary takes the carrier of the link's two ends away, or gives it back; needs root."""
@@ -341,23 +335,24 @@ class NetnsRuntime:
         known = ", ".join(each.name for each in plan.links[:10])
         raise LabError(f"lab {name} has no link {link}: links are {known}{' …' if len(plan.links) > 10 else ''}")
 
-    def _spinners(self, name: str, plan: Plan, identity: str) -> list[dict[str, Any]]:
+    def _spinners(self, name: str, plan: Plan, identity: str) -> tuple[SpinnerStatus, ...]:
         running = self._processes(plan, identity)
         found = []
         for number, spinner in enumerate(plan.spinners):
-            health: dict[str, Any] = {"spinner": number, "cpu": spinner.cpu, "pid": running.get(number)}
+            pid = running.get(number)
             try:
                 answer = self.control(name, number, {"command": "stats"})
-                found.append(health | {"stats": answer, "error": spinners.ended(answer)})
+                found.append(SpinnerStatus(number, spinner.cpu, pid, answer, spinners.ended(answer)))
             except LabError as error:
-                found.append(health | {"stats": None, "error": str(error) if number in running else "not running"})
-        return found
+                why = str(error) if number in running else "not running"
+                found.append(SpinnerStatus(number, spinner.cpu, pid, None, why))
+        return tuple(found)
 
     def _processes(self, plan: Plan, identity: str) -> dict[int, int]:
         """Spinner number → process id; `identity` is the manifest's."""
         return spinners.processes(identity)
 
-    def _nodes(self, plan: Plan) -> list[dict[str, Any]]:
+    def _nodes(self, plan: Plan) -> tuple[NodeStatus, ...]:
         """Each node with its addresses, whether its namespace is there, and the processes in it."""
         host = identity_of(Path("/proc/self/ns/net"))
         found = {node.name: identity_of(NAMESPACES / f"ewan-{plan.lab}-{node.name}") for node in plan.nodes}
@@ -366,10 +361,10 @@ class NetnsRuntime:
         for node in plan.nodes:
             own = found[node.name]
             up = own is not None and host is not None and own[0] == host[0]
-            addresses = [address for interface in node.interfaces for address in interface.addresses]
-            pids = sorted(inside.get(own, [])) if own is not None and up else []
-            nodes.append({"name": node.name, "kind": node.kind, "addresses": addresses, "up": up, "pids": pids})
-        return nodes
+            addresses = tuple(address for interface in node.interfaces for address in interface.addresses)
+            pids = tuple(sorted(inside.get(own, []))) if own is not None and up else ()
+            nodes.append(NodeStatus(node.name, node.kind, addresses, up, pids))
+        return tuple(nodes)
 
     def _warnings(self, name: str) -> list[str] | None:
         """What the node binary warned of; None where it did not come to its end."""
@@ -397,9 +392,8 @@ class NetnsRuntime:
             return LabError(f"lab {name} is there only in part: remove it with `ewan down {name}`")
         return LabError(f"no lab named {name} is up ({', '.join(self._state.names()) or 'none is'})")
 
-    def _remove(self, binary: Path, directory: Path, lock: int) -> dict[str, Any]:
-        removed: dict[str, Any] = orjson.loads(self._run([str(binary), "down", "--state", str(directory)], lock))
-        return removed
+    def _remove(self, binary: Path, directory: Path, lock: int) -> Removed:
+        return codec.decode(Removed, self._run([str(binary), "down", "--state", str(directory)], lock), "removed")
 
     def _run(self, command: list[str], lock: int, text: bytes = b"") -> bytes:
         """Runs the binary; it holds our lock too, so that nobody else starts while it works on after our death."""

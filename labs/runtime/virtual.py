@@ -18,10 +18,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ewan.labs import plan as plans
 from ewan.labs.base import documents, writing
+from ewan.labs.base.codec import Document
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.reading import end_of, one_line
 from ewan.labs.base.units import NS_PER_SECOND
@@ -86,19 +87,29 @@ class Cost:
     touched_bytes: int = 0
 
 
+class Ended(Document, tag="ewan-ended/1"):
+    """ended.json: what init said last. `virtual_ns`: how far virtual time came; `kernel`: its release."""
+
+    how: Literal["completed", "interrupted", "failed", "killed"]
+    error: str | None
+    warnings: tuple[str, ...]
+    virtual_ns: int
+    kernel: str
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """What a run left in its directory."""
 
     directory: Path
     kernel: Path
-    ended: dict[str, Any]
+    ended: Ended
     cost: Cost
 
     @property
     def interrupted(self) -> bool:
         """Whether it was ended before all of its program had."""
-        return bool(self.ended["how"] != "completed")
+        return self.ended.how != "completed"
 
     def document(self, name: str) -> dict[str, Any] | None:
         """probe.json, commands.json, events.json or links.json; None where the run did not come so far."""
@@ -344,19 +355,17 @@ def _put(binary: Path, place: Path) -> None:
         shutil.copy(binary, place)
 
 
-def _ended(directory: Path, lab: str, asked: bool) -> dict[str, Any]:
+def _ended(directory: Path, lab: str, asked: bool) -> Ended:
     """What init said last; LabError when that was an error, or when it said nothing."""
     try:
-        ended = documents.read_object(directory / "ended.json")
+        ended = documents.read(Ended, directory / "ended.json")
     except (FileNotFoundError, documents.DocumentError):
         if asked:
-            return {"how": "killed", "error": None, "warnings": []}
+            return Ended("killed", None, (), 0, "")
         why = one_line(_last_words(directory / "console.log"), MOST_WORDS)
         raise LabError(_full(directory, why) or f"lab {lab}: {why} ({directory / 'console.log'})") from None
-    if not {"how", "error"} <= ended.keys():
-        raise LabError(f"{directory / 'ended.json'}: is none of a virtual kernel's: it has no how, or no error")
-    if ended["error"]:
-        why = one_line(str(ended["error"]), MOST_WORDS)
+    if ended.error:
+        why = one_line(ended.error, MOST_WORDS)
         raise LabError(_full(directory, why) or f"lab {lab}: {why}")
     return ended
 

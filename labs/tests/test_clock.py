@@ -12,7 +12,7 @@ from ewan.labs import clock
 from ewan.labs.base import codec
 from ewan.labs.record import experiment, host_facts
 from ewan.labs.record.experiment import checksum
-from ewan.labs.runtime.virtual import Cost, Run
+from ewan.labs.runtime.virtual import Cost, Ended, Run
 
 
 def run_with(kernel: Path) -> Run:
@@ -20,7 +20,7 @@ def run_with(kernel: Path) -> Run:
     return Run(
         kernel.parent,
         kernel,
-        {"how": "completed"},
+        Ended("completed", None, (), 8_000_000_000, "6.12"),
         Cost(2_000_000_000, 8_000_000_000, 42, 1 << 20, 1_900_000_000, 4000, 1 << 19),
     )
 

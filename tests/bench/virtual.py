@@ -99,7 +99,7 @@ class VirtualBench:
         return {
             "packets": sum(way.get("out_packets", way.get("sent_packets")) for way in counted["links"]),
             "flows_s": duration_ns / NS_PER_SECOND,
-            "virtual_s": finished.ended["virtual_ns"] / NS_PER_SECOND,
+            "virtual_s": finished.ended.virtual_ns / NS_PER_SECOND,
             "wall_s": wall_s,
         }
 

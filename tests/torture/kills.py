@@ -52,8 +52,8 @@ def trial(seed: int, place: Path) -> None:
         run(place, "down", "--all")
         raise
     if what == "up" and ending == signal.SIGINT:
-        status = NetnsRuntime(state=state).status(lab)["state"]
-        assert status == ("complete" if process.returncode == 0 else "down"), f"{status}, {process.returncode}"
+        found = NetnsRuntime(state=state).status(lab).state
+        assert found == ("complete" if process.returncode == 0 else "down"), f"{found}, {process.returncode}"
     status, said = run(place, "down", "--all")
     assert status == 0, said
     assert traces(lab, state) == [], f"{what}, {ending.name}"

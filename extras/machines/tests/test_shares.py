@@ -13,6 +13,7 @@ import yaml
 from ewan.extras.machines import shares, tunnels
 from ewan.extras.machines.placement import Placement, PlacementError, place
 from ewan.extras.machines.shares import Host, machine_of_spinner, split, stretched
+from ewan.extras.machines.told import Burst, Spread, Stretch
 from ewan.labs import spec
 from ewan.labs.base import codec
 from ewan.labs.compile import HostFacts, compile
@@ -138,23 +139,37 @@ def test_spinners_are_numbered_through_the_machines() -> None:
         assert {link.node for link in plan.links if link.name in spinner.links} <= where.nodes_on(machine)
 
 
-def told(ahead: int = 5_000_000, **changes: Any) -> dict[str, Any]:
+def told(ahead: int = 5_000_000, **changes: Any) -> Stretch:
     """Of a tunnel of 200 µs each way, whose other machine's clock is so much ahead."""
-    delay = {"min": 190_000, "p50": 200_000, "p99": 260_000, "max": 400_000}
-    return {
-        "round_trip_ns": {key: 2 * value for key, value in delay.items()},
-        "there_ns": {key: value + ahead for key, value in delay.items()},
-        "back_ns": {key: value - ahead for key, value in delay.items()},
-        "offset_ns": ahead,
-        "offset_uncertainty_ns": 190_000,
-        "sent": 1000,
-        "lost_there": 0,
-        "lost_back": 0,
-        "mtu_there": 1500,
-        "mtu_back": 1500,
-        "rate_there_bps": 2_000_000_000,
-        "rate_back_bps": 2_000_000_000,
-    } | changes
+    delay = Spread(190_000, 200_000, 260_000, 400_000)
+    burst = Burst(packet_bytes=1500, sent=2000, arrived=2000, in_order=2000)
+    found = Stretch(
+        round_trip_ns=Spread(*(2 * each for each in (delay.min, delay.p50, delay.p99, delay.max))),
+        there_ns=Spread(*(each + ahead for each in (delay.min, delay.p50, delay.p99, delay.max))),
+        back_ns=Spread(*(each - ahead for each in (delay.min, delay.p50, delay.p99, delay.max))),
+        offset_ns=ahead,
+        offset_at_ns=0,
+        offset_uncertainty_ns=190_000,
+        offset_scatter_ns=None,
+        drift_ppb=None,
+        drift_uncertainty_ppb=0,
+        sent=1000,
+        answered=1000,
+        lost_there=0,
+        lost_back=0,
+        reordered_there=0,
+        reordered_back=0,
+        duplicated_there=0,
+        duplicated_back=0,
+        rate_there_bps=2_000_000_000,
+        rate_back_bps=2_000_000_000,
+        burst_there=burst,
+        burst_back=burst,
+        mtu=1500,
+        mtu_there=1500,
+        mtu_back=1500,
+    )
+    return codec.replace(found, **changes)
 
 
 def checked(delay: str = "10ms", **changes: Any) -> list[str]:
@@ -180,7 +195,7 @@ def test_a_link_that_cannot_lie_over_its_tunnel_is_refused_with_what_to_write() 
 
 def test_what_packets_will_notice_of_a_tunnel_is_said() -> None:
     ahead = 2_000_000_000
-    far = {"there_ns": told(ahead)["there_ns"], "back_ns": told(ahead)["back_ns"], "offset_ns": ahead}
+    far: dict[str, Any] = {"there_ns": told(ahead).there_ns, "back_ns": told(ahead).back_ns, "offset_ns": ahead}
     said = checked(lost_there=12, rate_back_bps=300_000_000, **far)
     assert any("lost 12 of 1000 packets: so will core" in line for line in said)
     assert any("from two to one carried 300Mbit/s, and core has 1Gbit/s" in line for line in said)

@@ -152,9 +152,9 @@ class Live:
     def one(self, name: str) -> Up:
         """One lab, its links as they are after the changes that were made to them; LabError where it is not up."""
         known = self._labs.status(name)
-        links = self._links(self.plan(name)) if known["state"] == "complete" else ()
-        down = tuple(known.get("links_down", ()))
-        return Up(name, str(self._labs.runtime_of(name)), known["state"], links, down)
+        links = self._links(self.plan(name)) if known.state == "complete" else ()
+        down = known.links_down or ()
+        return Up(name, str(self._labs.runtime_of(name)), known.state, links, down)
 
     def _links(self, plan: Plan) -> tuple[DrawnLink, ...]:
         past = [

@@ -15,6 +15,7 @@ from ewan.extras.studio.server import live, threads
 from ewan.extras.studio.server.app import make
 from ewan.extras.studio.server.guard import Access, names_of
 from ewan.labs.context import Context
+from ewan.labs.runtime.answers import Status
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.live import LiveRuntime
 
@@ -36,9 +37,9 @@ class Stuck:
     def runtime_of(self, name: str) -> str:
         return "netns"
 
-    def status(self, name: str) -> dict[str, Any]:
+    def status(self, name: str) -> Status:
         self._answer(name)
-        return {"state": "incomplete"}
+        return Status.unknown(name, "incomplete", "")
 
     def notes(self, name: str) -> Any:
         self._answer(name)

@@ -232,12 +232,12 @@ def test_an_engine_that_dies_half_way(runtime: ContainerlabRuntime, fakes: Fakes
     live = LiveRuntime(BINARY, state=state)
     assert live.names() == [LAB]
     status = live.status(LAB)
-    assert (status["state"], status["runtime"]) == ("incomplete", "containerlab")
+    assert (status.state, status.runtime) == ("incomplete", "containerlab")
     with pytest.raises(LabError, match="docker does not answer"):
         live.down(LAB)
     assert len(fakes.containers()) == 2
     fakes.set(dead=False)
-    assert live.down(LAB)["containers"] == [NAMES[0], NAMES[2]]
+    assert live.down(LAB).containers == (NAMES[0], NAMES[2])
     assert fakes.containers() == []
     assert not state.exists()
 
@@ -297,7 +297,7 @@ def test_a_killed_up_is_removed(process: subprocess.Popen[bytes], fakes: Fakes, 
     late.start()
     removed = LiveRuntime(BINARY, state=state).down(LAB)
     late.join()
-    assert {NAMES[0], NAMES[2]} <= set(removed["containers"])
+    assert {NAMES[0], NAMES[2]} <= set(removed.containers)
     assert fakes.containers() == []
     assert not state.exists()
 

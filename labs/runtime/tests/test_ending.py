@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from ewan.labs.runtime import containers
+from ewan.labs.runtime.answers import EndedProcess
 
 HEEDLESS = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
 HEEDFUL = "import time; print(flush=True); time.sleep(60)"
@@ -33,10 +34,10 @@ def test_those_that_do_not_heed_are_killed(
     monkeypatch.setattr(containers, "ENDS_S", 0.2)
     found = [psutil.Process(each.pid) for each in processes]
     ended = containers._end(found)
-    assert ended == [
-        {"pid": each.pid, "command": f"{sys.executable} -c {text}"}
+    assert ended == tuple(
+        EndedProcess(each.pid, f"{sys.executable} -c {text}")
         for each, text in zip(processes, (HEEDFUL, HEEDLESS), strict=True)
-    ]
+    )
     gone, left = psutil.wait_procs(found, 10)
     assert not left and len(gone) == 2
 
@@ -48,9 +49,9 @@ def test_one_that_has_ended_is_left_out_also_where_its_number_is_taken(
     found = psutil.Process(gone.pid)
     gone.kill()
     gone.wait()
-    assert containers._end([found]) == []
+    assert containers._end([found]) == ()
     # As if it had been found before the kernel gave its number to the process that has it now.
     former = psutil.Process(other.pid)
     monkeypatch.setattr(former, "_ident", (other.pid, former.create_time() - 1))
-    assert containers._end([former]) == []
+    assert containers._end([former]) == ()
     assert psutil.Process(other.pid).status() != psutil.STATUS_ZOMBIE and other.poll() is None

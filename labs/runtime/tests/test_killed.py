@@ -50,7 +50,7 @@ def test_killed_before_each_step_of_up(state: Path) -> None:
         assert status == -signal.SIGKILL
         if step:  # before the first there is nothing
             assert runtime.names() == [LAB]
-            assert runtime.status(LAB)["state"] == "incomplete", f"step {step}"
+            assert runtime.status(LAB).state == "incomplete", f"step {step}"
         assert down(state) == 0, f"step {step}"
         assert traces(LAB, state) == [], f"step {step}"
     assert down(state) == 0
@@ -117,7 +117,7 @@ def test_the_whole_command_killed(state: Path, ending: signal.Signals) -> None:
         process.wait(30)
         process.stdout.close()
         if ending == signal.SIGINT and traces(LAB, state):
-            assert runtime.status(LAB)["state"] == "complete"
+            assert runtime.status(LAB).state == "complete"
         runtime.down(LAB)
         assert traces(LAB, state) == []
     assert runtime.names() == []

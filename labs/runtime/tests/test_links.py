@@ -54,14 +54,15 @@ def runtime(state: Path) -> Iterator[NetnsRuntime]:
 def test_the_link_delays_and_counts(runtime: NetnsRuntime, plan: Plan, capfd: pytest.CaptureFixture[str]) -> None:
     runtime.up(plan)
     status = runtime.status(LAB)
-    assert (status["state"], status["note"]) == ("complete", "")
+    assert (status.state, status.note) == ("complete", "")
     pair = plan.pairs[0]
     assert runtime.exec(LAB, pair.source, ["ping", "-c", "3", "-i", "0.2", "-W", "10", pair.sink]) == 0
     found = re.search(r"rtt min/\S+ = ([\d.]+)", capfd.readouterr().out)
     assert found is not None
     assert float(found[1]) >= pair.rtt_ns / 10**6, "how exact the delay is, `verify` measures"
-    (removed,) = runtime.down(LAB)["spinners"]
-    link = removed["stats"]["links"]["core"]
+    (removed,) = runtime.down(LAB).spinners
+    assert removed.stats is not None
+    link = removed.stats["links"]["core"]
     assert link["forward"]["out_packets"] >= 3
     assert link["backward"]["out_packets"] >= 3
 
@@ -129,12 +130,12 @@ def test_a_fault_ends_one_link_and_the_others_go_on(
     )
     ping = ["ping", "-c", "3", "-i", "0.2", "-W", "1"]
     deadline = time.monotonic() + 10
-    while runtime.status(LAB)["state"] == "complete":
+    while runtime.status(LAB).state == "complete":
         pair = plan.pairs[0]
         runtime.exec(LAB, pair.source, [*ping, pair.sink])
         assert time.monotonic() < deadline
     status = runtime.status(LAB)
-    assert status["note"] == "spinner 0: link hop2 has ended: a fault in the program: EWAN_FAULT_LINK asked for this"
+    assert status.note == "spinner 0: link hop2 has ended: a fault in the program: EWAN_FAULT_LINK asked for this"
     assert runtime.exec(LAB, first.a.node, [*ping, address]) == 0, "hop1 goes on"
     with pytest.raises(LabError, match="link hop2 has ended"):
         request = {"command": "set", "link": "hop2", "direction": "both", "rate_bps": 10**8}
@@ -147,25 +148,27 @@ def test_a_spinner_that_hangs_ends_all_the_same(
 ) -> None:
     monkeypatch.setenv("EWAN_FAULT_LINK", f"{plan.links[0].name}:hang")
     runtime.up(plan)
-    (spinner,) = runtime.status(LAB)["spinners"]
+    (spinner,) = runtime.status(LAB).spinners
     pair = plan.pairs[0]
     assert runtime.exec(LAB, pair.source, ["ping", "-c", "1", "-W", "1", pair.sink]) != 0
-    os.kill(spinner["pid"], signal.SIGTERM)
+    assert spinner.pid is not None
+    os.kill(spinner.pid, signal.SIGTERM)
     deadline = time.monotonic() + 6
-    while runtime.status(LAB)["spinners"][0]["pid"] is not None:
+    while runtime.status(LAB).spinners[0].pid is not None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
 def test_a_spinner_that_died_shows(runtime: NetnsRuntime, plan: Plan) -> None:
     runtime.up(plan)
-    (spinner,) = runtime.status(LAB)["spinners"]
-    os.kill(spinner["pid"], signal.SIGKILL)
+    (spinner,) = runtime.status(LAB).spinners
+    assert spinner.pid is not None
+    os.kill(spinner.pid, signal.SIGKILL)
     deadline = time.monotonic() + 10
-    while runtime.status(LAB)["state"] == "complete":
+    while runtime.status(LAB).state == "complete":
         assert time.monotonic() < deadline
         time.sleep(0.05)
     status = runtime.status(LAB)
-    assert (status["state"], status["note"]) == ("incomplete", "spinner 0: not running")
+    assert (status.state, status.note) == ("incomplete", "spinner 0: not running")
     with pytest.raises(LabError, match="spinner 0 does not answer"):
         runtime.control(LAB, 0, {"command": "stats"})

@@ -52,13 +52,13 @@ def test_a_lab_comes_up_works_and_goes(runtime: NetnsRuntime, state: Path, capfd
     assert runtime.names() == [LAB]
     assert runtime.load(LAB).plan == plan
     status = runtime.status(LAB)
-    assert (status["state"], status["note"], status["plan"]) == ("complete", "", digest(plan))
-    assert [node["name"] for node in status["nodes"]] == ["left", "router", "right"]
+    assert (status.state, status.note, status.plan) == ("complete", "", digest(plan))
+    assert [node.name for node in status.nodes] == ["left", "router", "right"]
     for family in "-4", "-6":
         assert "1 received" in output(runtime, capfd, "left", "ping", family, "-c1", "-W2", "right")
     assert len(traces(LAB, state)) >= 3 * 2, "the search that finds nothing afterwards finds the lab now"
     removed = runtime.down(LAB)
-    assert len(removed["namespaces"]) == 3
+    assert len(removed.namespaces) == 3
     assert traces(LAB, state) == []
     assert not state.exists()
 
@@ -143,9 +143,9 @@ def test_down_ends_what_runs_in_the_nodes_and_the_labs_own_spinners(runtime: Net
     other = spinner_like("0123456789abcdef", tmp_path)
     stubborn = subprocess.Popen([*command[:-2], "sh", "-c", "trap '' TERM; while :; do sleep 1; done"])
     time.sleep(0.3)
-    assert inside.pid in next(node["pids"] for node in runtime.status(LAB)["nodes"] if node["name"] == "left")
+    assert inside.pid in next(node.pids for node in runtime.status(LAB).nodes if node.name == "left")
     removed = runtime.down(LAB)
-    assert {inside.pid, ours.pid, stubborn.pid} <= {process["pid"] for process in removed["processes"]}
+    assert {inside.pid, ours.pid, stubborn.pid} <= {process.pid for process in removed.processes}
     assert inside.wait(5) == -signal.SIGTERM
     assert ours.wait(5) == -signal.SIGTERM
     assert stubborn.wait(5) == -signal.SIGKILL
@@ -171,7 +171,7 @@ def test_a_stale_lab_is_refused_and_the_remedy_said(runtime: NetnsRuntime, state
     elsewhere = run(str(BINARY), "apply", "--plan", "/dev/stdin", "--state", str(state / "other"), text=plan)
     assert elsewhere.returncode == 2
     assert f"namespace ewan-{LAB}-left exists already" in one_line(elsewhere)
-    assert runtime.status(LAB)["state"] == "complete", "the lab that was there is untouched"
+    assert runtime.status(LAB).state == "complete", "the lab that was there is untouched"
     runtime.down(LAB)
 
 
@@ -182,8 +182,8 @@ def one_line(result: subprocess.CompletedProcess[bytes]) -> str:
 
 def test_down_is_idempotent(runtime: NetnsRuntime, state: Path) -> None:
     runtime.up(small(LAB))
-    assert runtime.down(LAB)["lab"] == LAB
-    assert runtime.down(LAB)["lab"] is None
+    assert runtime.down(LAB).lab == LAB
+    assert runtime.down(LAB).lab is None
     assert run(str(BINARY), "down", "--state", str(state / LAB)).returncode == 0
 
 
@@ -202,7 +202,7 @@ def test_two_labs_side_by_side_and_foreign_namespaces_do_not_meet(
         runtime.up(small(other))
         assert runtime.names() == sorted([LAB, other])
         runtime.down(LAB)
-        assert runtime.status(other)["state"] == "complete"
+        assert runtime.status(other).state == "complete"
         assert runtime.exec(other, "left", ["ping", "-c1", "-W2", "right"]) == 0
         runtime.down(other)
         assert traces(other, state) == []
@@ -245,9 +245,7 @@ def test_a_plan_that_cannot_be_made_leaves_nothing(
 
 def test_a_sysctl_that_this_kernel_lacks_is_a_warning(runtime: NetnsRuntime) -> None:
     runtime.up(small(LAB, sysctls={"net/ipv4/no_such_thing": "1"}))
-    assert runtime.status(LAB)["warnings"] == [
-        "this kernel has no sysctl net/ipv4/no_such_thing in a network namespace"
-    ]
+    assert runtime.status(LAB).warnings == ("this kernel has no sysctl net/ipv4/no_such_thing in a network namespace",)
     runtime.down(LAB)
 
 
@@ -281,7 +279,7 @@ def test_two_ups_of_one_name_do_not_both_proceed(runtime: NetnsRuntime, state: P
         thread.join()
     assert results.count("up") == 1
     assert sum(f"ewan down {LAB}" in said for said in results) == 3
-    assert runtime.status(LAB)["state"] == "complete"
+    assert runtime.status(LAB).state == "complete"
     runtime.down(LAB)
 
 
@@ -291,8 +289,8 @@ def test_half_made_namespaces_are_removed(runtime: NetnsRuntime, state: Path) ->
     path = f"/run/netns/ewan-{LAB}-left"
     assert run("umount", path).returncode == 0
     status = runtime.status(LAB)
-    assert status["state"] == "incomplete"
-    assert "ewan down" in status["note"]
+    assert status.state == "incomplete"
+    assert "ewan down" in status.note
     assert runtime.exec(LAB, "left", ["true"]) == 2
     runtime.down(LAB)
     assert traces(LAB, state) == []

@@ -73,12 +73,12 @@ def test_services_run_in_their_node_and_end_with_the_lab(runtime: NetnsRuntime, 
     assert names.split()[1] == "right" and names.split()[0] in ("10.99.2.1", "fd99::2:1")
     assert directory == str(own)
     assert int((own / "started").read_text()) > 0
-    nodes = {node["name"]: node["pids"] for node in runtime.status(LAB)["nodes"]}
+    nodes = {node.name: node.pids for node in runtime.status(LAB).nodes}
     assert {name: len(pids) for name, pids in nodes.items()} == {"left": 1, "router": 1, "right": 0}
     daemon = nodes["router"][0]
     assert os.getsid(daemon) == daemon
     removed = runtime.down(LAB)
-    assert {process["pid"] for process in removed["processes"]} == {*nodes["left"], *nodes["router"]}
+    assert {process.pid for process in removed.processes} == {*nodes["left"], *nodes["router"]}
     assert traces(LAB, state) == []
 
 
@@ -161,7 +161,7 @@ def test_a_failing_service_ends_a_virtual_run_in_one_line(tmp_path: Path) -> Non
 def test_the_lock_of_a_killed_up_is_free(runtime: NetnsRuntime, state: Path) -> None:
     """A daemon holds nothing of its starter's: who comes next gets the lock of the state directory at once."""
     runtime.up(serving())
-    pids = [pid for node in runtime.status(LAB)["nodes"] for pid in node["pids"]]
+    pids = [pid for node in runtime.status(LAB).nodes for pid in node.pids]
     for pid in pids:
         targets = [str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir()]
         assert all(str(state / LAB / "nodes") in target or target == "/dev/null" for target in targets), targets

@@ -165,7 +165,7 @@ def test_in_the_virtual_clock(tmp_path: Path, emulator: str) -> None:
     plan = lab(emulator, virtual=True)
     program, sent = exchange(plan, tmp_path / "run")
     run = VirtualRuntime(BINARY).run(plan, program, tmp_path / "run")
-    assert run.ended["how"] == "completed"
+    assert run.ended.how == "completed"
     check(plan, tmp_path / "run", sent)
 
 

@@ -227,7 +227,7 @@ os.setresgid(65534, 65534, 65534)
 os.setresuid(65534, 65534, 65534)
 program = Program(commands=(Command("left1", ("ping", "-c", "2", "right1")),), longest_ns=10**10)
 run = VirtualRuntime(binary, image).run(plan, program, directory / "run")
-print(run.ended["how"], run.document("commands.json")["commands"][0]["status"])
+print(run.ended.how, run.document("commands.json")["commands"][0]["status"])
 """
 
 
@@ -264,7 +264,7 @@ def test_what_was_measured_before_an_interruption_is_kept(runtime: VirtualRuntim
     stop.set()
     thread.join(20)
     (run,) = runs
-    assert run.interrupted and run.ended["how"] == "interrupted"
+    assert run.interrupted and run.ended.how == "interrupted"
     assert "packets transmitted" in output(run, 1, "left1"), "ping got SIGINT and told what it had measured"
     assert (run.document("commands.json") or {})["interrupted"] is True
     assert (run.document("links.json") or {})["links"][0]["out_packets"] > 100

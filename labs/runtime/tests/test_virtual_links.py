@@ -77,7 +77,7 @@ def times(plan: Plan, place: Path, count: int, gap_s: float = 0, wait_s: float =
     )
     place.mkdir()
     run = VirtualRuntime(BINARY).run(plan, Program(commands=commands, longest_ns=600 * SECOND), place)
-    assert run.ended["how"] == "completed"
+    assert run.ended.how == "completed"
     return [(sent, came) for sent, came in orjson.loads((place / "commands/1-right1.out").read_bytes())]
 
 
@@ -187,7 +187,7 @@ def test_what_a_sender_left_to_its_hardware_to_cut_is_cut_before_the_link(tmp_pa
         Command("left1", ("python3", "-c", CONNECT.format(address=address)), SECOND),
     )
     run = VirtualRuntime(BINARY).run(plan, Program(commands=commands, longest_ns=60 * SECOND), tmp_path / "run")
-    assert run.ended["how"] == "completed"
+    assert run.ended.how == "completed"
     assert (tmp_path / "run/commands/3-right1.out").read_text().strip() == "3000000"
     (forward, _) = orjson.loads((tmp_path / "run/links.json").read_bytes())["links"]
     # 1448 bytes of payload a packet, and some packets without.

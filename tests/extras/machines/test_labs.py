@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import dpkt
 import pytest
@@ -127,11 +126,11 @@ def test_a_star_over_three_machines_is_one_lab_and_leaves_nothing(
     plan = plan_for(runtime, "star", arms="30", rtt="20ms", rate="100Mbit/s", name="wide")
     with up(runtime, plan):
         status = runtime.status("wide")
-        assert status["state"] == "complete", status["note"]
+        assert status.state == "complete", status.note
         on: dict[str, list[str]] = {}
-        for node in status["nodes"]:
-            on.setdefault(node["machine"], []).append(node["name"])
-            assert node["up"], node
+        for node in status.nodes:
+            on.setdefault(str(node.machine), []).append(node.name)
+            assert node.up, node
         assert on.keys() == set(rig.names) and max(map(len, on.values())) <= 26
         hosts = {name: [node for node in nodes if node.startswith("host")] for name, nodes in on.items()}
         # From every machine to every other, and within it.
@@ -262,7 +261,7 @@ def test_ospf_finds_its_way_over_machines_and_around_a_stretched_link_that_is_do
         around = ways()
         assert not any(way.broken for way in [*before, *around]), around
         assert all(step.link != link for way in around for step in way.steps), around
-        assert runtime.status("round")["links_down"] == [link]
+        assert runtime.status("round").links_down == (link,)
         back = runtime.carrier("round", link, up=True)
         assert back["recovered_ns"] is not None and not back["unreachable"], back
 
@@ -311,7 +310,7 @@ def test_a_machine_that_dies_is_named_and_its_share_removed_when_it_is_back(
     # As another command would find it.
     other = ClusterRuntime(state=tmp_path / "state", connect_s=2.0)
     status = other.status("mortal")
-    assert status["state"] == "incomplete" and "machine three" in status["note"], status["note"]
+    assert status.state == "incomplete" and "machine three" in status.note, status.note
     with pytest.raises(
         LabError, match=r"machine three: .*: what lab mortal has there is left: `ewan down mortal` again"
     ):
@@ -321,5 +320,5 @@ def test_a_machine_that_dies_is_named_and_its_share_removed_when_it_is_back(
     rig.revive("three")
     assert LiveRuntime(state=tmp_path / "state").names() == ["mortal"]
     later = ClusterRuntime(state=tmp_path / "state")
-    removed: dict[str, Any] = later.down("mortal")
-    assert removed["namespaces"] == [] and later.names() == []
+    removed = later.down("mortal")
+    assert removed.namespaces == () and later.names() == []

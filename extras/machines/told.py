@@ -1,0 +1,131 @@
+"""What the node binaries of a lab's machines tell who drives them, and what they are told: documents of one line.
+
+In and out: bytes, by `ewan.labs.base.codec`. Of several things that may be said each line has one, under its name.
+"""
+
+from __future__ import annotations
+
+from ewan.labs.base.codec import Document, Struct
+
+
+class Spread(Struct):
+    """Of delays, in ns."""
+
+    min: int
+    p50: int
+    p99: int
+    max: int
+
+
+class Burst(Struct):
+    """Packets of a burst: handed to the tunnel; different ones that came; those of them that came in order."""
+
+    packet_bytes: int
+    sent: int
+    arrived: int
+    in_order: int
+
+
+class StretchRequest(Document, tag="ewan-stretch/1"):
+    """To both ends of a tunnel that is to be measured (emulator/node/src/stretch/request.rs)."""
+
+    vni: int
+    local: str
+    remote: str
+    port: int
+    mtu: int
+    packets: int
+    interval_ns: int
+    rate_bytes: int
+
+
+class Stretch(Document, tag="ewan-stretch/1"):
+    """What the measuring end found (emulator/node/src/stretch/found.rs). There: from it to the other one."""
+
+    round_trip_ns: Spread
+    there_ns: Spread
+    back_ns: Spread
+    offset_ns: int
+    offset_at_ns: int
+    offset_uncertainty_ns: int
+    offset_scatter_ns: int | None
+    drift_ppb: int | None
+    drift_uncertainty_ppb: int
+    sent: int
+    answered: int
+    lost_there: int
+    lost_back: int
+    reordered_there: int
+    reordered_back: int
+    duplicated_there: int
+    duplicated_back: int
+    rate_there_bps: int | None
+    rate_back_bps: int | None
+    burst_there: Burst
+    burst_back: Burst
+    mtu: int
+    mtu_there: int
+    mtu_back: int
+
+
+class Ready(Struct):
+    """All but what needs T0 is made. `lead_ns`: how long before T0 it must be told; `real_ns`: CLOCK_REALTIME."""
+
+    lead_ns: int
+    real_ns: int
+
+
+class At(Struct):
+    """So long after T0."""
+
+    at_ns: int
+
+
+class StepEnded(Struct):
+    """A step ended, or the machine's part of it."""
+
+    step: int
+    at_ns: int
+
+
+class Carriers(Struct):
+    """So many changes of carriers were made there by then."""
+
+    made: int
+    at_ns: int
+
+
+class RunAnswer(Struct):
+    """A line of a run (emulator/node/src/batch/joint.rs). `over`: nothing is left to do there; `ending`: it ends."""
+
+    ready: Ready | None = None
+    alive: At | None = None
+    step: StepEnded | None = None
+    carriers: Carriers | None = None
+    over: At | None = None
+    ending: At | None = None
+
+    @property
+    def at_ns(self) -> int:
+        """When after T0 it was said; 0 before."""
+        each = self.alive or self.step or self.carriers or self.over or self.ending
+        return 0 if each is None else max(each.at_ns, 0)
+
+
+class Begin(Struct):
+    """T0, by the machine's own CLOCK_REALTIME."""
+
+    real_ns: int
+
+
+class Nothing(Struct):
+    """An order that needs no more words."""
+
+
+class RunOrder(Struct):
+    """A line to a machine in a run. `end`: all have done their part; `interrupt`: all are to end early."""
+
+    begin: Begin | None = None
+    step: StepEnded | None = None
+    end: Nothing | None = None
+    interrupt: Nothing | None = None

@@ -1,0 +1,102 @@
+"""What the runtimes tell of labs: how they are, what was removed of them, and the routes in them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from ewan.labs.base.codec import Struct
+
+
+class NodeStatus(Struct):
+    """`pids`: of the processes in it. `machine`: of a lab over several."""
+
+    name: str
+    kind: str
+    addresses: tuple[str, ...]
+    up: bool
+    pids: tuple[int, ...]
+    machine: str | None = None
+
+
+class SpinnerStatus(Struct):
+    """`stats`: its answer; `error`: why there is none, or which of its links ended."""
+
+    spinner: int
+    cpu: int
+    pid: int | None
+    stats: dict[str, Any] | None
+    error: str | None
+
+
+class MachineStatus(Struct):
+    """`nodes`: those there; `error`: what is wrong with it."""
+
+    machine: str
+    ssh: str
+    nodes: tuple[str, ...]
+    error: str | None
+
+
+class Status(Struct):
+    """How a lab is. `note`: why it is not complete; `plan`: its digest. `links_down`: those that were taken down, None
+    where that is not known; `machines`: of a lab over several; `runtime`: which made it."""
+
+    lab: str
+    state: Literal["complete", "incomplete", "down"]
+    note: str
+    plan: str | None
+    nodes: tuple[NodeStatus, ...]
+    spinners: tuple[SpinnerStatus, ...]
+    warnings: tuple[str, ...]
+    links_down: tuple[str, ...] | None = None
+    machines: tuple[MachineStatus, ...] | None = None
+    runtime: str | None = None
+
+    @classmethod
+    def unknown(cls, lab: str, state: Literal["incomplete", "down"], note: str) -> Status:
+        """Of a lab of which no more is known."""
+        return cls(lab, state, note, None, (), (), ())
+
+
+class LastCounters(Struct):
+    """A spinner's answer to `stats` before it ended, or why there is none."""
+
+    spinner: int
+    stats: dict[str, Any] | None = None
+    error: str | None = None
+
+
+class EndedProcess(Struct):
+    """A process that was in the lab."""
+
+    pid: int
+    command: str
+
+
+class GivenBack(Struct):
+    """A card that is at home again. `notes`: what is other than it was, a line each."""
+
+    card: str
+    notes: tuple[str, ...]
+
+
+class Removed(Struct):
+    """What was removed of a lab. `lab`: None where it had no manifest."""
+
+    lab: str | None
+    namespaces: tuple[str, ...]
+    processes: tuple[EndedProcess, ...]
+    paths: tuple[str, ...]
+    spinners: tuple[LastCounters, ...]
+    cards: tuple[GivenBack, ...] = ()
+    containers: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+
+
+class Tables(Struct):
+    """The routes of nodes, as `ewan.labs.runtime.base.RouteReader` has them. `started_ns`: when the first router's services
+    were, None where there is none."""
+
+    tables: dict[str, Any]
+    started_ns: int | None
+    now_ns: int
