@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ewan.extras.machines import facts as machine_facts
 from ewan.extras.machines import shares, tunnels
+from ewan.extras.machines.answers import Stretch, StretchRequest
 from ewan.extras.machines.facts import Facts
 from ewan.extras.machines.file import Cluster
 from ewan.extras.machines.probing import Offset
 from ewan.extras.machines.records import Record
 from ewan.extras.machines.talking import ASK_S, SHARES, WORK_S, Relays, all_of, answer_of, done
-from ewan.extras.machines.told import Stretch, StretchRequest
 from ewan.labs import plan as plans
 from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_MS

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from ewan.extras.machines import making, merging, programs, tunnels
+from ewan.extras.machines.answers import Begin, Nothing, RunAnswer, RunOrder, StepEnded
 from ewan.extras.machines.following import Followed
 from ewan.extras.machines.merging import Clocks, Lost
 from ewan.extras.machines.probing import Offset
@@ -31,7 +32,6 @@ from ewan.extras.machines.records import Record
 from ewan.extras.machines.results import Completed
 from ewan.extras.machines.routes import Routes
 from ewan.extras.machines.talking import ASK_S, SHARES, WORK_S, all_of, done, said
-from ewan.extras.machines.told import Begin, Nothing, RunAnswer, RunOrder, StepEnded
 from ewan.labs.base import codec, writing
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND

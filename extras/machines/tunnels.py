@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ewan.extras.machines.answers import Spread, Stretch
 from ewan.extras.machines.shares import Stretched
-from ewan.extras.machines.told import Spread, Stretch
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import NS_PER_SECOND, Duration, Rate
 from ewan.labs.base.units.shown import about

@@ -94,8 +94,8 @@ class Removed(Struct):
 
 
 class Tables(Struct):
-    """The routes of nodes, as `ewan.labs.runtime.base.RouteReader` has them. `started_ns`: when the first router's services
-    were, None where there is none."""
+    """The routes of nodes, as `ewan.labs.runtime.base.RouteReader` has them. `started_ns`: when the first router's
+    services were, None where there is none."""
 
     tables: dict[str, Any]
     started_ns: int | None

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from ewan.extras.machines import shares, tunnels
+from ewan.extras.machines.answers import Burst, Spread, Stretch
 from ewan.extras.machines.placement import Placement, PlacementError, place
 from ewan.extras.machines.shares import Host, machine_of_spinner, split, stretched
-from ewan.extras.machines.told import Burst, Spread, Stretch
 from ewan.labs import spec
 from ewan.labs.base import codec
 from ewan.labs.compile import HostFacts, compile
