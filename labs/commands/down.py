@@ -31,7 +31,7 @@ def down_command(context: Context, name: str | None, every: bool, everyone: bool
     """
     from ewan.labs.base import codec
     from ewan.labs.base.sheet import grid
-    from ewan.labs.render import table
+    from ewan.labs.commands import removal
 
     as_root(context)
     labs, console = context.live(), context.reporter.console
@@ -52,11 +52,11 @@ def down_command(context: Context, name: str | None, every: bool, everyone: bool
             failed = True
             continue
         if not as_json:
-            console.print(table.removed(lab, removed[lab]), soft_wrap=True)
-            title, columns, rows = table.last_counters(removed[lab])
+            console.print(removal.summary(lab, removed[lab]), soft_wrap=True)
+            title, columns, rows = removal.counters(removed[lab])
             if rows:
                 console.print(grid(title, columns, rows))
-            for line in table.last_gaps(removed[lab]):
+            for line in removal.gaps(removed[lab]):
                 console.print(line, soft_wrap=True)
     for lab, owner in left.items():
         whose = "of an unknown owner" if owner is None else f"of {owner.words()}"

@@ -1,6 +1,6 @@
 """A plan as tables for people: nodes with their addresses, links with their stages, pairs.
 
-Comes in: a plan. Goes out: (title, columns, rows of text), or one line about a lab that was removed.
+Comes in: a plan. Goes out: (title, columns, rows of text).
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ewan.labs.base.units import Duration, Rate
-from ewan.labs.base.units.shown import about
 from ewan.labs.link import Direction, Psp
 from ewan.labs.link.direction import column_words, impairment_words
 from ewan.labs.link.egress import card_of, limit_words, paced
 from ewan.labs.plan import Interface, Node, Pair, Plan
 from ewan.labs.render import vlan_words
-from ewan.labs.runtime.answers import Removed
 
 Sheet = tuple[str, list[str], list[list[str]]]
 COLUMNS = ("rate", "delay", "buffer", "queue", "loss")
@@ -110,50 +108,3 @@ def _other(way: Direction, backend: str) -> str:
     words += ["a device"] if backend == "hardware" else []
     words += [_BELOW_NETEM[backend]] if backend in _BELOW_NETEM else []
     return ", ".join(words)
-
-
-def removed(lab: str, report: Removed) -> str:
-    """One line on what `down` removed."""
-    counts = [(len(getattr(report, what)), what) for what in ("namespaces", "containers", "networks", "processes")]
-    words = ", ".join(f"{count} {what}" for count, what in counts if count)
-    said = f"{lab} is down: removed {words}" if words else f"{lab} is down: its state was all that was left"
-    back = ", ".join(card.card for card in report.cards if not card.notes)
-    notes = [f"card {card.card}: {note}" for card in report.cards for note in card.notes]
-    return "; ".join([said, *([f"gave back {back}"] if back else []), *notes])
-
-
-def last_counters(report: Removed) -> Sheet:
-    """What the links counted in their life, by direction, where anything went through; nothing stays unsaid."""
-    columns = ["link", "in", "out", "lost", "queue full", "AQM", "no room", "before the link", "late p50", "p99", "max"]
-    rows = []
-    for spinner in report.spinners:
-        for link, stats in ((spinner.stats or {}).get("links") or {}).items():
-            for arrow, heading, port in (("→", "forward", 0), ("←", "backward", 1)):
-                way, entry = stats[heading], stats["ports"][port]
-                if way["in_packets"]:
-                    drops, late = way["drops"], way["lateness_ns"]
-                    # The ring's overruns and the interface's own count are two views of the same packets.
-                    before = entry["veth_drops"]
-                    missed = max(entry["ring_overruns"], before["receive"]) + before["ring_full"]
-                    counts = [way["in_packets"], way["out_packets"], *drops.values(), missed]
-                    shown = [str(count) if count or place < 2 else "" for place, count in enumerate(counts)]
-                    rows.append(
-                        [f"{link} {arrow}", *shown, *(about(late[key], "time") for key in ("p50", "p99", "max"))]
-                    )
-    return "What the links counted (packets), and how late they released", columns, rows
-
-
-def last_gaps(report: Removed) -> list[str]:
-    """A line for each spinner whose CPU was taken away, and for each that could not be asked."""
-    lines = []
-    for spinner in report.spinners:
-        number, stats = spinner.spinner, spinner.stats
-        if not stats:
-            lines.append(f"spinner {number} gave no counters: {spinner.error or 'it was not running'}")
-        elif stats["gaps"]["count"]:
-            gaps = stats["gaps"]
-            lost, longest = about(gaps["lost_ns"], "time"), about(gaps["max_ns"], "time")
-            lines.append(
-                f"CPU {stats['cpu']} was taken from the links {gaps['count']} times, {lost} in all, {longest} at once"
-            )
-    return lines
