@@ -5,7 +5,9 @@ In and out: bytes, by `ewan.labs.base.codec`. Of several things that may be said
 
 from __future__ import annotations
 
-from ewan.labs.base.codec import Document, Struct
+from typing import Any
+
+from ewan.labs.base.codec import Document, Struct, field
 
 
 class Spread(Struct):
@@ -129,3 +131,92 @@ class RunOrder(Struct):
     step: StepEnded | None = None
     end: Nothing | None = None
     interrupt: Nothing | None = None
+
+
+class Ports(Struct):
+    """Of each stream its ports, by the place of the stream; None: of an end that is elsewhere, or that has none."""
+
+    source: tuple[int | None, ...] = field(name="from")
+    sink: tuple[int | None, ...] = field(name="to")
+
+
+class ProbesHere(Struct):
+    """The network namespaces of a machine, and the CPUs for the probes' threads."""
+
+    format: str
+    netns: tuple[str, ...]
+    cpus: tuple[int, ...]
+
+
+class ProbeAsked(Struct):
+    """A probe, of which the machine has ends; `run` marks its packets."""
+
+    probe: dict[str, Any]
+    run: int
+
+
+class ProbeBegins(Struct):
+    """By the machine's own CLOCK_REALTIME."""
+
+    at_ns: int
+    ports: Ports
+
+
+class ProbeOrder(Struct):
+    """A line to a machine that probes (emulator/traffic/src/probe/joint.rs). `drop`: another one cannot do its part."""
+
+    here: ProbesHere | None = None
+    probe: ProbeAsked | None = None
+    begin: ProbeBegins | None = None
+    end: Nothing | None = None
+    drop: Nothing | None = None
+
+
+class ProbesThere(Struct):
+    """What it probes by, and its CLOCK_REALTIME."""
+
+    format: str
+    real_ns: int
+
+
+class ProbeReady(Struct):
+    """All sockets are open. `longest_ns`: how long the probe takes at most."""
+
+    ports: Ports
+    longest_ns: int
+    real_ns: int
+
+
+class ProbeHalf(Struct):
+    """What the machine saw, which the node binary merges."""
+
+    half: dict[str, Any]
+    real_ns: int
+
+
+class ProbeFailed(Struct):
+    """Why the machine cannot do its part."""
+
+    error: str
+
+
+class ProbeAnswer(Struct):
+    """A line of such a machine."""
+
+    here: ProbesThere | None = None
+    ready: ProbeReady | None = None
+    sent: Nothing | None = None
+    half: ProbeHalf | None = None
+    failed: ProbeFailed | None = None
+    dropped: Nothing | None = None
+
+    @property
+    def said(self) -> str:
+        """Which of them it is."""
+        return next((name for name in self.__struct_fields__ if getattr(self, name) is not None), "nothing")
+
+    @property
+    def real_ns(self) -> int | None:
+        """The machine's CLOCK_REALTIME, where it was told."""
+        each = self.here or self.ready or self.half
+        return None if each is None else each.real_ns

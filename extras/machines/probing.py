@@ -25,6 +25,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import orjson
 
 from ewan.extras.machines.results import Completed
+from ewan.extras.machines.told import Nothing, Ports, ProbeAnswer, ProbeAsked, ProbeBegins, ProbeOrder, ProbesHere
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.runtime.base import LabError, Seen
 from ewan.labs.runtime.probes import ANSWER_FORMAT, begins
@@ -40,6 +42,7 @@ LATE_S = 60.0
 LEAD_NS = 20_000_000
 FRESH_NS = NS_PER_SECOND
 """A comparison of the clocks that is not older than this is the one before a probe."""
+THE_END, DROPPED = ProbeOrder(end=Nothing()), ProbeOrder(drop=Nothing())
 ONE_WAY = ("delay", "loss", "saturate")
 
 Result = TypeVar("Result")
@@ -146,7 +149,9 @@ class JointProbes:
             _all(pool, start, names)
             session = _Session(pool, processes, self.offsets)
             here = {name: [path for path, machine in self.machine_of.items() if machine == name] for name in names}
-            session.open({name: {"netns": here[name], "cpus": list(self.cpus.get(name, ()))} for name in names})
+            session.open(
+                {name: ProbesHere(FORMAT, tuple(here[name]), tuple(self.cpus.get(name, ()))) for name in names}
+            )
             yield session
 
 
@@ -196,11 +201,11 @@ class _Session:
     """Machine → its CLOCK_REALTIME, and our clock without steps when we were told."""
     last: _Comparison | None = None
 
-    def open(self, ends: Mapping[str, Mapping[str, Any]]) -> None:
+    def open(self, ends: Mapping[str, ProbesHere]) -> None:
         """Tells each process what is there."""
-        answers = self._ask({name: {"here": {"format": FORMAT, **each}} for name, each in ends.items()}, START_S)
+        answers = self._ask({name: ProbeOrder(here=each) for name, each in ends.items()}, START_S)
         for name, told in answers.items():
-            if (found := _expected(name, told, "here")["format"]) != FORMAT:
+            if (found := _expected(name, told, told.here, "here").format) != FORMAT:
                 raise LabError(f"machine {name}: its ewan-node probes by {found}, and ours by {FORMAT}")
 
     def shares(self, probe: Probe, machines: Sequence[str], crosses: bool, heading: _Heading) -> list[dict[str, Any]]:
@@ -209,52 +214,59 @@ class _Session:
             return []
         before = self._fresh() if crosses else None
         run = secrets.randbits(32)
-        ready = self._step({name: {"probe": {"probe": dict(probe), "run": run}} for name in machines}, READY_S, "ready")
-        longest_ns = max(each["longest_ns"] for each in ready.values())
+        asked = ProbeOrder(probe=ProbeAsked(dict(probe), run))
+        answers = self._step(dict.fromkeys(machines, asked), READY_S)
+        ready = [_expected(name, told, told.ready, "ready") for name, told in answers.items()]
+        longest_ns = max(each.longest_ns for each in ready)
         heading.tell(begins(probe["name"], heading.number, heading.of, longest_ns))
-        ports = {side: _merged_ports([each["ports"][side] for each in ready.values()]) for side in ("from", "to")}
+        ports = Ports(
+            _merged_ports([each.ports.source for each in ready]), _merged_ports([each.ports.sink for each in ready])
+        )
         begin = time.monotonic_ns() + LEAD_NS + 3 * max(self.trips_ns.values())
-        orders = {name: {"begin": {"at_ns": self._shows(name, begin), "ports": ports}} for name in machines}
-        self._step(orders, longest_ns / NS_PER_SECOND + LATE_S, "sent")
+        orders = {name: ProbeOrder(begin=ProbeBegins(self._shows(name, begin), ports)) for name in machines}
+        for name, told in self._step(orders, longest_ns / NS_PER_SECOND + LATE_S).items():
+            _expected(name, told, told.sent, "sent")
         drain_s = probe.get("drain_ns", 0) / NS_PER_SECOND
-        halves = self._step({name: {"end": {}} for name in machines}, drain_s + LATE_S, "half")
+        answers = self._step(dict.fromkeys(machines, THE_END), drain_s + LATE_S, last=True)
+        halves = {name: _expected(name, told, told.half, "half").half for name, told in answers.items()}
         if before is None:
-            return [{"half": each["half"]} for each in halves.values()]
+            return [{"half": half} for half in halves.values()]
         after = self._compare()
         return [
-            {"half": each["half"], "clock": {"before": before.reading(name), "after": after.reading(name)}}
-            for name, each in halves.items()
+            {"half": half, "clock": {"before": before.reading(name), "after": after.reading(name)}}
+            for name, half in halves.items()
         ]
 
-    def _step(self, orders: Mapping[str, Mapping[str, Any]], longest_s: float, answer: str) -> dict[str, Answer]:
-        """One order to each; where one machine cannot do its part, the others drop theirs."""
+    def _step(
+        self, orders: Mapping[str, ProbeOrder], longest_s: float, *, last: bool = False
+    ) -> dict[str, ProbeAnswer]:
+        """One order to each; where one machine cannot do its part, the others drop theirs, unless it was the last."""
         answers = self._ask(orders, longest_s)
-        failed = {name: told["failed"]["error"] for name, told in answers.items() if "failed" in told}
+        failed = {name: told.failed.error for name, told in answers.items() if told.failed is not None}
         if not failed:
-            return {name: _expected(name, told, answer) for name, told in answers.items()}
+            return answers
         waiting = [name for name in answers if name not in failed]
-        if answer != "half":
-            for name, told in self._ask({name: {"drop": {}} for name in waiting}, LATE_S).items():
-                if "failed" not in told:
-                    _expected(name, told, "dropped")
+        if not last:
+            for name, told in self._ask(dict.fromkeys(waiting, DROPPED), LATE_S).items():
+                if told.failed is None:
+                    _expected(name, told, told.dropped, "dropped")
         name, error = next(iter(failed.items()))
         raise _FailedError(f"machine {name}: {error}")
 
-    def _ask(self, orders: Mapping[str, Mapping[str, Any]], longest_s: float) -> dict[str, Answer]:
+    def _ask(self, orders: Mapping[str, ProbeOrder], longest_s: float) -> dict[str, ProbeAnswer]:
         """Each machine's next line."""
 
-        def ask(name: str) -> Answer:
+        def ask(name: str) -> ProbeAnswer:
             process, begun = self.processes[name], time.monotonic_ns()
-            process.write(orjson.dumps(orders[name]) + b"\n")
+            process.write(codec.compact(orders[name]) + b"\n")
             line = process.readline(longest_s)
             now = time.monotonic_ns()
             self.trips_ns[name] = min(now - begun, self.trips_ns.get(name, now))
             if not line.endswith(b"\n"):
                 raise LabError(f"machine {name}: ewan-node probe ended: {process.wait(START_S).said}")
             told = _read(name, line)
-            for each in told.values():
-                if "real_ns" in each:
-                    self.shown[name] = each["real_ns"], now
+            if told.real_ns is not None:
+                self.shown[name] = told.real_ns, now
             return told
 
         return _all(self.pool, ask, list(orders))
@@ -279,13 +291,9 @@ class _Session:
         return self.last
 
 
-def _read(name: str, line: bytes) -> Answer:
-    try:
-        told = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        told = None
-    if isinstance(told, dict) and len(told) == 1 and all(isinstance(each, dict) for each in told.values()):
-        return told
+def _read(name: str, line: bytes) -> ProbeAnswer:
+    with contextlib.suppress(ValueError):
+        return codec.decode(ProbeAnswer, line, "")
     words = line.decode(errors="replace").strip()[:60]
     raise LabError(
         f"machine {name}: {words!r} came where ewan-node probe answers: "
@@ -293,16 +301,15 @@ def _read(name: str, line: bytes) -> Answer:
     )
 
 
-def _expected(name: str, told: Answer, what: str) -> Answer:
-    if what not in told:
-        raise LabError(f"machine {name}: ewan-node probe said {next(iter(told), 'nothing')} where {what} was expected")
-    found: Answer = told[what]
-    return found
+def _expected(name: str, told: ProbeAnswer, part: Result | None, what: str) -> Result:
+    if part is None:
+        raise LabError(f"machine {name}: ewan-node probe said {told.said} where {what} was expected")
+    return part
 
 
-def _merged_ports(columns: Sequence[Sequence[int | None]]) -> list[int | None]:
+def _merged_ports(columns: Sequence[Sequence[int | None]]) -> tuple[int | None, ...]:
     """Each machine knows the ports of its own ends."""
-    return [next((port for port in each if port is not None), None) for each in zip(*columns, strict=True)]
+    return tuple(next((port for port in each if port is not None), None) for each in zip(*columns, strict=True))
 
 
 def _all(pool: ThreadPoolExecutor, function: Callable[[str], Result], names: Sequence[str]) -> dict[str, Result]:
