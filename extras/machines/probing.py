@@ -24,8 +24,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import orjson
 
+from ewan.extras.machines.answers import Nothing, Ports, ProbeAnswer, ProbeAsked, ProbeBegins, ProbeOrder, ProbesHere
 from ewan.extras.machines.results import Completed
-from ewan.extras.machines.told import Nothing, Ports, ProbeAnswer, ProbeAsked, ProbeBegins, ProbeOrder, ProbesHere
 from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.runtime.base import LabError, Seen
