@@ -21,6 +21,7 @@ from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import FILE_KINDS, STYLES
 from ewan.labs import rundir
 from ewan.labs.base import writing
+from ewan.labs.base.product import RESULTS
 from ewan.labs.base.sheet import Sheet
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context
@@ -294,7 +295,7 @@ def ended_last() -> Path:
     """
     found: dict[Path, tuple[bool, str, int, Path]] = {}
     unreadable = None
-    for path in sorted(rundir.RESULTS.glob(f"*/{DOCUMENT}")):
+    for path in sorted(RESULTS.glob(f"*/{DOCUMENT}")):
         try:
             document = load.experiment(path.parent).document
         except load.LoadError as error:
@@ -304,7 +305,7 @@ def ended_last() -> Path:
         moment = document.ended or document.started
         found[path.parent] = (document.ended is not None, moment, path.stat().st_mtime_ns, path)
     if not found:
-        empty = f"there is no experiment in {rundir.RESULTS}/: make run SCENARIO=parallel-streams makes one"
+        empty = f"there is no experiment in {RESULTS}/: make run SCENARIO=parallel-streams makes one"
         raise Refused(str(unreadable or empty))
     return max(found, key=lambda directory: found[directory])
 
@@ -336,7 +337,7 @@ def runs_command(
     except ValueError as error:
         raise Refused(str(error)) from None
     wanted = listing.RunFilter(tags, scenario, moment, status)
-    places = sorted(path for path in rundir.RESULTS.glob("[!.]*") if path.is_dir())
+    places = sorted(path for path in RESULTS.glob("[!.]*") if path.is_dir())
     every = [listing.describe(path) for path in places if (path / DOCUMENT).exists()]
     rows = [row for row in every if wanted.takes(row)]
     if as_json:
@@ -378,8 +379,8 @@ def _others(
         f"{others} other director{'y' if others == 1 else 'ies'}: labs, verifications, measurements" if others else ""
     )
     if wanted != listing.RunFilter():
-        said = f"{len(rows)} of {len(every)} experiments in {rundir.RESULTS}/ are so"
+        said = f"{len(rows)} of {len(every)} experiments in {RESULTS}/ are so"
         unknown = [tag for tag in wanted.tags if tag not in listing.tags(every)]
         has = ", ".join(listing.tags(every)) or "none"
         return f"{said}; no experiment has the tag {unknown[0]}: there are: {has}" if unknown else said
-    return words if every else f"no experiments in {rundir.RESULTS}/" + (f", {words}" if words else "")
+    return words if every else f"no experiments in {RESULTS}/" + (f", {words}" if words else "")

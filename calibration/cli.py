@@ -22,6 +22,7 @@ from ewan.calibration.host import calibrations as host_kept
 from ewan.calibration.host.finding import Finding
 from ewan.labs import clock, descriptions, routes, rundir
 from ewan.labs.base import writing
+from ewan.labs.base.product import RESULTS
 from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.commands import live, tables, virtual
 from ewan.labs.commands.errors import Incomplete, Refused, guarded
@@ -275,7 +276,7 @@ def certificate_command(context: Context, where: str | None, as_json: bool) -> N
     ewan certificate results/20261122T101112Z-parallel-streams
     """
     try:
-        found = [(path, report.read(path)) for path in kept.find(where, rundir.RESULTS)]
+        found = [(path, report.read(path)) for path in kept.find(where, RESULTS)]
     except (LookupError, ValueError) as error:
         raise Refused(str(error.args[0])) from None
     except OSError as error:

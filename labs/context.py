@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ewan.extra import installed
-from ewan.labs.base.product import ROOT
+from ewan.labs.base.product import DEFAULT_ROOT, RESULTS, ROOT
 from ewan.labs.base.reporter import Reporter, Tell
-from ewan.labs.rundir import RESULTS
 from ewan.labs.runtime.base import LabError, LiveChoice, Name
 from ewan.labs.runtime.binary import BUILT
-from ewan.labs.runtime.state import DEFAULT_ROOT, Owner
 
 if TYPE_CHECKING:
     from ewan.labs.runtime.live import LiveRuntime
@@ -97,6 +95,7 @@ class Context:
         `show` is told how far the making of a lab is.
         """
         from ewan.labs.runtime.live import LiveRuntime
+        from ewan.labs.runtime.state import Owner
 
         return LiveRuntime(
             self.binary,

@@ -13,10 +13,10 @@ from pathlib import Path
 import orjson
 
 from ewan.labs.base import interrupt, ownership
+from ewan.labs.base.product import RESULTS
 from ewan.labs.base.writing import DENIED, FULL, anew, no_space
 from ewan.labs.runtime.base import LabError
 
-RESULTS = Path("results")
 _MADE = re.compile(r"\d{8}T\d{6}Z-(?P<lab>.+?)(-\d+)?")
 LEAST_BYTES = 1 << 20
 """Without so much room nothing is begun: a certificate of a large lab takes about as much."""

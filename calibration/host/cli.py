@@ -16,7 +16,8 @@ from ewan.calibration.envelope import LinkDemand, Prediction
 from ewan.calibration.host import calibrations, measurement, words
 from ewan.calibration.host.calibrations import HostCalibration
 from ewan.generator import scenario
-from ewan.labs import rundir, spec
+from ewan.labs import spec
+from ewan.labs.base.product import RESULTS
 from ewan.labs.base.sheet import grid
 from ewan.labs.base.units import Duration, Rate, Size, UnitError
 from ewan.labs.base.units.shown import about
@@ -110,7 +111,7 @@ def of_file(context: Context, name: str, as_json: bool) -> int:
     if lab is not None:
         found = known.of_lab(spec.text_of(lab, "write the path of a description"), lab)
     else:
-        found = known.of_scenario(scenario.load(name), rundir.RESULTS)
+        found = known.of_scenario(scenario.load(name), RESULTS)
     if as_json:
         context.reporter.emit(orjson.loads(orjson.dumps(found)))
     else:

@@ -17,9 +17,9 @@ from ewan.experiments.engine import preparation, source
 from ewan.experiments.engine.experiment import Job
 from ewan.experiments.shards.share import Shard
 from ewan.generator.scenario import Runs, Scenario
-from ewan.labs import rundir
 from ewan.labs.base import codec, writing
 from ewan.labs.base.codec import Document, Struct
+from ewan.labs.base.product import RESULTS
 from ewan.labs.base.reading import read_bytes
 from ewan.labs.record.experiment import Status
 from ewan.labs.runtime.base import LabError
@@ -85,7 +85,7 @@ class Study:
         """The study of a scenario in results/; the same words, the same directory, on any machine."""
         asked = {"scale": scale, "settings": dict(settings), "seeds": seeds}
         named = hashlib.sha256(orjson.dumps([scenario.text, asked], option=orjson.OPT_SORT_KEYS)).hexdigest()
-        return cls(rundir.RESULTS / f"{scenario.name}-{named[:_DIGITS]}", scenario, scale, settings, seeds)
+        return cls(RESULTS / f"{scenario.name}-{named[:_DIGITS]}", scenario, scale, settings, seeds)
 
     @classmethod
     def of_directory(cls, directory: Path) -> Study:

@@ -16,8 +16,8 @@ from pathlib import Path
 from ewan.experiments.engine.experiment import Experiment as Loaded
 from ewan.experiments.engine.source import SCENARIO
 from ewan.extras.course.submission import MOST_EXPERIMENTS, MOST_RUNS, MOST_SETTINGS, PARAMETER, Experiment, Run
-from ewan.labs import rundir
 from ewan.labs.base.errors import UserError
+from ewan.labs.base.product import RESULTS
 from ewan.labs.base.reading import one_line
 from ewan.labs.record import schedule as schedules
 from ewan.labs.record.experiment import DOCUMENT, INPUTS, Entry, checksum
@@ -41,7 +41,7 @@ def tables(files: Mapping[str, str]) -> str:
 
 def found(folder: Path) -> tuple[list[Experiment], list[str]]:
     """Records of the experiments in a student's folder, and in a line each what is not taken."""
-    places = sorted(path.parent for path in (folder / rundir.RESULTS).glob(f"*/{DOCUMENT}"))
+    places = sorted(path.parent for path in (folder / RESULTS).glob(f"*/{DOCUMENT}"))
     result: list[Experiment] = []
     notes: list[str] = []
     for place in places:

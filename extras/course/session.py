@@ -27,11 +27,11 @@ from ewan.extras.course.runs import See
 from ewan.extras.course.verdicts import Verdict
 from ewan.labs.base import writing as files
 from ewan.labs.base.errors import UserError
+from ewan.labs.base.product import RESULTS
 from ewan.labs.base.reporter import Reporter
 from ewan.labs.base.wording import nearest
 from ewan.labs.context import Context
 from ewan.labs.record.experiment import DOCUMENT
-from ewan.labs.rundir import RESULTS
 from ewan.labs.runtime.base import LabError
 
 COLUMNS = "110"

@@ -30,6 +30,7 @@ from ewan.labs import plan as plans
 from ewan.labs import trust
 from ewan.labs.base import codec
 from ewan.labs.base.interrupt import deferred
+from ewan.labs.base.product import DEFAULT_ROOT
 from ewan.labs.compile.facts import HostFacts
 from ewan.labs.context import Context
 from ewan.labs.link import Change
@@ -43,7 +44,6 @@ from ewan.labs.runtime.multi_machine import MachineNeeds, MissingPrograms
 from ewan.labs.runtime.namespaces import NAMESPACES
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Program
-from ewan.labs.runtime.state import DEFAULT_ROOT
 from ewan.labs.runtime.state_documents import APPLIED, DOWN, MANIFEST, AppliedPlan, LinksDown
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ from ewan.extras.papers.verdicts import Outcome
 from ewan.labs import rundir
 from ewan.labs.base import codec, documents
 from ewan.labs.base.codec import Document, Struct
+from ewan.labs.base.product import RESULTS
 from ewan.labs.base.writing import write
 
-FOLDER = rundir.RESULTS / "papers"
+FOLDER = RESULTS / "papers"
 
 
 class Done(Struct, omit_defaults=False):

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from ewan.analysis.figures.style import COLOURS, MARKERS, PAGE_RC, svg
 from ewan.calibration import bursts
 from ewan.labs import rundir
+from ewan.labs.base.product import RESULTS
 from ewan.labs.base.sheet import grid
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.base.units.shown import about
@@ -25,7 +26,7 @@ from ewan.labs.commands.options import pass_context
 from ewan.labs.context import Context
 from ewan.labs.runtime.base import LabError
 
-PLACE = rundir.RESULTS / "figures"
+PLACE = RESULTS / "figures"
 STYLE = PAGE_RC | {"font.size": 9, "axes.grid": True, "grid.color": "#dddddd", "grid.linewidth": 0.6}
 
 

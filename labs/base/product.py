@@ -1,4 +1,4 @@
-"""Where the product's own files are: its folders stand side by side in one tree."""
+"""Where the product's own files are, whose folders stand side by side in one tree, and where it writes by default."""
 
 from __future__ import annotations
 
@@ -12,3 +12,7 @@ RELEASE = BUILT / "release"
 """The folder of programs of this project's own Rust, C and C++."""
 LIBRARY = ROOT / "labs" / "library"
 """The folder of ready labs, scenarios and targets of papers."""
+RESULTS = Path("results")
+"""The folder of directories of runs and experiments, where a command is called."""
+DEFAULT_ROOT = Path("/run/ewan")
+"""The state root: the folder of the directories of labs that are up."""

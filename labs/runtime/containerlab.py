@@ -23,6 +23,7 @@ import psutil
 from ewan.labs import cards, images
 from ewan.labs.base import codec
 from ewan.labs.base.interrupt import deferred
+from ewan.labs.base.product import DEFAULT_ROOT
 from ewan.labs.plan import Plan
 from ewan.labs.render import containerlab as rendered
 from ewan.labs.render import dashboards, files
@@ -36,7 +37,6 @@ from ewan.labs.runtime.containers import engine_of, name_of
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Program
-from ewan.labs.runtime.state import DEFAULT_ROOT
 from ewan.labs.runtime.state_documents import APPLIED, MANIFEST, AppliedPlan
 from ewan.labs.runtime.words import last_words
 

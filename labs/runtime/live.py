@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ewan.labs.base.codec import replace, tags
+from ewan.labs.base.product import DEFAULT_ROOT
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import containers, node_overrides
 from ewan.labs.runtime.answers import Removed, Status
@@ -29,7 +30,7 @@ from ewan.labs.runtime.containerlab import ContainerlabRuntime, Show
 from ewan.labs.runtime.multi_machine import MANIFEST
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Program
-from ewan.labs.runtime.state import DEFAULT_ROOT, Owner, State
+from ewan.labs.runtime.state import Owner, State
 from ewan.labs.runtime.state_documents import DONE, SettingsChange
 
 if TYPE_CHECKING:

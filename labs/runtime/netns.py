@@ -21,6 +21,7 @@ from ewan.labs import plan as plans
 from ewan.labs.base import codec, writing
 from ewan.labs.base.codec import OtherVersionError, Struct, replace
 from ewan.labs.base.interrupt import deferred
+from ewan.labs.base.product import DEFAULT_ROOT
 from ewan.labs.base.reading import one_line, read_bytes
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import devices, machines, node_overrides, readouts, run_leftovers, services, spinners
@@ -31,7 +32,7 @@ from ewan.labs.runtime.capturing import LocalCapture
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from ewan.labs.runtime.probes import send
 from ewan.labs.runtime.program import Program
-from ewan.labs.runtime.state import DEFAULT_ROOT, State
+from ewan.labs.runtime.state import State
 from ewan.labs.runtime.state_documents import APPLIED, DOWN, AppliedPlan, LinksDown
 
 if TYPE_CHECKING:

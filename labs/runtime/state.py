@@ -22,7 +22,6 @@ from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import is_there, lock
 from ewan.labs.runtime.state_documents import MANIFEST, OWNER, Head
 
-DEFAULT_ROOT = Path("/run/ewan")
 LOCK = ".lock"
 """In the root; no lab's name begins so."""
 ELSEWHERE = "set EWAN_STATE to a directory of root's that has it"

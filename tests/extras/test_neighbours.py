@@ -26,11 +26,12 @@ from ewan.extras.devices import simulator
 from ewan.extras.executors import remote
 from ewan.extras.studio.server.jobs import Jobs
 from ewan.labs.base import ownership
+from ewan.labs.base.product import DEFAULT_ROOT
 from ewan.labs.record import experiment as records
 from ewan.labs.runtime import cpu, occupied, sharing, spinners, unix_names
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.live import LiveRuntime
-from ewan.labs.runtime.state import DEFAULT_ROOT, LOCK, Owner, State
+from ewan.labs.runtime.state import LOCK, Owner, State
 
 SUDO = {"SUDO_UID": "61001", "SUDO_GID": "61001"}
 CALLER, STRANGER = 61001, 61002

@@ -26,9 +26,8 @@ from typing import Literal
 from ewan.labs.base import codec, documents, reading, writing
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.errors import UserError
-from ewan.labs.base.product import ROOT
+from ewan.labs.base.product import RESULTS, ROOT
 from ewan.labs.context import COMMAND
-from ewan.labs.rundir import RESULTS
 from ewan.labs.runtime import locks
 
 PLACE = RESULTS / ".studio/jobs"

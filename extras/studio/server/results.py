@@ -21,11 +21,10 @@ from ewan.analysis import export_kinds, listing
 from ewan.analysis.export_kinds import ExportKind
 from ewan.experiments.engine.labelling import relabel
 from ewan.extras.studio.server.files import RefusedError
-from ewan.labs.base.product import ROOT
+from ewan.labs.base.product import RESULTS, ROOT
 from ewan.labs.context import COMMAND
 from ewan.labs.record.experiment import DOCUMENT
 from ewan.labs.record.journal import JOURNAL
-from ewan.labs.rundir import RESULTS
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 SHOWN = re.compile(r"report\.html|figures/[A-Za-z0-9][A-Za-z0-9._-]{0,200}\.(svg|csv|pdf|png)")

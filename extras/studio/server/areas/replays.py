@@ -27,10 +27,10 @@ from ewan.extras.studio.server.results import NAME
 from ewan.labs import change
 from ewan.labs import plan as plans
 from ewan.labs.base import codec
+from ewan.labs.base.product import RESULTS
 from ewan.labs.link import Change
 from ewan.labs.plan import Plan
 from ewan.labs.record.experiment import Clock, Status
-from ewan.labs.rundir import RESULTS
 
 NUMBER = re.compile(r"\d{1,9}")
 MOST_RUNS = 2000

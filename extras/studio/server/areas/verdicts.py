@@ -14,8 +14,8 @@ from ewan.experiments import feasibility
 from ewan.extras.studio.server import files
 from ewan.extras.studio.server.api import Body, Endpoint, Word
 from ewan.generator import scenario as scenarios
+from ewan.labs.base.product import RESULTS
 from ewan.labs.context import Context
-from ewan.labs.rundir import RESULTS
 
 
 class Judge(Body):

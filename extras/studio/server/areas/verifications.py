@@ -13,8 +13,8 @@ from starlette.routing import BaseRoute
 
 from ewan.calibration import kept, report
 from ewan.extras.studio.server.api import Endpoint
+from ewan.labs.base.product import RESULTS
 from ewan.labs.record import SO_FAR_FILE
-from ewan.labs.rundir import RESULTS
 
 
 @dataclass(frozen=True, slots=True)

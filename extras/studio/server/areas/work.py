@@ -22,8 +22,8 @@ from ewan.extras.studio.server.api import Body, Endpoint, Word
 from ewan.extras.studio.server.guard import Access
 from ewan.extras.studio.server.jobs import PLACE, Job, Jobs
 from ewan.labs import change
+from ewan.labs.base.product import RESULTS
 from ewan.labs.context import Context
-from ewan.labs.rundir import RESULTS
 
 LOOKS_S = 1.0
 """How often it is looked for work whose turn has come and whose predecessor could not begin it."""
