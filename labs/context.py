@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ewan.extra import installed
-from ewan.labs.base.product import DEFAULT_ROOT, RESULTS, ROOT
+from ewan.labs.base.product import DEFAULT_ROOT, NODE_BINARY, RESULTS, ROOT
 from ewan.labs.base.reporter import Reporter, Tell
 from ewan.labs.runtime.base import LabError, LiveChoice, Name
-from ewan.labs.runtime.binary import BUILT
 
 if TYPE_CHECKING:
     from ewan.labs.runtime.live import LiveRuntime
@@ -83,7 +81,7 @@ class Context:
         binary, state = environment.get("EWAN_NODE"), environment.get("EWAN_STATE")
         return cls(
             Reporter(wide),
-            Path(binary or BUILT),
+            Path(binary or NODE_BINARY),
             Path(state or DEFAULT_ROOT).absolute(),
             environment,
             store=_store(environment),
@@ -110,6 +108,8 @@ class Context:
 
     def multi_machine(self, show: Tell = lambda progress: None) -> MultiMachineRuntime:
         """What makes labs over the machines of --machines; LabError where no extra does."""
+        from ewan.extra import installed
+
         makers = list(installed().machines.values())
         if not makers:
             raise LabError("labs over several machines need an extra that makes them, and none is installed")

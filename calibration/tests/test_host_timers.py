@@ -13,8 +13,8 @@ from ewan.calibration.host.finding import Finding
 from ewan.calibration.host.timers import METHODS, ClockSource, Lateness, Method, Timers
 from ewan.labs.base import codec
 from ewan.labs.base.codec import replace
+from ewan.labs.base.product import NODE_BINARY
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.binary import BUILT
 
 CAPTURED = Path(__file__).resolve().parent / "fixtures/timers.json"
 INTERVALS_NS = (50_000, 100_000, 500_000, 1_000_000, 10_000_000)
@@ -28,7 +28,7 @@ def captured() -> Timers:
 
 @pytest.fixture(scope="module")
 def measured() -> Timers:
-    return timers.measure(BUILT, "quick", lambda line: None)
+    return timers.measure(NODE_BINARY, "quick", lambda line: None)
 
 
 def median_ns(found: Timers, method: Method) -> int:
@@ -106,7 +106,7 @@ def test_the_same_document_comes_back(measured: Timers) -> None:
 @pytest.mark.untimed
 def test_a_cpu_that_may_not_be_used_is_refused_in_one_line() -> None:
     with pytest.raises(LabError, match=r"^ewan-node timers: CPU 4000: this process may use \["):
-        timers.measure(BUILT, 0.5, lambda line: None, link_cpu=4000)
+        timers.measure(NODE_BINARY, 0.5, lambda line: None, link_cpu=4000)
 
 
 def test_a_captured_measurement_is_read(captured: Timers) -> None:

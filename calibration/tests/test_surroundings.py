@@ -13,9 +13,9 @@ import pytest
 
 from ewan.calibration.host import surroundings, trials
 from ewan.calibration.host.surroundings import Surroundings
+from ewan.labs.base.product import NODE_BINARY as BINARY
 from ewan.labs.runtime import kernel
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.binary import BUILT as BINARY
 
 DEBIAN = "Linux version 6.1.0-28-amd64 (debian-kernel@lists.debian.org) (gcc-12) #1 SMP"
 WSL1 = "Linux version 4.4.0-19041-Microsoft (Microsoft@Microsoft.com) (gcc version 5.4.0 (GCC) ) #1237-Microsoft"

@@ -10,6 +10,7 @@ BUILT = ROOT / "target"
 """The folder of programs that were built or unpacked."""
 RELEASE = BUILT / "release"
 """The folder of programs of this project's own Rust, C and C++."""
+NODE_BINARY = RELEASE / "ewan-node"
 LIBRARY = ROOT / "labs" / "library"
 """The folder of ready labs, scenarios and targets of papers."""
 RESULTS = Path("results")

@@ -25,10 +25,10 @@ from ewan.experiments.engine import archive, preparation
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.tests.origins import origin
 from ewan.generator import scenario as scenarios
+from ewan.labs.base.product import NODE_BINARY
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.plan import to_json
 from ewan.labs.record.journal import JOURNAL
-from ewan.labs.runtime.binary import BUILT
 from ewan.labs.spec import load
 from tests.forked import ROOT, Call, Done, Server
 from tests.torture import mutations, readers
@@ -96,7 +96,7 @@ def read_by(function: str, path: Path) -> Done:
 def node(words: list[str], place: Path) -> Done:
     """`ewan-node`, in the same limits."""
     limits = f"ulimit -t {CPU_S + 1}; ulimit -v {MORE_BYTES >> 10}; ulimit -c 0; exec timeout 60 "
-    whole = ["sh", "-c", f'{limits}"$@"', "sh", str(BUILT), *words]
+    whole = ["sh", "-c", f'{limits}"$@"', "sh", str(NODE_BINARY), *words]
     done = subprocess.run(whole, cwd=place, capture_output=True, check=False)
     out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
     return Done(done.returncode, None, out, err, 0, 0)

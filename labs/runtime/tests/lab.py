@@ -14,14 +14,14 @@ from typing import Any
 import polars as pl
 import psutil
 
+from ewan.labs.base.product import NODE_BINARY
 from ewan.labs.link import Egress, Fifo, Tbf
 from ewan.labs.plan import Containers, End, Interface, Neighbour, Node, Plan, Route, Spinner, Wire
 from ewan.labs.record.tables import TABLES
-from ewan.labs.runtime.binary import BUILT
 from ewan.labs.runtime.progress import reading
 from ewan.labs.runtime.state import LOCK
 
-BINARY = Path(os.environ.get("EWAN_NODE") or BUILT).resolve()
+BINARY = Path(os.environ.get("EWAN_NODE") or NODE_BINARY).resolve()
 FORWARDING = {"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1", "net/ipv4/tcp_no_metrics_save": "1"}
 FIFO = Fifo(1000)
 TBF = Tbf(rate_bps=50_000_000_000, burst_bytes=262_144, limit_bytes=4_194_304, overhead_bytes=24)
