@@ -87,17 +87,19 @@ def decode(kind: type[T], text: bytes, where: str) -> T:
     OtherVersionError where another version wrote it.
     """
     try:
-        return cast(T, _decoder(cast(Any, kind)).decode(text))
+        found = _decoder(cast(Any, kind)).decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _refused(kind, error, where, lambda: msgspec.json.decode(text)) from None
+    return cast(T, _of_kind(kind, found))
 
 
 def from_data(kind: type[T], data: Any, where: str) -> T:
     """The value in JSON data, as `decode`."""
     try:
-        return cast(T, msgspec.convert(data, _tagged(cast(Any, kind))))
-    except msgspec.ValidationError as error:
+        found = msgspec.convert(data, _tagged(cast(Any, kind)))
+    except (msgspec.ValidationError, RecursionError) as error:
         raise _refused(kind, error, where, lambda: data) from None
+    return cast(T, _of_kind(kind, found))
 
 
 def compact(value: object) -> bytes:
@@ -143,7 +145,17 @@ def _tagged(kind: Any) -> Any:
     """The type, or of a document a union: msgspec looks for the tags of unions alone, and for them before all else."""
     if not _is_document(kind):
         return kind
-    return kind | msgspec.defstruct("OtherFormat", [], tag_field="format", tag="")
+    return kind | _NoFormat
+
+
+class _NoFormat(msgspec.Struct, tag_field="format", tag=""):
+    """A document whose format is empty, which is none."""
+
+
+def _of_kind(kind: Any, found: Any) -> Any:
+    if isinstance(found, _NoFormat):
+        raise ValueError(f"format is '', this version reads {str(kind.__struct_config__.tag)!r}")
+    return found
 
 
 MOST_SHOWN = 80  # characters of a value that is wrong
@@ -157,16 +169,8 @@ _TYPES = {
     "null": "null",
 }
 
-_PYTHON: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "int": (int,),
-    "float": (float,),
-    "bool": (bool,),
-    "array": (list, tuple),
-    "object": (dict,),
-    "null": (type(None),),
-}
-"""Types of values by msgspec's names for what it got."""
+_NAMES = {"NoneType": "null", "list": "array", "tuple": "array", "dict": "object"}
+"""msgspec's names of Python's types in JSON, where they differ."""
 
 
 def _refused(kind: Any, error: Exception, where: str, data: Callable[[], Any]) -> ValueError:
@@ -183,14 +187,14 @@ def _refused(kind: Any, error: Exception, where: str, data: Callable[[], Any]) -
     elif at.startswith("`key` in ") and (found := re.match(r"Invalid enum value (.*)", what)):
         said = f"has an unknown key {found[1]}"
     elif matched:
-        limit, _, got = matched[2].partition(", got ")
-        place, value = _located(data, place, lambda value: not got or type(value) in _PYTHON.get(got.strip("`"), ()))
+        limit, _, got = matched[2].replace("`", "").partition(", got ")
+        place, value = _located(data, place, lambda value: not got or _name(value) == _NAMES.get(got, got))
         said = f"is {value}, not {' or '.join(_TYPES.get(each, each) for each in matched[1].split(' | '))}{limit}"
     elif found := re.match(r"Invalid (?:enum )?value '?(.*?)'?$", what):
         word = found[1]
         place, value = _located(data, place, lambda value: str(value) == word)
         said = f"is {value}"
-    elif what.startswith("Integer"):
+    elif what.startswith(("Integer", "Number")):
         said = "is a number of too many digits"
     else:  # of a `__post_init__`
         subject = _joined(where, place)
@@ -208,6 +212,12 @@ def _joined(where: str, place: str) -> str:
     if where.endswith(":"):
         return f"{where} {place.removeprefix('.')}"
     return where + place if where else place.removeprefix(".")
+
+
+def _name(value: Any) -> str:
+    """msgspec's name of a value's type."""
+    name = type(value).__name__
+    return _NAMES.get(name, name)
 
 
 def _located(data: Callable[[], Any], place: str, is_wrong: Callable[[Any], bool]) -> tuple[str, str]:
