@@ -11,9 +11,18 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ewan.labs.base.reading import one_line
+from ewan.labs.hardware import requests
 from ewan.labs.hardware.abilities import Abilities, beyond, read_abilities, rounded
-from ewan.labs.hardware.driver import HEADINGS, PROTOCOL
-from ewan.labs.hardware.settings import DeviceSettings, read_settings
+from ewan.labs.hardware.driver import PROTOCOL
+from ewan.labs.hardware.requests import (
+    DescribeRequest,
+    DriverRequest,
+    ReadRequest,
+    ResetRequest,
+    SeriesRequest,
+    SetRequest,
+)
+from ewan.labs.hardware.settings import DeviceSettings
 
 LONGEST = 1 << 20  # bytes of a request
 MOST_SHOWN = 400
@@ -64,10 +73,7 @@ def serve(device: Device) -> None:
 
 def _answer(device: Device, line: bytes, known: Abilities | None) -> Mapping[str, Any]:
     try:
-        request = json.loads(line)
-        if not isinstance(request, dict):
-            return _error("a request is a JSON object")
-        return {"ok": True, **_done(device, request, known)}
+        return {"ok": True, **_done(device, requests.read(line), known)}
     except (ValueError, RecursionError) as error:
         return _error(str(error) or "no JSON")
     except RefusedError as error:
@@ -76,53 +82,26 @@ def _answer(device: Device, line: bytes, known: Abilities | None) -> Mapping[str
         return _error(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
 
 
-def _done(device: Device, request: Mapping[str, Any], known: Abilities | None) -> Mapping[str, Any]:
-    what = request.get("request")
-    keys = request.keys() - {"request"}
-    wanted = {
-        "describe": {"protocol", "address", "model", "options"},
-        "set": {"direction", "settings"},
-        "read": set(),
-        "series": {"since"},
-        "reset": set(),
-    }.get(str(what))
-    if wanted is None:
-        raise RefusedError("write request describe, set, read, series or reset")
-    if keys != wanted:
-        raise RefusedError(f"{what} has the keys {', '.join(sorted(wanted)) or 'request alone'}")
-    if what == "describe":
-        return _described(device, request)
+def _done(device: Device, request: DriverRequest, known: Abilities | None) -> Mapping[str, Any]:
+    if isinstance(request, DescribeRequest):
+        if request.protocol != PROTOCOL:
+            raise RefusedError(f"this driver speaks protocol {PROTOCOL}")
+        return {"protocol": PROTOCOL, **device.describe(request.address, request.model, request.options)}
     if known is None:
         raise RefusedError("the first request is describe")
-    match what:
-        case "set":
-            if request["direction"] not in HEADINGS:
-                raise RefusedError("direction is forward or backward")
-            settings = read_settings(request["settings"], "settings")
-            if found := beyond(settings, known):
+    match request:
+        case SetRequest():
+            if found := beyond(request.settings, known):
                 raise RefusedError(f"{found[0]}: {found[1]}")
-            device.set(request["direction"], rounded(settings, known))
+            device.set(request.direction, rounded(request.settings, known))
             return {}
-        case "read":
+        case ReadRequest():
             return device.read()
-        case "series":
-            since = request["since"]
-            if type(since) is not int or since < 0:
-                raise RefusedError("since is a whole number from 0 on")
-            return device.series(since)
-        case _:
+        case SeriesRequest():
+            return device.series(request.since)
+        case ResetRequest():
             device.reset()
             return {}
-
-
-def _described(device: Device, request: Mapping[str, Any]) -> Mapping[str, Any]:
-    if request["protocol"] != PROTOCOL:
-        raise RefusedError(f"this driver speaks protocol {PROTOCOL}")
-    address, model, options = request["address"], request["model"], request["options"]
-    texts = isinstance(options, dict) and all(isinstance(each, str) for each in options.values())
-    if not isinstance(address, str) or not (model is None or isinstance(model, str)) or not texts:
-        raise RefusedError("address is a text, model a text or null, options texts by name")
-    return {"protocol": PROTOCOL, **device.describe(address, model, options)}
 
 
 def _error(why: str) -> dict[str, Any]:

@@ -17,16 +17,25 @@ from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, cast
 
 import orjson
 
 from ewan.labs.base import codec, ownership
-from ewan.labs.base.codec import Struct
+from ewan.labs.base.codec import Struct, tags
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.reading import one_line
 from ewan.labs.hardware.abilities import Abilities, read_abilities
+from ewan.labs.hardware.requests import (
+    DescribeRequest,
+    DriverRequest,
+    ReadRequest,
+    ResetRequest,
+    SeriesRequest,
+    SetRequest,
+)
 from ewan.labs.hardware.settings import DeviceSettings, read_settings
+from ewan.labs.link.direction import Heading
 
 PROTOCOL = 1
 OPENS_S = 30.0
@@ -195,8 +204,7 @@ class Driver:
 
     def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> DeviceDescription:
         """Opens the device at an address; the first request."""
-        request = {"request": "describe", "protocol": PROTOCOL}
-        answer = self.ask(request | {"address": address, "model": model, "options": dict(options)}, OPENS_S)
+        answer = self.ask(DescribeRequest(PROTOCOL, address, model, options), OPENS_S)
         if answer.get("protocol") != PROTOCOL:
             raise self._nonsense("describe", f"protocol is {answer.get('protocol')!r}, this version speaks {PROTOCOL}")
         self._only("describe", answer, {"protocol", "model", "device", "abilities"})
@@ -209,13 +217,11 @@ class Driver:
 
     def set(self, heading: str, settings: DeviceSettings) -> None:
         """Sets one direction, as a whole."""
-        self._only(
-            "set", self.ask({"request": "set", "direction": heading, "settings": codec.data_of(settings)}), set()
-        )
+        self._only("set", self.ask(SetRequest(cast(Heading, heading), settings)), set())
 
     def read(self) -> DeviceReading:
         """What the device says it does."""
-        answer = self.ask({"request": "read"})
+        answer = self.ask(ReadRequest())
         self._only("read", answer, {"forward", "backward"}, {"counters"})
         with self._read("read"):
             forward, backward = (read_settings(answer[each], each) for each in HEADINGS)
@@ -225,7 +231,7 @@ class Driver:
 
     def series(self, since: int) -> SeriesRows:
         """What passed in the periods from number `since` on, as far as the device still knows."""
-        answer = self.ask({"request": "series", "since": since})
+        answer = self.ask(SeriesRequest(since))
         self._only("series", answer, {"period_ns", "first", *HEADINGS})
         try:
             rows = SeriesRows(
@@ -241,12 +247,12 @@ class Driver:
 
     def reset(self) -> None:
         """Brings the device to its defaults, and its periods and counters to nothing."""
-        self._only("reset", self.ask({"request": "reset"}), set())
+        self._only("reset", self.ask(ResetRequest()), set())
 
-    def ask(self, request: Mapping[str, Any], longest_s: float = ANSWERS_S) -> dict[str, Any]:
+    def ask(self, request: DriverRequest | Mapping[str, str], longest_s: float = ANSWERS_S) -> dict[str, Any]:
         """One request, one answer, whose `ok` is true."""
-        what = str(request.get("request"))
-        answer = self.exchange(orjson.dumps(dict(request)) + b"\n", what, longest_s)
+        what = request["request"] if isinstance(request, Mapping) else tags(type(request))[0]
+        answer = self.exchange(codec.compact(request) + b"\n", what, longest_s)
         if answer.get("ok") is not True:
             said = answer.get("error")
             if answer.get("ok") is not False or not isinstance(said, str) or not said:

@@ -1,0 +1,50 @@
+"""What a driver is asked, a line each: docs/hardware.md has the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, cast
+
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Meta, Struct
+from ewan.labs.hardware.settings import DeviceSettings
+from ewan.labs.link.direction import Heading
+
+
+class DescribeRequest(Struct, tag_field="request", tag="describe"):
+    """Opens the device at an address; the first request. `model`: None, the default one of the driver."""
+
+    protocol: int
+    address: str
+    model: str | None
+    options: Mapping[str, str]
+
+
+class SetRequest(Struct, tag_field="request", tag="set"):
+    """Sets one direction, as a whole."""
+
+    direction: Heading
+    settings: DeviceSettings
+
+
+class ReadRequest(Struct, tag_field="request", tag="read"):
+    """What the device says it does."""
+
+
+class SeriesRequest(Struct, tag_field="request", tag="series"):
+    """What passed in the periods from number `since` on, as far as the device still knows."""
+
+    since: Annotated[int, Meta(ge=0)]
+
+
+class ResetRequest(Struct, tag_field="request", tag="reset"):
+    """Brings the device to its defaults, and its periods and counters to nothing."""
+
+
+DriverRequest = DescribeRequest | SetRequest | ReadRequest | SeriesRequest | ResetRequest
+
+
+def read(line: bytes) -> DriverRequest:
+    """The request in a line; ValueError, one line, for what is none."""
+    found: DriverRequest = codec.decode(cast(Any, DriverRequest), line, "")
+    return found
