@@ -20,10 +20,15 @@ import polars as pl
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Summary
 from ewan.experiments.engine.stopping import point_of
+from ewan.labs import plan as plans
+from ewan.labs.base import codec
 from ewan.labs.base.units.shown import written
+from ewan.labs.record import schedule as schedules
 from ewan.labs.record import tables
 from ewan.labs.record.experiment import Entry, ExperimentDocument, hidden
 from ewan.labs.record.quantities import metric_of
+from ewan.labs.record.traffic import TrafficRequest
+from ewan.labs.runtime import program as programs
 
 SIGNIFICANCE = 0.01
 SINGLE_RUNS_SHARE = 0.1
@@ -31,6 +36,13 @@ SINGLE_RUNS_SHARE = 0.1
 # Of the machine, not of the experiment.
 NOT_COMPARED = ("wall.json", "console.log", "progress")
 SOURCES = (".csv",)
+DOCUMENTS: dict[str, Callable[[bytes], object]] = {
+    "plan.json": plans.from_json,
+    "program.json": lambda text: programs.from_json(text, 0),
+    "schedule.json": schedules.from_json,
+    "traffic/request.json": lambda text: codec.decode(TrafficRequest, text, "request"),
+}
+"""Of a run: documents that are compared by what they say."""
 
 Welch = Callable[[Sequence[float], Sequence[float], float], tuple[float, float, float]]
 Verdict = Literal["same", "within noise", "different", "shown"]
@@ -82,10 +94,22 @@ def first_difference(before: Path, now: Path) -> str | None:
     for name in sorted(left.keys() | right.keys()):
         if name not in left or name not in right:
             return f"{name} is only in {'the original' if name in left else 'the repetition'}"
-        if left[name].read_bytes() != right[name].read_bytes():
+        if not _says_the_same(name, left[name].read_bytes(), right[name].read_bytes()):
             where = cell(left[name], right[name]) if name.endswith(".parquet") else line(left[name], right[name])
             return f"{name}: {where}"
     return None
+
+
+def _says_the_same(name: str, before: bytes, now: bytes) -> bool:
+    """Whether two files have the same bytes or, where a version writes the keys of a document in another order or
+    leaves out those that have their defaults, the same values."""
+    if before == now:
+        return True
+    read = DOCUMENTS.get(name)
+    try:
+        return read is not None and read(before) == read(now)
+    except ValueError:
+        return False
 
 
 def results(place: Path) -> Iterator[tuple[str, Path]]:
