@@ -47,13 +47,13 @@ class ToolTransfer:
 
 @dataclass(frozen=True, slots=True)
 class TransferCommands:
-    """The commands of one transfer. `client`: which of them sends; `tool`: what its output must be read with;
-    `port`: of the sink, by which its data are found; `node_congestion`: nodes whose own congestion control the client
-    sets, for all that says none itself."""
+    """The commands of one transfer. `client`: which of them sends; `tool`: what its output must be read with, None
+    where the output says all; `port`: of the sink, by which its data are found; `node_congestion`: nodes whose own
+    congestion control the client sets, for all that says none itself."""
 
     commands: tuple[Command, ...]
     client: int
-    tool: FlowTool
+    tool: FlowTool | None = None
     port: int | None = None
     node_congestion: Mapping[str, str] = field(default_factory=dict)
 

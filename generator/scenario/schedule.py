@@ -453,7 +453,7 @@ class _Scheduler:
             timed = timed if client else self._machines.early(timed)
             self._tell(step.name, timed, settings.generator, "client" if client else "server")
         for stream, flow in enumerate(streams):
-            tool = codec.replace(made.tool, stream=stream)
+            tool = None if made.tool is None else codec.replace(made.tool, stream=stream)
             self._parts.external.append(codec.replace(flow, command=transfer.number + made.client, tool=tool))
 
     def _add_commands(self, turn: StepTurn, step: ScenarioStep, starts: Sequence[Start], error: flows.Error) -> None:
