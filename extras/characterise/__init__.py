@@ -1,4 +1,8 @@
-"""What a path is, measured from its two ends: RTT, capacity, buffer, loss, cross traffic, each with its uncertainty."""
+"""What a path is, measured from its two ends: RTT, capacity, buffer, loss, cross traffic, each with its uncertainty.
+
+`plan.py` says which packets are sent and `estimators.py` what follows of their times; both are pure. `measure.py` has
+the order, in either clock. The rest of the project knows the document alone (labs/record/characterisation.py).
+"""
 
 from __future__ import annotations
 

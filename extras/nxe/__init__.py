@@ -1,4 +1,8 @@
-"""Experiments of NXE, the Network eXperiment Engine: its XML becomes a scenario, and a scenario its XML."""
+"""Experiments of NXE, the Network eXperiment Engine: its XML becomes a scenario, and a scenario its XML.
+
+A file's elements, with their lines and columns (`tree.py`), are held against the schema (`vocabulary.py`) and become a
+scenario whose errors point into the XML (`places.py`). `write.py` goes the other way.
+"""
 
 from __future__ import annotations
 

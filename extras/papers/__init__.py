@@ -1,4 +1,8 @@
-"""The experiments of papers as targets: what each paper found, what is run to find it again, and the verdict."""
+"""The experiments of papers as targets: what each paper found, what is run to find it again, and the verdict.
+
+A target is a file: experiments, published numbers with tolerances, and shapes of curves as sentences (`shapes.py`).
+`verdicts.py` is pure: it reads summaries alone. `ledger.py` is what an interrupted call goes on from.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a person writes: the lab description, from a file or the command line, typed and with no default applied."""
+"""What a person writes: the lab description, from a file or the command line, typed and with no default applied.
+
+Every value has the place where it stands. Unknown keys and bare numbers are refused here, in the person's words.
+"""
 
 from ewan.labs.base.source import DescriptionError
 from ewan.labs.spec.description import (
