@@ -6,6 +6,8 @@ a tool cannot do, and rows of FLOWS, SERIES and GOODPUT (labs/record/tables.py),
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +18,6 @@ import polars as pl
 
 from ewan.generator import commands as commands_of
 from ewan.generator.commands import RunCommand
-from ewan.generator.external import ditg, iperf3, openmpi, udt
 from ewan.generator.external.transfer import LEAD_NS, Obstacle, Output, Tool, ToolTransfer, TransferCommands
 from ewan.generator.rows import WRONG, Row, Rows, bounded, frame_of
 from ewan.labs.base.reading import one_line, read_bytes
@@ -44,8 +45,16 @@ __all__ = [
     "rows",
 ]
 
-TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (iperf3.TOOL, ditg.TOOL, udt.TOOL, openmpi.TOOL)}
-"""By the scenario's word for it (`generator:`); all but `ewan`, which is our own."""
+
+def _found() -> dict[str, Tool]:
+    modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    tools: list[Tool] = [module.TOOL for module in modules if hasattr(module, "TOOL")]
+    return {tool.name: tool for tool in tools}
+
+
+TOOLS: Mapping[str, Tool] = _found()
+"""By the scenario's word for it (`generator:`); all but `ewan`, which is our own. Each is a module beside this one,
+which is found by its `TOOL`."""
 TABLES = ("flows", "series", "goodput", "exchanges")
 """That a tool may give rows of."""
 MOST_ERROR = 400

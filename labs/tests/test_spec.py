@@ -10,6 +10,7 @@ import pytest
 from ewan.labs.base.units import Duration, Fraction, Rate
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.link import DelayTable, LossPattern
+from ewan.labs.link.disciplines import KINDS
 from ewan.labs.spec import DescriptionError, from_template, json_schema, load, markdown, override
 from ewan.labs.spec.fields import Topology
 
@@ -63,8 +64,7 @@ def refusal_of(text: str, folder: Path) -> str:
         ),
         (
             "topology: star\nwan:\n  queue: best",
-            'x.lab.yaml:3: wan.queue "best": unknown queue discipline, write one of drop-tail, red, codel, pie, '
-            "step, fq-codel, drr, sfq, dualpi2, priority, weighted",
+            f'x.lab.yaml:3: wan.queue "best": unknown queue discipline, write one of {", ".join(KINDS)}',
         ),
         (
             "topology: {star: {}, ring: {}}",
