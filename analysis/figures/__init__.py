@@ -1,6 +1,8 @@
 """The figures of an experiment: those that every report has, and those that somebody asks for.
 
 In: an experiment and its summary. Out: drawings, those that the experiment has data for, in the order of the report.
+`choice.py` decides on panels and lines, `scales.py` on axes, a module each draws a kind, and `asked.py` reads each
+run's tables once for all figures.
 """
 
 from __future__ import annotations
