@@ -3,8 +3,8 @@
 usage: python -m tests.walks [WALK …]
 
 In: the checkout as it is, with its environment and its builds, which the copy shares. Out: exit status 1 where a patch
-does not apply, a test of it fails or its check does not find what it must. It takes three minutes and, for the runtime,
-root: it is run weekly and before a release.
+does not apply, a test of it fails or its check does not find what it must. It takes one to three minutes and, for the
+runtime, root: it is run weekly and before a release.
 """
 
 from __future__ import annotations
