@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import orjson
@@ -9,6 +11,7 @@ import pytest
 
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Document, OtherVersionError, Struct, Variant
+from ewan.labs.base.product import ROOT
 
 
 class Square(Variant, tag="square"):
@@ -104,3 +107,30 @@ def test_values_do_not_change() -> None:
 def test_the_words_of_a_union_are_in_its_order() -> None:
     assert codec.tags(Square | Circle) == ("square", "circle") and codec.tags(Square) == ("square",)
     assert Square(1).kind == "square" and codec.from_data(Drawing, GOOD, "").format == "ewan-drawing/2"
+
+
+IN_THREADS = """
+import sys, threading
+from pathlib import Path
+from ewan.labs.base import codec
+from ewan.labs.plan import Plan
+
+text = Path(sys.argv[1]).read_bytes()
+sys.setswitchinterval(1e-6)
+begin = threading.Barrier(8)
+
+def read():
+    begin.wait()
+    codec.decode(Plan, text, "plan")
+
+threads = [threading.Thread(target=read) for _ in range(8)]
+for each in threads: each.start()
+for each in threads: each.join()
+"""
+
+
+def test_threads_may_read_the_first_document_of_a_type_at_once() -> None:
+    """msgspec by itself ends five of six such processes by a fault of memory."""
+    golden = ROOT / "tests/golden/stages.plan.json"
+    for _ in range(3):
+        subprocess.run([sys.executable, "-c", IN_THREADS, str(golden)], check=True)
