@@ -180,7 +180,7 @@ def program(draw: random.Random, place: Path) -> tuple[Done, Path]:
     """A program for a lab that is not there."""
     written(place, "state/plan.json", plans()[0])
     content = json.loads(draw.choice(programs()))
-    for each in content["commands"]:
+    for each in content.get("commands", ()):
         each["argv"] = ["true"]
     file = written(place, "program.json", mutations.mutated(json.dumps(content).encode(), draw, structured=True))
     (place / "out").mkdir()
