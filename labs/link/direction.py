@@ -98,6 +98,8 @@ def plain_direction(framing: Framing, rate_bps: int, queue: Queue, delay_ns: int
 
 
 _PLAIN = plain_direction(Framing(0, 0), 0, Queue(None, None, DropTail()), 0)
+EVERY = frozenset({"framing", "rate_bps", "queue", "delay"})
+"""Fields that every link decides, so that tables always say them."""
 TABLE: Mapping[str, KeyRow] = dict(
     sorted(ROWS.items(), key=lambda item: Direction.__struct_fields__.index(item[1].plan[0]))
 )
@@ -105,8 +107,8 @@ TABLE: Mapping[str, KeyRow] = dict(
 
 
 def is_plain(row: KeyRow, direction: Direction) -> bool:
-    """Whether a plain link has the same."""
-    return row.values(direction) == row.values(_PLAIN)
+    """Whether a plain link has the same; of what every link has (its rate, delay, queue and framing) never."""
+    return not EVERY.intersection(row.plan) and row.values(direction) == row.values(_PLAIN)
 
 
 def column_words(direction: Direction) -> dict[str, str]:

@@ -24,7 +24,7 @@ from ewan.labs.hardware.settings import NAMES, settings_of
 from ewan.labs.hardware.settings import words as device_words
 from ewan.labs.link import Change, Direction, Framing, plain_direction
 from ewan.labs.link.change import LIVE, words
-from ewan.labs.link.direction import TABLE, is_plain, obstacle
+from ewan.labs.link.direction import TABLE, column_words, is_plain, obstacle
 from ewan.labs.link.keys import ROWS, DirectionKeys
 from ewan.labs.link.settings import settings
 from ewan.labs.plan import Plan
@@ -230,3 +230,8 @@ def test_the_table_is_in_the_order_of_the_plan() -> None:
     assert TABLE.keys() == ROWS.keys()
     assert list(LIVE)[:7] == ["rate", "delay", "jitter", "distribution", "correlation", "reorder", "displace"]
     assert not refusal(plain_direction(Framing(38, 84), 10**9, lab().links[0].forward.queue, 50_000_000), LEAST)
+
+
+def test_tables_say_the_delay_of_a_link_without_one() -> None:
+    (link,) = lab(links={"core": {"delay": "0ms", "framing": "ip"}}).links
+    assert column_words(link.forward)["delay"] == "0ms" and column_words(link.forward)["framing"] == "ip"
