@@ -1,4 +1,4 @@
-"""What `ewan export` can write: an option each, of which the command and Studio's page have their words.
+"""The kinds of files that `ewan export` writes. Each is an option of the command, whose words Studio's page has too.
 
 In: the formats that extras add. Out: kinds by the words of their options.
 """
@@ -22,7 +22,7 @@ class ExportKind:
 
     @property
     def ending(self) -> str:
-        """Of the one file; empty where there are several."""
+        """The ending of the file; it is empty where there are several files."""
         return self.into.removeprefix(FILE) if self.into.startswith(FILE) else ""
 
 
@@ -36,9 +36,9 @@ RESULTS = {
         ExportKind("reference", "a small table of the scenario's metrics, with the archive's SHA-256", f"{FILE}.csv"),
     )
 }
-"""Kinds that are made of results."""
+"""The kinds that are made of results."""
 
 
 def formats() -> dict[str, ExportKind]:
-    """Kinds that are the experiment itself for other programs, which extras add."""
+    """The kinds that extras add: the experiment itself, for other programs."""
     return {kind: ExportKind(kind, each.help, f"{FILE}{each.ending}") for kind, each in installed().exports.items()}

@@ -229,7 +229,10 @@ class _NodePorts(Struct, forbid_unknown_fields=False):
 
 
 def addresses_of(data: Any) -> dict[str, frozenset[str]]:
-    """Of each of a plan's nodes, as JSON data; ValueError where they are none. Plans of other versions are read too."""
+    """The addresses of each node, from the nodes of a plan as JSON data; plans of other versions are read too.
+
+    ValueError where they are no nodes.
+    """
     nodes = codec.from_data(tuple[_NodePorts, ...], data, "nodes")
     return {
         node.name: frozenset(address.partition("/")[0] for port in node.interfaces for address in port.addresses)

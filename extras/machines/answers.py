@@ -42,7 +42,7 @@ class StretchRequest(Document, tag="ewan-stretch/1"):
 
 
 class Stretch(Document, tag="ewan-stretch/1"):
-    """What the measuring end found (emulator/node/src/stretch/found.rs). There: from it to the other one."""
+    """What the measuring end found (emulator/node/src/stretch/result.rs). There: from it to the other one."""
 
     round_trip_ns: Spread
     there_ns: Spread
@@ -98,7 +98,7 @@ class Carriers(Struct):
 
 
 class RunAnswer(Struct):
-    """A line of a run (emulator/node/src/batch/joint.rs). `over`: nothing is left to do there; `ending`: it ends."""
+    """A line of a run (emulator/batch/src/joint.rs). `over`: nothing is left to do there; `ending`: it ends."""
 
     ready: Ready | None = None
     alive: At | None = None

@@ -1,7 +1,7 @@
 """Processes of a lab that are asked over a Unix socket: their start, their server and the client of them.
 
 In: a process's words; what answers a request. Out: one line of JSON for each line of JSON, in order. The server is of
-processes in Python; a spinner (`labs/node`) has one of its own, which answers in the same way.
+processes in Python; a spinner (`emulator/node`) has one of its own, which answers in the same way.
 """
 
 from __future__ import annotations
