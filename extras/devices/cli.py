@@ -25,7 +25,7 @@ from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 from ewan.labs.hardware import catalogue
-from ewan.labs.hardware.abilities import Abilities, Range, ranges
+from ewan.labs.hardware.abilities import Abilities, DriverFile, ModelEntry, Range, ranges
 from ewan.labs.hardware.driver import Driver, caller
 
 
@@ -76,9 +76,8 @@ def describe_command(context: Context, program: str, address: str, model: str | 
     """Ask a device what it can: JSON, as PROGRAM.driver.json has it."""
     with _starter(context, program)() as driver:
         found = driver.describe(address, model, _pairs(options))
-    abilities = codec.data_of(found.abilities)
-    document = {"format": "ewan-driver/1", "models": {found.model: {"abilities": abilities, "sources": [found.device]}}}
-    sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    entry = ModelEntry(found.abilities, (found.device,))
+    sys.stdout.buffer.write(codec.ordered(DriverFile({found.model: entry})))
 
 
 @driver_command.command("test")

@@ -92,7 +92,7 @@ class Emulating(Struct):
     load: dict[str, Any]
 
 
-class Certificate(Document, tag="ewan-certificate/2"):
+class Certificate(Document, tag=CERTIFICATE_FORMAT):
     """The result of one verification. `probes` and `spinners` are the raw answers the rows were made from; `routing`
     tells how long a protocol took to find the routes, as the runtime's `converge` does; `machine` what else the machine
     did meanwhile (`ewan.calibration.machine`), with `disturbed`, the same in words where it may have disturbed the
@@ -156,7 +156,7 @@ def from_json(text: bytes) -> Certificate:
             "measure the lab again with ewan verify, or run its experiment once more"
         )
     if fields.get("format") != CERTIFICATE_FORMAT:
-        said = repr(fields.get("format"))[: documents.MOST_SHOWN]
+        said = repr(fields.get("format"))[: codec.MOST_SHOWN]
         raise DocumentError(f"format is {said}, this version reads {CERTIFICATE_FORMAT!r}")
     fields.pop("passed", None)
     return documents.checked(Certificate, fields, "not a certificate")

@@ -143,7 +143,7 @@ class ExperimentOrigin(ScenarioFacts, kw_only=True):
     """The path of the original, where this is a repetition."""
 
 
-class ExperimentDocument(ExperimentOrigin, tag_field="format", tag="ewan-experiment/2", kw_only=True):
+class ExperimentDocument(ExperimentOrigin, tag_field="format", tag=FORMAT, kw_only=True):
     """experiment.json."""
 
     clock: Clock
