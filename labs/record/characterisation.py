@@ -75,7 +75,7 @@ class Characterisation(Document, tag="ewan-characterisation/1", omit_defaults=Fa
 
 def to_json(found: Characterisation) -> bytes:
     """Keys in the order of their meaning."""
-    return codec.document(found, fields_sorted=False)
+    return codec.ordered(found)
 
 
 def from_json(text: bytes) -> Characterisation:
