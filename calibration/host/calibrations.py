@@ -82,7 +82,7 @@ def fingerprint(of: Mapping[str, str]) -> str:
 
 def to_json(calibration: HostCalibration) -> bytes:
     """As JSON, keys in order."""
-    return codec.line(calibration)
+    return codec.sorted_line(calibration)
 
 
 def from_json(text: bytes) -> HostCalibration:

@@ -43,7 +43,7 @@ def test_a_card_is_what_its_files_and_the_answers_say(tmp_path: Path, monkeypatc
     stamps = ("tx-hardware", "tx-software", "rx-hardware", "rx-software", "software", "raw-hardware")
     assert found == NetworkCard("eth9", "ixgbe", 10**10, 9000, (512, 1024), ("tso",), stamps)
     whole = PathMeasurements(0, (), (), (), read_buffers(), "needs root", {}, (found,))
-    assert codec.decode(PathMeasurements, codec.line(whole), "paths") == whole
+    assert codec.decode(PathMeasurements, codec.sorted_line(whole), "paths") == whole
     told = next(each for each in paths.findings(whole) if each.what == "card eth9")
     assert told.found == "10Gbit/s, MTU 9000, offloads on: tso; stamps packets itself"
 

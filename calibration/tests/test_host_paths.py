@@ -52,7 +52,7 @@ def test_all_is_measured(measured: PathMeasurements) -> None:
     kinds = [(each.protocol, each.routers, each.offloads, each.port_bps) for each in measured.throughput]
     assert len(set(kinds)) == len(kinds) == 4 + 6
     assert all(each.goodput_bps > 0 for each in measured.throughput)
-    assert codec.decode(PathMeasurements, codec.line(measured), "paths") == measured
+    assert codec.decode(PathMeasurements, codec.sorted_line(measured), "paths") == measured
 
 
 @pytest.mark.untimed
@@ -100,7 +100,7 @@ def test_without_root_nothing_is_sent(monkeypatch: pytest.MonkeyPatch, tmp_path:
     found = paths.measure(Context.of({"EWAN_STATE": str(tmp_path)}), "quick", pytest.fail)
     assert found.not_measured == "needs root" and not found.latency and not found.throughput
     assert [each.found for each in paths.findings(found)] == ["not measured: needs root"]
-    assert codec.decode(PathMeasurements, codec.line(found), "paths") == found
+    assert codec.decode(PathMeasurements, codec.sorted_line(found), "paths") == found
 
 
 def test_the_lab_has_plain_ports_one_with_a_rate_and_two_of_a_large_mtu(plan: Plan) -> None:

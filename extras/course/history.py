@@ -54,7 +54,7 @@ def _add(folder: Path, path: Path, descriptor: int, verdicts: Mapping[str, str])
     made = Check(at=now(), verdicts=dict(verdicts), number=count + 1, before="" if before is None else before.digest)
     size = os.fstat(descriptor).st_size
     try:
-        writing.add_line(path, descriptor, codec.compact(made) + b"\n")
+        writing.add_line(path, descriptor, codec.line(made))
         folders.note(folder, made.number, made.digest)
     except OSError:
         with contextlib.suppress(OSError):

@@ -67,7 +67,7 @@ class Ledger:
     def add(self, grade: Grade, basis: str) -> None:
         """Keeps a grade; LabError where the disk is full."""
         try:
-            add_line(self.path, self._descriptor, codec.compact(Kept(basis, grade)) + b"\n")
+            add_line(self.path, self._descriptor, codec.line(Kept(basis, grade)))
         except OSError as error:
             raise self._unwritable(error) from None
         self._known[grade.sha256, basis] = grade

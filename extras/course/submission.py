@@ -98,7 +98,7 @@ class Check(Struct, kw_only=True, omit_defaults=False):
     @property
     def digest(self) -> str:
         """SHA-256 of all of it."""
-        return hashlib.sha256(codec.line(self).removesuffix(b"\n")).hexdigest()
+        return hashlib.sha256(codec.sorted_line(self).removesuffix(b"\n")).hexdigest()
 
 
 class Journal(Struct):

@@ -140,7 +140,7 @@ def _stretch(
 
     def request(here: str, there: str) -> bytes:
         asked = StretchRequest(vni, addresses[here], addresses[there], shares.PORT, mtu, *how)
-        return codec.compact(asked) + b"\n"
+        return codec.line(asked)
 
     answering = fleet[second].start([binary[second], "stretch", "answer"])
     try:

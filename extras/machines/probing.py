@@ -258,7 +258,7 @@ class _Session:
 
         def ask(name: str) -> ProbeAnswer:
             process, begun = self.processes[name], time.monotonic_ns()
-            process.write(codec.compact(orders[name]) + b"\n")
+            process.write(codec.line(orders[name]))
             line = process.readline(longest_s)
             now = time.monotonic_ns()
             self.trips_ns[name] = min(now - begun, self.trips_ns.get(name, now))

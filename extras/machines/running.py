@@ -360,4 +360,4 @@ class _Course:
     def _tell(self, process: Process, order: RunOrder) -> None:
         # One that is gone is heard of otherwise.
         with suppress(LabError):
-            process.write(codec.compact(order) + b"\n")
+            process.write(codec.line(order))

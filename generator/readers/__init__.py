@@ -20,7 +20,7 @@ from ewan.generator.readers import captures, ditg, files, hops, iperf3, own, pin
 from ewan.generator.readers.call import calls
 from ewan.generator.readers.reader import CommandOutput, Reader, ReaderResult
 from ewan.generator.rows import WRONG, Row, Rows, bounded, frame_of
-from ewan.labs.base.documents import MOST_SHOWN
+from ewan.labs.base.codec import MOST_SHOWN
 from ewan.labs.base.reading import one_line, read_bytes
 from ewan.labs.record import tables
 from ewan.labs.record.own_tables import OwnTable

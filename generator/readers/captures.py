@@ -19,7 +19,7 @@ from pcapng.exceptions import PcapngException
 from ewan.generator.commands import RunCommand
 from ewan.generator.readers import headers
 from ewan.generator.rows import WRONG
-from ewan.labs.base.documents import MOST_SHOWN
+from ewan.labs.base.codec import MOST_SHOWN
 from ewan.labs.base.reading import one_line, open_regular
 from ewan.labs.record import tables
 

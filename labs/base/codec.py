@@ -38,6 +38,7 @@ __all__ = [
     "line",
     "ordered",
     "replace",
+    "sorted_line",
     "tags",
 ]
 
@@ -95,8 +96,8 @@ def decode(kind: type[T], text: bytes, where: str) -> T:
 
 def from_data(kind: type[T], data: Any, where: str) -> T:
     """The value in JSON data, as `decode`."""
+    _decoder(cast(Any, kind))  # which knows the whole type, also for the threads beside this one
     try:
-        _decoder(cast(Any, kind))
         found = msgspec.convert(data, _tagged(cast(Any, kind)))
     except (msgspec.ValidationError, RecursionError) as error:
         raise _refused(kind, error, where, lambda: data) from None
@@ -122,7 +123,12 @@ def ordered(value: object) -> bytes:
 
 
 def line(value: object) -> bytes:
-    """The bytes of a value in a file of lines: keys sorted, one line."""
+    """As `compact`, with the line's end."""
+    return compact(value) + b"\n"
+
+
+def sorted_line(value: object) -> bytes:
+    """As `line`, with the keys sorted: equal values give equal bytes."""
     return _SORTED.encode(value) + b"\n"
 
 
@@ -161,11 +167,12 @@ class _NoFormat(msgspec.Struct, tag_field="format", tag=""):
 
 def _of_kind(kind: Any, found: Any) -> Any:
     if isinstance(found, _NoFormat):
-        raise ValueError(f"format is '', this version reads {str(kind.__struct_config__.tag)!r}")
+        raise _of_another_format(kind, "is ''")
     return found
 
 
-MOST_SHOWN = 80  # characters of a value that is wrong
+MOST_SHOWN = 80
+"""Characters of a value, or of a place, that is wrong."""
 _TYPES = {
     "str": "a string",
     "int": "an integer",
@@ -207,11 +214,16 @@ def _refused(kind: Any, error: Exception, where: str, data: Callable[[], Any]) -
         subject = _joined(where, place)
         return ValueError(f"{subject}: {what}" if subject else what)
     if place == ".format" and _is_document(kind):
-        ours = str(kind.__struct_config__.tag)
-        another = said.startswith(f"is '{ours.partition('/')[0]}/")
-        return (OtherVersionError if another else ValueError)(f"format {said}, this version reads {ours!r}")
+        return _of_another_format(kind, said)
     subject = _joined(where, place) or ("" if said.startswith("has ") else "it")
     return ValueError(f"{subject} {said}".strip())
+
+
+def _of_another_format(kind: Any, said: str) -> ValueError:
+    """Of a document whose format is not that of its type, but as `said`."""
+    ours = str(kind.__struct_config__.tag)
+    another_version = said.startswith(f"is '{ours.partition('/')[0]}/")
+    return (OtherVersionError if another_version else ValueError)(f"format {said}, this version reads {ours!r}")
 
 
 def _joined(where: str, place: str) -> str:

@@ -20,8 +20,6 @@ MOST_VALUES, MOST_FOLDED = 8 << 20, 2 << 20
 """Values of a document, and lists and objects among them, which take the most memory. The record of 100,000 runs has 4
 million values and 400,000 lists and objects; the plan of a chain of 100 hops has 100,000 and 26,000 in 3 MB, so one as
 large as any that is read has 8 and 2 million."""
-MOST_SHOWN = 80
-"""Characters of a value, or of a place, that is wrong."""
 
 T = TypeVar("T")
 
@@ -68,7 +66,7 @@ def json_of(content: bytes | str, name: str) -> Any:
     try:
         return orjson.loads(content)
     except (orjson.JSONDecodeError, RecursionError) as error:
-        raise DocumentError(f"{name}: is no JSON: {one_line(str(error), MOST_SHOWN)}") from None
+        raise DocumentError(f"{name}: is no JSON: {one_line(str(error), codec.MOST_SHOWN)}") from None
 
 
 def check_values(content: bytes, name: str) -> None:
@@ -77,6 +75,14 @@ def check_values(content: bytes, name: str) -> None:
     folded = content.count(b"[") + content.count(b"{")
     if folded > MOST_FOLDED or content.count(b",") + folded > MOST_VALUES:
         raise DocumentError(f"{name}: has more values than any record of a lab")
+
+
+def read_open(kind: type[Any], path: Path, most: int = MOST_RECORD) -> dict[str, Any]:
+    """The JSON object in a file, of which the keys of this type are checked, and others may be there; errors as
+    `read`."""
+    found = read_object(path, most)
+    checked(kind, found, str(path))
+    return found
 
 
 def read_object(path: Path, most: int = MOST_RECORD) -> dict[str, Any]:

@@ -252,7 +252,7 @@ class Driver:
     def ask(self, request: DriverRequest | Mapping[str, str], longest_s: float = ANSWERS_S) -> dict[str, Any]:
         """One request, one answer, whose `ok` is true."""
         what = request["request"] if isinstance(request, Mapping) else tags(type(request))[0]
-        answer = self.exchange(codec.compact(request) + b"\n", what, longest_s)
+        answer = self.exchange(codec.line(request), what, longest_s)
         if answer.get("ok") is not True:
             said = answer.get("error")
             if answer.get("ok") is not False or not isinstance(said, str) or not said:

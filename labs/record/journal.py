@@ -83,7 +83,7 @@ class Journal:
         assert self._document is not None, "the document was written before"
         head = {"format": FORMAT, "document": self._document}
         lines = [change] if self._bytes else [head, change]
-        text = b"".join(codec.line(each) for each in lines)
+        text = b"".join(codec.sorted_line(each) for each in lines)
         with journal(self._path) as descriptor:
             os.ftruncate(descriptor, self._bytes)
             add_line(self._path, descriptor, text)

@@ -74,6 +74,4 @@ class Summary(TypedDict):
 
 def read(directory: Path) -> dict[str, Any]:
     """The summary in an experiment's directory; DocumentError for what is none, OSError where there is no file."""
-    found = documents.read_object(directory / FILE, MOST_BYTES)
-    documents.checked(Summary, found, str(directory / FILE))
-    return found
+    return documents.read_open(Summary, directory / FILE, MOST_BYTES)

@@ -126,7 +126,7 @@ class State:
         try:
             with writing.journal(path) as descriptor:
                 lock(descriptor, time.monotonic() + LINE_WAIT_S, f"{path}: another process writes there for long")
-                writing.add_line(path, descriptor, codec.compact(entry) + b"\n")
+                writing.add_line(path, descriptor, codec.line(entry))
         except OSError as error:
             raise self.unwritable(error, path) from None
 
