@@ -37,6 +37,9 @@ LEAVES: dict[str, str] = {
     # places in JSON documents, as patterns, whose values are not compared
     "experiment.json.stages.*.seconds": "how long a stage took",
     "experiment.json.runs*.key": "key of the store: hashes of sources and binaries are in it",
+    "experiment.json.files.certificates/*": "hash of what is compared itself: the plan's hash is in it",
+    "experiment.json.files.*program.json": "hash of what is compared itself",
+    "experiment.json.files.*request.json": "hash of what is compared itself",
     "experiment.json.files.settings.json": "its hash: where the scenario stands is in it",
     "experiment.json.files.*wall.json": "hash of what is not compared",
     "*.flows*.socket.[demnrsw]*": "transfers name all options, as scenarios do, whose programs' hashes are compared",
@@ -58,5 +61,25 @@ FILES: dict[str, str] = {
     "*/figures/asked.json": "figures that were asked for are kept since the first comparison was made",
 }
 
-SORTED_NOW = re.compile(r"^[^ ]*(?:plan|program)\.json")
-"""Documents whose keys are sorted since the codec writes them; the hashes that name plans are of other bytes."""
+SORTED_NOW = re.compile(r"^[^ ]*(?:plan|program)\.json|^experiment\.json\.files$")
+"""Documents whose keys are sorted since the codec writes them; the hashes that name plans, and files of certificates,
+are others."""
+
+LEFT_OUT: dict[str, object] = {
+    # places, as patterns, that only the first side has, with the value that they have there: it is the default
+    "program.json.probe": None,
+    "program.json.commands": [],
+    "program.json.commands*.at_ns": 0,
+    "program.json.commands*.service": False,
+    "program.json.longest_ns": 0,
+    "experiment.json.compare": [],
+    "*.series_ns": 0,
+    "*.flows*.start_ns": 0,
+    "*.flows*.stop_ns": None,
+    "*.flows*.work.on_ns": None,
+    "*.flows*.work.off_ns": None,
+    "*.flows*.work.ranks": [],
+    "*.flows*.work.new_connection": False,
+    "*.flows*.socket.congestion": None,
+}
+"""A key that has its default is left out since the codec writes documents."""
