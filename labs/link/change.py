@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, get_type_hints
 
 from msgspec import defstruct
+from msgspec.structs import asdict
 
 from ewan.labs.base.codec import Struct, replace
 from ewan.labs.link.direction import TABLE, Direction
@@ -31,8 +32,8 @@ class Change(
 
     def applied(self, direction: Direction) -> Direction:
         """What a direction is after it."""
-        values = {name: getattr(self, name) for name in self.__struct_fields__ if name != "restart_trace"}
-        return replace(direction, **{name: value for name, value in values.items() if value is not None})
+        values = {name: value for name, value in asdict(self).items() if value is not None and name != "restart_trace"}
+        return replace(direction, **values)
 
 
 def words(change: Change) -> str:

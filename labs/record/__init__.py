@@ -12,6 +12,8 @@ import platform
 from pathlib import Path
 from typing import Any, Literal
 
+from msgspec.structs import asdict
+
 from ewan.labs.base import codec, documents
 from ewan.labs.base.codec import Document, Struct, field
 from ewan.labs.base.documents import DocumentError
@@ -139,8 +141,7 @@ class Certificate(Document, tag=CERTIFICATE_FORMAT):
 
 def to_json(certificate: Certificate) -> bytes:
     """With `passed`, which follows from the rows, for readers that do not want to look at them."""
-    fields = {name: getattr(certificate, name) for name in certificate.__struct_fields__}
-    said = {name: value for name, value in fields.items() if value or name not in ONLY_SOME}
+    said = {name: value for name, value in asdict(certificate).items() if value or name not in ONLY_SOME}
     said |= {"format": certificate.format, "passed": certificate.passed}
     return codec.document(said, fields_sorted=False)
 

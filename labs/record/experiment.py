@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
 import orjson
+from msgspec.structs import asdict
 
 from ewan.labs.base import codec
 from ewan.labs.base.codec import MOST_SHOWN, Meta, MutableStruct, Struct, field
@@ -189,7 +190,7 @@ def inside(files: dict[str, str]) -> dict[str, str]:
 def begin(origin: ExperimentOrigin, clock: Clock, unverified: bool, started: str) -> ExperimentDocument:
     """The document of an experiment that begins, without runs."""
     return ExperimentDocument(
-        **{name: getattr(origin, name) for name in ExperimentOrigin.__struct_fields__},
+        **asdict(origin),
         clock=clock,
         unverified=unverified,
         started=started,
