@@ -6,8 +6,6 @@ a tool cannot do, and rows of FLOWS, SERIES and GOODPUT (labs/record/tables.py),
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +18,7 @@ from ewan.generator import commands as commands_of
 from ewan.generator.commands import RunCommand
 from ewan.generator.external.transfer import LEAD_NS, Obstacle, Output, Tool, ToolTransfer, TransferCommands
 from ewan.generator.rows import WRONG, Row, Rows, bounded, frame_of
+from ewan.labs.base.modules import modules_of
 from ewan.labs.base.reading import one_line, read_bytes
 from ewan.labs.record.schedule import OWN, DitgTool, Flow, Iperf3Tool, Schedule, UdtTool
 from ewan.labs.runtime.base import LabError
@@ -47,8 +46,7 @@ __all__ = [
 
 
 def _found() -> dict[str, Tool]:
-    modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
-    tools: list[Tool] = [module.TOOL for module in modules if hasattr(module, "TOOL")]
+    tools: list[Tool] = [module.TOOL for module in modules_of(__name__) if hasattr(module, "TOOL")]
     return {tool.name: tool for tool in tools}
 
 

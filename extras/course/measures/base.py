@@ -6,9 +6,7 @@ base units: seconds, bit/s, bytes, ratios; counts, segments and packets are as t
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -16,6 +14,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+
+from ewan.labs.base.modules import modules_of
 
 Value = float | str | bool
 """Of a parameter, and of an expression: a number in SI base units, a word, or whether something holds."""
@@ -103,7 +103,6 @@ def measure(function: Function) -> Function:
 
 def every() -> Mapping[str, Measure]:
     """All measures: each module of this package registers its own."""
-    package = __name__.rpartition(".")[0]
-    for found in pkgutil.iter_modules(importlib.import_module(package).__path__):
-        importlib.import_module(f"{package}.{found.name}")
+    for _ in modules_of(__name__.rpartition(".")[0]):
+        pass
     return MEASURES

@@ -6,16 +6,14 @@ emulator/model/src/queue.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-
+from ewan.labs.base.modules import modules_of
 from ewan.labs.link.disciplines.kind import Discipline, Kind
 
 
 def _found() -> dict[str, Kind]:
     kinds: dict[str, Kind] = {}
-    for module in pkgutil.iter_modules(__path__):
-        kinds |= getattr(importlib.import_module(f"{__name__}.{module.name}"), "KINDS", {})
+    for module in modules_of(__name__):
+        kinds |= getattr(module, "KINDS", {})
     return dict(sorted(kinds.items(), key=lambda item: item[1].place))
 
 
