@@ -6,15 +6,17 @@ on.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable
 
     from ewan.analysis.api import Results
 
-__version__ = "0.1.0"
+# The version stands in this file alone: the package, ewan-node and the images read it there. pathlib would cost 4 ms.
+with open(os.path.join(os.path.dirname(__file__), "VERSION"), encoding="ascii") as _file:  # noqa: PTH120, PTH118, PTH123
+    __version__ = _file.read().strip()
 
 
 def load(directory: str | os.PathLike[str]) -> Results:

@@ -25,7 +25,7 @@ if __name__ == "__main__":
 
 import click
 
-from ewan import __version__, commands, extra
+from ewan import __version__, commands
 from ewan.labs.base.ownership import restrict_umask
 from ewan.labs.commands.group import Commands
 from ewan.labs.context import Context
@@ -33,6 +33,8 @@ from ewan.labs.context import Context
 
 def names() -> list[str]:
     """The names of all commands: those of the core, then those of extras."""
+    from ewan import extra
+
     found = extra.installed()
     for line in found.failures:
         click.echo(f"ewan: {line}", err=True)
@@ -43,6 +45,8 @@ def load(name: str) -> click.Command | None:
     """The command of a name, imported now; None where there is none."""
     if command := commands.load(name):
         return command
+    from ewan import extra
+
     other = extra.installed().commands.get(name)
     if other is None:
         return None

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import fcntl
 import functools
-import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -90,6 +89,8 @@ def read_bytes(path: Path | str, most: int = MOST_RECORD) -> bytes:
         raise too_large(path, most)
     noted_now, place = _noted.get() is not None, Path(path)
     if noted_now or place in _held:
+        import hashlib  # not at the top, since a command that reads nothing would wait for it
+
         digest = hashlib.sha256(content).digest()
         if place in _held and _digests.get(place, digest) != digest:
             raise _changed(path)

@@ -19,8 +19,11 @@ mod stretch;
 #[cfg(target_arch = "x86_64")]
 mod wall;
 
+/// The product's; crates have none of their own.
+const VERSION: &str = include_str!("../../../ewan/VERSION").trim_ascii();
+
 #[derive(Parser)]
-#[command(name = "ewan-node", version, about)]
+#[command(name = "ewan-node", version = VERSION, about)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

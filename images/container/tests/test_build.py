@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -48,12 +47,6 @@ def test_without_a_cache_all_is_kept_and_built_in_one_directory(
     monkeypatch.setattr(build, "current_lock", come_so_far)
     assert build.main(["host", "--archives", "--kept", str(tmp_path), "--target", str(tmp_path)]) == 2
     assert capsys.readouterr().err == f"images: the lists are read in {tmp_path}\n", "and nobody was waited for"
-
-
-def test_the_tag_is_the_product_s_version() -> None:
-    cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())
-    assert cargo["workspace"]["package"]["version"] == images.TAG
-    assert f"ewan.version={images.TAG}" in (ROOT / "images/Dockerfile").read_text()
 
 
 def test_the_dockerfile_has_a_target_for_each_image() -> None:

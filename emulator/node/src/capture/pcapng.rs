@@ -75,7 +75,7 @@ impl<W: Write> File<W> {
         file.block.extend(0u16.to_le_bytes());
         // How long the section is, is not known.
         file.block.extend((-1i64).to_le_bytes());
-        file.option(USER_APPLICATION, concat!("ewan-node ", env!("CARGO_PKG_VERSION")).as_bytes());
+        file.option(USER_APPLICATION, format!("ewan-node {}", crate::VERSION).as_bytes());
         file.end_of_options();
         file.write(SECTION_HEADER)?;
         for name in interfaces {

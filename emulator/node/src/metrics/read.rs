@@ -41,7 +41,7 @@ pub fn exposition(plan: &Plan, state: &Path, of: SampleScope) -> Exposition {
     let mut page = Exposition::default();
     let everything = of.machine.map_or_else(Labels::default, |machine| Labels::default().with("machine", machine));
     let lab = everything.with("lab", &plan.lab);
-    page.add("ewan_build_info", &everything.with("version", env!("CARGO_PKG_VERSION")), 1);
+    page.add("ewan_build_info", &everything.with("version", crate::VERSION), 1);
     let routing = serde_json::to_value(plan.routing).unwrap_or_default();
     let routing = routing.as_str().unwrap_or_default();
     page.add("ewan_lab_info", &lab.with("topology", &plan.topology).with("routing", routing), 1);
