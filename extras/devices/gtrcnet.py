@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from ewan.extras.devices import wire
 from ewan.extras.devices.line import Line
 from ewan.extras.devices.serve import RefusedError, serve
-from ewan.labs.base import codec
 from ewan.labs.base.reading import read_text
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.hardware import catalogue
-from ewan.labs.hardware.driver import HEADINGS
+from ewan.labs.hardware.driver import DeviceDescription, DeviceReading, SeriesRows
 from ewan.labs.hardware.settings import DeviceSettings
 from ewan.labs.link import BernoulliLoss, ConstantDelay, Loss, NoLoss
 
@@ -32,7 +30,7 @@ class Gtrcnet:
         self._line: Line | None = None
         self._table = wire.read(TABLE.read_text(), TABLE.name)
 
-    def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> Mapping[str, Any]:
+    def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> DeviceDescription:
         """Asks the box which model it is."""
         if unknown := sorted(options.keys() - {"wire"}):
             raise RefusedError(f"option {unknown[0]}: there is wire alone")
@@ -49,8 +47,8 @@ class Gtrcnet:
             raise RefusedError(f"the box is a {found['model']}: known are {', '.join(names)}")
         if model is not None and model != own:
             raise RefusedError(f"the box is a {own}, no {model}")
-        abilities = codec.data_of(known[own].abilities)
-        return {"model": own, "device": f"{found['model']} {found.get('any', '')}".strip(), "abilities": abilities}
+        device = f"{found['model']} {found.get('any', '')}".strip()
+        return DeviceDescription(own, device, known[own].abilities)
 
     def set(self, heading: str, settings: DeviceSettings) -> None:
         """Three commands."""
@@ -61,9 +59,9 @@ class Gtrcnet:
             units = value // self._table.units[key]
             self._ask(self._table.set[key], channel=self._table.channels[heading], value=units)
 
-    def read(self) -> Mapping[str, Any]:
+    def read(self) -> DeviceReading:
         """Three questions for each direction."""
-        return {heading: codec.data_of(self._settings(heading)) for heading in HEADINGS}
+        return DeviceReading(self._settings("forward"), self._settings("backward"), {})
 
     def _settings(self, heading: str) -> DeviceSettings:
         channel = self._table.channels[heading]
@@ -73,18 +71,13 @@ class Gtrcnet:
         loss: Loss = BernoulliLoss(found["loss_ppb"]) if found["loss_ppb"] else NoLoss()
         return DeviceSettings(found["rate_bps"], ConstantDelay(found["delay_ns"]), False, loss, 0, 0, None)
 
-    def series(self, since: int) -> Mapping[str, Any]:
+    def series(self, since: int) -> SeriesRows:
         """Both directions, of the milliseconds that both answers have."""
         first, forward = self._rows("forward", since)
         begin, backward = self._rows("backward", first)
         forward = forward[begin - first :]  # the box may have forgotten some between the two answers
         length = min(len(forward), len(backward))
-        return {
-            "period_ns": NS_PER_MS,
-            "first": begin,
-            "forward": {"out_bytes": forward[:length]},
-            "backward": {"out_bytes": backward[:length]},
-        }
+        return SeriesRows(NS_PER_MS, begin, tuple(forward[:length]), tuple(backward[:length]))
 
     def _rows(self, heading: str, since: int) -> tuple[int, list[int]]:
         channel = self._table.channels[heading]

@@ -5,15 +5,23 @@ In: a `Device`. Out: the protocol of docs/hardware.md on standard input and outp
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
+from ewan.extras.devices.answers import (
+    DescribeAnswer,
+    DoneAnswer,
+    DriverAnswer,
+    DriverRefusal,
+    ReadAnswer,
+    SeriesAnswer,
+)
+from ewan.labs.base import codec
 from ewan.labs.base.reading import one_line
 from ewan.labs.hardware import requests
-from ewan.labs.hardware.abilities import Abilities, beyond, read_abilities, rounded
-from ewan.labs.hardware.driver import PROTOCOL
+from ewan.labs.hardware.abilities import Abilities, beyond, rounded
+from ewan.labs.hardware.driver import PROTOCOL, DeviceDescription, DeviceReading, SeriesRows
 from ewan.labs.hardware.requests import (
     DescribeRequest,
     DriverRequest,
@@ -38,17 +46,17 @@ class Device(Protocol):
     `serve` has refused what is beyond the device's abilities before it asks, and rounded what is between its steps.
     """
 
-    def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> Mapping[str, Any]:
-        """Opens the device; gives `model`, `device`, `abilities` as the protocol has them."""
+    def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> DeviceDescription:
+        """Opens the device."""
 
     def set(self, heading: str, settings: DeviceSettings) -> None:
         """Sets one direction to values that the device has."""
 
-    def read(self) -> Mapping[str, Any]:
-        """Gives `forward`, `backward`, and `counters` where there are any."""
+    def read(self) -> DeviceReading:
+        """What the device says it does."""
 
-    def series(self, since: int) -> Mapping[str, Any]:
-        """Gives `period_ns`, `first`, `forward`, `backward`."""
+    def series(self, since: int) -> SeriesRows:
+        """What passed in the periods from number `since` on, as far as the device still knows."""
 
     def reset(self) -> None:
         """Brings the device to its defaults."""
@@ -62,18 +70,18 @@ def serve(device: Device) -> None:
         if not line.endswith(b"\n"):
             while (rest := source.readline(LONGEST)) and not rest.endswith(b"\n"):
                 pass
-            answer: Mapping[str, Any] = _error("a request is one line of at most 1 MiB")
+            answer: DriverAnswer = _error("a request is one line of at most 1 MiB")
         else:
             answer = _answer(device, line, known)
-            if answer["ok"] is True and "abilities" in answer:
-                known = read_abilities(json.loads(json.dumps(answer["abilities"])), "abilities")
-        sink.write(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
+            if isinstance(answer, DescribeAnswer):
+                known = answer.abilities
+        sink.write(codec.line(answer))
         sink.flush()
 
 
-def _answer(device: Device, line: bytes, known: Abilities | None) -> Mapping[str, Any]:
+def _answer(device: Device, line: bytes, known: Abilities | None) -> DriverAnswer:
     try:
-        return {"ok": True, **_done(device, requests.read(line), known)}
+        return _done(device, requests.read(line), known)
     except (ValueError, RecursionError) as error:
         return _error(str(error) or "no JSON")
     except RefusedError as error:
@@ -82,11 +90,11 @@ def _answer(device: Device, line: bytes, known: Abilities | None) -> Mapping[str
         return _error(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
 
 
-def _done(device: Device, request: DriverRequest, known: Abilities | None) -> Mapping[str, Any]:
+def _done(device: Device, request: DriverRequest, known: Abilities | None) -> DriverAnswer:
     if isinstance(request, DescribeRequest):
         if request.protocol != PROTOCOL:
             raise RefusedError(f"this driver speaks protocol {PROTOCOL}")
-        return {"protocol": PROTOCOL, **device.describe(request.address, request.model, request.options)}
+        return DescribeAnswer.of(device.describe(request.address, request.model, request.options))
     if known is None:
         raise RefusedError("the first request is describe")
     match request:
@@ -94,15 +102,14 @@ def _done(device: Device, request: DriverRequest, known: Abilities | None) -> Ma
             if found := beyond(request.settings, known):
                 raise RefusedError(f"{found[0]}: {found[1]}")
             device.set(request.direction, rounded(request.settings, known))
-            return {}
         case ReadRequest():
-            return device.read()
+            return ReadAnswer.of(device.read())
         case SeriesRequest():
-            return device.series(request.since)
+            return SeriesAnswer.of(device.series(request.since))
         case ResetRequest():
             device.reset()
-            return {}
+    return DoneAnswer(True)
 
 
-def _error(why: str) -> dict[str, Any]:
-    return {"ok": False, "error": one_line(why, MOST_SHOWN) or "refused"}
+def _error(why: str) -> DriverRefusal:
+    return DriverRefusal(False, one_line(why, MOST_SHOWN) or "refused")

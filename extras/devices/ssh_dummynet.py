@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from ewan.extras.devices.remote import Remote, opened, two_cards
 from ewan.extras.devices.serve import RefusedError, serve
-from ewan.labs.base import codec
 from ewan.labs.base.codec import replace
 from ewan.labs.base.units import GIGA, KILO, MEGA, NS_PER_MS, PPB
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.abilities import Abilities, Range
-from ewan.labs.hardware.driver import HEADINGS
+from ewan.labs.hardware.driver import HEADINGS, DeviceDescription, DeviceReading, SeriesRows
 from ewan.labs.hardware.settings import DeviceSettings
 from ewan.labs.link import BernoulliLoss, ConstantDelay, DropTail, Loss, NoLoss, Queue
 
@@ -111,7 +109,7 @@ class SshDummynet:
         self._pipes: dict[str, tuple[int, str]] = {}
         self._known = catalogue.models(NAME)[MODEL].abilities
 
-    def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> Mapping[str, Any]:
+    def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> DeviceDescription:
         """Connects; the cards must be in one bridge, whose packets ipfw sees. The queue's limits are the box's."""
         if model not in (None, MODEL):
             raise RefusedError(f"there is the model {MODEL} alone")
@@ -129,7 +127,7 @@ class SshDummynet:
             raise RefusedError(f"kern.hz is {ticks}: delays of whole ms need kern.hz=1000 in /boot/loader.conf")
         self._known = self._of_box(catalogue.models(NAME)[MODEL].abilities)
         self._pipes = {"forward": (number, cards[1]), "backward": (number + 1, cards[0])}
-        return {"model": MODEL, "device": device, "abilities": codec.data_of(self._known)}
+        return DeviceDescription(MODEL, device, self._known)
 
     def _need_bridge(self, cards: tuple[str, str]) -> None:
         for bridge in self._said("ifconfig", "-g", "bridge").split():
@@ -160,20 +158,20 @@ class SshDummynet:
         if not there:
             self._box.run(["ipfw", "add", str(number), *rule(number, card)])
 
-    def read(self) -> Mapping[str, Any]:
+    def read(self) -> DeviceReading:
         """What ipfw shows."""
         listed = self._box.run(["ipfw", "list"])
         numbers = [str(number) for number, _ in self._pipes.values()]
         printed = self._box.run(["ipfw", "pipe", "show", *numbers])
-        answer = {}
+        found = {}
         for heading in HEADINGS:
             number, card = self._pipes[heading]
             if not has_rule(listed, number, card):
                 raise RefusedError(f"rule {number} is not there, so that pipe {number} is empty: reset it first")
-            answer[heading] = codec.data_of(parsed(printed, number))
-        return answer
+            found[heading] = parsed(printed, number)
+        return DeviceReading(found["forward"], found["backward"], {})
 
-    def series(self, since: int) -> Mapping[str, Any]:
+    def series(self, since: int) -> SeriesRows:
         """There is none: Dummynet counts nothing by time."""
         raise RefusedError("the box keeps no series")
 
@@ -181,7 +179,7 @@ class SshDummynet:
         """The highest rate, no delay, no loss, 50 slots."""
         queue = Queue(UNSET_SLOTS, None, DropTail())
         assert self._known.queue is not None and self._known.queue.limit_packets is not None
-        queue = codec.replace(queue, limit_packets=min(UNSET_SLOTS, self._known.queue.limit_packets.most))
+        queue = replace(queue, limit_packets=min(UNSET_SLOTS, self._known.queue.limit_packets.most))
         neutral = DeviceSettings(self._known.rate_bps.most, ConstantDelay(0), False, NoLoss(), 0, 0, queue)
         for heading in self._pipes:
             self.set(heading, neutral)

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from ewan.extras.devices.remote import CommandError, Remote, opened, two_cards
 from ewan.extras.devices.serve import RefusedError, serve
-from ewan.labs.base import codec
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import BITS_PER_BYTE, MEGA, NS_PER_SECOND, PPB
 from ewan.labs.hardware import catalogue
-from ewan.labs.hardware.driver import HEADINGS
+from ewan.labs.hardware.driver import HEADINGS, Counters, DeviceDescription, DeviceReading, SeriesRows
 from ewan.labs.hardware.settings import DeviceSettings
 from ewan.labs.link import (
     BernoulliLoss,
@@ -106,7 +105,7 @@ def _loss(loss: Loss) -> list[str]:
             raise RefusedError(f"netem has no loss of the kind {loss.kind}")
 
 
-def parsed(printed: str) -> tuple[DeviceSettings, dict[str, int]]:
+def parsed(printed: str) -> tuple[DeviceSettings, Counters]:
     """Settings and counters of a card: what `tc -j -s qdisc show dev CARD` printed. Pure; RefusedError for others'."""
     try:
         found = {each["handle"]: each for each in json.loads(printed) if "handle" in each}
@@ -128,8 +127,7 @@ def parsed(printed: str) -> tuple[DeviceSettings, dict[str, int]]:
             duplicate_ppb=_ppb(options.get("duplicate", {}).get("duplicate", 0)),
             queue=queue,
         )
-        counters = {"out_packets": int(netem["packets"]), "out_bytes": int(netem["bytes"])}
-        return settings, counters | {"dropped_packets": int(netem["drops"])}
+        return settings, Counters(int(netem["packets"]), int(netem["bytes"]), int(netem["drops"]))
     except (KeyError, TypeError, ValueError, AttributeError, StopIteration):
         raise RefusedError("the card has no netem, tbf and FIFO of this driver: reset it first") from None
 
@@ -148,14 +146,14 @@ def _read_delay(options: Mapping[str, float], handle: str) -> Delay:
     return SPREAD.get(handle, UniformDelay)(delay, jitter) if jitter else ConstantDelay(delay)
 
 
-def _read_loss(options: Mapping[str, Any]) -> Loss:
+def _read_loss(options: Mapping[str, Mapping[str, float]]) -> Loss:
     if "loss-gemodel" in options:
         of = options["loss-gemodel"]
         p, r, bad, good = (_ppb(of[key]) for key in ("p", "r", "1-h", "1-k"))
         return GilbertElliottLoss(to_bad_ppb=p, to_good_ppb=r, loss_bad_ppb=bad, loss_good_ppb=good)
     if "loss-state" in options:
-        of = {f"{key}_ppb": _ppb(value) for key, value in options["loss-state"].items()}
-        return Markov4Loss(**of)
+        states = {f"{key}_ppb": _ppb(value) for key, value in options["loss-state"].items()}
+        return Markov4Loss(**states)
     share = _ppb(options.get("loss-random", {}).get("loss", 0))
     return BernoulliLoss(share) if share else NoLoss()
 
@@ -169,7 +167,7 @@ class SshNetem:
         self._mtu = 1500
         self._known = catalogue.models(NAME)[MODEL].abilities
 
-    def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> Mapping[str, Any]:
+    def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> DeviceDescription:
         """Connects; the cards must be there and in one bridge."""
         if model not in (None, MODEL):
             raise RefusedError(f"there is the model {MODEL} alone")
@@ -190,9 +188,9 @@ class SshNetem:
         self._cards = {"forward": cards[1], "backward": cards[0]}
         kernel, tool = (self._remote.run(words, plain=True).strip() for words in (["uname", "-sr"], ["tc", "-V"]))
         device = f"{kernel}, {tool}"
-        known = codec.data_of(self._known)
-        known["delay"]["kinds"] = [each for each in known["delay"]["kinds"] if self._has(each)]
-        return {"model": MODEL, "device": device, "abilities": known}
+        delay = self._known.delay
+        delay = replace(delay, kinds=tuple(each for each in delay.kinds if self._has(each)))
+        return DeviceDescription(MODEL, device, replace(self._known, delay=delay))
 
     def _has(self, kind: str) -> bool:
         """Whether the box has the table of a kind of delay: tc reads it before it looks for the card."""
@@ -220,13 +218,13 @@ class SshNetem:
                 box.run(words)
             raise
 
-    def read(self) -> Mapping[str, Any]:
+    def read(self) -> DeviceReading:
         """What tc shows."""
         found = {heading: parsed(self._show(self._cards[heading])) for heading in HEADINGS}
-        answer: dict[str, Any] = {heading: codec.data_of(settings) for heading, (settings, _) in found.items()}
-        return answer | {"counters": {heading: counters for heading, (_, counters) in found.items()}}
+        forward, backward = (found[heading][0] for heading in HEADINGS)
+        return DeviceReading(forward, backward, {heading: counters for heading, (_, counters) in found.items()})
 
-    def series(self, since: int) -> Mapping[str, Any]:
+    def series(self, since: int) -> SeriesRows:
         """There is none: tc's counters are asked one by one."""
         raise RefusedError("the box keeps no series")
 

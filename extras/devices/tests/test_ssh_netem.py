@@ -7,6 +7,7 @@ import pytest
 from ewan.extras.devices.serve import RefusedError
 from ewan.extras.devices.ssh_netem import commands, parsed
 from ewan.labs.base.codec import replace
+from ewan.labs.hardware.driver import Counters
 from ewan.labs.hardware.settings import DeviceSettings
 from ewan.labs.link import BernoulliLoss, DropTail, GilbertElliottLoss, NormalDelay, Queue, UniformDelay
 
@@ -31,7 +32,7 @@ SETTINGS = DeviceSettings(
 def test_what_tc_printed_is_what_was_set() -> None:
     settings, counters = parsed(PRINTED)
     assert settings == SETTINGS
-    assert counters == {"out_packets": 10, "out_bytes": 1096, "dropped_packets": 0}
+    assert counters == Counters(10, 1096, 0)
 
 
 def test_what_tc_is_told() -> None:
