@@ -13,7 +13,6 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as File
-from typing import Any
 
 from ewan.extras.course import entries
 from ewan.extras.course.amounts import QUOTES
@@ -32,6 +31,8 @@ _COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
 _SINGLE = re.compile(r"'((?:[^']|'')*)'")
 _DOUBLE = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BULLET = re.compile(r"^\s*-\s+")
+PlainAnswer = str | Mapping[str, str]
+"""As a submission has it: the text, or of settings a text each."""
 _NOTHING = ("~", "null", "Null", "NULL")
 
 
@@ -97,13 +98,13 @@ def read(text: str, file: str, questions: Mapping[str, Question]) -> Answers:
     return result
 
 
-def from_data(raw: Mapping[str, Any], questions: Mapping[str, Question]) -> Answers:
+def from_data(raw: Mapping[str, PlainAnswer], questions: Mapping[str, Question]) -> Answers:
     """The same of plain data, as `plain` makes it; what is not of a question's form is no answer."""
     result = Answers({name: _nothing(question) for name, question in questions.items()})
     for name, value in raw.items():
         wanted = questions[name].settings if name in questions else None
         if wanted is not None:
-            chosen: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+            chosen = {} if isinstance(value, str) else value
             result[name] = Given(settings={key: chosen.get(key) for key in wanted})
         elif name in questions and isinstance(value, str):
             result[name] = Given(value)

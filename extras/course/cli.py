@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.markup import escape
@@ -17,7 +16,9 @@ from rich.markup import escape
 from ewan.extras.course import answers, checking, executing, folder, history, reading, verdicts, words
 from ewan.extras.course.answers import Answers
 from ewan.extras.course.folder import Folder
-from ewan.extras.course.verdicts import Verdict
+from ewan.extras.course.verdicts import State, Verdict
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct, field
 from ewan.labs.base.reading import one_line
 from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.commands.errors import guarded
@@ -158,12 +159,7 @@ def check_command(context: Context, name: str | None, as_json: bool) -> None:
     except LabError as error:  # the verdicts are shown all the same
         unnoted = error
     if as_json:
-        reached, of, left = verdicts.points_of(found)
-        rows = [_data(each) for each in found]
-        context.reporter.emit(
-            {"lab": mine.lab.name, "student": mine.drawing.student, "points": reached, "of": of, "teacher": left}
-            | {"older": mine.older, "questions": rows, "strange": list(given.strange)}
-        )
+        context.reporter.emit(codec.data_of(_document(mine, found, given.strange)))
     else:
         show(context, mine, found)
     if unnoted is not None:
@@ -196,12 +192,32 @@ def show(context: Context, mine: Folder, found: Sequence[Verdict]) -> None:
     context.reporter.console.print(f"\n{verdicts.points_in_words(found, own)}", soft_wrap=True)
 
 
-def _data(each: Verdict) -> dict[str, Any]:
-    return {
-        "name": each.question,
-        "state": each.state,
-        "points": each.points,
-        "of": each.most,
-        "answer": each.answer,
-        "hint": each.say,
-    }
+class CheckedQuestion(Struct):
+    """A verdict, as `--json` has it."""
+
+    name: str
+    state: State
+    points: int | None
+    most: int = field(name="of")
+    answer: str
+    hint: str
+
+
+class CheckedFolder(Struct):
+    """All verdicts on a folder, as `--json` has them. `teacher`: the points that a person gives."""
+
+    lab: str
+    student: str
+    points: int
+    most: int = field(name="of")
+    teacher: int
+    older: bool
+    questions: tuple[CheckedQuestion, ...]
+    strange: tuple[str, ...]
+
+
+def _document(mine: Folder, found: Sequence[Verdict], strange: tuple[str, ...]) -> CheckedFolder:
+    rows = tuple(
+        CheckedQuestion(each.question, each.state, each.points, each.most, each.answer, each.say) for each in found
+    )
+    return CheckedFolder(mine.lab.name, mine.drawing.student, *verdicts.points_of(found), mine.older, rows, strange)

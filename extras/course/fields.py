@@ -243,9 +243,11 @@ class Question(Model):
         """The choices in the reader's language; `choices` are those that truths are held against."""
         return self._translated or self.choices or ()
 
-    def in_words(self, translated: tuple[str, ...] | None, changed: dict[str, Any]) -> Question:
+    def in_words(
+        self, translated: tuple[str, ...] | None, ask: str, hints: tuple[Hint, ...], holds: tuple[Held, ...] | None
+    ) -> Question:
         """The question with other words, and choices in the reader's language."""
-        result = self.model_copy(update=changed)
+        result = self.model_copy(update={"ask": ask, "hints": hints, "holds": holds})
         result._translated = translated
         return result
 

@@ -6,30 +6,68 @@ In: a lab's rendered text. Out: a notebook of format 4.5 (nbformat), as JSON. Th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
-import orjson
 
 from ewan.extras.course import markdown
 from ewan.extras.course.reading import Lab
 from ewan.extras.course.words import Words
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct
 
 VERSION = (4, 5)
+
+
+class NotebookCell(Struct, tag_field="cell_type", tag="markdown", omit_defaults=False):
+    """A cell of text. `source`: its lines with their ends."""
+
+    id: str
+    metadata: dict[str, str]
+    source: list[str]
+
+
+class CodeCell(NotebookCell, tag="code"):
+    """A cell that was not executed."""
+
+    execution_count: int | None = None
+    outputs: tuple[str, ...] = ()
+
+
+class Kernel(Struct):
+    """What executes a notebook."""
+
+    display_name: str
+    language: str
+    name: str
+
+
+class Language(Struct):
+    """Of a notebook's code."""
+
+    name: str
+
+
+class NotebookMetadata(Struct):
+    """What executes the cells of code."""
+
+    kernelspec: Kernel
+    language_info: Language
+
+
+class NotebookDocument(Struct):
+    """NAME.ipynb."""
+
+    cells: list[NotebookCell]
+    metadata: NotebookMetadata
+    nbformat: int
+    nbformat_minor: int
+
+
+_PYTHON = NotebookMetadata(Kernel("Python 3", "python", "python3"), Language("python"))
 
 
 def write(lab: Lab, text: str, words: Words) -> bytes:
     """The bytes of NAME.ipynb; the same text gives the same bytes."""
     cells = [_cell(number, *each) for number, each in enumerate(_cells(lab, text, words))]
-    document = {
-        "cells": cells,
-        "metadata": {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
-        },
-        "nbformat": VERSION[0],
-        "nbformat_minor": VERSION[1],
-    }
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return codec.ordered(NotebookDocument(cells, _PYTHON, *VERSION))
 
 
 def _cells(lab: Lab, text: str, words: Words) -> Iterator[tuple[str, str]]:
@@ -58,7 +96,6 @@ def _cells(lab: Lab, text: str, words: Words) -> Iterator[tuple[str, str]]:
     yield "code", "lab.check()"
 
 
-def _cell(number: int, kind: str, source: str) -> dict[str, Any]:
-    lines = source.splitlines(keepends=True)
-    cell: dict[str, Any] = {"cell_type": kind, "id": f"cell-{number:03}", "metadata": {}, "source": lines}
-    return cell if kind == "markdown" else {**cell, "execution_count": None, "outputs": []}
+def _cell(number: int, kind: str, source: str) -> NotebookCell:
+    cell = NotebookCell if kind == "markdown" else CodeCell
+    return cell(f"cell-{number:03}", {}, source.splitlines(keepends=True))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path as File
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import ValidationError
 
@@ -141,13 +141,10 @@ def translated(lab: Lab, language: str) -> Lab:
 def _overlaid(question: Question, overlay: Overlay) -> Question:
     words = overlay.questions[question.name]
     hints = tuple(hint.model_copy(update={"say": say}) for hint, say in zip(question.hints, words.hints, strict=True))
-    changed: dict[str, Any] = {"ask": words.ask, "hints": hints}
-    if question.holds:
-        changed["holds"] = tuple(
-            held.model_copy(update={"otherwise": say})
-            for held, say in zip(question.holds, words.otherwise, strict=True)
-        )
-    return question.in_words(words.choices or None, changed)
+    holds = question.holds and tuple(
+        held.model_copy(update={"otherwise": say}) for held, say in zip(question.holds, words.otherwise, strict=True)
+    )
+    return question.in_words(words.choices or None, words.ask, hints, holds)
 
 
 def read(folder: File) -> Lab:

@@ -14,11 +14,13 @@ import jinja2
 import yaml
 
 from ewan.extras.course.fields import Question
+from ewan.extras.course.measures.base import Value
 from ewan.extras.course.parameters import Drawing
 from ewan.extras.course.reading import TEMPLATE, Lab
 from ewan.generator.scenario.parameters import marked
 from ewan.labs.spec import DescriptionError, names
 
+TemplateValues = Mapping[str, str | Mapping[str, Value]]
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._%/-+")
 
@@ -36,9 +38,9 @@ def files(lab: Lab, drawing: Drawing, kept: bool = False) -> dict[str, bytes]:
     return found
 
 
-def shown(lab: Lab, drawing: Drawing) -> dict[str, Any]:
+def shown(lab: Lab, drawing: Drawing) -> TemplateValues:
     """What templates know: parameters as they are written, in `numbers` in SI base units, and who it is for."""
-    return {**drawing.texts, "numbers": dict(drawing.numbers), "student": drawing.student, "lab": lab.name}
+    return {**drawing.texts, "numbers": drawing.numbers, "student": drawing.student, "lab": lab.name}
 
 
 def scenario(text: str, file: str, values: Mapping[str, str]) -> str:
@@ -68,10 +70,10 @@ def _scalar(text: str) -> str:
     return text if set(text) <= _PLAIN else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def template(text: str, file: str, values: Mapping[str, Any], ask: Callable[[str], str] | None = None) -> str:
+def template(text: str, file: str, values: TemplateValues, ask: Callable[[str], str] | None = None) -> str:
     """A text with a student's values in place of `{{ name }}`; `ask` writes what `{{ question(…) }}` stands for."""
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
-    functions: dict[str, Any] = {} if ask is None else {"question": ask}
+    functions = {} if ask is None else {"question": ask}
     try:
         return environment.from_string(text).render({**values, **functions})
     except jinja2.TemplateSyntaxError as error:

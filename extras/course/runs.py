@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import polars as pl
@@ -76,7 +76,7 @@ class Chosen:
     values: Mapping[str, Value] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, words: Mapping[str, Any]) -> Chosen:
+    def of(cls, words: Mapping[str, Value | None]) -> Chosen:
         """What `of`, `run`, `seed` and parameters say; None stands for what is not known yet, and chooses all."""
         known = {name: value for name, value in words.items() if value is not None}
         number, seed = known.pop("run", None), known.pop("seed", None)

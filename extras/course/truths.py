@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from ewan.extras.course import expressions
+from ewan.extras.course.expressions import Names
 from ewan.extras.course.fields import Question
 from ewan.extras.course.measures.base import Measure, NoValueError, Value, every
 from ewan.extras.course.parameters import value_of
@@ -63,7 +64,7 @@ def _values(student: Student) -> tuple[dict[str, Value], dict[str, str]]:
 
 def _evaluated(
     text: str,
-    names: Mapping[str, Any],
+    names: Names,
     wrong: Mapping[str, str],
     measures: Mapping[str, Callable[..., Value]],
 ) -> Value:
@@ -74,7 +75,7 @@ def _evaluated(
 
 def _truth(
     question: Question,
-    names: Mapping[str, Any],
+    names: Names,
     wrong: Mapping[str, str],
     measures: Mapping[str, Callable[..., Value]],
 ) -> Truth:

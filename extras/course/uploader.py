@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -44,7 +43,7 @@ def found(submissions: Path) -> list[Uploader]:
     return [_of(each) for each in users if isinstance(each, dict)] if isinstance(users, list) else []
 
 
-def _of(user: Mapping[str, Any]) -> Uploader:
+def _of(user: Mapping[str, str | int | None]) -> Uploader:
     email = str(user.get("email") or "").strip().lower()
     marks = {str(user.get(key) or "").strip().lower() for key in ("id", "sid", "name", "email")}
     return Uploader(str(user.get("name") or "somebody"), email, frozenset({*marks, email.partition("@")[0]} - {""}))

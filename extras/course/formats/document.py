@@ -6,26 +6,46 @@ In: grades. Out: the bytes of one document, whose `format` says which keys there
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import orjson
+import msgspec
 
-from ewan.extras.course.grade import Grade
+from ewan.extras.course.grade import Grade, Question, Run
 from ewan.labs.base import codec
+from ewan.labs.base.codec import Document, Struct, field
 
 FILE = "grades.json"
-FORMAT = "ewan-grades/1"
-_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-_INTERNAL = ("own",)
+
+
+class GradeEntry(Struct):
+    """A grade as `Grade` has it, with the sums."""
+
+    file: str
+    sha256: str
+    status: str
+    error: str
+    lab: str
+    student: str
+    language: str
+    questions: tuple[Question, ...]
+    runs: tuple[Run, ...]
+    checks: int
+    latest: str
+    replaced: str
+    seconds: float
+    notes: tuple[str, ...]
+    points: int | float
+    most: int | float = field(name="of")
+    by_teacher: int | float
+    confirmed: int
+
+
+class GradesDocument(Document, tag="ewan-grades/1"):
+    """grades.json."""
+
+    grades: tuple[GradeEntry, ...]
 
 
 def write(grades: Sequence[Grade]) -> bytes:
     """The bytes of the document."""
-    return orjson.dumps({"format": FORMAT, "grades": [data(each) for each in grades]}, option=_OPTIONS)
-
-
-def data(grade: Grade) -> dict[str, Any]:
-    """A grade, with the sums."""
-    plain = {name: each for name, each in codec.data_of(grade).items() if name not in _INTERNAL}
-    sums = {"points": grade.points, "of": grade.most, "by_teacher": grade.by_teacher, "confirmed": grade.confirmed}
-    return {**plain, **sums}
+    entries = tuple(msgspec.convert(each, GradeEntry, from_attributes=True) for each in grades)
+    return codec.ordered(GradesDocument(entries))

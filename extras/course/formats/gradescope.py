@@ -7,63 +7,89 @@ are in a test that is hidden from students.
 
 from __future__ import annotations
 
-from typing import Any
-
-import orjson
+from typing import Literal
 
 from ewan.extras.course.formats import wording
-from ewan.extras.course.grade import Grade, Question
+from ewan.extras.course.grade import Grade, Question, Status
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct
 
 FILE = "results.json"
-_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+Visibility = Literal["visible", "hidden"]
+
+
+class GradescopeTest(Struct, kw_only=True):
+    """A line of the results. `number`, `tags`, `status`: of questions."""
+
+    score: float
+    max_score: float
+    name: str
+    number: str = ""
+    output: str
+    tags: tuple[str, ...] = ()
+    visibility: Visibility
+    status: Literal["passed", "failed"] | None = None
+
+
+class GradescopeExtra(Struct):
+    """What Gradescope keeps and does not show."""
+
+    lab: str
+    student: str
+    status: Status
+    runs_confirmed: int
+    runs: int
+
+
+class GradescopeResults(Struct, kw_only=True, omit_defaults=False):
+    """results.json."""
+
+    score: float
+    execution_time: float
+    output: str
+    output_format: str = "text"
+    test_output_format: str = "text"
+    test_name_format: str = "text"
+    visibility: Visibility = "visible"
+    stdout_visibility: Visibility = "hidden"
+    extra_data: GradescopeExtra
+    tests: tuple[GradescopeTest, ...]
 
 
 def write(grade: Grade) -> bytes:
     """The bytes of results.json."""
-    return orjson.dumps(results(grade), option=_OPTIONS)
+    return codec.ordered(results(grade))
 
 
-def results(grade: Grade) -> dict[str, Any]:
-    """The same as data."""
+def results(grade: Grade) -> GradescopeResults:
+    """The same before it is written."""
     tests = [_test(number, each, grade.language) for number, each in enumerate(grade.questions, 1)]
     if said := wording.runs(grade):
         tests.append(_shown("Runs", said, "visible"))
     if grade.notes:
         tests.append(_shown("For the teacher", "\n".join(grade.notes), "hidden"))
-    return {
-        "score": round(grade.points, 4),
-        "execution_time": round(grade.seconds, 3),
-        "output": wording.summary(grade),
-        "output_format": "text",
-        "test_output_format": "text",
-        "test_name_format": "text",
-        "visibility": "visible",
-        "stdout_visibility": "hidden",
-        "extra_data": {
-            "lab": grade.lab,
-            "student": grade.student,
-            "status": grade.status,
-            "runs_confirmed": grade.confirmed,
-            "runs": len(grade.runs),
-        },
-        "tests": tests,
-    }
-
-
-def _test(number: int, question: Question, language: str) -> dict[str, Any]:
-    result: dict[str, Any] = {
-        "score": round(question.points, 4),
-        "max_score": 0 if question.by_teacher else question.most,
-        "name": question.name,
-        "number": str(number),
-        "output": wording.of_question(question, language),
-        "tags": [question.verdict],
-        "visibility": "visible",
-    }
-    return (
-        result if question.by_teacher else {**result, "status": "passed" if question.verdict == "right" else "failed"}
+    return GradescopeResults(
+        score=round(grade.points, 4),
+        execution_time=round(grade.seconds, 3),
+        output=wording.summary(grade),
+        extra_data=GradescopeExtra(grade.lab, grade.student, grade.status, grade.confirmed, len(grade.runs)),
+        tests=tuple(tests),
     )
 
 
-def _shown(name: str, text: str, visibility: str) -> dict[str, Any]:
-    return {"score": 0, "max_score": 0, "name": name, "output": text, "visibility": visibility}
+def _test(number: int, question: Question, language: str) -> GradescopeTest:
+    passed: Literal["passed", "failed"] = "passed" if question.verdict == "right" else "failed"
+    return GradescopeTest(
+        score=round(question.points, 4),
+        max_score=0 if question.by_teacher else question.most,
+        name=question.name,
+        number=str(number),
+        output=wording.of_question(question, language),
+        tags=(question.verdict,),
+        visibility="visible",
+        status=None if question.by_teacher else passed,
+    )
+
+
+def _shown(name: str, text: str, visibility: Visibility) -> GradescopeTest:
+    return GradescopeTest(score=0, max_score=0, name=name, output=text, visibility=visibility)

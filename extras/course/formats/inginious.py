@@ -10,45 +10,56 @@ names of problems are the lab's questions.
 from __future__ import annotations
 
 import re
-from typing import Any
-
-import orjson
+from typing import Literal
 
 from ewan.extras.course.formats import wording
 from ewan.extras.course.grade import Grade, Question
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct, field
 
 FILE = "__feedback.json"
 PERCENT = 100.0
 _SPECIAL = re.compile(r"([\\`*_|<>\[\]{}:.#=~^+-])")
-_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+
+
+class InginiousExtra(Struct):
+    """What INGInious keeps beside the grade."""
+
+    lab: str
+    student: str
+    points: float
+    most: float = field(name="of")
+    runs_confirmed: int
+    runs: int
+
+
+class InginiousFeedback(Struct):
+    """`grade`: in percent of the points that a machine gives. `problems`: of each the result and its text."""
+
+    result: Literal["success", "failed", "crash"]
+    grade: float
+    text: str
+    problems: dict[str, tuple[Literal["success", "failed"], str]]
+    custom: InginiousExtra
 
 
 def write(grade: Grade) -> bytes:
     """The bytes of the feedback."""
-    return orjson.dumps(feedback(grade), option=_OPTIONS)
+    return codec.ordered(_feedback(grade))
 
 
-def feedback(grade: Grade) -> dict[str, Any]:
-    """The same as data. `grade` is in percent of the points that a machine gives."""
+def _feedback(grade: Grade) -> InginiousFeedback:
     share = grade.points / grade.most if grade.most else 0.0
     hints = [f"{each.name}: {wording.of_question(each, grade.language)}" for each in grade.questions]
     said = [wording.summary(grade), *filter(None, [wording.runs(grade)]), *hints]
-    return {
-        "result": _result(grade),
-        "grade": round(PERCENT * share, 2),
-        "text": "\n\n".join(plain(each) for each in said),
-        "problems": {
-            each.name: [_of(each), plain(wording.of_question(each, grade.language))] for each in grade.questions
-        },
-        "custom": {
-            "lab": grade.lab,
-            "student": grade.student,
-            "points": round(grade.points, 4),
-            "of": grade.most,
-            "runs_confirmed": grade.confirmed,
-            "runs": len(grade.runs),
-        },
-    }
+    points = round(grade.points, 4)
+    return InginiousFeedback(
+        result=_result(grade),
+        grade=round(PERCENT * share, 2),
+        text="\n\n".join(plain(each) for each in said),
+        problems={each.name: (_of(each), plain(wording.of_question(each, grade.language))) for each in grade.questions},
+        custom=InginiousExtra(grade.lab, grade.student, points, grade.most, grade.confirmed, len(grade.runs)),
+    )
 
 
 def plain(text: str) -> str:
@@ -56,12 +67,12 @@ def plain(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
-def _result(grade: Grade) -> str:
+def _result(grade: Grade) -> Literal["success", "failed", "crash"]:
     if grade.status == "failed":
         return "crash"
     right = grade.status == "graded" and all(_of(each) == "success" for each in grade.questions)
     return "success" if right else "failed"
 
 
-def _of(question: Question) -> str:
+def _of(question: Question) -> Literal["success", "failed"]:
     return "success" if question.verdict in ("right", "teacher") else "failed"

@@ -144,8 +144,8 @@ def test_grades_of_teachers_add_nothing_to_what_machines_judge() -> None:
 
 
 def test_students_read_verdicts_in_their_language() -> None:
-    found = gradescope.results(replace(MIXED, language="de"))["tests"]
-    assert [test["output"] for test in found[:5]] == [
+    found = gradescope.results(replace(MIXED, language="de")).tests
+    assert [test.output for test in found[:5]] == [
         "richtig",
         "falsch: Bits or bytes? *Really* `look` at_it",
         "noch keine Antwort",
@@ -155,7 +155,7 @@ def test_students_read_verdicts_in_their_language() -> None:
 
 
 def test_students_read_the_outcome_in_their_language() -> None:
-    told = json.dumps(gradescope.results(replace(MIXED, language="de")), ensure_ascii=False)
+    told = gradescope.write(replace(MIXED, language="de")).decode()
     assert "1 von 4 Punkten; 2 weitere von der Lehrkraft" in told
     assert "1 von 2 Läufen wurden mit denselben Bytes wiederholt; 1 nicht: geändertes Szenario" in told
 
