@@ -90,7 +90,7 @@ class _Description:
 
     def _file(self, place: Path, name: str, stored: Stored) -> Entity:
         found = kind(name)
-        properties: dict[str, Any] = {
+        properties: dict[str, str | list[str]] = {
             "name": name,
             "description": found.meaning,
             "encodingFormat": found.encoding,
@@ -263,12 +263,12 @@ class _Description:
         )
         self._actions.append(engine)
 
-    def _outcome(self) -> dict[str, Any]:
+    def _outcome(self) -> dict[str, Entity | str]:
         if self._document.status == "complete":
             return {"actionStatus": self._status("Completed")}
         return {"actionStatus": self._status("Failed"), "error": progress_of(self._document)}
 
-    def _status(self, name: Literal["Completed", "Failed"]) -> Any:
+    def _status(self, name: Literal["Completed", "Failed"]) -> Entity:
         identifier = f"http://schema.org/{name}ActionStatus"
         return self.crate.get(identifier) or self._add(identifier, "ActionStatusType", name=name.lower())
 
@@ -332,7 +332,7 @@ def _compact(value: Any) -> Any:
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def _times(stage: Stage) -> dict[str, Any]:
+def _times(stage: Stage) -> dict[str, str | None]:
     over = ended(stage.started, stage.seconds)
     return {"startTime": stage.started, "endTime": over}
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+
+from msgspec import UNSET, UnsetType
 
 from ewan.extras.crate.citation import Author
-from ewan.extras.crate.sources import Sources, normalised
+from ewan.extras.crate.sources import LockedCrate, Sources, normalised
+from ewan.labs.base.codec import Struct, field
 from ewan.labs.record.experiment import ExperimentDocument
 
 FILE = "sbom.spdx.json"
@@ -25,29 +27,86 @@ _PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)")
 _VIA = re.compile(r"^    #(?: via|  ) +([A-Za-z0-9._-]+)")
 
 
+class SpdxReference(Struct, rename="camel"):
+    """Where a package is found, by a package URL."""
+
+    reference_category: str
+    reference_type: str
+    reference_locator: str
+
+
+class SpdxChecksum(Struct, rename="camel"):
+    """Of a package's file."""
+
+    algorithm: str
+    checksum_value: str
+
+
+class SpdxPackage(Struct, rename="camel", kw_only=True, omit_defaults=False):
+    """A package. `comment`, `external_refs` and `checksums`: where there are any."""
+
+    identifier: str = field(name="SPDXID")
+    name: str
+    version_info: str
+    download_location: str = UNKNOWN
+    files_analyzed: bool = False
+    license_concluded: str = UNKNOWN
+    license_declared: str = UNKNOWN
+    copyright_text: str = UNKNOWN
+    comment: str | UnsetType = UNSET
+    external_refs: tuple[SpdxReference, ...] | UnsetType = UNSET
+    checksums: tuple[SpdxChecksum, ...] | UnsetType = UNSET
+
+
+class SpdxRelationship(Struct, rename="camel"):
+    """That a package is related to another one."""
+
+    spdx_element_id: str
+    relationship_type: str
+    related_spdx_element: str
+
+
+class SpdxCreation(Struct):
+    """When and by whom the document was made."""
+
+    created: str
+    creators: tuple[str, ...]
+
+
+class SpdxDocument(Struct, rename="camel", kw_only=True):
+    """The bill of materials, in the words of SPDX."""
+
+    spdx_version: str
+    data_license: str
+    identifier: str = field(name="SPDXID")
+    name: str
+    document_namespace: str
+    comment: str
+    creation_info: SpdxCreation
+    packages: tuple[SpdxPackage, ...]
+    relationships: tuple[SpdxRelationship, ...]
+
+
 def bill(
     document: ExperimentDocument, sources: Sources, authors: Sequence[Author], created: str, digest: str
-) -> dict[str, Any]:
+) -> SpdxDocument:
     """The bill of materials of an experiment.
 
     `created`: this moment, YYYY-MM-DDThh:mm:ssZ; `digest`: SHA-256 of experiment.json, which makes its name unique.
     """
-    packages = list(_packages(document, sources))
     links = [("SPDXRef-DOCUMENT", "DESCRIBES", EWAN), *_relationships(document, sources)]
     people = [f"Person: {each.name}" for each in authors]
-    return {
-        "spdxVersion": SPDX_VERSION,
-        "dataLicense": "CC0-1.0",
-        "SPDXID": "SPDXRef-DOCUMENT",
-        "name": f"software of the experiment {document.scenario}",
-        "documentNamespace": f"https://spdx.org/spdxdocs/ewan-{document.scenario}-{digest}",
-        "comment": _comment(sources),
-        "creationInfo": {"created": created, "creators": [f"Tool: ewan-{sources.version}", *people]},
-        "packages": packages,
-        "relationships": [
-            {"spdxElementId": one, "relationshipType": kind, "relatedSpdxElement": other} for one, kind, other in links
-        ],
-    }
+    return SpdxDocument(
+        spdx_version=SPDX_VERSION,
+        data_license="CC0-1.0",
+        identifier="SPDXRef-DOCUMENT",
+        name=f"software of the experiment {document.scenario}",
+        document_namespace=f"https://spdx.org/spdxdocs/ewan-{document.scenario}-{digest}",
+        comment=_comment(sources),
+        creation_info=SpdxCreation(created, (f"Tool: ewan-{sources.version}", *people)),
+        packages=tuple(_packages(document, sources)),
+        relationships=tuple(SpdxRelationship(*each) for each in links),
+    )
 
 
 def _comment(sources: Sources) -> str:
@@ -60,67 +119,62 @@ def _comment(sources: Sources) -> str:
     )
 
 
-def _package(identifier: str, name: str, version: str, **more: Any) -> dict[str, Any]:
-    return {
-        "SPDXID": identifier,
-        "name": name,
-        "versionInfo": version,
-        "downloadLocation": UNKNOWN,
-        "filesAnalyzed": False,
-        "licenseConcluded": UNKNOWN,
-        "licenseDeclared": UNKNOWN,
-        "copyrightText": UNKNOWN,
-        **more,
-    }
+def _purl(locator: str) -> tuple[SpdxReference, ...]:
+    return (SpdxReference("PACKAGE-MANAGER", "purl", locator),)
 
 
-def _purl(locator: str) -> dict[str, Any]:
-    reference = {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": locator}
-    return {"externalRefs": [reference]}
+def _sha256(digest: str | None) -> tuple[SpdxChecksum, ...] | UnsetType:
+    return (SpdxChecksum("SHA256", digest),) if digest else UNSET
 
 
-def _sha256(digest: str | None) -> dict[str, Any]:
-    return {"checksums": [{"algorithm": "SHA256", "checksumValue": digest}]} if digest else {}
-
-
-def _packages(document: ExperimentDocument, sources: Sources) -> Iterator[dict[str, Any]]:
+def _packages(document: ExperimentDocument, sources: Sources) -> Iterator[SpdxPackage]:
     commit = f"; commit {sources.commit}" if sources.commit else ""
     place = f"git+{sources.repository}@{sources.commit}" if sources.repository and sources.commit else UNKNOWN
     if "://" not in place:
         place = UNKNOWN  # SPDX has no form for addresses of ssh without a scheme
-    own = {"licenseDeclared": OWN_LICENCE}
-    yield _package(EWAN, "ewan", sources.version, downloadLocation=place, comment=f"the engine{commit}", **own)
-    yield _package(
-        NODE,
-        "ewan-node",
-        sources.version,
+    yield SpdxPackage(
+        identifier=EWAN,
+        name="ewan",
+        version_info=sources.version,
+        download_location=place,
+        license_declared=OWN_LICENCE,
+        comment=f"the engine{commit}",
+    )
+    yield SpdxPackage(
+        identifier=NODE,
+        name="ewan-node",
+        version_info=sources.version,
+        license_declared=OWN_LICENCE,
         comment="the program of every node; the checksum is that of the binary that ran",
-        **own,
-        **_sha256(document.binary_sha256),
+        checksums=_sha256(document.binary_sha256),
     )
     if document.clock == "virtual":
-        yield _package(
-            KERNEL,
-            "virtual kernel of ewan",
-            sources.kernel_version,
+        yield SpdxPackage(
+            identifier=KERNEL,
+            name="virtual kernel of ewan",
+            version_info=sources.kernel_version,
+            license_declared=KERNEL_LICENCE,
             comment="User-Mode Linux with ewan's patches; the checksum is that of the program that ran",
-            licenseDeclared=KERNEL_LICENCE,
-            **_sha256(document.kernel_sha256),
+            checksums=_sha256(document.kernel_sha256),
         )
-        yield _package(
-            KERNEL_SOURCE,
-            sources.kernel_package,
-            sources.kernel_version,
+        yield SpdxPackage(
+            identifier=KERNEL_SOURCE,
+            name=sources.kernel_package,
+            version_info=sources.kernel_version,
+            license_declared=KERNEL_LICENCE,
             comment="the source that the virtual kernel is built of, a package of Debian",
-            licenseDeclared=KERNEL_LICENCE,
-            **_purl(f"pkg:deb/debian/{sources.kernel_package}@{sources.kernel_version}"),
+            external_refs=_purl(f"pkg:deb/debian/{sources.kernel_package}@{sources.kernel_version}"),
         )
     for name, version in locked(sources.lock).items():
-        yield _package(_python(name), name, version, **_purl(f"pkg:pypi/{name}@{version}"))
-    for each in _linked(sources):
-        name, version = each["name"], each["version"]
-        yield _package(
-            _crate(each), name, version, **_purl(f"pkg:cargo/{name}@{version}"), **_sha256(each.get("checksum"))
+        reference = _purl(f"pkg:pypi/{name}@{version}")
+        yield SpdxPackage(identifier=_python(name), name=name, version_info=version, external_refs=reference)
+    for each in sources.crates:
+        yield SpdxPackage(
+            identifier=_crate(each),
+            name=each.name,
+            version_info=each.version,
+            external_refs=_purl(f"pkg:cargo/{each.name}@{each.version}"),
+            checksums=_sha256(each.checksum),
         )
 
 
@@ -135,7 +189,7 @@ def _relationships(document: ExperimentDocument, sources: Sources) -> Iterator[t
             yield EWAN, "DEPENDS_ON", _python(name)
         else:
             yield _python(name), "DEV_DEPENDENCY_OF", EWAN
-    for each in _linked(sources):
+    for each in sources.crates:
         yield _crate(each), "BUILD_DEPENDENCY_OF", NODE
 
 
@@ -143,13 +197,8 @@ def _python(name: str) -> str:
     return f"SPDXRef-pypi-{name}"
 
 
-def _crate(package: dict[str, Any]) -> str:
-    return "SPDXRef-cargo-" + re.sub(r"[^A-Za-z0-9.-]", "-", f"{package['name']}-{package['version']}")
-
-
-def _linked(sources: Sources) -> list[dict[str, Any]]:
-    """Crates of a registry; those of the project itself have no source."""
-    return [each for each in sources.crates if "source" in each]
+def _crate(package: LockedCrate) -> str:
+    return "SPDXRef-cargo-" + re.sub(r"[^A-Za-z0-9.-]", "-", f"{package.name}-{package.version}")
 
 
 def locked(lock: str) -> dict[str, str]:

@@ -12,7 +12,6 @@ import tomllib
 import urllib.parse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ewan.labs.base.product import ROOT
 
@@ -24,6 +23,15 @@ _COMMIT = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 """What `git describe` names a commit by; nothing that git would take for an option."""
 _SSH = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?!//)[\w./~-]+")
 _SCHEMES = ("https", "http", "ssh", "git")
+
+
+@dataclass(frozen=True, slots=True)
+class LockedCrate:
+    """A package of Cargo.lock that is of a registry."""
+
+    name: str
+    version: str
+    checksum: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +47,7 @@ class Sources:
     runtime_packages: frozenset[str]
     """Names of Python packages that pyproject.toml asks for, tests apart."""
     lock: str
-    crates: tuple[dict[str, Any], ...]
-    """The packages of Cargo.lock."""
+    crates: tuple[LockedCrate, ...]
     kernel_package: str
     kernel_version: str
     """Of the Debian package that holds the virtual kernel's source."""
@@ -55,7 +62,7 @@ def of(commit: str | None, repository: str | None, root: Path = ROOT) -> Sources
         text if exact and text is not None else (root / name).read_text() for name, text in texts.items()
     )
     described = tomllib.loads(project)["project"]
-    packages = tuple(tomllib.loads(crates)["package"])
+    packages = tomllib.loads(crates)["package"]
     named = re.compile(r'^(PACKAGE|VERSION) = "([^"]+)"', re.MULTILINE)
     constants = dict(named.findall(kernel))
     return Sources(
@@ -66,7 +73,9 @@ def of(commit: str | None, repository: str | None, root: Path = ROOT) -> Sources
         repository=repository or origin(root),
         runtime_packages=frozenset(normalised(re.split(r"[<>=!~\[; ]", each)[0]) for each in described["dependencies"]),
         lock=lock,
-        crates=packages,
+        crates=tuple(
+            LockedCrate(each["name"], each["version"], each.get("checksum")) for each in packages if "source" in each
+        ),
         kernel_package=constants["PACKAGE"],
         kernel_version=constants["VERSION"],
     )

@@ -15,15 +15,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import orjson
-
 from ewan.experiments.engine import archive, sums
 from ewan.experiments.engine.experiment import Experiment
 from ewan.extras.crate import citation, files, metadata, sbom, sources, texts
 from ewan.extras.crate.citation import Author, Licence
 from ewan.extras.crate.metadata import Stored
 from ewan.labs import rundir
-from ewan.labs.base import documents, writing
+from ewan.labs.base import codec, documents, writing
 from ewan.labs.base.reading import open_regular
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record.experiment import DOCUMENT, checksum
@@ -120,7 +118,7 @@ def _described(experiment: Experiment, stage: Path, stored: dict[str, Stored], t
         files.README: texts.readme(document, list(stored), made, terms.authors, terms.licence).encode(),
         files.REPRODUCE: texts.reproduce(document, made).encode(),
         citation.FILE: cited.encode(),
-        sbom.FILE: orjson.dumps(bill, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE),
+        sbom.FILE: codec.ordered(bill),
     }
     for name, content in own.items():
         (stage / name).write_bytes(content)
