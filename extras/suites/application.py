@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ewan.extras.suites.ends import Ends
 from ewan.extras.suites.parameters import Parameters
 from ewan.extras.suites.profiles import PROFILES, Profile
+from ewan.generator.scenario.data import ScenarioMapping
 from ewan.labs.record.metrics import METRICS
 
 POSTER = "Guillier and Vicat-Blanc Primet, High Speed Transport Protocol Test Suite (poster)"
@@ -34,8 +34,6 @@ COMPLETION = (
     "fairness per source",
 )
 
-Step = Mapping[str, Any]
-"""A step of a scenario, as plain data."""
 Values = Mapping[str, str | int]
 """Parameters of a scenario by name."""
 
@@ -51,7 +49,7 @@ class Case:
     congestion: tuple[str, ...]
     reference: str
     seeds: int
-    beside: tuple[Mapping[str, Any], ...] = ()
+    beside: tuple[ScenarioMapping, ...] = ()
     varied: frozenset[str] = frozenset()
     """Words of the poster's parameters that have several values."""
     generators: tuple[str, ...] = (OURS,)
@@ -83,7 +81,7 @@ class Traffic:
     """
 
     own: Values
-    steps: tuple[Step, ...]
+    steps: tuple[ScenarioMapping, ...]
     busy_ns: int
     points: tuple[Values, ...] = ()
 

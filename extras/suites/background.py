@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction as Exact
-from typing import Any
 
+from ewan.generator.scenario.data import ScenarioMapping
 from ewan.labs.base.units import Duration, Rate, parse_volume, time_for
 
 NONE = "0"
@@ -60,7 +60,7 @@ def share(word: str) -> Exact:
     return BACKGROUND[word].share if word in BACKGROUND else Exact(0)
 
 
-def steps(word: str, rate: Rate, ends: tuple[str, str], length: str) -> list[dict[str, Any]]:
+def steps(word: str, rate: Rate, ends: tuple[str, str], length: str) -> list[ScenarioMapping]:
     """Both ways between the two nodes of each pair, for `length`; `rate`: each pair's part of the bottleneck. Nothing
     where there is none."""
     if word not in BACKGROUND:
@@ -75,22 +75,22 @@ def steps(word: str, rate: Rate, ends: tuple[str, str], length: str) -> list[dic
     ]
 
 
-def _web(wanted: Background, rate: Rate) -> dict[str, Any]:
+def _web(wanted: Background, rate: Rate) -> ScenarioMapping:
     size = parse_volume(FILE)
     interval = Duration(time_for(size.bytes, int(rate.bps * wanted.share)))
-    law = {"pareto": {"mean": FILE, "shape": TAIL, "most": "2MB"}}
+    law: ScenarioMapping = {"pareto": {"mean": FILE, "shape": TAIL, "most": "2MB"}}
     return {
         "congestion": CONGESTION,
         "arrivals": {"interval": {"exponential": {"mean": str(interval)}}, "size": law},
     }
 
 
-def _packets(wanted: Background, rate: Rate) -> dict[str, Any]:
+def _packets(wanted: Background, rate: Rate) -> ScenarioMapping:
     filled = Rate(int(rate.bps * wanted.share))
     if wanted.law == "constant":
         return {"udp": {"size": PACKET, "rate": str(filled)}}
     mean = str(Duration(time_for(parse_volume(PACKET).bytes, filled.bps)))
-    laws: dict[str, dict[str, Any]] = {"Poisson": {"exponential": {"mean": mean}}}
+    laws: dict[str, ScenarioMapping] = {"Poisson": {"exponential": {"mean": mean}}}
     laws |= {law: {law.lower(): {"mean": mean, "shape": shape}} for law, shape in _BURSTS.items()}
     return {"udp": {"size": PACKET, "interval": laws[wanted.law]}}
 

@@ -27,7 +27,7 @@ from ewan.extras.suites.overview import Suite
 from ewan.extras.suites.parameters import RANGES
 from ewan.extras.suites.profiles import PROFILES
 from ewan.generator import scenario as scenarios
-from ewan.labs.base import reading
+from ewan.labs.base import codec, reading
 from ewan.labs.base.sheet import grid
 from ewan.labs.base.units import Duration, UnitError
 from ewan.labs.commands.errors import Refused, guarded
@@ -201,9 +201,7 @@ def conclude(context: Context, suite: Suite, as_json: bool) -> None:
         result = {
             app: {"directory": str(place), "status": overview.status(place)} for app, place in suite.experiments.items()
         }
-        context.reporter.emit(
-            {"experiments": result, "normalised_to": suite.reference, "rows": overview.document(rows)}
-        )
+        context.reporter.emit({"experiments": result, "normalised_to": suite.reference, "rows": codec.data_of(rows)})
         return
     if rows:
         title = f"HSTTS: multiples of {suite.reference}'s, with 95 % confidence intervals over the seeds"

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import Any
 
 from ewan.extras.suites import background
-from ewan.extras.suites.application import Application, Case, Step
+from ewan.extras.suites.application import Application, Case, Values
 from ewan.extras.suites.pieces import LONGEST_DAY_NS, whole_seconds
+from ewan.generator.scenario.data import ScenarioMapping
 from ewan.generator.scenario.writing import to_yaml
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import NS_PER_SECOND, Rate
 
 NETWORK = ("utilisation", "mean queueing delay", "queue loss", "link loss", "total loss", "retransmissions")
@@ -20,43 +22,72 @@ NETWORK = ("utilisation", "mean queueing delay", "queue loss", "link loss", "tot
 WIDTH = 110  # of the lines of `about`
 
 
+class Normalisation(Struct):
+    """What results are divided by: those with the value `to` of the parameter `by`."""
+
+    by: str
+    to: str
+
+
+class ScenarioDraft(Struct):
+    """A scenario's keys, in their order."""
+
+    name: str
+    title: str
+    about: str
+    source: str
+    lab: ScenarioMapping
+    parameters: Values
+    sweep: ScenarioMapping | list[ScenarioMapping]
+    seeds: int
+    normalise: Normalisation
+    defaults: Values
+    longest: str
+    steps: list[ScenarioMapping]
+    metrics: list[str]
+    beside: tuple[ScenarioMapping, ...] = ()
+    figures: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """As YAML."""
+        return to_yaml(codec.data_of(self))
+
+
 def text(application: Application, case: Case) -> str:
     """The scenario of an application; its runs are its points × congestion controls × seeds."""
-    return to_yaml(data(application, case))
+    return draft(application, case).text
 
 
-def data(application: Application, case: Case) -> dict[str, Any]:
+def draft(application: Application, case: Case) -> ScenarioDraft:
     """The scenario's keys."""
     traffic = application.traffic(case)
     longest_ns = min(20 * traffic.busy_ns + 60 * NS_PER_SECOND, LONGEST_DAY_NS)
     several = len(case.generators) > 1
-    compared = {"congestion": list(case.congestion), **({"generator": list(case.generators)} if several else {})}
+    compared = {"congestion": case.congestion, **({"generator": case.generators} if several else {})}
     streams = {"streams": case.parameters.streams} if case.several_streams else {}
+    generator = {"generator": case.generators[0]} if several else {}
     about = [*lines(application, case), f"Parameters: {case.parameters.text()}."]
     about += [f"{note}." for note in case.parameters.notes]
-    return {
-        "name": application.scenario,
-        "title": f"HSTTS {application.word}, {application.title}",
-        "about": filled(about),
-        "source": application.source,
-        "lab": case.ends.lab,
-        "parameters": {
-            "congestion": case.reference,
-            **({"generator": case.generators[0]} if several else {}),
-            **traffic.own,
-        },
-        "sweep": [{**point, **compared} for point in traffic.points] or compared,
-        "seeds": case.seeds,
-        "normalise": {"by": "congestion", "to": case.reference},
-        "defaults": {"congestion": "${congestion}", **streams},
-        "longest": whole_seconds(longest_ns),
-        "steps": [*(_sent_by(case.generator, step) for step in traffic.steps), *_background(case, traffic.busy_ns)],
-        "metrics": [*application.metrics, *NETWORK],
-        **({"beside": list(case.beside)} if case.beside else {}),
-    }
+    return ScenarioDraft(
+        name=application.scenario,
+        title=f"HSTTS {application.word}, {application.title}",
+        about=filled(about),
+        source=application.source,
+        lab=case.ends.lab,
+        parameters={"congestion": case.reference, **generator, **traffic.own},
+        sweep=[{**point, **compared} for point in traffic.points] or compared,
+        seeds=case.seeds,
+        normalise=Normalisation("congestion", case.reference),
+        defaults={"congestion": "${congestion}", **streams},
+        longest=whole_seconds(longest_ns),
+        steps=[*(_sent_by(case.generator, step) for step in traffic.steps), *_background(case, traffic.busy_ns)],
+        metrics=[*application.metrics, *NETWORK],
+        beside=case.beside,
+    )
 
 
-def _sent_by(generator: str | None, step: Step) -> Step:
+def _sent_by(generator: str | None, step: ScenarioMapping) -> ScenarioMapping:
     """A step of the load by another generator; what the load is beside stays ours."""
     return step if generator is None or "role" in step else {**step, "generator": generator}
 
@@ -72,10 +103,10 @@ def filled(paragraphs: Sequence[str]) -> str:
     return "\n".join(textwrap.fill(each, WIDTH) for each in paragraphs) + "\n"
 
 
-def _background(case: Case, busy_ns: int) -> list[Step]:
+def _background(case: Case, busy_ns: int) -> list[ScenarioMapping]:
     """Both ways for half as long again as the load takes where nothing is lost."""
     if case.ends.background is None:
         return []
     parameters, length = case.parameters, whole_seconds(busy_ns * 3 // 2)
     each = Rate(parameters.rate.bps // case.ends.background_pairs)
-    return [*background.steps(parameters.background, each, case.ends.background, length)]
+    return background.steps(parameters.background, each, case.ends.background, length)

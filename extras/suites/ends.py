@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction as Exact
-from typing import Any
 
 from ewan.extras.suites.background import NONE as NO_BACKGROUND
 from ewan.extras.suites.background import share
 from ewan.extras.suites.parameters import MIX, Parameters
+from ewan.generator.scenario.data import ScenarioMapping, ScenarioValue
 from ewan.labs.base.units import Rate
 from ewan.labs.compile.checks import LEAST_IPV6_MTU
 
@@ -33,7 +33,7 @@ class Ends:
     `notes`: what a reader of the scenario should know of its lab, a sentence each.
     """
 
-    lab: Mapping[str, Any]
+    lab: ScenarioMapping
     pairs: int
     sources: str
     sinks: str
@@ -77,7 +77,7 @@ def dumbbell(parameters: Parameters, switched: bool = False, room: Room | None =
     pairs = size.sources + size.background
     count = pairs + size.reverse
     mixed = [MIX[number % len(MIX)] for number in range(count)]
-    lab: dict[str, Any] = {
+    lab: dict[str, ScenarioValue] = {
         "topology": {"dumbbell": {"pairs": pairs, "reverse_pairs": size.reverse}},
         "rtt": mixed if parameters.rtt == "Mix" else parameters.rtt,
         **_links(parameters, switched),
@@ -125,7 +125,7 @@ def dumbbell(parameters: Parameters, switched: bool = False, room: Room | None =
     )
 
 
-def _links(parameters: Parameters, switched: bool) -> dict[str, Any]:
+def _links(parameters: Parameters, switched: bool) -> ScenarioMapping:
     """The bottleneck and the access links."""
     loss = {"loss": parameters.loss} if parameters.loss else {}
     slow = {"rate": str(parameters.rate), "buffer": parameters.buffer}
@@ -136,13 +136,13 @@ def _links(parameters: Parameters, switched: bool) -> dict[str, Any]:
     return {"wan": {"rate": str(fast), **loss}, "access": {**access, "switch": {"ovs": slow}}}
 
 
-def elsewhere(raw: Mapping[str, Any], pairs: Sequence[tuple[str, str]], background: bool) -> Ends:
+def elsewhere(raw: ScenarioMapping, pairs: Sequence[tuple[str, str]], background: bool) -> Ends:
     """A description's data; each of its pairs sends, and the background goes between the same nodes."""
     sources, sinks = [source for source, _ in pairs], [sink for _, sink in pairs]
     ranks = list(dict.fromkeys(name for pair in pairs for name in pair))
     patterns = ",".join(compact(sources)), ",".join(compact(sinks))
     between = (f"{sources[0]}", f"{sinks[0]}") if background else None
-    return Ends(_plain(raw), len(pairs), *patterns, ",".join(ranks), None, between)
+    return Ends(raw, len(pairs), *patterns, ",".join(ranks), None, between)
 
 
 def one(ends: Ends) -> Ends:
@@ -177,12 +177,3 @@ def _numbered(prefix: str, first: int, last: int) -> str:
 
 def _some(prefix: str, first: int, last: int) -> str:
     return f"{prefix}{first}" if first == last else f"{prefix}[{first}-{last}]"
-
-
-def _plain(value: Any) -> Any:
-    """The same data of dicts and lists alone."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return value

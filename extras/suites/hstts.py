@@ -10,16 +10,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from ewan.extras.suites import background, document, ends, parameters, sweep
 from ewan.extras.suites.application import OURS, Application, Case
 from ewan.extras.suites.applications import APPLICATIONS
 from ewan.extras.suites.parameters import Parameters
 from ewan.extras.suites.profiles import PROFILES, Profile
+from ewan.generator.scenario.data import ScenarioMapping
 from ewan.generator.scenario.fields import GENERATOR
-from ewan.generator.scenario.writing import to_yaml
 from ewan.labs import host
+from ewan.labs.base.codec import replace
 from ewan.labs.base.reporter import Tell
 from ewan.labs.base.units import Duration
 from ewan.labs.base.wording import nearest
@@ -67,7 +68,7 @@ class SuiteRequest:
     congestion: tuple[str, ...] = ("reno", "cubic", "bic", "highspeed", "scalable", "htcp")
     reference: str = "reno"
     seeds: int | None = None
-    beside: tuple[Mapping[str, Any], ...] = ()
+    beside: tuple[ScenarioMapping, ...] = ()
     generators: tuple[str, ...] = (OURS,)
 
 
@@ -155,10 +156,10 @@ def _in_dumbbell(wanted: SuiteRequest, profile: Profile, app: Application, given
     known |= {"access": [str(each.access) for each in results]} if "ca" not in known else {}
     known |= {"core": [str(each.rate) for each in results]} if "rate" not in known else {}
     axes = [word.lower() for word in sorted(swept, key=lambda word: -len(swept[word]))]
-    data = [document.data(app, each) for each in cases]
-    data[0]["about"] = document.filled([*_lines(app, cases), sweep.words(swept), *_notes(results)])
-    text = to_yaml(sweep.merged(data, known, wanted.congestion, axes))
-    return Built(app.word, text, Path(), results[0], (*(word.lower() for word in swept), *_compared(wanted)))
+    drafts = [document.draft(app, each) for each in cases]
+    about = document.filled([*_lines(app, cases), sweep.words(swept), *_notes(results)])
+    merged = replace(sweep.merged(drafts, known, wanted.congestion, axes), about=about)
+    return Built(app.word, merged.text, Path(), results[0], (*(word.lower() for word in swept), *_compared(wanted)))
 
 
 def _compared(wanted: SuiteRequest) -> tuple[str, ...]:

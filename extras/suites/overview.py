@@ -7,15 +7,15 @@ the same as data. A ratio's interval is that of its mean over the seeds, each se
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from ewan.experiments.engine.experiment import Experiment
 from ewan.extras.suites.application import RESPONSES_IN_TIME
 from ewan.extras.suites.applications import APPLICATIONS
+from ewan.labs.base.codec import Struct, field
 from ewan.labs.base.units.shown import about, with_interval
 from ewan.labs.record import summary as summaries
 from ewan.labs.record import tables
@@ -25,17 +25,24 @@ PATTERN = "pattern"
 """The parameter of an application that gives a row each."""
 
 
-@dataclass(frozen=True, slots=True)
-class OverviewRow:
+class ReferenceRatio(Struct):
+    """A metric as a multiple of the reference's, with its interval."""
+
+    ratio: float | None
+    low: float | None
+    high: float | None
+
+
+class OverviewRow(Struct, omit_defaults=False):
     """A metric of an application. `reference` in ns; `ratios` with their interval and shares `within`, by congestion
     control."""
 
-    app: str
+    app: str = field(name="application")
     facet: str
     metric: str
-    reference: float | None
-    ratios: dict[str, dict[str, float | None]] = field(default_factory=dict)
-    within: dict[str, float] = field(default_factory=dict)
+    reference: float | None = field(name="reference_ns")
+    ratios: dict[str, ReferenceRatio] = field(name="normalised", default_factory=dict)
+    within: dict[str, float] = field(name="share", default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +79,10 @@ class Suite:
                     rows[facet, metric] = row = OverviewRow(app, facet, metric, own["mean"], row.ratios, row.within)
                 ratio = point["normalised"].get(metric)
                 if ratio is not None:
-                    row.ratios[control] = {key: ratio.get(key) for key in ("ratio", "low", "high")}
+                    row.ratios[control] = ReferenceRatio(ratio.get("ratio"), ratio.get("low"), ratio.get("high"))
         return list(rows.values())
 
-    def _facet(self, parameters: Mapping[str, Any]) -> str:
+    def _facet(self, parameters: Mapping[str, str | int]) -> str:
         pattern = [str(parameters[PATTERN])] if PATTERN in parameters else []
         return " ".join([*pattern, *(f"{name}={parameters[name]}" for name in self.facets if name in parameters)])
 
@@ -115,26 +122,11 @@ class Suite:
         return cells
 
 
-def _ratio(result: Mapping[str, float | None] | None) -> str:
+def _ratio(result: ReferenceRatio | None) -> str:
     """`0.970 ± 0.020`; without an interval where there is one seed."""
-    if result is None or result["ratio"] is None:
+    if result is None or result.ratio is None:
         return "–"
-    return with_interval(result["ratio"], result["low"], result["high"], "ratio")
-
-
-def document(rows: Sequence[OverviewRow]) -> list[dict[str, Any]]:
-    """The rows as JSON; times in ns."""
-    return [
-        {
-            "application": row.app,
-            "facet": row.facet,
-            "metric": row.metric,
-            "reference_ns": row.reference,
-            "normalised": row.ratios,
-            "share": row.within,
-        }
-        for row in rows
-    ]
+    return with_interval(result.ratio, result.low, result.high, "ratio")
 
 
 def status(directory: Path) -> str:

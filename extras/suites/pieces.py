@@ -6,11 +6,11 @@ In: a case. Out: steps of a scenario as plain data, times in nanoseconds.
 from __future__ import annotations
 
 from fractions import Fraction as Exact
-from typing import Any
 
 from ewan.extras.suites import background
-from ewan.extras.suites.application import Case, Step
+from ewan.extras.suites.application import Case
 from ewan.extras.suites.background import TAIL
+from ewan.generator.scenario.data import ScenarioMapping
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_DAY, NS_PER_SECOND, Duration, Size, parse_volume, time_for
 
 LARGEST = 20
@@ -19,25 +19,25 @@ LONGEST_DAY_NS = NS_PER_DAY
 _SLOWEST_RTT = "200ms"  # of the poster's mix
 
 
-def transfer(case: Case, kind: str, *, apart: bool = True) -> Step:
+def transfer(case: Case, kind: str, *, apart: bool = True) -> ScenarioMapping:
     """Each source sends the volume to its sink; `apart`: with `${apart}` between two starts."""
     offset = {"offset": "${apart}"} if apart else {}
     ends = {"from": case.ends.sources, "to": case.ends.sinks}
     return {"name": "forward", **ends, **offset, kind: {"volume": "${volume}"}}
 
 
-def reverse_volume(case: Case, *, apart: bool = True) -> list[Step]:
+def reverse_volume(case: Case, *, apart: bool = True) -> list[ScenarioMapping]:
     """The reverse pairs send the volume too, with the same starts."""
     offset = {"offset": "${apart}"} if apart else {}
     return [{**each, **offset, "bulk": {"volume": "${volume}"}} for each in _reverse(case)]
 
 
-def reverse_time(case: Case, length: str) -> list[Step]:
+def reverse_time(case: Case, length: str) -> list[ScenarioMapping]:
     """The reverse pairs send all the time."""
     return [{**each, "streams": 1, "for": length, "bulk": {}} for each in _reverse(case)]
 
 
-def _reverse(case: Case) -> list[Step]:
+def _reverse(case: Case) -> list[ScenarioMapping]:
     """The step of the reverse pairs, without what they send; nothing where there are none."""
     if case.ends.reverse is None:
         return []
@@ -45,12 +45,12 @@ def _reverse(case: Case) -> list[Step]:
     return [{"name": "reverse", "role": "reverse", "from": source, "to": sink}]
 
 
-def exponential(mean: str) -> dict[str, Any]:
+def exponential(mean: str) -> ScenarioMapping:
     """The law of times between arrivals by Poisson."""
     return {"exponential": {"mean": mean}}
 
 
-def pareto(mean: str, parameter: str | None = None) -> dict[str, Any]:
+def pareto(mean: str, parameter: str | None = None) -> ScenarioMapping:
     """The law, its mean written as the scenario's parameter if it is one, cut at LARGEST means."""
     most = Size(LARGEST * parse_volume(mean).bytes)
     return {"pareto": {"mean": mean if parameter is None else f"${{{parameter}}}", "shape": TAIL, "most": str(most)}}

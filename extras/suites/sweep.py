@@ -11,15 +11,15 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
+from ewan.extras.suites.document import ScenarioDraft
 from ewan.extras.suites.parameters import RANGES
+from ewan.generator.scenario.data import ScenarioMapping, ScenarioValue
+from ewan.labs.base.codec import replace
 from ewan.labs.spec import DescriptionError
 
-Data = dict[str, Any]
 Values = tuple[str, ...]
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)")
-_OF_THE_WHOLE = ("parameters", "sweep", "about", "longest", "beside")
 MOST = 1000
 """Combinations."""
 
@@ -101,49 +101,44 @@ class _Names:
 
 
 def merged(
-    data: Sequence[Data], known: Mapping[str, Sequence[str | int]], congestion: Sequence[str], axes: Sequence[str]
-) -> Data:
+    drafts: Sequence[ScenarioDraft],
+    known: Mapping[str, Sequence[str | int]],
+    congestion: Sequence[str],
+    axes: Sequence[str],
+) -> ScenarioDraft:
     """One scenario for all of them; `known`: parameters with their values, one for each combination; `axes`: those that
     metrics are drawn against."""
-    first = data[0]
-    own = first["parameters"]
+    first = drafts[0]
+    own = first.parameters
     vectors = {name: tuple(str(value) for value in values) for name, values in known.items()}
     names = _Names(vectors, list(own))
-    for each in data:
-        each["steps"] = _with_all(each["steps"], [step for other in data for step in other["steps"]])
-    keys = {key: value for key, value in first.items() if key not in _OF_THE_WHOLE}
-    same = {key: _merge([each[key] for each in data], (key,), names) for key in keys}
-    used = {name for name in names.values if name not in known or _used(same, name)}
+    every = [step for draft in drafts for step in draft.steps]
+    lab = _merged_groups([draft.lab for draft in drafts], ("lab",), names)
+    defaults = _merged_groups([draft.defaults for draft in drafts], ("defaults",), names)
+    steps = [
+        _merged_groups(column, ("steps", str(column[0]["name"])), names)
+        for column in zip(*(_with_all(draft.steps, every) for draft in drafts), strict=True)
+    ]
+    said = str((lab, defaults, steps))
+    used = {name for name in names.values if name not in known or f"${{{name}}}" in said}
     shown = [name for name in names.values if name in used or len(set(names.values[name])) > 1]
-    varied = {name: tuple(str(each["parameters"][name]) for each in data) for name in own}
+    varied = {name: tuple(str(draft.parameters[name]) for draft in drafts) for name in own}
     varied = {name: values for name, values in varied.items() if len(set(values)) > 1}
     points = [
         {**{name: names.values[name][at] for name in shown}, **{name: values[at] for name, values in varied.items()}}
-        for at in range(len(data))
+        for at in range(len(drafts))
     ]
-    groups = first["sweep"] if isinstance(first["sweep"], list) else [first["sweep"]]
-    sweep = [{**point, **group, "congestion": list(congestion)} for point in points for group in groups]
-    return {
-        **{key: same[key] for key in ("name", "title")},
-        "about": first["about"],
-        **{key: same[key] for key in ("source", "lab")},
-        "parameters": {"congestion": own["congestion"], **points[0], **{name: own[name] for name in own}},
-        "sweep": sweep,
-        **{
-            key: value
-            for key, value in same.items()
-            if key not in ("name", "title", "source", "lab", "steps", "metrics")
-        },
-        "longest": max((each["longest"] for each in data), key=lambda text: int(text.rstrip("s"))),
-        "steps": same["steps"],
-        "metrics": same["metrics"],
-        **({"beside": first["beside"]} if "beside" in first else {}),
-        "figures": _figures(first["metrics"], axes),
-    }
-
-
-def _used(data: Any, name: str) -> bool:
-    return f"${{{name}}}" in str(data)
+    groups = first.sweep if isinstance(first.sweep, list) else [first.sweep]
+    return replace(
+        first,
+        lab=lab,
+        parameters={"congestion": own["congestion"], **points[0], **own},
+        sweep=[{**point, **group, "congestion": congestion} for point in points for group in groups],
+        defaults=defaults,
+        longest=max((draft.longest for draft in drafts), key=lambda text: int(text.rstrip("s"))),
+        steps=steps,
+        figures=tuple(_figures(first.metrics, axes)),
+    )
 
 
 def _figures(metrics: Sequence[str], swept: Sequence[str]) -> list[str]:
@@ -152,17 +147,17 @@ def _figures(metrics: Sequence[str], swept: Sequence[str]) -> list[str]:
     return [f"{metric} by {swept[0]}, lines congestion{facets}" for metric in metrics[:4]]
 
 
-def _with_all(own: Sequence[Data], every: Sequence[Data]) -> list[Data]:
+def _with_all(own: Sequence[ScenarioMapping], every: Sequence[ScenarioMapping]) -> list[ScenarioMapping]:
     """All steps of all combinations in their order, each once; those of others are of nobody."""
     mine = {step["name"]: step for step in own}
-    steps: dict[str, Data] = {}
+    steps: dict[ScenarioValue, ScenarioMapping] = {}
     for step in every:
         steps.setdefault(step["name"], mine.get(step["name"]) or _of_nobody(step))
     return list(steps.values())
 
 
-def _of_nobody(step: Data) -> Data:
-    return {key: _nobody(value) if key in ("from", "to") else value for key, value in step.items()}
+def _of_nobody(step: ScenarioMapping) -> ScenarioMapping:
+    return {key: _nobody(str(value)) if key in ("from", "to") else value for key, value in step.items()}
 
 
 def _nobody(pattern: str) -> str:
@@ -172,21 +167,25 @@ def _nobody(pattern: str) -> str:
     return f"{found[1]}[{found[2]}+0]"
 
 
-def _merge(values: Sequence[Any], path: tuple[str, ...], names: _Names) -> Any:
+def _merged_groups(groups: Sequence[ScenarioMapping], path: tuple[str, ...], names: _Names) -> ScenarioMapping:
+    """A key that one of them has is in all."""
+    filled = [
+        {
+            key: next(each[key] for each in (group, *groups) if key in each)
+            for key in dict.fromkeys(itertools.chain(*groups))
+        }
+        for group in groups
+    ]
+    return {key: _merged_values([group[key] for group in filled], (*path, key), names) for key in filled[0]}
+
+
+def _merged_values(values: Sequence[ScenarioValue], path: tuple[str, ...], names: _Names) -> ScenarioValue:
     if all(value == values[0] for value in values):
         return values[0]
-    if all(isinstance(value, dict) for value in values):
-        keys = dict.fromkeys(key for value in values for key in value)
-        filled = [
-            {key: next(each[key] for each in (value, *values) if key in each) for key in keys} for value in values
-        ]
-        return {key: _merge([value[key] for value in filled], (*path, str(key)), names) for key in keys}
-    if all(isinstance(value, list) and len(value) == len(values[0]) for value in values):
-        columns = zip(*values, strict=True)
-        return [_merge(column, (*path, _label(column, at)), names) for at, column in enumerate(columns)]
+    if len(groups := [value for value in values if isinstance(value, Mapping)]) == len(values):
+        return _merged_groups(groups, path, names)
+    lists = [value for value in values if isinstance(value, list)]
+    if len(lists) == len(values) and len({len(each) for each in lists}) == 1:
+        columns = enumerate(zip(*lists, strict=True))
+        return [_merged_values(column, (*path, str(at)), names) for at, column in columns]
     return names.reference(tuple(str(value) for value in values), path)
-
-
-def _label(column: Sequence[Any], at: int) -> str:
-    """A step's name, else its number."""
-    return str(column[0]["name"]) if isinstance(column[0], dict) and "name" in column[0] else str(at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ewan.extras.suites.application import Application, Case, Traffic, Values
 from ewan.extras.suites.pieces import reverse_time, rtt_ns, whole_seconds
+from ewan.generator.scenario.data import ScenarioMapping
 from ewan.labs.base.units import Duration, parse_volume, time_for
 
 NO_SIZE = "null"
@@ -23,7 +24,7 @@ def _traffic(case: Case) -> Traffic:
         share = time_for(size * _crossing(each["pattern"], ranks), case.parameters.rate.bps)
         busiest_ns = max(busiest_ns, int(case.size("iterations")) * (share + compute.ns + 2 * rtt_ns(case)))
     messages = {key: f"${{{key}}}" for key in ("pattern", "size", "iterations", "compute")}
-    job = {"name": "job", "ranks": case.ends.ranks, "messages": messages}
+    job: ScenarioMapping = {"name": "job", "ranks": case.ends.ranks, "messages": messages}
     own: Values = {**case.sizes, **PATTERNS[0]}
     return Traffic(own, (job, *reverse_time(case, whole_seconds(busiest_ns))), busiest_ns, PATTERNS)
 

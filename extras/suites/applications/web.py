@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction as Exact
 
-from ewan.extras.suites.application import COMPLETION, RESPONSES_IN_TIME, Application, Case, Step, Traffic
+from ewan.extras.suites.application import COMPLETION, RESPONSES_IN_TIME, Application, Case, Traffic
 from ewan.extras.suites.pieces import LONGEST_DAY_NS, exponential, interval, pareto, percent, reverse_time
+from ewan.generator.scenario.data import ScenarioMapping
 from ewan.labs.base.units import Duration, parse_volume
 
 WEB_LOAD = Exact("0.9")  # of what each source gets of the bottleneck, by the large files, each way
@@ -17,11 +18,11 @@ def _traffic(case: Case) -> Traffic:
     between = interval(case, parse_volume(case.size("file")), WEB_LOAD, ends.pairs)
     own = {**case.sizes, "interval": str(between), "files": max(1, length.ns // between.ns)}
     streams = case.parameters.streams
-    sessions = {"repeat": {"times": streams, "every": SESSIONS_APART}} if case.several_streams else {}
+    sessions: ScenarioMapping = {"repeat": {"times": streams, "every": SESSIONS_APART}} if case.several_streams else {}
     page, large = pareto(case.size("page"), "page"), pareto(case.size("file"), "file")
-    surfing = {"request": "300B", "response": page, "think": exponential("${think}")}
-    files = {"count": "${files}", "interval": exponential("${interval}"), "size": large}
-    steps: list[Step] = []
+    surfing: ScenarioMapping = {"request": "300B", "response": page, "think": exponential("${think}")}
+    files: ScenarioMapping = {"count": "${files}", "interval": exponential("${interval}"), "size": large}
+    steps: list[ScenarioMapping] = []
     for side, source, sink in (("left", ends.sources, ends.sinks), ("right", ends.sinks, ends.sources)):
         between_ends = {"from": source, "to": sink}
         steps.append({"name": f"surf-{side}", **between_ends, **sessions, "for": "${length}", "requests": surfing})
