@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from ewan.extras.executors import credentials
 from ewan.extras.executors.file import BATCH, Workers
@@ -33,6 +33,29 @@ MEMORY = "memory"
 """Dask's resource of a worker, in bytes: runs take what they need of it."""
 _LOOPBACK = "127.0.0.1"
 _LOCAL = "${TMPDIR:-/tmp}"
+
+
+class JobArguments(TypedDict):
+    """What dask-jobqueue is told of a job, by its names; some only with some schedulers."""
+
+    cores: int
+    processes: int
+    memory: str
+    walltime: str
+    queue: str | None
+    job_extra_directives: list[str]
+    job_script_prologue: list[str]
+    python: str
+    interface: str | None
+    local_directory: str
+    death_timeout: int
+    job_name: str
+    worker_extra_args: list[str]
+    log_directory: NotRequired[str]
+    account: NotRequired[str | None]
+    resource_spec: NotRequired[str]
+    project: NotRequired[str | None]
+    memory_per_core_property_name: NotRequired[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +114,7 @@ def script(workers: Workers, directory: Path) -> str:
 def _cluster(workers: Workers, security: Security, directory: Path) -> Any:
     from distributed import LocalCluster
 
-    scheduler: dict[str, Any] = {"dashboard_address": f"{_LOOPBACK}:0"}
+    scheduler = {"dashboard_address": f"{_LOOPBACK}:0"}
     try:
         if workers.engine in BATCH:
             if workers.interface:
@@ -144,13 +167,13 @@ def _submit(workers: Workers, cluster: Any) -> None:
     cluster.adapt(minimum_jobs=workers.jobs, maximum_jobs=workers.jobs, interval="2s", wait_count=1)
 
 
-def _of_a_job(workers: Workers, directory: Path) -> dict[str, Any]:
+def _of_a_job(workers: Workers, directory: Path) -> JobArguments:
     """What dask-jobqueue is told; each core has a worker of its own, so that one that dies loses one run."""
     assert workers.walltime_s is not None and workers.memory_bytes is not None, "reading.py"
     hours, rest = divmod(workers.walltime_s, 3600)
     walltime = f"{hours:02}:{rest // 60:02}:{rest % 60:02}"
     logs = directory / "logs"
-    result: dict[str, Any] = {
+    result: JobArguments = {
         "cores": workers.cores,
         "processes": workers.cores,
         "memory": f"{workers.memory_bytes}B",
@@ -162,20 +185,20 @@ def _of_a_job(workers: Workers, directory: Path) -> dict[str, Any]:
         "interface": workers.interface,
         "local_directory": _LOCAL,
         "death_timeout": DEATH_S,
-        "log_directory": str(logs),
         "job_name": "ewan",
         "worker_extra_args": ["--resources", f"{MEMORY}={_memory(workers)}", "--no-dashboard"],
     }
     match workers.engine:
         case "slurm":
             result["account"] = workers.account
+            result["log_directory"] = str(logs)
         case "pbs":
             result["account"] = workers.account
+            result["log_directory"] = str(logs)
             result["resource_spec"] = f"select=1:ncpus={workers.cores}:mem={workers.memory_bytes}b"
         case "oar":
             result["project"] = workers.account
             result["memory_per_core_property_name"] = "not_applicable"
-            del result["log_directory"]
             result["job_extra_directives"] += [f"-O {logs}/%jobid%.out", f"-E {logs}/%jobid%.err"]
     return result
 

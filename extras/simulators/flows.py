@@ -104,8 +104,8 @@ def traffic(run: ScenarioRun, schedule: ScheduledRun, mtu: int, known: Sequence[
 
 def _flow(described: Flow, asked: FlowRequest, mtu: int, error: Any, simulator: str) -> TcpFlow | UdpFlow:
     work, socket = asked.work, asked.socket
-    common: dict[str, Any] = {key: getattr(described, key) for key in ("number", "name", "role", "source", "sink")}
-    times: dict[str, Any] = {"start_ns": asked.start_ns, "stop_ns": asked.stop_ns}
+    common = described.number, described.name, described.role, described.source, described.sink
+    times = asked.start_ns, asked.stop_ns
     if not isinstance(work, BulkWork | UdpWork):
         raise error(work.kind, f'{simulator} is told of "bulk:" and "udp:" alone: write one of them')
     if isinstance(work, UdpWork):
@@ -114,7 +114,7 @@ def _flow(described: Flow, asked: FlowRequest, mtu: int, error: Any, simulator: 
             raise error("udp", f'{simulator} is told of constant rates alone: write "rate:" and a constant "size:"')
         if size.value + UDP_HEADERS > mtu:
             raise error("udp", f"is more than a packet of {mtu} bytes holds: write a smaller size")
-        return UdpFlow(**common, **times, count=work.count, size_bytes=size.value, interval_ns=interval.value)
+        return UdpFlow(*common, *times, count=work.count, size_bytes=size.value, interval_ns=interval.value)
     if work.bidirectional:
         raise error("bidirectional", f'{simulator} sends one way on a connection: write "bulk:" for each way')
     if socket.ecn:
@@ -122,8 +122,8 @@ def _flow(described: Flow, asked: FlowRequest, mtu: int, error: Any, simulator: 
     if socket.window_bytes is not None:
         raise error("window", f'{simulator} is told of sockets\' buffers: write "receive_buffer:"')
     return TcpFlow(
-        **common,
-        **times,
+        *common,
+        *times,
         congestion=socket.congestion or "",
         volume_bytes=work.bytes,
         # The kernel takes the timestamps' 12 bytes off the MSS that a socket is given, too.
