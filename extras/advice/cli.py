@@ -26,6 +26,8 @@ from ewan.extras.advice.ranking import Place
 from ewan.generator import congestion
 from ewan.generator import scenario as scenarios
 from ewan.generator.scenario import Scenario
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.reading import read_bytes
 from ewan.labs.base.sheet import grid
 from ewan.labs.base.units import Duration, Size, UnitError, parse_volume
@@ -38,6 +40,17 @@ from ewan.labs.record.characterisation import Characterisation, from_json
 
 LONGEST = Duration.parse("10s").ns * 360
 MOST_FLOWS = 1000
+
+
+class AdvicePlan(Struct):
+    """The lab and the experiment that answer, as `--json` has them. `costs`: of the experiment, in words."""
+
+    objective: str
+    metric: str
+    lab: str
+    scenario: str
+    assumed: tuple[str, ...]
+    costs: str = ""
 
 
 @click.command("advise")
@@ -103,17 +116,12 @@ def advise_command(
             raise Refused(f"--lab {lab_file}: {error.strerror}") from None
     context = dataclasses.replace(context, runtime="virtual")
     parts = Parts.default()
-    document: dict[str, Any] = {
-        "objective": objective,
-        "metric": OBJECTIVES[wanted.objective].metric,
-        "lab": derived.text,
-        "scenario": text,
-        "assumed": list(derived.assumed),
-    }
+    metric = OBJECTIVES[wanted.objective].metric
+    plan = AdvicePlan(objective, metric, derived.text, text, derived.assumed)
     if only_plan:
         costs = several.needed(scenario.runs(), parts.wall(context))
         if as_json:
-            context.reporter.emit({**document, "costs": costs})
+            context.reporter.emit(codec.data_of(codec.replace(plan, costs=costs)))
             return
         click.echo(f"{derived.text}---\n{text}# {costs}")
         return
@@ -130,11 +138,15 @@ def advise_command(
         raise Refused(f"{directory}: no run was measured: ewan run --resume {directory} goes on")
     from ewan.analysis import comparisons  # it takes a second to import
 
-    places = ranking.ranked(summaries.read(directory), document["metric"], comparisons.of)
+    places = ranking.ranked(summaries.read(directory), metric, comparisons.of)
     if as_json:
         context.reporter.emit(
-            {**document, "directory": str(directory), "ranking": [dataclasses.asdict(place) for place in places]}
-            | {"advice": ranking.verdict(places, document["metric"])}
+            {
+                **codec.data_of(plan),
+                "directory": str(directory),
+                "ranking": [dataclasses.asdict(place) for place in places],
+                "advice": ranking.verdict(places, metric),
+            }
         )
     else:
         show(context, places, wanted.objective, directory)

@@ -8,10 +8,9 @@ a drop-tail queue; its rates are of IP packets (`framing: ip`), as those of the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from ewan.generator.scenario.data import ScenarioMapping
 from ewan.generator.scenario.writing import to_yaml
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, Duration, Fraction, Rate, Size
 from ewan.labs.base.units.shown import written
@@ -27,7 +26,7 @@ class Derived:
     """A lab's description, as data and as text; `assumed`: a line for each value that was not measured,
     and for each doubt of one that was."""
 
-    lab: Mapping[str, Any]
+    lab: ScenarioMapping
     text: str
     assumed: tuple[str, ...]
 
@@ -43,7 +42,7 @@ def derive(found: Characterisation, pairs: int) -> Derived:
         for name, way in found.ways().items()
     )
     propagation = Duration(max(round(rounded((rtt - own) / 2, found.base_rtt.expanded / 2)), 0) * 2)
-    lab = {
+    lab: ScenarioMapping = {
         "name": NAME,
         "topology": {"dumbbell": {"pairs": pairs}},
         "rtt": str(propagation),

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from ewan.extras.advice.derive import Derived, crossing
+from ewan.generator.scenario.data import ScenarioMapping, ScenarioValue
 from ewan.generator.scenario.writing import to_yaml
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, Duration, Size
 from ewan.labs.record.characterisation import Characterisation
@@ -91,16 +92,16 @@ def scenario(found: Characterisation, derived: Derived, wanted: Wanted) -> str:
             "parameters": {"congestion": wanted.protocols[0]},
             "sweep": {"congestion": list(wanted.protocols)},
             "seeds": wanted.seeds,
-            "lab": dict(derived.lab),
+            "lab": derived.lab,
             "steps": [_load(wanted), *_others(found, wanted)],
             "metrics": [objective.metric, *objective.beside],
         }
     )
 
 
-def _load(wanted: Wanted) -> dict[str, Any]:
+def _load(wanted: Wanted) -> ScenarioMapping:
     """Flows begin within half a second, at random."""
-    step: dict[str, Any] = {
+    step: dict[str, ScenarioValue] = {
         "name": "flows",
         "at": {"uniform": {"low": "0ms", "high": "500ms"}},
         "from": _hosts("left", wanted.flows),
@@ -112,19 +113,26 @@ def _load(wanted: Wanted) -> dict[str, Any]:
     return step | {"for": str(Duration(wanted.length_ns)), "bulk": None}
 
 
-def _others(found: Characterisation, wanted: Wanted) -> list[dict[str, Any]]:
+def _others(found: Characterisation, wanted: Wanted) -> list[ScenarioMapping]:
     """A step for each way that others use, as long as anybody sends."""
-    steps, number = [], wanted.flows + 1
+    steps: list[ScenarioMapping] = []
+    number = wanted.flows + 1
     ends = {"forward": ("left", "right"), "backward": ("right", "left")}
     size = max(found.mtu_bytes - IP_UDP_BYTES, LEAST_PAYLOAD_BYTES)
     for name, way in found.ways().items():
         if rate := crossing(way):
             mean = Duration(round(found.mtu_bytes * BITS_PER_BYTE * NS_PER_SECOND / rate))
-            udp = {"size": f"{size}B", "interval": {"exponential": {"mean": str(mean)}}}
+            udp: ScenarioMapping = {"size": f"{size}B", "interval": {"exponential": {"mean": str(mean)}}}
             a, b = (f"{side}{number}" for side in ends[name])
             steps.append(
-                {"name": f"others-{name}", "role": "background", "from": a, "to": b, "for": _lasting(found, wanted)}
-                | {"udp": udp}
+                {
+                    "name": f"others-{name}",
+                    "role": "background",
+                    "from": a,
+                    "to": b,
+                    "for": _lasting(found, wanted),
+                    "udp": udp,
+                }
             )
     return steps
 

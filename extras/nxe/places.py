@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Mapping
 from pathlib import Path as File
 from typing import Any
 
@@ -14,6 +15,7 @@ from ewan.extras.nxe import vocabulary
 from ewan.extras.nxe.tree import Element
 from ewan.generator.scenario import Scenario, parameters, writing
 from ewan.generator.scenario import scenario as scenarios
+from ewan.generator.scenario.data import ScenarioValue
 from ewan.labs.base.source import Path, Place, Places
 from ewan.labs.spec import DescriptionError
 
@@ -26,7 +28,7 @@ class Written:
 
     def __init__(self, file: str, root: Element) -> None:
         self._file = file
-        self._data: dict[str, Any] = {}
+        self._data: dict[str, ScenarioValue] = {}
         self._places = Places(file)
         self.place((), root)
 
@@ -77,13 +79,19 @@ class Written:
         text = element.text
         alone = _REFERENCE.fullmatch(text)
         if alone is not None:
-            values = [self._data.get("parameters", {}).get(alone[1]), *self._data.get("sweep", {}).get(alone[1], [])]
+            swept = self._of_parameter("sweep", alone[1])
+            values = [self._of_parameter("parameters", alone[1]), *(swept if isinstance(swept, list) else [])]
             bare = all(_NUMBER.fullmatch(str(value)) for value in values if value is not None)
         else:
             bare = _NUMBER.fullmatch(text) is not None
         if unit:
             return text + unit if bare else text
         return int(text) if text.isascii() and text.isdigit() else text
+
+    def _of_parameter(self, group: str, name: str) -> ScenarioValue:
+        """What `parameters:` or `sweep:` say of it."""
+        found = self._data.get(group)
+        return found.get(name) if isinstance(found, Mapping) else None
 
     def scenario(self, file: File) -> Scenario:
         """The whole; DescriptionError where it is none. Each scale and value is looked at, as of YAML."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ewan.generator.scenario.data import ScenarioMapping, ScenarioValue
 from ewan.generator.scenario.fields import ScenarioStep, Socket
 from ewan.generator.scenario.flows import FOREIGN
 from ewan.generator.scenario.kinds import Kind
@@ -70,11 +71,12 @@ LAWS = {
 }
 
 
-def client(text: str) -> dict[str, Any]:
+def client(text: str) -> ScenarioMapping:
     """Keys of a step: its kind with its work, its socket, its duration. ValueError that says what to write."""
     given = _options(text.split())
     kind: Kind = next((kind for kind, options in WORK.items() if next(iter(options)) in given), "bulk")
-    work, step = {}, {}
+    work: dict[str, ScenarioValue] = {}
+    step: dict[str, ScenarioValue] = {}
     for option, value in given.items():
         key = WORK[kind].get(option)
         if option == "--duration":
@@ -91,10 +93,10 @@ def client(text: str) -> dict[str, Any]:
     return {**step, kind: work or None}
 
 
-def _options(words: list[str]) -> dict[str, Any]:
+def _options(words: list[str]) -> dict[str, ScenarioValue]:
     """Each option with its value."""
     known = dict.fromkeys([*SOCKET, "--duration", *(option for options in WORK.values() for option in options)])
-    result: dict[str, Any] = {}
+    result: dict[str, ScenarioValue] = {}
     place = 0
     while place < len(words):
         option = words[place]
@@ -113,7 +115,7 @@ def _options(words: list[str]) -> dict[str, Any]:
     return result
 
 
-def law(text: str, unit: str) -> Any:
+def law(text: str, unit: str) -> ScenarioValue:
     """A value as YAML has it; `pareto:100kB:1.3` is a law. Numbers alone are in `unit`, if there is one."""
     kind, colon, rest = text.partition(":")
     if not colon:
@@ -131,14 +133,17 @@ def law(text: str, unit: str) -> Any:
     return {kind: values | ({"most": _value(most[0], unit)} if most else {})}
 
 
-def _value(text: str, unit: str) -> Any:
-    return text + unit if unit and _NUMBER.fullmatch(text) else scalar(text)
+def _value(text: str, unit: str) -> ScenarioValue:
+    if unit and _NUMBER.fullmatch(text):
+        return text + unit
+    value: ScenarioValue = scalar(text)
+    return value
 
 
 def words(step: ScenarioStep, defaults: Socket) -> str:
     """The options of a step that sends; `run` has none."""
     kind = step.kind
-    said: dict[str, Any] = {option: _said(step, defaults, key) for option, key in SOCKET.items()}
+    said = {option: _said(step, defaults, key) for option, key in SOCKET.items()}
     if kind != "udp" and said["--protocol"] is None:
         said["--protocol"] = "cubic"
     said["--duration"] = step.for_

@@ -23,9 +23,11 @@ from ewan.experiments.engine.several import Planned
 from ewan.extras.transfers import optimum, reading, seen, show, strategies, writing
 from ewan.extras.transfers.plan import TransferPlan
 from ewan.extras.transfers.reading import Asked
+from ewan.extras.transfers.show import TransfersRun
 from ewan.extras.transfers.strategies import STRATEGIES, Strategy
 from ewan.generator import scenario as scenarios
 from ewan.labs import host
+from ewan.labs.base import codec
 from ewan.labs.base.reading import noted
 from ewan.labs.base.wording import nearest
 from ewan.labs.commands.errors import Refused, guarded
@@ -93,20 +95,20 @@ def transfers_command(
         click.echo("---\n".join(texts), nl=False)
         return
     best = optimum.best(asked.problem)
-    document = show.document(asked.problem, plans, best)
     if not as_json:
         for strategy, plan in plans.items():
             context.reporter.console.print(show.plan_sheet(plan, strategy))
             context.reporter.console.print()
         context.reporter.console.print(show.objectives_sheet(plans, best))
     complete = True
+    runs: dict[Strategy, TransfersRun] = {}
     if run:
         called = running.labels_of(label, tags, note)
         if not virtual:
             as_root(context)
-        complete = _run(context, asked, read, plans, word, unverified, called, document, as_json)
+        complete = _run(context, asked, read, plans, word, unverified, called, runs, as_json)
     if as_json:
-        context.reporter.emit(document)
+        context.reporter.emit(codec.data_of(show.document(asked.problem, plans, best, runs)))
     sys.exit(0 if complete else 1)
 
 
@@ -126,10 +128,10 @@ def _run(
     pacing: str | None,
     unverified: bool,
     called: Mapping[str, Any],
-    document: dict[str, Any],
+    runs: dict[Strategy, TransfersRun],
     as_json: bool,
 ) -> bool:
-    """Runs each plan, says what was seen, and adds it to the document; whether all of them are complete."""
+    """Runs each plan, says what was seen, and adds it to `runs`; whether all of them are complete."""
     virtual = is_virtual(context)
     planned = []
     for strategy, plan in plans.items():
@@ -147,7 +149,7 @@ def _run(
         strategy = cast(Strategy, name)
         directory = experiment.directory
         found = seen.compared(plans[strategy], experiment.place(experiment.runs[0]))
-        document["plans"][strategy]["run"] = {"directory": str(directory), "seen": show.seen_data(found)}
+        runs[strategy] = show.run_entry(directory, found)
         if not as_json:
             context.reporter.console.print()
             context.reporter.console.print(show.seen_sheet(found, strategy))

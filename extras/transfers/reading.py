@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from ewan.extras.transfers.fields import RequestDescription, TransfersDescription
 from ewan.extras.transfers.plan import Problem, Request
+from ewan.generator.scenario.data import ScenarioValue
 from ewan.generator.scenario.demand import IPV4_TCP_BYTES
 from ewan.generator.scenario.network import Network
 from ewan.generator.scenario.runs import lab_of
@@ -33,11 +33,11 @@ LEAST = "lab: dumbbell"
 
 @dataclass(frozen=True)
 class Asked:
-    """A file's requests. `raw`: its data; `description`: the same, typed."""
+    """A file's requests. `lab`: as it was written."""
 
     file: Path
     name: str
-    raw: dict[str, Any]
+    lab: ScenarioValue
     description: TransfersDescription
     problem: Problem
 
@@ -62,7 +62,7 @@ def parse(text: str, file: Path, facts: HostFacts) -> Asked:
     plan = compile_spec(lab, facts)
     if own := next((node.name for node in plan.nodes if node.machine is not None), None):
         raise places.error(("lab",), f"{own} is a machine of its own, which transfers do not use: leave machine out")
-    return Asked(file, name, raw, description, _problem(description, plan, places))
+    return Asked(file, name, raw["lab"], description, _problem(description, plan, places))
 
 
 def _problem(description: TransfersDescription, plan: Plan, places: Places) -> Problem:

@@ -8,18 +8,110 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
 
 from ewan.extras.transfers.optimum import Optimum
 from ewan.extras.transfers.plan import Problem, Transfer, TransferPlan
 from ewan.extras.transfers.seen import Seen, longest_s
 from ewan.extras.transfers.strategies import TITLES, Strategy
+from ewan.labs.base.codec import Document, Struct
 from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import NONE, written
 
 MOST_ROWS = 120
 YES, NO, LATE = "yes", "no", "late"
+
+
+class TransferEntry(Struct):
+    """A request in a plan."""
+
+    name: str
+    accepted: bool
+    satisfied: bool
+    deadline_ns: int | None
+
+
+class RefusedTransfer(TransferEntry):
+    """One that the plan does not accept."""
+
+    why: str
+
+
+class RateSpan(Struct):
+    """The rate of a transfer for a time."""
+
+    from_ns: int | None
+    to_ns: int | None
+    rate_bps: float
+
+
+class AcceptedTransfer(TransferEntry):
+    """One that the plan accepts. `after`: those that it waits for."""
+
+    start_ns: int | None
+    end_ns: int | None
+    rate_bps: float
+    most_rate_bps: float
+    after: tuple[str, ...]
+    rates: tuple[RateSpan, ...]
+
+
+class TransferComparison(Struct):
+    """What was promised of a transfer, and what was seen."""
+
+    name: str
+    promised_start_ns: int | None
+    start_ns: int | None
+    promised_end_ns: int | None
+    end_ns: int | None
+    late_ns: int | None
+    satisfied: bool
+
+
+class TransfersRun(Struct):
+    """A run of a plan."""
+
+    directory: str
+    seen: tuple[TransferComparison, ...]
+
+
+class PlanEntry(Struct):
+    """A plan with its objectives and its transfers."""
+
+    f1_ns: int | None
+    least_f1_ns: int | None
+    f2: float | None
+    utilisation: float | None
+    transfers: tuple[TransferEntry, ...]
+    run: TransfersRun | None = None
+
+
+class BestEntry(Struct):
+    """What no plan can better."""
+
+    most_satisfied: int
+    exact: bool
+    f1_ns: int | None
+    least_f1_ns: int | None
+    f2: float | None
+    utilisation: float | None
+    transfers: tuple[TransferEntry, ...]
+
+
+class Bottleneck(Struct):
+    """The link that the objectives are of."""
+
+    link: str
+    rate_bps: float
+
+
+class TransfersDocument(Document, tag="ewan-transfers/1"):
+    """What `--json` prints."""
+
+    bottleneck: Bottleneck | None
+    plans: dict[Strategy, PlanEntry]
+    best: BestEntry
 
 
 def plan_sheet(plan: TransferPlan, strategy: Strategy) -> Sheet:
@@ -102,65 +194,64 @@ def seen_sheet(seen: Sequence[Seen], strategy: Strategy) -> Sheet:
     return sheet if longest is None else Sheet(title, columns, rows, f"longest transfer seen: {seconds(longest)}")
 
 
-def document(problem: Problem, plans: Mapping[Strategy, TransferPlan], best: Optimum) -> dict[str, Any]:
+def document(
+    problem: Problem,
+    plans: Mapping[Strategy, TransferPlan],
+    best: Optimum,
+    runs: Mapping[Strategy, TransfersRun],
+) -> TransfersDocument:
     """Everything as data; times in ns, rates in bit/s as the path counts them, None for what there is none of."""
     link = problem.bottleneck
-    return {
-        "format": "ewan-transfers/1",
-        "bottleneck": None if link is None else {"link": link, "rate_bps": problem.capacity[link]},
-        "plans": {strategy: plan_data(plan) for strategy, plan in plans.items()},
-        "best": {"most_satisfied": best.most, "exact": best.exact, **plan_data(best.plan)},
-    }
+    return TransfersDocument(
+        None if link is None else Bottleneck(link, problem.capacity[link]),
+        {strategy: PlanEntry(*_objectives(plan), run=runs.get(strategy)) for strategy, plan in plans.items()},
+        BestEntry(best.most, best.exact, *_objectives(best.plan)),
+    )
 
 
-def plan_data(plan: TransferPlan) -> dict[str, Any]:
-    """A plan with its objectives and its transfers."""
-    return {
-        "f1_ns": _ns(plan.f1_s),
-        "least_f1_ns": _ns(plan.least_f1_s),
-        "f2": plan.f2,
-        "utilisation": plan.utilisation,
-        "transfers": [_data(each) for each in plan.transfers],
-    }
+def _objectives(
+    plan: TransferPlan,
+) -> tuple[int | None, int | None, float | None, float | None, tuple[TransferEntry, ...]]:
+    entries = tuple(_entry(each) for each in plan.transfers)
+    return _ns(plan.f1_s), _ns(plan.least_f1_s), plan.f2, plan.utilisation, entries
 
 
-def _data(transfer: Transfer) -> dict[str, Any]:
+def _entry(transfer: Transfer) -> TransferEntry:
     request = transfer.request
-    said: dict[str, Any] = {
-        "name": request.name,
-        "accepted": transfer.accepted,
-        "satisfied": transfer.satisfied,
-        "deadline_ns": None if math.isinf(request.deadline_s) else _ns(request.deadline_s),
-    }
+    deadline_ns = None if math.isinf(request.deadline_s) else _ns(request.deadline_s)
+    said = request.name, transfer.accepted, transfer.satisfied, deadline_ns
     if not transfer.accepted:
-        return said | {"why": transfer.why}
-    return said | {
-        "start_ns": _ns(transfer.start_s),
-        "end_ns": _ns(transfer.end_s),
-        "rate_bps": transfer.mean_bps * request.headers,
-        "most_rate_bps": transfer.most_bps * request.headers,
-        "after": list(transfer.after),
-        "rates": [
-            {"from_ns": _ns(each.begin_s), "to_ns": _ns(each.end_s), "rate_bps": each.bps * request.headers}
-            for each in transfer.spans
-        ],
-    }
+        return RefusedTransfer(*said, transfer.why)
+    return AcceptedTransfer(
+        *said,
+        start_ns=_ns(transfer.start_s),
+        end_ns=_ns(transfer.end_s),
+        rate_bps=transfer.mean_bps * request.headers,
+        most_rate_bps=transfer.most_bps * request.headers,
+        after=tuple(transfer.after),
+        rates=tuple(
+            RateSpan(_ns(each.begin_s), _ns(each.end_s), each.bps * request.headers) for each in transfer.spans
+        ),
+    )
 
 
-def seen_data(seen: Sequence[Seen]) -> list[dict[str, Any]]:
+def run_entry(directory: Path, seen: Sequence[Seen]) -> TransfersRun:
     """What was promised and seen of each accepted transfer."""
-    return [
-        {
-            "name": each.transfer.request.name,
-            "promised_start_ns": _ns(each.transfer.start_s),
-            "start_ns": _ns(each.start_s),
-            "promised_end_ns": _ns(each.transfer.end_s),
-            "end_ns": _ns(each.end_s),
-            "late_ns": _ns(each.late_s),
-            "satisfied": each.satisfied,
-        }
-        for each in seen
-    ]
+    return TransfersRun(
+        str(directory),
+        tuple(
+            TransferComparison(
+                name=each.transfer.request.name,
+                promised_start_ns=_ns(each.transfer.start_s),
+                start_ns=_ns(each.start_s),
+                promised_end_ns=_ns(each.transfer.end_s),
+                end_ns=_ns(each.end_s),
+                late_ns=_ns(each.late_s),
+                satisfied=each.satisfied,
+            )
+            for each in seen
+        ),
+    )
 
 
 def _ns(value: float | None) -> int | None:

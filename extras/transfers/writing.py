@@ -7,11 +7,10 @@ should have.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ewan.extras.transfers.plan import Transfer, TransferPlan
 from ewan.extras.transfers.reading import Asked
 from ewan.extras.transfers.strategies import TITLES, Strategy
+from ewan.generator.scenario.data import ScenarioMapping, ScenarioValue
 from ewan.generator.scenario.writing import to_yaml
 from ewan.labs.base.units import NS_PER_SECOND, Duration, Rate
 
@@ -38,7 +37,7 @@ def text(asked: Asked, plan: TransferPlan, strategy: Strategy, pacing: str | Non
             "title": f"Bulk transfers, {TITLES[strategy]}",
             "about": " ".join(said),
             "source": SOURCE,
-            "lab": asked.raw["lab"],
+            "lab": asked.lab,
             "defaults": {"congestion": asked.description.congestion or "cubic"},
             "steps": [_step(asked, each, pacing) for each in accepted],
             "metrics": METRICS,
@@ -47,10 +46,10 @@ def text(asked: Asked, plan: TransferPlan, strategy: Strategy, pacing: str | Non
     )
 
 
-def _step(asked: Asked, transfer: Transfer, pacing: str | None) -> dict[str, Any]:
+def _step(asked: Asked, transfer: Transfer, pacing: str | None) -> ScenarioMapping:
     """The step of a transfer, in the order of its keys in docs/scenario.md."""
     request = next(each for each in asked.description.requests if each.name == transfer.request.name)
-    step: dict[str, Any] = {"name": request.name}
+    step: dict[str, ScenarioValue] = {"name": request.name}
     if transfer.after:
         step["after"] = transfer.after[0] if len(transfer.after) == 1 else list(transfer.after)
     else:
