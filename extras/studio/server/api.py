@@ -14,7 +14,7 @@ from typing import Annotated, Any, Protocol, get_type_hints
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -52,7 +52,7 @@ class Endpoint:
     function: Callable[..., Any]
 
     @property
-    def hints(self) -> Mapping[str, Any]:
+    def hints(self) -> Mapping[str, type]:
         """Types of what comes in, and of `return`."""
         return get_type_hints(self.function)
 
@@ -66,7 +66,7 @@ class Endpoint:
         body = self.body
 
         async def answer(request: Request) -> Response:
-            given: dict[str, Any] = dict(request.path_params)
+            given: dict[str, str | Body] = dict(request.path_params)
             part = (self.method, self.path, given.get("lab"))  # a lab may be slow, and the others are not
             if body is not None:
                 try:
@@ -128,7 +128,7 @@ class InterfaceSchema(GenerateJsonSchema):
         return False
 
 
-def openapi(endpoints: Sequence[Endpoint], messages: Sequence[type] = ()) -> dict[str, Any]:
+def openapi(endpoints: Sequence[Endpoint], messages: Sequence[type] = ()) -> JsonSchemaValue:
     """The interface as OpenAPI describes it. `messages`: what WebSockets send, for which OpenAPI has no paths: their
     types stand among the components."""
     told: list[tuple[tuple[str, str], JsonSchemaMode, TypeAdapter[Any]]] = []
@@ -140,10 +140,10 @@ def openapi(endpoints: Sequence[Endpoint], messages: Sequence[type] = ()) -> dic
     schemas, defined = TypeAdapter.json_schemas(
         told, ref_template="#/components/schemas/{model}", schema_generator=InterfaceSchema
     )
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, JsonSchemaValue] = {}
     for each in endpoints:
         key = (each.method, each.path)
-        path: dict[str, Any] = {
+        path: JsonSchemaValue = {
             "summary": each.summary,
             "responses": {
                 "200": {"description": "done", "content": _json(schemas[key, "serialization"])},
@@ -171,11 +171,11 @@ def openapi(endpoints: Sequence[Endpoint], messages: Sequence[type] = ()) -> dic
     }
 
 
-def _untitled(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _untitled(schema: JsonSchemaValue) -> JsonSchemaValue:
     return {key: value for key, value in schema.items() if key != "title"}
 
 
-def _json(schema: Any) -> dict[str, Any]:
+def _json(schema: JsonSchemaValue) -> JsonSchemaValue:
     return {"application/json": {"schema": schema}}
 
 

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from pydantic.json_schema import JsonSchemaValue
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
@@ -35,14 +36,14 @@ from ewan.labs.flows import Connection
 MOST_SAID = 80  # characters of an address that is wrong
 
 
-def interface() -> dict[str, Any]:
+def interface() -> JsonSchemaValue:
     """What /api/openapi.json tells, without a server."""
     context, here, access = Context.of({}), Path(), Access(frozenset(), 0)
     areas = (Work(context, here, access), *_areas(context, here, access, None))
     return _described([endpoint for area in areas for endpoint in area.endpoints()])
 
 
-def _described(endpoints: Sequence[api.Endpoint]) -> dict[str, Any]:
+def _described(endpoints: Sequence[api.Endpoint]) -> JsonSchemaValue:
     return api.openapi(endpoints, messages=[Moment, Connection])
 
 

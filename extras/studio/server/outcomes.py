@@ -222,7 +222,7 @@ def _side(experiment: load.ExperimentResults) -> Side:
     }
 
 
-ASKED: dict[str, Callable[..., Mapping[str, Any]]] = {
+ASKED: dict[str, Callable[..., object]] = {
     "about": about,
     "certificate": certificate,
     "figure": figure,

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import orjson
 
@@ -25,6 +25,13 @@ LONGEST_S = 60.0
 """Of an answer, waiting for its turn included."""
 IDLE_S = 300.0
 PIECE = 1 << 20
+
+
+class ReaderAnswer(TypedDict, total=False):
+    """One of the two: what `outcomes.py` found, or why it could not."""
+
+    found: Any
+    refused: str
 
 
 class Reader:
@@ -48,7 +55,7 @@ class Reader:
             raise RefusedError(answer["refused"])
         return answer["found"]
 
-    def _answer(self, question: bytes, end: float) -> dict[str, Any]:
+    def _answer(self, question: bytes, end: float) -> ReaderAnswer:
         for again in (True, False):
             process = self._running()
             assert process.stdin is not None
@@ -93,7 +100,7 @@ class Reader:
                 pipe.close()
 
 
-def _answered(process: subprocess.Popen[bytes], end: float) -> dict[str, Any]:
+def _answered(process: subprocess.Popen[bytes], end: float) -> ReaderAnswer:
     """A line of it; TimeoutError, EOFError."""
     assert process.stdout is not None
     place = process.stdout.fileno()
@@ -108,7 +115,7 @@ def _answered(process: subprocess.Popen[bytes], end: float) -> dict[str, Any]:
             raise EOFError
         parts.append(piece)
         if piece.endswith(b"\n"):
-            found: dict[str, Any] = orjson.loads(b"".join(parts))
+            found: ReaderAnswer = orjson.loads(b"".join(parts))
             return found
 
 
@@ -125,7 +132,7 @@ def main() -> None:
         while waiting.poll(IDLE_S * 1000) and (question := questions.readline()):
             what, *words = orjson.loads(question)
             try:
-                answer: dict[str, Any] = {"found": ASKED[what](*words)}
+                answer: ReaderAnswer = {"found": ASKED[what](*words)}
             except (LoadError, ValueError) as error:
                 answer = {"refused": str(error)}
             except OSError as error:

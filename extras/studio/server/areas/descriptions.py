@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from pydantic.json_schema import JsonSchemaValue
 from starlette.routing import BaseRoute
 
 from ewan.extras.studio.server import drawing, files, live
@@ -70,7 +70,7 @@ class Descriptions:
         """What the page begins with."""
         return About(self._access.view, self._lab, templates())
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonSchemaValue:
         """The description format as JSON Schema, for completion."""
         return spec.json_schema()
 

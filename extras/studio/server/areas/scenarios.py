@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from pydantic.json_schema import JsonSchemaValue
 from starlette.routing import BaseRoute
 
 from ewan.extras.studio.server import drawing, files
@@ -45,7 +45,7 @@ class Scenarios:
     def __init__(self, here: Path, access: Access) -> None:
         self._files, self._access = files.Files(here), access
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonSchemaValue:
         """The scenario format as JSON Schema, for completion."""
         return json_schema()
 
