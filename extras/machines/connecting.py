@@ -8,13 +8,14 @@ imports asyncssh is imported when connections are made, not before: it takes a t
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import shlex
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import asyncssh
 
@@ -162,7 +163,7 @@ async def _one(
     return connection
 
 
-def _place(where: Target) -> dict[str, Any]:
+def _place(where: Target) -> dict[str, str | int]:
     given = {"host": where.host, "port": where.port, "username": where.user}
     return {key: value for key, value in given.items() if value is not None}
 
@@ -177,23 +178,24 @@ def _options(
     who: str, where: Target, settings: Settings, tunnel: asyncssh.SSHClientConnection | None = None
 ) -> asyncssh.SSHClientConnectionOptions:
     """What the configuration says of a host, without anything that would ask a person."""
-    given: dict[str, Any] = {
-        "config": _configs(settings),
+    options = functools.partial(
+        asyncssh.SSHClientConnectionOptions,
+        config=_configs(settings),
         **_place(where),
         **({} if tunnel is None else {"tunnel": tunnel}),
-        "connect_timeout": settings.connect_s,
-        "login_timeout": settings.connect_s,
-        "keepalive_interval": settings.keepalive_s,
-        "keepalive_count_max": settings.keepalives,
-        "password_auth": False,
-        "kbdint_auth": False,
-        "ignore_encrypted": True,
-        "agent_forwarding": False,
-        "x11_forwarding": False,
-    }
+        connect_timeout=settings.connect_s,
+        login_timeout=settings.connect_s,
+        keepalive_interval=settings.keepalive_s,
+        keepalive_count_max=settings.keepalives,
+        password_auth=False,
+        kbdint_auth=False,
+        ignore_encrypted=True,
+        agent_forwarding=False,
+        x11_forwarding=False,
+    )
     try:
-        said = asyncssh.SSHClientConnectionOptions(**given, client_keys=None, agent_identities=None).config
-        return asyncssh.SSHClientConnectionOptions(**given, **_identities(said))
+        said = options(client_keys=None, agent_identities=None).config
+        return options(**_identities(said))
     except OSError as error:
         raise LabError(f"{who}: SSH's configuration: {error.strerror}: {error.filename}") from error
     except (ValueError, asyncssh.Error) as error:
@@ -203,7 +205,7 @@ def _options(
         ) from error
 
 
-def _identities(said: asyncssh.config.SSHConfig) -> dict[str, Any]:
+def _identities(said: asyncssh.config.SSHConfig) -> dict[str, list[str]]:
     """The keys that a configuration names, as `ssh` takes them.
 
     One that is not there is left out. One that has a passphrase may be in the agent, which knows it by its public half.
@@ -211,7 +213,7 @@ def _identities(said: asyncssh.config.SSHConfig) -> dict[str, Any]:
     files = [Path(name).expanduser() for name in cast("Sequence[str]", said.get("IdentityFile", ()))]
     if not files:
         return {}
-    given: dict[str, Any] = {"client_keys": [str(path) for path in files if path.suffix != ".pub" and path.is_file()]}
+    given = {"client_keys": [str(path) for path in files if path.suffix != ".pub" and path.is_file()]}
     if said.get("IdentitiesOnly"):
         halves = [path if path.suffix == ".pub" else path.with_name(f"{path.name}.pub") for path in files]
         given["agent_identities"] = [str(path) for path in halves if path.is_file()]

@@ -10,10 +10,10 @@ import asyncio
 import contextlib
 import re
 import shlex
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from signal import SIGTERM
-from typing import Any, BinaryIO
+from typing import BinaryIO, TypedDict
 
 import asyncssh
 
@@ -28,6 +28,13 @@ Fed = Callable[[float], None]
 """Gets the share of what a program is given that has gone, from 0 to 1; in the thread of the connections."""
 NUMBER = re.compile(rb"^ewan:pid:(\d+)\n", re.MULTILINE)
 _NUMBERED = 'echo "ewan:pid:$$" >&2; exec "$@"'
+
+
+class TerminalOptions(TypedDict):
+    """A terminal, as asyncssh is told of it: `term_size`: columns, rows, and both in pixels."""
+
+    term_type: str
+    term_size: tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -93,13 +100,16 @@ class Running:
         who: str,
         connection: asyncssh.SSHClientConnection,
         command: Command,
-        terminal: Mapping[str, Any] | None = None,
+        terminal: TerminalOptions | None = None,
     ) -> Running:
         """Starts it; LabError when the server refuses. `terminal`: the one that it has there."""
-        options: dict[str, Any] = {"request_pty": False} if terminal is None else {"request_pty": "force", **terminal}
         try:
             process = await connection.create_process(
-                command.line(numbered=terminal is None), encoding=None, subsystem=None, **options
+                command.line(numbered=terminal is None),
+                encoding=None,
+                subsystem=None,
+                request_pty=False if terminal is None else "force",
+                **({} if terminal is None else dict(terminal)),
             )
         except asyncssh.ChannelOpenError as error:
             if connection.is_closed():

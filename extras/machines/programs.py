@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from ewan.extras.machines.shares import Stretched
 from ewan.labs.base.codec import replace
@@ -173,8 +173,13 @@ def _part(
         of_flows = {flow.step for flow in mine if flow.step is not None}
         told = sorted(step for step in of_flows if step in waited_by_commands or step >= PART)
         elsewhere = sorted(waited_by_flows - of_flows)
-        exchanged: dict[str, Any] = {"told": tuple(told), "elsewhere": tuple(elsewhere)}
-        traffic = replace(program.traffic, **exchanged, cpus=tuple(where.cpus[machine]), flows=tuple(mine))
+        traffic = replace(
+            program.traffic,
+            told=tuple(told),
+            elsewhere=tuple(elsewhere),
+            cpus=tuple(where.cpus[machine]),
+            flows=tuple(mine),
+        )
     result = replace(
         program,
         commands=commands,

@@ -18,13 +18,11 @@ from types import FrameType
 import asyncssh
 
 from ewan.extras.machines.loop import Loop
-from ewan.extras.machines.processes import Command, Running
+from ewan.extras.machines.processes import Command, Running, TerminalOptions
 from ewan.labs.runtime.base import LabError
 
 _CHUNK = 1 << 16
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_Size = tuple[int, int, int, int]
-"""Columns, rows, and both in pixels."""
 
 
 def attached(who: str, loop: Loop, connection: asyncssh.SSHClientConnection, command: Command) -> int:
@@ -34,8 +32,8 @@ def attached(who: str, loop: Loop, connection: asyncssh.SSHClientConnection, com
     Ctrl-C does not wait for it any more.
     """
     interactive = all(os.isatty(stream) for stream in (0, 1, 2))
-    terminal = {"term_type": os.environ.get("TERM", "dumb"), "term_size": _size()} if interactive else None
-    running = loop.call(Running.start(who, connection, command, terminal))
+    terminal: TerminalOptions = {"term_type": os.environ.get("TERM", "dumb"), "term_size": _size()}
+    running = loop.call(Running.start(who, connection, command, terminal if interactive else None))
     end, ended = os.pipe()
     feeding = threading.Thread(target=_feed, args=(loop, running, end), name="ewan-input", daemon=True)
     try:
@@ -49,7 +47,8 @@ def attached(who: str, loop: Loop, connection: asyncssh.SSHClientConnection, com
         loop.call(running.close())
 
 
-def _size() -> _Size:
+def _size() -> tuple[int, int, int, int]:
+    """Columns, rows, and both in pixels."""
     try:
         rows, columns, wide, high = struct.unpack("HHHH", fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(8)))
     except OSError:
