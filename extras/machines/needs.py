@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ewan.extras.machines.talking import ASK_S, all_of, done
+from ewan.extras.machines.queries import ASK_S, all_of, done
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import machines, node_overrides
 from ewan.labs.runtime.base import LabError

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from ewan.extras.machines.queries import ASK_S, SHARES, WORK_S, all_of, answer_of, done
 from ewan.extras.machines.records import Record
-from ewan.extras.machines.talking import ASK_S, SHARES, WORK_S, all_of, answer_of, done
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Link, Plan
 from ewan.labs.runtime.answers import Tables

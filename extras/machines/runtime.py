@@ -14,18 +14,18 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ewan.extras.machines import looking, making, needs, shares, tunnels
+from ewan.extras.machines import deployment, inventory, needs, shares, tunnels
 from ewan.extras.machines.facts import Facts
 from ewan.extras.machines.file import Cluster, Machine
+from ewan.extras.machines.joint_probes import JointProbes
+from ewan.extras.machines.joint_runs import Runs
 from ewan.extras.machines.placement import place
-from ewan.extras.machines.probing import JointProbes
 from ewan.extras.machines.programs import Where
+from ewan.extras.machines.queries import SHARES, Relays
 from ewan.extras.machines.reading import load
 from ewan.extras.machines.records import Record
 from ewan.extras.machines.routes import Routes
-from ewan.extras.machines.running import Runs
 from ewan.extras.machines.samples import Samples, asking
-from ewan.extras.machines.talking import SHARES, Relays
 from ewan.labs import plan as plans
 from ewan.labs import trust
 from ewan.labs.base import codec
@@ -131,9 +131,9 @@ class ClusterRuntime(NetnsRuntime):
         where = place(plan, {name: len(each.cpus) for name, each in found.items()}, cluster.placement)
         fleet = self._fleet(cluster.machines, cluster.ssh_config)
         used = [machine.name for machine in cluster.machines if where.nodes_on(machine.name)]
-        sent = making.send(fleet, used, binary, self._show)
+        sent = deployment.send(fleet, used, binary, self._show)
         crossing = shares.stretched(plan, where)
-        measured = making.measure(fleet, sent, found, plan, crossing, self._show)
+        measured = deployment.measure(fleet, sent, found, plan, crossing, self._show)
         warnings = tunnels.check(plan, crossing, measured)
         gives = [shares.Host(name, found[name].cpus, found[name].address) for name in used]
         split = shares.split(plan, where, gives, secrets.randbelow(shares.VNIS), tunnels.taken_ns(measured))
@@ -158,13 +158,13 @@ class ClusterRuntime(NetnsRuntime):
         warnings, sent = list(said), record.binary
         with self._state.locked(), deferred() as check:
             self._check_new(plan.lab)
-            making.check_absent(fleet, list(split.of), plan.lab)
+            deployment.check_absent(fleet, list(split.of), plan.lab)
             self._write(plan.lab, split.whole, record)
             try:
                 hosts = hosts_file(split.whole)
-                warnings += making.make(fleet, sent, split, hosts, self._scheduling, check, self._show)
+                warnings += deployment.make(fleet, sent, split, hosts, self._scheduling, check, self._show)
                 self._show("running the nodes' commands")
-                enter = making.attempt(fleet, record, plan.lab, node_overrides.LONGEST_S, check)
+                enter = deployment.attempt(fleet, record, plan.lab, node_overrides.LONGEST_S, check)
                 node_overrides.run_by(split.whole, self._state.directory(plan.lab), enter)
                 self._state.write(plan.lab, APPLIED, AppliedPlan(dict.fromkeys(warnings, 1)))
                 return warnings
@@ -197,7 +197,7 @@ class ClusterRuntime(NetnsRuntime):
         relays = self._relays.pop(lab, None)
         if relays is not None:
             relays.close()
-        results = making.remove(fleet, record.binary, lab, [machine.name for machine in record.machines])
+        results = deployment.remove(fleet, record.binary, lab, [machine.name for machine in record.machines])
         left = {name: told for name, told in results.items() if isinstance(told, LabError)}
         for told in results.values():
             if removed is not None and not isinstance(told, LabError):
@@ -251,7 +251,7 @@ class ClusterRuntime(NetnsRuntime):
         joint = JointProbes(
             start=lambda machine, words: fleet[machine].start([record.binary[machine], *words]),
             machine_of={f"{NAMESPACES}/ewan-{name}-{node}": machine for node, machine in record.machine_of.items()},
-            offsets=lambda: making.offsets(fleet, record),
+            offsets=lambda: deployment.offsets(fleet, record),
             cpus=record.host_cpus,
             binary=node_binary(self._wanted),
         )
@@ -261,7 +261,7 @@ class ClusterRuntime(NetnsRuntime):
         """Each machine's node binary enters the namespaces of its share."""
         record = self.record(name)
         fleet = self._fleet(record.machines, record.config)
-        return looking.inspect(fleet, record, name, what)
+        return inventory.inspect(fleet, record, name, what)
 
     def _check_change(self, name: str, record: Record, request: Mapping[str, Any]) -> None:
         other = ("command", "link", "direction", "in_ns")
@@ -298,7 +298,7 @@ class ClusterRuntime(NetnsRuntime):
 
     def capture(self, name: str, wanted: CaptureRequest, piped: bool = False) -> OpenCapture:
         """A process on each machine that has taps; what they give is one pcapng, by the first machine's clock."""
-        from ewan.extras.machines.capturing import JointCapture
+        from ewan.extras.machines.joint_capture import JointCapture
 
         record = self.record(name)
         fleet = self._fleet(record.machines, record.config)
@@ -309,7 +309,7 @@ class ClusterRuntime(NetnsRuntime):
             start=lambda machine, words: fleet[machine].start([record.binary[machine], *words]),
             machine_of=record.machine_of,
             cpus=record.host_cpus,
-            compare=lambda machines: making.offsets(fleet, record, machines),
+            compare=lambda machines: deployment.offsets(fleet, record, machines),
         )
 
     def start_machines(self, name: str, tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
@@ -319,7 +319,7 @@ class ClusterRuntime(NetnsRuntime):
     def elsewhere(self, name: str) -> Mapping[str, RemoteMachine]:
         """All of its machines."""
         record, plan = self.record(name), self.load(name).plan
-        return looking.elsewhere(self._fleet(record.machines, record.config), record, plan)
+        return inventory.elsewhere(self._fleet(record.machines, record.config), record, plan)
 
     def versions(self, name: str) -> dict[str, str]:
         """The runtime, and what tunnels between machines are."""
@@ -332,14 +332,14 @@ class ClusterRuntime(NetnsRuntime):
         record = self._record(name)
         if record is None:
             return status
-        told = looking.machines(self._fleet(record.machines, record.config, missing=True), record)
+        told = inventory.machines(self._fleet(record.machines, record.config, missing=True), record)
         status = codec.replace(status, machines=told)
         dead = [f"machine {each.machine}: {each.error}" for each in told if each.error]
         return codec.replace(status, state="incomplete", note="; ".join(dead)) if dead else status
 
     def _nodes(self, plan: Plan) -> tuple[NodeStatus, ...]:
         record = self.record(plan.lab)
-        return looking.nodes(self._fleet(record.machines, record.config, missing=True), record, plan)
+        return inventory.nodes(self._fleet(record.machines, record.config, missing=True), record, plan)
 
     def _processes(self, plan: Plan, identity: str) -> dict[int, int]:
         return {}
@@ -354,7 +354,7 @@ class ClusterRuntime(NetnsRuntime):
             cluster = self._known()
             fleet = self._fleet(cluster.machines, cluster.ssh_config)
             self._show("asking the machines what they have")
-            self._facts = making.facts(fleet, cluster)
+            self._facts = deployment.facts(fleet, cluster)
         return self._facts
 
     def _fleet(self, wanted: tuple[Machine, ...], config: Path | None, *, missing: bool = False) -> Fleet:

@@ -225,13 +225,13 @@ class Fleet:
 
     def __enter__(self) -> Fleet:
         # These take a tenth of a second to import.
-        from ewan.extras.machines import connecting, loop
+        from ewan.extras.machines import connections, loop
 
-        settings = connecting.Settings(self._config, self._connect_s, self._keepalive_s, KEEPALIVES)
+        settings = connections.Settings(self._config, self._connect_s, self._keepalive_s, KEEPALIVES)
         self._loop = loop.Loop()
         try:
             with as_caller(os.environ):
-                made = self._loop.call(connecting.connect_all(tuple(self.machines.values()), settings))
+                made = self._loop.call(connections.connect_all(tuple(self.machines.values()), settings))
             for name, result in made.items():
                 if isinstance(result, LabError):
                     self.absent[name] = result
@@ -250,7 +250,7 @@ class Fleet:
         self._close()
 
     def _close(self) -> None:
-        from ewan.extras.machines.connecting import disconnect
+        from ewan.extras.machines.connections import disconnect
 
         self._loop.stop(stopped=False)
         remotes = self._remotes.values()

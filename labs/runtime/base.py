@@ -207,7 +207,7 @@ class RuntimeVersions(Protocol):
 
 class RemoteMachine(NamedTuple):
     """A machine of a lab that stretches over several. `spinners`: those there, by their numbers in the plan;
-    `host_cpus`: where nodes run; `files`: what it tells of itself now, by the names of extras/machines/looking.py.
+    `host_cpus`: where nodes run; `files`: what it tells of itself now, by the names of extras/machines/inventory.py.
     """
 
     spinners: tuple[int, ...]

@@ -1,7 +1,7 @@
 """Sends probes through a lab that is up, by one process that has its sockets in all nodes: `ewan-node probe`.
 
 In: probes as emulator/traffic/src/probe/request.rs has them. Out: its answer, {"format", "results"}: of each probe the
-result or {"kind": "failed", "error"}. In a lab over several machines `ewan.extras.machines.probing` does the same.
+result or {"kind": "failed", "error"}. In a lab over several machines `ewan.extras.machines.joint_probes` does the same.
 """
 
 from __future__ import annotations

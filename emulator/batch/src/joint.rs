@@ -1,7 +1,7 @@
 //! A program of which other machines run other parts: told when to begin and when to end, and telling how far this is.
 //!
 //! In: lines of JSON on standard input (`Order`), their end too. Out: lines of JSON on standard output (`Answer`). Whoever
-//! drives all machines (extras/machines/running.py) chooses T0 by this machine's CLOCK_REALTIME when all are ready, ends all
+//! drives all machines (extras/machines/joint_runs.py) chooses T0 by this machine's CLOCK_REALTIME when all are ready, ends all
 //! when all have done their part, and passes on which steps ended. Input is read without a thread: this process starts
 //! commands, and the kernel sends it SIGCHLD, for which it waits anyway, when there is something.
 

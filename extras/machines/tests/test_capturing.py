@@ -13,9 +13,9 @@ import orjson
 import pytest
 from pcapng import FileScanner, blocks
 
-from ewan.extras.machines import capturing
-from ewan.extras.machines.capturing import JointCapture
-from ewan.extras.machines.probing import Offset
+from ewan.extras.machines import joint_capture
+from ewan.extras.machines.joint_capture import JointCapture
+from ewan.extras.machines.joint_probes import Offset
 from ewan.extras.machines.results import Completed
 from ewan.labs.capture import reading
 from ewan.labs.capture.points import Tap
@@ -68,8 +68,8 @@ class Machine:
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ENDS_S", "CLOSES_S", "OPENS_S"):
-        monkeypatch.setattr(capturing, name, 0.5)
-    monkeypatch.setattr(capturing, "POLL_S", 0.05)
+        monkeypatch.setattr(joint_capture, name, 0.5)
+    monkeypatch.setattr(joint_capture, "POLL_S", 0.05)
 
 
 def begun(

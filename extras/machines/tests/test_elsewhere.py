@@ -9,7 +9,7 @@ import pytest
 
 from ewan.calibration import elsewhere, machine, report
 from ewan.extras.machines.facts import sections
-from ewan.extras.machines.looking import FILES
+from ewan.extras.machines.inventory import FILES
 from ewan.labs.base.codec import replace
 from ewan.labs.base.product import ROOT
 from ewan.labs.base.units import NS_PER_SECOND

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ewan.extras.machines.probing import JointProbes, Offset
+from ewan.extras.machines.joint_probes import JointProbes, Offset
 from ewan.extras.machines.results import Completed
 from ewan.generator.traffic_request import addresses_of, end
 from ewan.labs.compile import HostFacts, compile

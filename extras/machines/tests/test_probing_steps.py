@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from ewan.extras.machines.probing import FORMAT, JointProbes, Offset
+from ewan.extras.machines.joint_probes import FORMAT, JointProbes, Offset
 from ewan.extras.machines.results import Completed
 from ewan.labs.runtime.base import LabError
 

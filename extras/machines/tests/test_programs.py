@@ -10,10 +10,10 @@ from typing import Any
 import orjson
 import pytest
 
-from ewan.extras.machines import halves, merging, programs
-from ewan.extras.machines.merging import Clocks, Found, Lost
+from ewan.extras.machines import flow_records, joint_results, programs
+from ewan.extras.machines.joint_probes import Offset
+from ewan.extras.machines.joint_results import Clocks, Found, Lost
 from ewan.extras.machines.placement import place
-from ewan.extras.machines.probing import Offset
 from ewan.extras.machines.programs import PART, Where
 from ewan.extras.machines.shares import stretched
 from ewan.labs import spec
@@ -136,7 +136,7 @@ def test_what_cannot_be_between_machines_is_named(where: Where) -> None:
 
 
 def record(**more: Any) -> dict[str, Any]:
-    known = ("connected_ns", "started_ns", "ended_ns", "error", *halves.SENDERS)
+    known = ("connected_ns", "started_ns", "ended_ns", "error", *flow_records.SENDERS)
     base = {"flow": 0, "part": 0, "kind": "bulk", "scheduled_ns": 0, "received_bytes": 0, **dict.fromkeys(known)}
     base |= {"volume_bytes": None}
     return base | more
@@ -145,21 +145,23 @@ def record(**more: Any) -> dict[str, Any]:
 def test_a_record_has_what_each_end_knows() -> None:
     source = record(started_ns=1, connected_ns=2, ended_ns=90, segment_bytes=1448, received_bytes=99, error="reset")
     sink = record(started_ns=0, ended_ns=80, received_bytes=100, completion_ns=80)
-    found = halves.whole(source, sink, "", 0)
+    found = flow_records.whole(source, sink, "", 0)
     assert (found["started_ns"], found["connected_ns"], found["segment_bytes"]) == (1, 2, 1448)
     assert (found["ended_ns"], found["received_bytes"], found["error"]) == (80, 100, None), "all came"
-    refused = halves.whole(record(error="connect: refused"), record(error="it had not ended"), "", 0)
+    refused = flow_records.whole(record(error="connect: refused"), record(error="it had not ended"), "", 0)
     assert refused["error"] == "connect: refused"
-    back = halves.whole(record(part=1, received_bytes=7), record(part=1, segment_bytes=9), "", 0)
+    back = flow_records.whole(record(part=1, received_bytes=7), record(part=1, segment_bytes=9), "", 0)
     assert (back["received_bytes"], back["segment_bytes"]) == (7, 9)
-    assert halves.whole(source, None, "machine two was lost", 0)["error"] == "machine two was lost"
+    assert flow_records.whole(source, None, "machine two was lost", 0)["error"] == "machine two was lost"
 
 
 def test_datagrams_are_counted_by_who_sent_them_and_delays_lose_what_the_clocks_drifted() -> None:
-    delays = dict.fromkeys(halves.DELAYS, 5_000)
-    sent = record(kind="udp", ended_ns=SECOND, sent_packets=10, received_packets=0, **dict.fromkeys(halves.DELAYS))
+    delays = dict.fromkeys(flow_records.DELAYS, 5_000)
+    sent = record(
+        kind="udp", ended_ns=SECOND, sent_packets=10, received_packets=0, **dict.fromkeys(flow_records.DELAYS)
+    )
     got = record(kind="udp", ended_ns=SECOND // 2, sent_packets=12, received_packets=9, received_bytes=125, **delays)
-    found = halves.whole(sent, got, "", 300)
+    found = flow_records.whole(sent, got, "", 300)
     assert (found["sent_packets"], found["lost_packets"], found["delay_p50_ns"]) == (10, 1, 4_700)
     assert (found["ended_ns"], found["goodput_bps"]) == (SECOND, 1000.0)
 
@@ -179,19 +181,19 @@ def test_arrivals_are_told_apart_by_the_sources_port_and_the_order_of_those_that
         came(1, 40, ended_ns=70, received_bytes=100),
         came(2, 40, ended_ns=99, received_bytes=30),
     ]
-    rows, part_of = halves.arrivals(sources, sinks, "not seen")
+    rows, part_of = flow_records.arrivals(sources, sinks, "not seen")
     assert part_of == {0: 1, 1: 0, 2: 3}
     assert [row["received_bytes"] for row in rows] == [100, 50, 0, 30]
     assert [row["completion_ns"] for row in rows] == [70, 60, None, None]
     assert [row["error"] for row in rows] == [None, None, "connect: refused", None]
-    rows, _ = halves.arrivals(sources[:1], [], "machine two was lost")
+    rows, _ = flow_records.arrivals(sources[:1], [], "machine two was lost")
     assert rows[0]["error"] == "machine two was lost"
 
 
 def test_a_session_is_the_sources_and_counts_what_came_at_both_ends() -> None:
     source = record(kind="requests", ended_ns=SECOND, received_bytes=1000, retransmitted_segments=1, min_rtt_ns=9)
     sink = record(kind="requests", ended_ns=5, received_bytes=250, retransmitted_segments=2, error="x", segment_bytes=7)
-    found = halves.whole(source, sink, "", 0)
+    found = flow_records.whole(source, sink, "", 0)
     assert (found["received_bytes"], found["goodput_bps"], found["error"]) == (1250, 10_000.0, None)
     assert (found["retransmitted_segments"], found["min_rtt_ns"], found["segment_bytes"]) == (3, 9, 7)
 
@@ -216,7 +218,7 @@ def test_goodput_of_arrivals_has_their_parts_and_that_of_sessions_the_sum_of_bot
         (tmp_path / name / "traffic/goodput.csv").write_text(heading + bins[name])
     (tmp_path / "whole").mkdir()
     places = {name: tmp_path / name for name in told}
-    merging.merge(program, split, where, {}, Found(places, Clocks("one", {}, {})), tmp_path / "whole")
+    joint_results.merge(program, split, where, {}, Found(places, Clocks("one", {}, {})), tmp_path / "whole")
     said = (tmp_path / "whole/traffic/goodput.csv").read_text()
     assert said == heading + "0,4,100,100,9,9\n1,0,100,100,15,\n1,0,200,100,1,\n"
     rows = orjson.loads((tmp_path / "whole/traffic/traffic.json").read_bytes())["flows"]
@@ -249,7 +251,7 @@ def test_results_become_one_runs(where: Where, tmp_path: Path) -> None:
     (one / "spinners.csv").write_text("spinner,cpu\n0,1\n")
     (two / "spinners.csv").write_text("spinner,cpu\n0,1\n1,2\n0,")
     found = Found({"one": one, "two": two}, Clocks("one", {}, {}))
-    merging.merge(program, split, where, {"one": 0, "two": 3}, found, whole)
+    joint_results.merge(program, split, where, {"one": 0, "two": 3}, found, whole)
     assert (whole / "spinners.csv").read_text() == "spinner,cpu\n0,1\n3,1\n4,2\n", "an unfinished line is left out"
     assert (whole / "commands/2-left1.out").read_text() == "said"
     document = orjson.loads((whole / "commands.json").read_bytes())
@@ -268,5 +270,5 @@ def test_results_of_a_machine_stay_in_their_directory(tmp_path: Path) -> None:
         member.size = 1
         archive.addfile(member, io.BytesIO(b"x"))
     with pytest.raises(LabError, match=r"\.\./out"):
-        merging.unpack(packed, tmp_path / "place")
+        joint_results.unpack(packed, tmp_path / "place")
     assert not (tmp_path / "out").exists()

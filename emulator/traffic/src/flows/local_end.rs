@@ -1,7 +1,7 @@
 //! One end of a flow whose other end is in a process on another machine: what both must know.
 //!
 //! Each end keeps its own time, from the same T0, and records what it sees; whoever has both puts them together
-//! (extras/machines/halves.py).
+//! (extras/machines/flow_records.py).
 
 use serde::Deserialize;
 

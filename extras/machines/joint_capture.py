@@ -22,7 +22,7 @@ from typing import IO, Protocol
 
 import orjson
 
-from ewan.extras.machines.probing import Offset
+from ewan.extras.machines.joint_probes import Offset
 from ewan.extras.machines.results import Completed
 from ewan.labs.base.writing import opened
 from ewan.labs.capture import words

@@ -17,8 +17,8 @@ from typing import Any
 
 import orjson
 
-from ewan.extras.machines import halves
-from ewan.extras.machines.probing import Offset
+from ewan.extras.machines import flow_records
+from ewan.extras.machines.joint_probes import Offset
 from ewan.extras.machines.programs import SINK, SOURCE, Split, Where
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Document, Struct, replace
@@ -303,14 +303,14 @@ class _Flows:
 
     def __init__(self, split: Split, told: Documents, clocks: Clocks, missing: str) -> None:
         self._split, self._told = split, told
-        self._sides: dict[int, dict[str, list[halves.Row]]] = {}
+        self._sides: dict[int, dict[str, list[flow_records.Row]]] = {}
         """Of flows between machines: flow → end → records."""
         self._part_of: dict[int, dict[int, int]] = {}
         """Flow of arrivals → part at its sink → part."""
         self._sums: dict[tuple[int, ...], int] = {}
         """Flow, part, end and width of a bin → bytes: of flows whose both ends receive."""
         machines: dict[int, dict[str, str]] = {}
-        self.records: list[halves.Row] = []
+        self.records: list[flow_records.Row] = []
         for machine, part in split.parts.items():
             for flow, side in part.halves.items():
                 machines.setdefault(flow, {})[side] = machine
@@ -324,14 +324,16 @@ class _Flows:
             self.records += self._whole(flow, sides, missing, drift_ns)
 
     def _whole(
-        self, flow: int, sides: Mapping[str, Sequence[halves.Row]], missing: str, drift_ns: int
-    ) -> list[halves.Row]:
+        self, flow: int, sides: Mapping[str, Sequence[flow_records.Row]], missing: str, drift_ns: int
+    ) -> list[flow_records.Row]:
         sources, sinks = sides[SOURCE], sides[SINK]
         if any(row["kind"] == "arrivals" for row in (*sources, *sinks)):
-            rows, self._part_of[flow] = halves.arrivals(sources, sinks, missing)
+            rows, self._part_of[flow] = flow_records.arrivals(sources, sinks, missing)
             return rows
         source, sink = ({row["part"]: row for row in those} for those in (sources, sinks))
-        return [halves.whole(source.get(part), sink.get(part), missing, drift_ns) for part in sorted({*source, *sink})]
+        return [
+            flow_records.whole(source.get(part), sink.get(part), missing, drift_ns) for part in sorted({*source, *sink})
+        ]
 
     def document(self) -> dict[str, Any]:
         """In the order of flows and parts."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ewan.extras.machines.facts import sections
+from ewan.extras.machines.queries import ASK_S, SHARES, all_of, done
 from ewan.extras.machines.records import Record
-from ewan.extras.machines.talking import ASK_S, SHARES, all_of, done
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.answers import MachineStatus, NodeStatus
 from ewan.labs.runtime.base import LabError, RemoteMachine

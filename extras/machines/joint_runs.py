@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from ewan.extras.machines import making, merging, programs, tunnels
+from ewan.extras.machines import deployment, joint_results, programs, tunnels
 from ewan.extras.machines.answers import Begin, Nothing, RunAnswer, RunOrder, StepEnded
-from ewan.extras.machines.following import Followed
-from ewan.extras.machines.merging import Clocks, Lost
-from ewan.extras.machines.probing import Offset
+from ewan.extras.machines.joint_probes import Offset
+from ewan.extras.machines.joint_results import Clocks, Lost
 from ewan.extras.machines.programs import PART, Split, Where
+from ewan.extras.machines.queries import ASK_S, SHARES, WORK_S, all_of, done, said
 from ewan.extras.machines.records import Record
 from ewan.extras.machines.results import Completed
+from ewan.extras.machines.route_recovery import Followed
 from ewan.extras.machines.routes import Routes
-from ewan.extras.machines.talking import ASK_S, SHARES, WORK_S, all_of, done, said
 from ewan.labs.base import codec, writing
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
@@ -105,7 +105,7 @@ class Runs:
             writing.write(directory / "routing.json", orjson.dumps(routing, option=orjson.OPT_INDENT_2))
             if not routing["converged"]:
                 raise LabError(f"{routing['protocol']} did not find all routes in {CONVERGES_S:g} s")
-        before = making.offsets(self.fleet, self.record)
+        before = deployment.offsets(self.fleet, self.record)
         ahead_ns = {machine: offset.ns for machine, offset in before.items()}
         split = programs.split(program, where, secrets.randbits(32), ahead_ns)
         with self._folders(program, split) as trip_ns, deferred() as check:
@@ -119,8 +119,8 @@ class Runs:
             after = before if lost is not None else self._offsets(before)
             with self._fetched(there, directory) as places:
                 clocks = Clocks(self.record.machines[0].name, before, after)
-                found = merging.Found(places, clocks, lost, course.followed.recovered_ns)
-                merging.merge(program, split, where, self.record.first_spinner, found, directory)
+                found = joint_results.Found(places, clocks, lost, course.followed.recovered_ns)
+                joint_results.merge(program, split, where, self.record.first_spinner, found, directory)
         if lost is not None:
             raise LabError(lost.words)
         if course.failures:
@@ -137,7 +137,7 @@ class Runs:
     def _offsets(self, before: Mapping[str, Offset]) -> Mapping[str, Offset]:
         """The clocks now; as they were where that cannot be asked any more."""
         try:
-            return making.offsets(self.fleet, self.record)
+            return deployment.offsets(self.fleet, self.record)
         except LabError:
             return before
 
@@ -174,7 +174,7 @@ class Runs:
         def fetch(remote: Remote) -> Path:
             packed = place / f"{remote.name}.tar"
             remote.save(["tar", "-C", self.folder(), "-cf", "-", "."], packed)
-            merging.unpack(packed, place / remote.name)
+            joint_results.unpack(packed, place / remote.name)
             packed.unlink()
             return place / remote.name
 

@@ -18,9 +18,9 @@ from ewan.extras.machines import shares, tunnels
 from ewan.extras.machines.answers import Stretch, StretchRequest
 from ewan.extras.machines.facts import Facts
 from ewan.extras.machines.file import Cluster
-from ewan.extras.machines.probing import Offset
+from ewan.extras.machines.joint_probes import Offset
+from ewan.extras.machines.queries import ASK_S, SHARES, WORK_S, Relays, all_of, answer_of, done
 from ewan.extras.machines.records import Record
-from ewan.extras.machines.talking import ASK_S, SHARES, WORK_S, Relays, all_of, answer_of, done
 from ewan.labs import plan as plans
 from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_MS
