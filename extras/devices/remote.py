@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ewan.extras.devices.serve import RefusedError
-from ewan.extras.machines.file import Machine
+from ewan.extras.machines.file import ClusterMachine
 from ewan.extras.machines.ssh import Fleet
 from ewan.labs.base.reading import one_line
 from ewan.labs.runtime.base import LabError
@@ -35,7 +35,7 @@ class Remote:
         """RefusedError where there is no such box, or no key for it."""
         # A user who may call the driver's commands by sudo need not be allowed others, so that each one says sudo.
         self._sudo = sudo
-        box = Machine("box", address, interface="", address=None, cpus=None, sudo=False)
+        box = ClusterMachine("box", address, interface="", address=None, cpus=None, sudo=False)
         self._fleet = Fleet([box], None if config is None else Path(config), connect_s=OPENS_S)
         try:
             self._box = self._fleet.__enter__()["box"]

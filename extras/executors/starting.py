@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed.security import Security
 
-    from ewan.extras.machines.ssh import Remote
+    from ewan.extras.machines.ssh import ConnectedMachine
 
 CONNECT_S = 10
 DEATH_S = 60
@@ -214,16 +214,16 @@ def _memory(workers: Workers) -> int:
 @contextlib.contextmanager
 def _by_ssh(workers: Workers, scheduler: str, keys: Path) -> Iterator[int]:
     """A worker for each core of each host, which ends with the connection; the most memory that one has, in bytes."""
-    from ewan.extras.machines.file import Machine
+    from ewan.extras.machines.file import ClusterMachine
     from ewan.extras.machines.ssh import Fleet
 
-    machines = tuple(Machine(f"host{n}", host, "", None, None, False) for n, host in enumerate(workers.hosts, 1))
+    machines = tuple(ClusterMachine(f"host{n}", host, "", None, None, False) for n, host in enumerate(workers.hosts, 1))
     with Fleet(machines, workers.ssh_config) as fleet:
         place = f"~/.cache/ewan/workers/{keys.parent.parent.name}"
 
         directories: dict[str, str] = {}
 
-        def begin(remote: Remote) -> int:
+        def begin(remote: ConnectedMachine) -> int:
             memory_bytes = _memory_there(workers, remote)
             sent = {
                 key: remote.put((keys / name).read_bytes(), f"{place}/{name}")
@@ -252,7 +252,7 @@ def _by_ssh(workers: Workers, scheduler: str, keys: Path) -> Iterator[int]:
             fleet.each(lambda remote: remote.run([*remove, directories[remote.name]], sudo=False), list(directories))
 
 
-def _memory_there(workers: Workers, remote: Remote) -> int:
+def _memory_there(workers: Workers, remote: ConnectedMachine) -> int:
     """Of a worker: its share of what is said, or of what the host has."""
     if workers.memory_of_a_worker is not None:
         return workers.memory_of_a_worker

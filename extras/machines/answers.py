@@ -10,7 +10,7 @@ from typing import Any
 from ewan.labs.base.codec import Document, Struct, field
 
 
-class Spread(Struct):
+class DelaySpread(Struct):
     """Of delays, in ns."""
 
     min: int
@@ -19,7 +19,7 @@ class Spread(Struct):
     max: int
 
 
-class Burst(Struct):
+class TunnelBurst(Struct):
     """Packets of a burst: handed to the tunnel; different ones that came; those of them that came in order."""
 
     packet_bytes: int
@@ -28,7 +28,7 @@ class Burst(Struct):
     in_order: int
 
 
-class StretchRequest(Document, tag="ewan-stretch/1"):
+class TunnelMeasurementRequest(Document, tag="ewan-stretch/1"):
     """To both ends of a tunnel that is to be measured (emulator/node/src/stretch/request.rs)."""
 
     vni: int
@@ -41,12 +41,12 @@ class StretchRequest(Document, tag="ewan-stretch/1"):
     rate_bytes: int
 
 
-class Stretch(Document, tag="ewan-stretch/1"):
+class TunnelMeasurement(Document, tag="ewan-stretch/1"):
     """What the measuring end found (emulator/node/src/stretch/result.rs). There: from it to the other one."""
 
-    round_trip_ns: Spread
-    there_ns: Spread
-    back_ns: Spread
+    round_trip_ns: DelaySpread
+    there_ns: DelaySpread
+    back_ns: DelaySpread
     offset_ns: int
     offset_at_ns: int
     offset_uncertainty_ns: int
@@ -63,21 +63,21 @@ class Stretch(Document, tag="ewan-stretch/1"):
     duplicated_back: int
     rate_there_bps: int | None
     rate_back_bps: int | None
-    burst_there: Burst
-    burst_back: Burst
+    burst_there: TunnelBurst
+    burst_back: TunnelBurst
     mtu: int
     mtu_there: int
     mtu_back: int
 
 
-class Ready(Struct):
+class RunReadiness(Struct):
     """All but what needs T0 is made. `lead_ns`: how long before T0 it must be told; `real_ns`: CLOCK_REALTIME."""
 
     lead_ns: int
     real_ns: int
 
 
-class At(Struct):
+class RunMoment(Struct):
     """So long after T0."""
 
     at_ns: int
@@ -97,15 +97,15 @@ class Carriers(Struct):
     at_ns: int
 
 
-class RunAnswer(Struct):
+class MachineAnswer(Struct):
     """A line of a run (emulator/batch/src/joint.rs). `over`: nothing is left to do there; `ending`: it ends."""
 
-    ready: Ready | None = None
-    alive: At | None = None
+    ready: RunReadiness | None = None
+    alive: RunMoment | None = None
     step: StepEnded | None = None
     carriers: Carriers | None = None
-    over: At | None = None
-    ending: At | None = None
+    over: RunMoment | None = None
+    ending: RunMoment | None = None
 
     @property
     def at_ns(self) -> int:
@@ -114,7 +114,7 @@ class RunAnswer(Struct):
         return 0 if each is None else max(each.at_ns, 0)
 
 
-class Begin(Struct):
+class RunStart(Struct):
     """T0, by the machine's own CLOCK_REALTIME."""
 
     real_ns: int
@@ -124,10 +124,10 @@ class Nothing(Struct):
     """An order that needs no more words."""
 
 
-class RunOrder(Struct):
+class MachineOrder(Struct):
     """A line to a machine in a run. `end`: all have done their part; `interrupt`: all are to end early."""
 
-    begin: Begin | None = None
+    begin: RunStart | None = None
     step: StepEnded | None = None
     end: Nothing | None = None
     interrupt: Nothing | None = None

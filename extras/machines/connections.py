@@ -19,9 +19,9 @@ from typing import cast
 
 import asyncssh
 
-from ewan.extras.machines.file import Machine
-from ewan.extras.machines.processes import Running
-from ewan.extras.machines.targets import Target, target
+from ewan.extras.machines.file import ClusterMachine
+from ewan.extras.machines.processes import RemoteProgram
+from ewan.extras.machines.targets import SshTarget, target
 from ewan.labs.runtime.base import LabError
 
 # What goes wrong is told by errors.
@@ -39,7 +39,7 @@ CLOSE_S = 1.0
 
 
 @dataclass(frozen=True)
-class Settings:
+class SshSettings:
     """What all connections have in common; `config` in place of ~/.ssh/config and the system's."""
 
     config: Path | None
@@ -67,18 +67,18 @@ class _Client(asyncssh.SSHClient):
         return False
 
 
-async def connect(machine: Machine, settings: Settings) -> asyncssh.SSHClientConnection:
+async def connect(machine: ClusterMachine, settings: SshSettings) -> asyncssh.SSHClientConnection:
     """Connects and logs in, through the jump hosts of the configuration; LabError names the machine."""
     end = asyncio.get_running_loop().time() + settings.connect_s
     return await _reach(f"machine {machine.name}", _target(f"machine {machine.name}", machine.ssh), settings, end, [])
 
 
 async def connect_all(
-    machines: Sequence[Machine], settings: Settings
+    machines: Sequence[ClusterMachine], settings: SshSettings
 ) -> dict[str, asyncssh.SSHClientConnection | LabError]:
     """Connects to all side by side; a machine's LabError is its result."""
 
-    async def one(machine: Machine) -> asyncssh.SSHClientConnection | LabError:
+    async def one(machine: ClusterMachine) -> asyncssh.SSHClientConnection | LabError:
         try:
             return await connect(machine, settings)
         except LabError as error:
@@ -95,7 +95,7 @@ async def connect_all(
     return {name: task.result() for name, task in tasks.items()}
 
 
-async def disconnect(connections: Sequence[asyncssh.SSHClientConnection], running: Sequence[Running]) -> None:
+async def disconnect(connections: Sequence[asyncssh.SSHClientConnection], running: Sequence[RemoteProgram]) -> None:
     """Ends what runs, then all connections; those of machines that no longer answer after CLOSE_S."""
     await asyncio.gather(*(one.close() for one in running))
     for connection in connections:
@@ -107,7 +107,7 @@ async def disconnect(connections: Sequence[asyncssh.SSHClientConnection], runnin
         connection.abort()
 
 
-def _target(who: str, text: str) -> Target:
+def _target(who: str, text: str) -> SshTarget:
     try:
         return target(text)
     except ValueError as error:
@@ -115,7 +115,7 @@ def _target(who: str, text: str) -> Target:
 
 
 async def _reach(
-    who: str, where: Target, settings: Settings, end: float, through: list[Target]
+    who: str, where: SshTarget, settings: SshSettings, end: float, through: list[SshTarget]
 ) -> asyncssh.SSHClientConnection:
     """Connects to a host, first to those that lead to it; `through`: the hosts for which this one is needed."""
     jumps = _options(who, where, settings).tunnel
@@ -138,7 +138,7 @@ async def _reach(
 
 
 async def _one(
-    who: str, where: Target, settings: Settings, end: float, tunnel: asyncssh.SSHClientConnection | None
+    who: str, where: SshTarget, settings: SshSettings, end: float, tunnel: asyncssh.SSHClientConnection | None
 ) -> asyncssh.SSHClientConnection:
     client = _Client()
     options = _options(who, where, settings, tunnel)
@@ -163,19 +163,19 @@ async def _one(
     return connection
 
 
-def _place(where: Target) -> dict[str, str | int]:
+def _place(where: SshTarget) -> dict[str, str | int]:
     given = {"host": where.host, "port": where.port, "username": where.user}
     return {key: value for key, value in given.items() if value is not None}
 
 
-def _configs(settings: Settings) -> list[str]:
+def _configs(settings: SshSettings) -> list[str]:
     if settings.config is not None:
         return [str(settings.config)]
     return [str(path) for path in (Path("~/.ssh/config").expanduser(), SYSTEM_CONFIG) if path.is_file()]
 
 
 def _options(
-    who: str, where: Target, settings: Settings, tunnel: asyncssh.SSHClientConnection | None = None
+    who: str, where: SshTarget, settings: SshSettings, tunnel: asyncssh.SSHClientConnection | None = None
 ) -> asyncssh.SSHClientConnectionOptions:
     """What the configuration says of a host, without anything that would ask a person."""
     options = functools.partial(
@@ -237,8 +237,8 @@ def _known_hosts(who: str, options: asyncssh.SSHClientConnectionOptions) -> asyn
 
 def _refusal(
     error: Exception,
-    where: Target,
-    settings: Settings,
+    where: SshTarget,
+    settings: SshSettings,
     options: asyncssh.SSHClientConnectionOptions,
     client: _Client,
 ) -> str:

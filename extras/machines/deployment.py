@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ewan.extras.machines import facts as machine_facts
 from ewan.extras.machines import shares, tunnels
-from ewan.extras.machines.answers import Stretch, StretchRequest
-from ewan.extras.machines.facts import Facts
+from ewan.extras.machines.answers import TunnelMeasurement, TunnelMeasurementRequest
+from ewan.extras.machines.facts import ClusterMachineFacts
 from ewan.extras.machines.file import Cluster
 from ewan.extras.machines.joint_probes import Offset
 from ewan.extras.machines.queries import ASK_S, SHARES, WORK_S, Relays, all_of, answer_of, done
-from ewan.extras.machines.records import Record
+from ewan.extras.machines.records import ClusterLabRecord
 from ewan.labs import plan as plans
 from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_MS
@@ -30,7 +30,7 @@ from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.state_documents import MANIFEST, AppliedPlan, Head
 
 if TYPE_CHECKING:
-    from ewan.extras.machines.ssh import Fleet, Remote
+    from ewan.extras.machines.ssh import ConnectedMachine, Fleet
 
 Show = Callable[[str], None]
 
@@ -61,11 +61,11 @@ _EXEC = 'mkdir -p "${1%/*}" || exit; log=$1; shift; "$@" >"$log" 2>&1 </dev/null
 _WRITE = 'cat >"$1.new" && mv "$1.new" "$1"'
 
 
-def facts(fleet: Fleet, cluster: Cluster) -> dict[str, Facts]:
+def facts(fleet: Fleet, cluster: Cluster) -> dict[str, ClusterMachineFacts]:
     """What each machine is and has; LabError where one lacks what a lab needs."""
     of = {machine.name: machine for machine in cluster.machines}
 
-    def ask(remote: Remote) -> Facts:
+    def ask(remote: ConnectedMachine) -> ClusterMachineFacts:
         told = remote.run(["sh", "-c", machine_facts.SCRIPT, "sh", of[remote.name].interface], longest_s=ASK_S)
         done(remote.name, told)
         return machine_facts.read(of[remote.name], told.stdout.decode(errors="replace"))
@@ -81,7 +81,7 @@ def send(fleet: Fleet, names: Sequence[str], binary: Path, show: Show) -> dict[s
     name = SENT + hashlib.sha256(data).hexdigest()
     gone: dict[str, float] = {}
 
-    def put(remote: Remote) -> str:
+    def put(remote: ConnectedMachine) -> str:
         def fed(share: float) -> None:
             gone[remote.name] = share
             show(f"sending the node binary: {min(gone.values()):.0%} to {', '.join(gone)}")
@@ -95,11 +95,11 @@ def send(fleet: Fleet, names: Sequence[str], binary: Path, show: Show) -> dict[s
 def measure(
     fleet: Fleet,
     binary: Mapping[str, str],
-    found: Mapping[str, Facts],
+    found: Mapping[str, ClusterMachineFacts],
     plan: Plan,
-    crossing: Sequence[shares.Stretched],
+    crossing: Sequence[shares.TunnelWire],
     show: Show,
-) -> list[tunnels.Measured]:
+) -> list[tunnels.TunnelQuality]:
     """Each tunnel that the wires `crossing` need, one after the other, with packets as large as theirs."""
     links = {link.name: link for link in plan.links}
     wanted: dict[tuple[str, str], int] = {}
@@ -116,7 +116,7 @@ def measure(
     return measured
 
 
-def offsets(fleet: Fleet, record: Record, names: Sequence[str] | None = None) -> dict[str, Offset]:
+def offsets(fleet: Fleet, record: ClusterLabRecord, names: Sequence[str] | None = None) -> dict[str, Offset]:
     """The other machines' clocks, compared with the first one's now, one after the other; `names`: of these alone."""
     first, *others = [machine.name for machine in record.machines]
     found = {}
@@ -133,13 +133,13 @@ def _stretch(
     between: tuple[str, str],
     mtu: int,
     how: Pace,
-) -> Stretch:
+) -> TunnelMeasurement:
     """What `ewan-node stretch` tells of a tunnel of its own between two machines; gone when it has told."""
     first, second = between
     vni = secrets.randbelow(shares.VNIS - 1) + 1
 
     def request(here: str, there: str) -> bytes:
-        asked = StretchRequest(vni, addresses[here], addresses[there], shares.PORT, mtu, *how)
+        asked = TunnelMeasurementRequest(vni, addresses[here], addresses[there], shares.PORT, mtu, *how)
         return codec.line(asked)
 
     answering = fleet[second].start([binary[second], "stretch", "answer"])
@@ -148,7 +148,7 @@ def _stretch(
         if b"ready" not in answering.readline(ASK_S):
             raise LabError(f"machine {second}: {answering.wait(ASK_S).said}")
         told = fleet[first].run([binary[first], "stretch", "measure"], request(first, second), longest_s=WORK_S)
-        return answer_of(Stretch, first, told)
+        return answer_of(TunnelMeasurement, first, told)
     finally:
         answering.close()
 
@@ -156,7 +156,7 @@ def _stretch(
 def check_absent(fleet: Fleet, names: Sequence[str], lab: str) -> None:
     """LabError where a machine has a share of a lab of this name: it is of somebody who made it from elsewhere."""
 
-    def look(remote: Remote) -> None:
+    def look(remote: ConnectedMachine) -> None:
         if remote.run(["test", "-e", str(SHARES / lab)], longest_s=ASK_S).returncode == 0:
             raise LabError(
                 f"machine {remote.name} has a share of a lab {lab} already, made from elsewhere: give this lab another "
@@ -183,14 +183,14 @@ def make(
     texts = {name: plans.to_json(share) for name, share in split.of.items()}
     directory = str(SHARES / lab)
 
-    def apply(remote: Remote) -> list[str]:
+    def apply(remote: ConnectedMachine) -> list[str]:
         command = [binary[remote.name], "apply", "--plan", "/dev/stdin", "--state", directory]
         applied = answer_of(AppliedPlan, remote.name, remote.run(command, texts[remote.name], longest_s=WORK_S))
         words = ["sh", "-c", _WRITE, "sh", f"{directory}/hosts"]
         done(remote.name, remote.run(words, hosts.encode(), longest_s=ASK_S))
         return list(applied.warnings)
 
-    def spin(remote: Remote) -> None:
+    def spin(remote: ConnectedMachine) -> None:
         manifest = answer_of(Head, remote.name, remote.run(["cat", f"{directory}/{MANIFEST}"], longest_s=ASK_S))
         for number in range(len(split.of[remote.name].spinners)):
             words = [binary[remote.name], directory, str(number), manifest.id, scheduling]
@@ -230,7 +230,7 @@ def _wait(fleet: Fleet, relays: Relays, split: shares.Shares, check: Callable[[]
 
 
 def attempt(
-    fleet: Fleet, record: Record, lab: str, longest_s: float, check: Callable[[], None]
+    fleet: Fleet, record: ClusterLabRecord, lab: str, longest_s: float, check: Callable[[], None]
 ) -> Callable[[str, Sequence[str], Path], str]:
     """What runs a command in a node for `ewan.labs.runtime.node_overrides`; `check` is called meanwhile. The log is
     also there."""
@@ -259,7 +259,7 @@ def attempt(
 def remove(fleet: Fleet, binary: Mapping[str, str], lab: str, names: Sequence[str]) -> dict[str, Removed | LabError]:
     """What each machine removed of its share, or why it could not."""
 
-    def take_down(remote: Remote) -> Removed:
+    def take_down(remote: ConnectedMachine) -> Removed:
         command = [binary[remote.name], "down", "--state", str(SHARES / lab)]
         told = answer_of(Removed, remote.name, remote.run(command, longest_s=WORK_S))
         remote.run(["rmdir", str(SHARES)], longest_s=ASK_S)  # it stays where other labs are

@@ -1,6 +1,6 @@
 """What a machine of the cluster is and has, told by a few files and commands that every Linux has.
 
-In: what `SCRIPT` printed there. Out: `Facts`; LabError, in a line, for a machine on which no lab can be.
+In: what `SCRIPT` printed there. Out: `ClusterMachineFacts`; LabError, in a line, for a machine on which no lab can be.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ewan.extras.machines.file import Machine
+from ewan.extras.machines.file import ClusterMachine
 from ewan.labs.host import cpus_of, networks_of
 from ewan.labs.runtime.base import LabError
 
@@ -35,7 +35,7 @@ _ADDRESS = re.compile(r"\binet6? ([0-9a-fA-F.:]+)/[0-9]+.*?\bscope global\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ClusterMachineFacts:
     """`address`: as the other machines reach it; `mtu`: of the interface that they reach, bytes of an IP packet."""
 
     machine: str
@@ -48,7 +48,7 @@ class Facts:
     clock_source: str
 
 
-def read(machine: Machine, text: str) -> Facts:
+def read(machine: ClusterMachine, text: str) -> ClusterMachineFacts:
     """The facts of a machine; LabError where it lacks what a lab needs."""
     said = sections(text)
     name = machine.name
@@ -68,7 +68,7 @@ def read(machine: Machine, text: str) -> Facts:
     found = _ADDRESS.findall(said.get("addresses", ""))
     if not said.get("mtu", "").isdigit():
         raise LabError(f"machine {name} has no interface {machine.interface}: write one that `ip link` shows there")
-    return Facts(
+    return ClusterMachineFacts(
         name,
         release,
         machine.cpus or usable,
@@ -80,7 +80,7 @@ def read(machine: Machine, text: str) -> Facts:
     )
 
 
-def _address(machine: Machine, found: list[str]) -> str:
+def _address(machine: ClusterMachine, found: list[str]) -> str:
     if machine.address is not None:
         if machine.address not in [str(ipaddress.ip_address(each)) for each in found]:
             raise LabError(
@@ -93,7 +93,7 @@ def _address(machine: Machine, found: list[str]) -> str:
     return min(found, key=lambda each: ":" in each)
 
 
-def check_together(facts: Mapping[str, Facts]) -> None:
+def check_together(facts: Mapping[str, ClusterMachineFacts]) -> None:
     """LabError where two machines cannot reach each other as they stand."""
     families = {name: ":" in each.address for name, each in facts.items()}
     if len(set(families.values())) > 1:

@@ -9,7 +9,7 @@ from pathlib import Path
 from ewan.labs.base.codec import Struct
 
 
-class Machine(Struct):
+class ClusterMachine(Struct):
     """One of them. `ssh`: `host`, `user@host`, `user@host:port`, `[v6]:port`, or a Host of SSH's own configuration."""
 
     name: str
@@ -28,7 +28,7 @@ class Machine(Struct):
 class Cluster:
     """All of them, by the order of their file."""
 
-    machines: tuple[Machine, ...]
+    machines: tuple[ClusterMachine, ...]
     ssh_config: Path | None
     """Read in place of ~/.ssh/config, as `ssh -F` does."""
     placement: Mapping[str, str] = field(default_factory=dict)

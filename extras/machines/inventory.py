@@ -11,13 +11,13 @@ import orjson
 
 from ewan.extras.machines.facts import sections
 from ewan.extras.machines.queries import ASK_S, SHARES, all_of, done
-from ewan.extras.machines.records import Record
+from ewan.extras.machines.records import ClusterLabRecord
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.answers import MachineStatus, NodeStatus
 from ewan.labs.runtime.base import LabError, RemoteMachine
 
 if TYPE_CHECKING:
-    from ewan.extras.machines.ssh import Fleet, Remote
+    from ewan.extras.machines.ssh import ConnectedMachine, Fleet
 
 FILES = r"""
 section() { printf '\n== %s\n' "$1"; }
@@ -35,7 +35,7 @@ true
 of those whose command line has the script's argument, a share's directory, in it."""
 
 
-def machines(fleet: Fleet, record: Record) -> tuple[MachineStatus, ...]:
+def machines(fleet: Fleet, record: ClusterLabRecord) -> tuple[MachineStatus, ...]:
     """Of each machine its SSH target, its nodes, and what is wrong with it."""
     told = []
     for machine in record.machines:
@@ -46,10 +46,10 @@ def machines(fleet: Fleet, record: Record) -> tuple[MachineStatus, ...]:
     return tuple(told)
 
 
-def nodes(fleet: Fleet, record: Record, plan: Plan) -> tuple[NodeStatus, ...]:
+def nodes(fleet: Fleet, record: ClusterLabRecord, plan: Plan) -> tuple[NodeStatus, ...]:
     """Which namespaces are there is asked of each machine; processes in them are not told."""
 
-    def ask(remote: Remote) -> frozenset[str]:
+    def ask(remote: ConnectedMachine) -> frozenset[str]:
         told = remote.run(["ls", "/run/netns"], longest_s=ASK_S)
         return frozenset(told.stdout.decode(errors="replace").split())
 
@@ -68,10 +68,10 @@ def nodes(fleet: Fleet, record: Record, plan: Plan) -> tuple[NodeStatus, ...]:
     )
 
 
-def inspect(fleet: Fleet, record: Record, lab: str, what: str) -> list[dict[str, Any]]:
+def inspect(fleet: Fleet, record: ClusterLabRecord, lab: str, what: str) -> list[dict[str, Any]]:
     """What a command of the node binary that reads a plan tells of all machines' shares."""
 
-    def ask(remote: Remote) -> list[dict[str, Any]]:
+    def ask(remote: ConnectedMachine) -> list[dict[str, Any]]:
         words = ["sh", "-c", 'exec "$1" "$2" <"$3"', "sh", record.binary[remote.name], what]
         told = remote.run([*words, str(SHARES / lab / "plan.json")], longest_s=ASK_S)
         done(remote.name, told)
@@ -82,10 +82,10 @@ def inspect(fleet: Fleet, record: Record, lab: str, what: str) -> list[dict[str,
     return [each for told in every.values() for each in told]
 
 
-def elsewhere(fleet: Fleet, record: Record, plan: Plan) -> dict[str, RemoteMachine]:
+def elsewhere(fleet: Fleet, record: ClusterLabRecord, plan: Plan) -> dict[str, RemoteMachine]:
     """All machines, asked side by side."""
 
-    def ask(remote: Remote) -> dict[str, str]:
+    def ask(remote: ConnectedMachine) -> dict[str, str]:
         told = remote.run(["sh", "-c", FILES, "sh", str(SHARES / plan.lab)], longest_s=ASK_S)
         done(remote.name, told)
         return sections(told.stdout.decode(errors="replace"))

@@ -23,7 +23,7 @@ from typing import IO, Protocol
 import orjson
 
 from ewan.extras.machines.joint_probes import Offset
-from ewan.extras.machines.results import Completed
+from ewan.extras.machines.results import CompletedProgram
 from ewan.labs.base.writing import opened
 from ewan.labs.capture import words
 from ewan.labs.capture.merging import Clock, Merger
@@ -44,13 +44,13 @@ MOST_HELD_BYTES = 128 << 20
 """Of one machine's packets, that wait for those of others."""
 
 
-class Process(Protocol):
-    """A program on a machine while it runs, as `ewan.extras.machines.ssh.Process` is; its methods raise LabError."""
+class CaptureProcess(Protocol):
+    """A program on a machine while it runs, as `ssh.RemoteProcess` is; its methods raise LabError."""
 
     def read(self) -> bytes:
         """What comes next of its standard output; empty at its end."""
 
-    def wait(self, longest_s: float | None = None) -> Completed:
+    def wait(self, longest_s: float | None = None) -> CompletedProgram:
         """Waits for its end."""
 
     def send_signal(self, number: int) -> None:
@@ -60,7 +60,7 @@ class Process(Protocol):
         """Ends it; nothing is waited for, but what waits for it ends."""
 
 
-Start = Callable[[str, Sequence[str]], Process]
+Start = Callable[[str, Sequence[str]], CaptureProcess]
 """A machine's node binary with these arguments."""
 Compare = Callable[[Sequence[str]], Mapping[str, Offset]]
 """The clocks of these machines now; one that it leaves out is the one with which it compares."""
@@ -96,7 +96,7 @@ class JointCapture:
         self._lost: dict[str, str] = {}
         self._error: LabError | None = None
         self._over = False
-        self._processes: dict[str, Process] = {}
+        self._processes: dict[str, CaptureProcess] = {}
         try:
             for machine, of in taps.items():
                 self._processes[machine] = start(machine, _words(lab, of, wanted, cpus.get(machine, ())))
@@ -303,12 +303,12 @@ def _begun(function: Callable[..., None], *arguments: object) -> threading.Threa
     return thread
 
 
-def _ask_to_end(process: Process) -> None:
+def _ask_to_end(process: CaptureProcess) -> None:
     with contextlib.suppress(LabError):
         process.send_signal(signal.SIGINT)
 
 
-def _close(process: Process) -> None:
+def _close(process: CaptureProcess) -> None:
     with contextlib.suppress(LabError):
         process.close()
 

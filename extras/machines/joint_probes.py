@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import orjson
 
 from ewan.extras.machines.answers import Nothing, Ports, ProbeAnswer, ProbeAsked, ProbeBegins, ProbeOrder, ProbesHere
-from ewan.extras.machines.results import Completed
+from ewan.extras.machines.results import CompletedProgram
 from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.runtime.base import LabError, Seen
@@ -51,8 +51,8 @@ Probe = Mapping[str, Any]
 Answer = dict[str, Any]
 
 
-class Process(Protocol):
-    """A program on a machine while it runs, as `ewan.extras.machines.ssh.Process` is; its methods raise LabError."""
+class ProbeProcess(Protocol):
+    """A program on a machine while it runs, as `ssh.RemoteProcess` is; its methods raise LabError."""
 
     def write(self, data: bytes) -> None:
         """Gives it more on standard input."""
@@ -60,7 +60,7 @@ class Process(Protocol):
     def readline(self, longest_s: float | None = None) -> bytes:
         """The next line of its standard output; empty when there is none any more."""
 
-    def wait(self, longest_s: float | None = None) -> Completed:
+    def wait(self, longest_s: float | None = None) -> CompletedProgram:
         """Waits for its end."""
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class JointProbes:
     `cpus`: of each machine, where the probes' threads may run. `binary`: the node binary here, which merges.
     """
 
-    start: Callable[[str, Sequence[str]], Process]
+    start: Callable[[str, Sequence[str]], ProbeProcess]
     machine_of: Mapping[str, str]
     offsets: Callable[[], Mapping[str, Offset]]
     cpus: Mapping[str, Sequence[int]]
@@ -125,7 +125,9 @@ class JointProbes:
         asked = orjson.dumps({"probe": dict(probe), "elapsed_ns": elapsed_ns, "shares": list(shares)})
         done = subprocess.run([self.binary, "probe", "--merge"], input=asked, capture_output=True, check=False)
         if done.returncode != 0:
-            raise LabError(f"ewan-node probe --merge: {Completed(done.returncode, done.stdout, done.stderr).said}")
+            raise LabError(
+                f"ewan-node probe --merge: {CompletedProgram(done.returncode, done.stdout, done.stderr).said}"
+            )
         result: Answer = orjson.loads(done.stdout)
         return result
 
@@ -133,7 +135,7 @@ class JointProbes:
     def _session(self, names: Sequence[str]) -> Iterator[_Session]:
         """A process on each of these machines."""
         with contextlib.ExitStack() as stack:
-            processes: dict[str, Process] = {}
+            processes: dict[str, ProbeProcess] = {}
 
             def start(name: str) -> None:
                 processes[name] = self.start(name, COMMAND)
@@ -193,7 +195,7 @@ class _Session:
     """The machines' processes, which wait for the next probe."""
 
     pool: ThreadPoolExecutor
-    processes: Mapping[str, Process]
+    processes: Mapping[str, ProbeProcess]
     offsets: Callable[[], Mapping[str, Offset]]
     trips_ns: dict[str, int] = field(default_factory=dict)
     """Machine → the shortest time in which it answered anything: its round trip and a bit."""

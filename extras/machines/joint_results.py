@@ -19,7 +19,7 @@ import orjson
 
 from ewan.extras.machines import flow_records
 from ewan.extras.machines.joint_probes import Offset
-from ewan.extras.machines.programs import SINK, SOURCE, Split, Where
+from ewan.extras.machines.programs import SINK, SOURCE, NodePlaces, ProgramSplit
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Document, Struct, replace
 from ewan.labs.base.documents import DocumentError
@@ -40,7 +40,7 @@ _NOTHING = Offset(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostMachine:
     """A machine, and when it was last heard of, in ns after T0."""
 
     machine: str
@@ -56,7 +56,7 @@ class Lost:
         return f"machine {self.machine} was lost {about(self.at_ns, 'time', 3)} after T0: {count}"
 
 
-class KeptClock(Struct):
+class ClockEntry(Struct):
     """By how much a machine's clock was ahead of the reference's, and how uncertain that is at any moment."""
 
     before_ns: int
@@ -64,14 +64,14 @@ class KeptClock(Struct):
     uncertainty_ns: int
 
 
-class KeptClocks(Document, tag="ewan-clocks/1"):
+class ClocksDocument(Document, tag="ewan-clocks/1"):
     """clocks.json."""
 
     reference: str
-    machines: Mapping[str, KeptClock]
+    machines: Mapping[str, ClockEntry]
 
 
-class KeptLost(Document, tag="ewan-lost/1"):
+class LostMachineDocument(Document, tag="ewan-lost/1"):
     """lost.json: from when after T0, and until when, a machine was missing."""
 
     machine: str
@@ -97,32 +97,32 @@ class Clocks:
         return max(before.uncertainty_ns, after.uncertainty_ns) + abs(self.drift_ns(machine))
 
     @property
-    def kept(self) -> KeptClocks:
+    def kept(self) -> ClocksDocument:
         """As the run's files have it."""
         machines = {
-            name: KeptClock(before.ns, self.after.get(name, before).ns, self.uncertainty_ns(name))
+            name: ClockEntry(before.ns, self.after.get(name, before).ns, self.uncertainty_ns(name))
             for name, before in self.before.items()
         }
-        return KeptClocks(self.reference, machines)
+        return ClocksDocument(self.reference, machines)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MachineResults:
     """What there is after a run. `places`: machine → its directory; `recovered_ns`: of events (by number) that took a
     link's carrier or gave it back, when routes carried every pair again, from T0."""
 
     places: Mapping[str, Path]
     clocks: Clocks
-    lost: Lost | None = None
+    lost: LostMachine | None = None
     recovered_ns: Mapping[int, int] = field(default_factory=dict)
 
 
 def merge(
     program: Program,
-    split: Split,
-    where: Where,
+    split: ProgramSplit,
+    where: NodePlaces,
     first_spinner: Mapping[str, int],
-    found: Found,
+    found: MachineResults,
     directory: Path,
 ) -> None:
     """`first_spinner`: machine → its first spinner's number in the whole plan."""
@@ -154,7 +154,7 @@ def merge(
         _table(places, GOODPUT, directory / GOODPUT, flows.of_whole)
         flows.add_sums(directory / GOODPUT)
     if lost is not None:
-        kept = KeptLost(lost.machine, lost.at_ns, program.expected_ns)
+        kept = LostMachineDocument(lost.machine, lost.at_ns, program.expected_ns)
         write(directory / "lost.json", codec.ordered(kept))
 
 
@@ -228,7 +228,7 @@ def _table(places: Mapping[str, Path], name: str, target: Path, change: Change) 
 Documents = Mapping[str, dict[str, Any] | None]
 
 
-def _commands(program: Program, split: Split, told: Documents, missing: str) -> dict[str, Any]:
+def _commands(program: Program, split: ProgramSplit, told: Documents, missing: str) -> dict[str, Any]:
     """Each entry also has its machine's T0, by which what the command stamped is read."""
     found: dict[int, dict[str, Any]] = {}
     for machine, document in told.items():
@@ -256,7 +256,7 @@ def _absent(number: int, node: str, argv: Sequence[str], at_ns: int, service: bo
 
 
 def _events(
-    program: Program, split: Split, where: Where, places: Mapping[str, Path], missing: str
+    program: Program, split: ProgramSplit, where: NodePlaces, places: Mapping[str, Path], missing: str
 ) -> dict[int, EventOutcome]:
     """By number, what the machine of the link's emulator says; an error of the other one too."""
     told = {machine: _made(place) for machine, place in places.items()}
@@ -301,7 +301,7 @@ def _links(told: Documents, first_spinner: Mapping[str, int]) -> dict[str, Any]:
 class _Flows:
     """Records of flows, and rows of goodput, with the flows' parts as they are in the whole run."""
 
-    def __init__(self, split: Split, told: Documents, clocks: Clocks, missing: str) -> None:
+    def __init__(self, split: ProgramSplit, told: Documents, clocks: Clocks, missing: str) -> None:
         self._split, self._told = split, told
         self._sides: dict[int, dict[str, list[flow_records.Row]]] = {}
         """Of flows between machines: flow → end → records."""

@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING
 import orjson
 
 from ewan.extras.machines import deployment, joint_results, programs, tunnels
-from ewan.extras.machines.answers import Begin, Nothing, RunAnswer, RunOrder, StepEnded
+from ewan.extras.machines.answers import MachineAnswer, MachineOrder, Nothing, RunStart, StepEnded
 from ewan.extras.machines.joint_probes import Offset
-from ewan.extras.machines.joint_results import Clocks, Lost
-from ewan.extras.machines.programs import PART, Split, Where
+from ewan.extras.machines.joint_results import Clocks, LostMachine
+from ewan.extras.machines.programs import PART, NodePlaces, ProgramSplit
 from ewan.extras.machines.queries import ASK_S, SHARES, WORK_S, all_of, done, said
-from ewan.extras.machines.records import Record
-from ewan.extras.machines.results import Completed
-from ewan.extras.machines.route_recovery import Followed
-from ewan.extras.machines.routes import Routes
+from ewan.extras.machines.records import ClusterLabRecord
+from ewan.extras.machines.results import CompletedProgram
+from ewan.extras.machines.route_recovery import RouteRecovery
+from ewan.extras.machines.routes import ClusterRoutes
 from ewan.labs.base import codec, writing
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
@@ -40,7 +40,7 @@ from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
 
 if TYPE_CHECKING:
-    from ewan.extras.machines.ssh import Fleet, Process, Remote
+    from ewan.extras.machines.ssh import ConnectedMachine, Fleet, RemoteProcess
 
 CONVERGES_S = 300.0
 """As the node binary has it for a lab of one machine."""
@@ -65,14 +65,14 @@ shift
 cat >program.json
 """
 
-THE_END = RunOrder(end=Nothing())
+THE_END = MachineOrder(end=Nothing())
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class JointRuns:
     """Programs of one lab that is up; its routes are looked at where a protocol finds them."""
 
-    routes: Routes
+    routes: ClusterRoutes
 
     @property
     def fleet(self) -> Fleet:
@@ -80,7 +80,7 @@ class Runs:
         return self.routes.fleet
 
     @property
-    def record(self) -> Record:
+    def record(self) -> ClusterLabRecord:
         """What is known of them."""
         return self.routes.record
 
@@ -90,9 +90,9 @@ class Runs:
         return self.routes.plan
 
     @property
-    def where(self) -> Where:
+    def where(self) -> NodePlaces:
         """The lab's nodes on its machines."""
-        return Where(self.plan, self.record.machine_of, self.record.stretched, self.record.host_cpus)
+        return NodePlaces(self.plan, self.record.machine_of, self.record.stretched, self.record.host_cpus)
 
     def run(self, program: Program, directory: Path) -> None:
         """All of it; Ctrl-C ends it early. LabError when a machine failed or was lost; what was measured is kept."""
@@ -119,7 +119,7 @@ class Runs:
             after = before if lost is not None else self._offsets(before)
             with self._fetched(there, directory) as places:
                 clocks = Clocks(self.record.machines[0].name, before, after)
-                found = joint_results.Found(places, clocks, lost, course.followed.recovered_ns)
+                found = joint_results.MachineResults(places, clocks, lost, course.followed.recovered_ns)
                 joint_results.merge(program, split, where, self.record.first_spinner, found, directory)
         if lost is not None:
             raise LabError(lost.words)
@@ -146,17 +146,17 @@ class Runs:
         return str(SHARES / self.plan.lab / FOLDER)
 
     @contextmanager
-    def _folders(self, program: Program, split: Split) -> Iterator[int]:
+    def _folders(self, program: Program, split: ProgramSplit) -> Iterator[int]:
         """Each machine has its program and directories for all commands' files; gives the longest time that took."""
         files = [f"commands/{number}-{each.node}" for number, each in enumerate(program.commands, 1)]
 
-        def make(remote: Remote) -> int:
+        def make(remote: ConnectedMachine) -> int:
             begun = time.monotonic_ns()
             words = ["sh", "-c", _MAKE, "sh", self.folder(), *files]
             done(remote.name, remote.run(words, split.parts[remote.name].program.to_json(), longest_s=WORK_S))
             return time.monotonic_ns() - begun
 
-        def remove(remote: Remote) -> None:
+        def remove(remote: ConnectedMachine) -> None:
             remote.run(["rm", "-rf", "--", self.folder()], longest_s=ASK_S)
 
         try:
@@ -171,7 +171,7 @@ class Runs:
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
 
-        def fetch(remote: Remote) -> Path:
+        def fetch(remote: ConnectedMachine) -> Path:
             packed = place / f"{remote.name}.tar"
             remote.save(["tar", "-C", self.folder(), "-cf", "-", "."], packed)
             joint_results.unpack(packed, place / remote.name)
@@ -189,17 +189,17 @@ class Runs:
 class _Course:
     """One run, from the start of the machines' programs to their end. `check` raises when the user asked to end."""
 
-    of: Runs
+    of: JointRuns
     program: Program
-    split: Split
+    split: ProgramSplit
     ahead_ns: Mapping[str, int]
     trip_ns: int
     check: Callable[[], None]
-    lost: Lost | None = None
+    lost: LostMachine | None = None
     failures: list[str] = field(default_factory=list)
-    followed: Followed = field(init=False)
-    _processes: dict[str, Process] = field(default_factory=dict)
-    _came: queue.SimpleQueue[tuple[str, bytes | Completed | LabError]] = field(default_factory=queue.SimpleQueue)
+    followed: RouteRecovery = field(init=False)
+    _processes: dict[str, RemoteProcess] = field(default_factory=dict)
+    _came: queue.SimpleQueue[tuple[str, bytes | CompletedProgram | LabError]] = field(default_factory=queue.SimpleQueue)
     _ready: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """Machine → its lead, its CLOCK_REALTIME, and our clock when it said so."""
     _begin_ns: int | None = None
@@ -213,7 +213,7 @@ class _Course:
     _interrupted: bool = False
 
     def __post_init__(self) -> None:
-        self.followed = Followed(self.of.routes, self.program, self.split, self.of.where)
+        self.followed = RouteRecovery(self.of.routes, self.program, self.split, self.of.where)
 
     def follow(self) -> None:
         """Until all machines' programs have ended."""
@@ -238,12 +238,12 @@ class _Course:
             with suppress(LabError):
                 process.close()
 
-    def _start(self, remote: Remote) -> Process:
+    def _start(self, remote: ConnectedMachine) -> RemoteProcess:
         state, folder = str(SHARES / self.of.plan.lab), self.of.folder()
         command = [self.of.record.binary[remote.name], "batch", "--joint", "--state", state]
         return remote.start([*command, "--program", f"{folder}/program.json", "--out", folder])
 
-    def _read(self, name: str, process: Process) -> None:
+    def _read(self, name: str, process: RemoteProcess) -> None:
         try:
             while line := process.readline():
                 self._came.put((name, line))
@@ -264,7 +264,7 @@ class _Course:
             self.check()
         except (KeyboardInterrupt, SystemExit):
             self._interrupted = True
-            self._end(RunOrder(interrupt=Nothing()) if self._begin_ns is not None else None)
+            self._end(MachineOrder(interrupt=Nothing()) if self._begin_ns is not None else None)
         now = time.monotonic()
         for name in list(self._processes):
             if name in self._ending:
@@ -273,10 +273,10 @@ class _Course:
             elif self._begin_ns is not None and now - self._heard[name][0] > LOST_S:
                 self._lose(name)
 
-    def _take(self, name: str, came: bytes | Completed | LabError) -> None:
+    def _take(self, name: str, came: bytes | CompletedProgram | LabError) -> None:
         if isinstance(came, LabError):
             self._lose(name, str(came))
-        elif isinstance(came, Completed):
+        elif isinstance(came, CompletedProgram):
             del self._processes[name]
             if came.returncode != 0:
                 self.failures.append(f"machine {name}: {came.said}")
@@ -285,7 +285,7 @@ class _Course:
             self._answer(name, came)
 
     def _answer(self, name: str, line: bytes) -> None:
-        told = said(RunAnswer, name, line)
+        told = said(MachineAnswer, name, line)
         if told.ready is not None:
             self._ready[name] = told.ready.lead_ns, told.ready.real_ns, time.monotonic_ns()
             if len(self._ready) == len(self.split.parts):
@@ -313,7 +313,7 @@ class _Course:
         self._begin_ns = now + lead_ns
         for name, process in self._processes.items():
             self._heard[name] = time.monotonic() + lead_ns / NS_PER_SECOND, 0
-            self._tell(process, RunOrder(begin=Begin(at_ns + self.ahead_ns.get(name, 0))))
+            self._tell(process, MachineOrder(begin=RunStart(at_ns + self.ahead_ns.get(name, 0))))
 
     def _step_ended(self, name: str, part: int, at_ns: int) -> None:
         """A machine's part of a step ended: with the last one, all who wait for it are told when it counts as ended."""
@@ -331,9 +331,9 @@ class _Course:
         begins_ns = max(now_ns + STEP_LEAD_NS + 3 * self.trip_ns + flows * FLOW_LEAD_NS, *ends.values())
         for machine in wait:
             if machine in self._processes:
-                self._tell(self._processes[machine], RunOrder(step=StepEnded(step, begins_ns)))
+                self._tell(self._processes[machine], MachineOrder(step=StepEnded(step, begins_ns)))
 
-    def _end(self, order: RunOrder | None) -> None:
+    def _end(self, order: MachineOrder | None) -> None:
         """Tells all that still run to end; those that have not begun are ended."""
         for name, process in self._processes.items():
             if name in self._ending:
@@ -354,10 +354,10 @@ class _Course:
             self._end(None)
             return
         if self.lost is None:
-            self.lost = Lost(name, self._heard[name][1])
+            self.lost = LostMachine(name, self._heard[name][1])
         self._end(THE_END)
 
-    def _tell(self, process: Process, order: RunOrder) -> None:
+    def _tell(self, process: RemoteProcess, order: MachineOrder) -> None:
         # One that is gone is heard of otherwise.
         with suppress(LabError):
             process.write(codec.line(order))

@@ -15,7 +15,7 @@ from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.multi_machine import MachineNeeds, MissingPrograms
 
 if TYPE_CHECKING:
-    from ewan.extras.machines.ssh import Fleet, Remote
+    from ewan.extras.machines.ssh import ConnectedMachine, Fleet
 
 _LOOK = """
 PATH=$1
@@ -43,7 +43,7 @@ def check_possible(plan: Plan) -> None:
 def lacking(fleet: Fleet, needs: MachineNeeds, searched: str) -> dict[str, MissingPrograms]:
     """Of each machine; `searched`: where programs are looked for, as PATH has it."""
 
-    def ask(remote: Remote) -> MissingPrograms:
+    def ask(remote: ConnectedMachine) -> MissingPrograms:
         wanted = list(needs.programs.get(remote.name, {}))
         told = remote.run(["sh", "-c", _LOOK, "sh", searched, *wanted], longest_s=ASK_S)
         done(remote.name, told)

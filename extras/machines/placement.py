@@ -30,7 +30,7 @@ class PlacementError(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class MachinePlacement:
     """`machine_of`: of each node; `stretched`: the links that cross from machine to machine, in the plan's order."""
 
     machine_of: Mapping[str, str]
@@ -46,7 +46,7 @@ def cuttable(link: Link) -> bool:
     return link.role == "wan" and link.backend in CUTTABLE
 
 
-def place(plan: Plan, cpus: Mapping[str, int], decided: Mapping[str, str]) -> Placement:
+def place(plan: Plan, cpus: Mapping[str, int], decided: Mapping[str, str]) -> MachinePlacement:
     """`cpus`: how many each machine has; `decided`: pattern of nodes → machine. Raises PlacementError."""
     cut = {link.name: link for link in plan.links if cuttable(link)}
     emulators = {link.node for link in cut.values()}
@@ -74,7 +74,7 @@ def place(plan: Plan, cpus: Mapping[str, int], decided: Mapping[str, str]) -> Pl
         raise PlacementError(
             f"placement: {third[0]}'s emulator is on neither machine of its ends: put it on one of them"
         )
-    return Placement({node.name: machine_of[node.name] for node in plan.nodes}, stretched)
+    return MachinePlacement({node.name: machine_of[node.name] for node in plan.nodes}, stretched)
 
 
 def _parts(plan: Plan, cut: Mapping[str, Link]) -> list[list[str]]:

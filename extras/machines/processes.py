@@ -17,7 +17,7 @@ from typing import BinaryIO, TypedDict
 
 import asyncssh
 
-from ewan.extras.machines.results import Completed
+from ewan.extras.machines.results import CompletedProgram
 from ewan.labs.runtime.base import LabError
 
 KEPT_BYTES = 1 << 16
@@ -38,7 +38,7 @@ class TerminalOptions(TypedDict):
 
 
 @dataclass(frozen=True)
-class Command:
+class RemoteCommand:
     """A program and its words; `before`: what starts it (sudo)."""
 
     argv: Sequence[str]
@@ -51,7 +51,7 @@ class Command:
 
     def other(self, argv: Sequence[str]) -> str:
         """Another program, started the same way."""
-        return Command(argv, self.before).line(numbered=False)
+        return RemoteCommand(argv, self.before).line(numbered=False)
 
     def __str__(self) -> str:
         line = " ".join(shlex.join(self.argv).split())
@@ -74,14 +74,14 @@ async def within(longest_s: float | None, what: str) -> AsyncIterator[None]:
         raise LabError(f"{what} within {longest_s:g} s") from error
 
 
-class Running:
+class RemoteProgram:
     """One program. Without a terminal of its own, the first thing that it writes to standard error is its number."""
 
     def __init__(
         self,
         who: str,
         connection: asyncssh.SSHClientConnection,
-        command: Command,
+        command: RemoteCommand,
         process: asyncssh.SSHClientProcess[bytes],
         terminal: bool,
     ) -> None:
@@ -99,9 +99,9 @@ class Running:
         cls,
         who: str,
         connection: asyncssh.SSHClientConnection,
-        command: Command,
+        command: RemoteCommand,
         terminal: TerminalOptions | None = None,
-    ) -> Running:
+    ) -> RemoteProgram:
         """Starts it; LabError when the server refuses. `terminal`: the one that it has there."""
         try:
             process = await connection.create_process(
@@ -121,7 +121,7 @@ class Running:
             raise lost(who, error) from error
         return cls(who, connection, command, process, terminal is not None)
 
-    def collect(self) -> Running:
+    def collect(self) -> RemoteProgram:
         """From now on reads its standard error, of which the end is kept; else the caller does."""
         self._errors = asyncio.create_task(self._collected())
         return self
@@ -195,12 +195,12 @@ class Running:
         del self._read[: end + 1]
         return line
 
-    async def wait(self, longest_s: float | None = None, most_bytes: int | None = None) -> Completed:
+    async def wait(self, longest_s: float | None = None, most_bytes: int | None = None) -> CompletedProgram:
         """Until it ended; with what is not read yet of its output, which is LabError where it is more than that."""
         async with within(longest_s, f"{self._who}: the program did not end"):
             return await self._wait(most_bytes)
 
-    async def _wait(self, most_bytes: int | None) -> Completed:
+    async def _wait(self, most_bytes: int | None) -> CompletedProgram:
         output = bytearray()
         while chunk := await self.read():
             output += chunk
@@ -208,7 +208,7 @@ class Running:
                 raise LabError(f"{self._who}: {self._command} prints more than {most_bytes} bytes")
         if self._errors is not None:
             await self._errors
-        return Completed(await self.code(), bytes(output), self.error)
+        return CompletedProgram(await self.code(), bytes(output), self.error)
 
     async def code(self) -> int:
         """How it ended: its output did."""
@@ -251,28 +251,28 @@ class Running:
     def _broken(self, error: Exception | None) -> LabError:
         code = self.process.returncode
         if code is not None:
-            said = Completed(code, b"", self.error).said
+            said = CompletedProgram(code, b"", self.error).said
             return LabError(f"{self._who}: the program ended with status {code}: {said}")
         return lost(self._who, error)
 
 
-async def started(who: str, connection: asyncssh.SSHClientConnection, command: Command) -> Running:
+async def started(who: str, connection: asyncssh.SSHClientConnection, command: RemoteCommand) -> RemoteProgram:
     """A program that runs on."""
-    return (await Running.start(who, connection, command)).collect()
+    return (await RemoteProgram.start(who, connection, command)).collect()
 
 
 async def run(
     who: str,
     connection: asyncssh.SSHClientConnection,
-    command: Command,
+    command: RemoteCommand,
     given: bytes,
     longest_s: float | None,
     fed: Fed = lambda share: None,
     most_bytes: int | None = None,
-) -> Completed:
+) -> CompletedProgram:
     """Runs a program to its end, with this on its standard input; `fed` is told how much of it has gone. LabError where
     it prints more than `most_bytes`."""
-    running: Running | None = None
+    running: RemoteProgram | None = None
     feeding: asyncio.Task[None] | None = None
     try:
         async with within(longest_s, f"{who}: {command} did not end"):
@@ -286,7 +286,7 @@ async def run(
             await running.close()
 
 
-async def save(who: str, connection: asyncssh.SSHClientConnection, command: Command, file: BinaryIO) -> None:
+async def save(who: str, connection: asyncssh.SSHClientConnection, command: RemoteCommand, file: BinaryIO) -> None:
     """Runs a program to its end, with what it prints in a file; LabError when it fails."""
     running = await started(who, connection, command)
     try:
@@ -300,7 +300,7 @@ async def save(who: str, connection: asyncssh.SSHClientConnection, command: Comm
         await running.close()
 
 
-async def _feed(running: Running, given: bytes, fed: Fed) -> None:
+async def _feed(running: RemoteProgram, given: bytes, fed: Fed) -> None:
     # A program may end without reading it.
     with contextlib.suppress(LabError):
         for begin in range(0, len(given), _CHUNK):

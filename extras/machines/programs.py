@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ewan.extras.machines.shares import Stretched
+from ewan.extras.machines.shares import TunnelWire
 from ewan.labs.base.codec import replace
 from ewan.labs.plan import Plan
 from ewan.labs.record.events import Event
@@ -34,7 +34,7 @@ SINK: Literal["sink"] = "sink"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MachineProgram:
     """What one machine does. `halves`: flow → its end that is here, of flows between machines; `prepares`: numbers of
     preparations, from 1."""
 
@@ -45,21 +45,21 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class ProgramSplit:
     """`parts`: machine → its part, of all machines. `steps`: a step that several machines know of → the machines that
     carry out parts of it, and those where something waits for it."""
 
-    parts: Mapping[str, Part]
+    parts: Mapping[str, MachineProgram]
     steps: Mapping[int, tuple[tuple[str, ...], tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class NodePlaces:
     """A lab's nodes and links on its machines. `cpus`: of each machine, where its flows' threads run."""
 
     plan: Plan
     machine_of: Mapping[str, str]
-    stretched: Sequence[Stretched]
+    stretched: Sequence[TunnelWire]
     cpus: Mapping[str, Sequence[int]]
 
     @property
@@ -85,7 +85,7 @@ class Where:
                     yield each.far_machine
 
 
-def split(program: Program, where: Where, run: int, ahead_ns: Mapping[str, int]) -> Split:
+def split(program: Program, where: NodePlaces, run: int, ahead_ns: Mapping[str, int]) -> ProgramSplit:
     """All machines' parts.
 
     `run`: marks this run's packets; `ahead_ns`: how far a machine's clock is ahead of the first one's, where it is.
@@ -100,13 +100,13 @@ def split(program: Program, where: Where, run: int, ahead_ns: Mapping[str, int])
         if waiting.get(step) and {*machines, *waiting[step]} != {next(iter(machines))}
     }
     parts = {machine: _part(program, where, machine, flows[machine], shared) for machine in where.machines}
-    return Split(parts, shared)
+    return ProgramSplit(parts, shared)
 
 
 Flows = dict[str, list[FlowRequest]]
 
 
-def _flows(program: Program, where: Where, run: int, ahead_ns: Mapping[str, int]) -> Flows:
+def _flows(program: Program, where: NodePlaces, run: int, ahead_ns: Mapping[str, int]) -> Flows:
     """Each machine's flows, with their numbers; of those between machines a half on each."""
     result: Flows = {machine: [] for machine in where.machines}
     ports: dict[str, int] = {}
@@ -136,7 +136,7 @@ Machines = dict[int, dict[str, None]]
 """Step → machines."""
 
 
-def _steps(program: Program, where: Where, flows: Flows) -> tuple[Machines, Machines]:
+def _steps(program: Program, where: NodePlaces, flows: Flows) -> tuple[Machines, Machines]:
     """Who carries out each step, and where something waits for it."""
     carried: Machines = {}
     waiting: Machines = {}
@@ -156,8 +156,8 @@ def _steps(program: Program, where: Where, flows: Flows) -> tuple[Machines, Mach
 
 
 def _part(
-    program: Program, where: Where, machine: str, flows: Sequence[FlowRequest], shared: Mapping[int, object]
-) -> Part:
+    program: Program, where: NodePlaces, machine: str, flows: Sequence[FlowRequest], shared: Mapping[int, object]
+) -> MachineProgram:
     own = [(number, each) for number, each in enumerate(program.commands) if where.machine_of[each.node] == machine]
 
     def part_of(step: int | None) -> int | None:
@@ -188,7 +188,7 @@ def _part(
         events=tuple(event for _, event in events),
         elsewhere=tuple(sorted((waited_by_commands | waited_by_flows) & set(shared))),
     )
-    return Part(
+    return MachineProgram(
         result,
         tuple(number for number, _ in own),
         tuple(number for number, _ in events),

@@ -16,7 +16,7 @@ from ewan.labs.base import codec
 from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:
-    from ewan.extras.machines.ssh import Completed, Fleet, Process, Remote
+    from ewan.extras.machines.ssh import CompletedProgram, ConnectedMachine, Fleet, RemoteProcess
 
 SHARES = PurePosixPath("/run/ewan-shares")
 ASK_S = 15.0
@@ -27,7 +27,7 @@ WORK_S = 300.0
 Result = TypeVar("Result")
 
 
-def all_of(fleet: Fleet, function: Callable[[Remote], Result], names: Sequence[str]) -> dict[str, Result]:
+def all_of(fleet: Fleet, function: Callable[[ConnectedMachine], Result], names: Sequence[str]) -> dict[str, Result]:
     """`function` for all machines side by side; the first one's error, if one fails."""
     found: dict[str, Result] = {}
     for name, told in fleet.each(function, names).items():
@@ -37,13 +37,13 @@ def all_of(fleet: Fleet, function: Callable[[Remote], Result], names: Sequence[s
     return found
 
 
-def done(machine: str, told: Completed) -> None:
+def done(machine: str, told: CompletedProgram) -> None:
     """LabError, with its last words, for a program that failed."""
     if told.returncode != 0:
         raise LabError(f"machine {machine}: {told.said}")
 
 
-def answer_of(kind: type[Result], machine: str, told: Completed) -> Result:
+def answer_of(kind: type[Result], machine: str, told: CompletedProgram) -> Result:
     """The document that a program printed; LabError where it failed, or printed another one."""
     done(machine, told)
     return said(kind, machine, told.stdout)
@@ -62,7 +62,7 @@ class Relays:
 
     def __init__(self, fleet: Fleet, lab: str, binary: Mapping[str, str]) -> None:
         self._fleet, self._lab, self._binary = fleet, lab, binary
-        self._running: dict[str, Process] = {}
+        self._running: dict[str, RemoteProcess] = {}
 
     def ask(self, machine: str, number: int, request: Mapping[str, Any]) -> dict[str, Any]:
         """One request to a machine's own spinner `number`; the answer, whose `ok` is true. Raises LabError."""

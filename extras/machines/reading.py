@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ewan.extras.machines.fields import ClusterDescription
-from ewan.extras.machines.file import Cluster, Machine
+from ewan.extras.machines.file import Cluster, ClusterMachine
 from ewan.labs import spec as specs
 from ewan.labs.base.source import read_yaml
 from ewan.labs.base.wording import nearest
@@ -45,7 +45,7 @@ def parse(text: str, file: Path) -> Cluster:
     if config is not None and not config.is_file():
         raise places.error(("ssh_config",), "there is no such file: write the path of an SSH configuration")
     machines = (
-        Machine(name, each.ssh, each.interface, each.address, each.cpus, each.sudo)
+        ClusterMachine(name, each.ssh, each.interface, each.address, each.cpus, each.sudo)
         for name, each in found.machines.items()
     )
     return Cluster(tuple(machines), config, found.placement)

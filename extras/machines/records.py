@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ewan.extras.machines.file import Machine
-from ewan.extras.machines.shares import Stretched, machine_of_spinner
-from ewan.extras.machines.tunnels import Measured
+from ewan.extras.machines.file import ClusterMachine
+from ewan.extras.machines.shares import TunnelWire, machine_of_spinner
+from ewan.extras.machines.tunnels import TunnelQuality
 from ewan.labs.base.codec import Document
 from ewan.labs.runtime.multi_machine import MANIFEST
 
 
-class Record(Document, tag=MANIFEST):
+class ClusterLabRecord(Document, tag=MANIFEST):
     """What the lab owns, which are its shares on these machines. By `id` it is told from a later lab of its name; no
     process here belongs to it.
 
@@ -22,13 +22,13 @@ class Record(Document, tag=MANIFEST):
 
     id: str
     lab: str
-    machines: tuple[Machine, ...]
+    machines: tuple[ClusterMachine, ...]
     ssh_config: str | None
     binary: Mapping[str, str]
     machine_of: Mapping[str, str]
     first_spinner: Mapping[str, int]
-    stretched: tuple[Stretched, ...]
-    tunnels: tuple[Measured, ...]
+    stretched: tuple[TunnelWire, ...]
+    tunnels: tuple[TunnelQuality, ...]
     addresses: Mapping[str, str]
     host_cpus: Mapping[str, tuple[int, ...]]
 

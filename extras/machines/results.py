@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Completed(NamedTuple):
+class CompletedProgram(NamedTuple):
     """Its exit status, or minus the number of the signal that ended it; of standard error the last 64 KiB."""
 
     returncode: int

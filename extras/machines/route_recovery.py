@@ -11,8 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from ewan.extras.machines.programs import Split, Where
-from ewan.extras.machines.routes import BETWEEN_S, Routes
+from ewan.extras.machines.programs import NodePlaces, ProgramSplit
+from ewan.extras.machines.routes import BETWEEN_S, ClusterRoutes
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
 
@@ -20,13 +20,13 @@ Look = tuple[dict[str, Any], list[int]]
 
 
 @dataclass(slots=True)
-class Followed:
+class RouteRecovery:
     """Of one run. `recovered_ns`: event, by its number → when the routes had followed."""
 
-    routes: Routes
+    routes: ClusterRoutes
     program: Program
-    split: Split
-    where: Where
+    split: ProgramSplit
+    where: NodePlaces
     recovered_ns: dict[int, int] = field(default_factory=dict)
     _made: dict[str, int] = field(default_factory=dict)
     """Machine → how many carriers it has changed."""

@@ -15,25 +15,25 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ewan.extras.machines.queries import ASK_S, SHARES, WORK_S, all_of, answer_of, done
-from ewan.extras.machines.records import Record
+from ewan.extras.machines.records import ClusterLabRecord
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Link, Plan
 from ewan.labs.runtime.answers import Tables
 from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:
-    from ewan.extras.machines.ssh import Fleet, Remote
+    from ewan.extras.machines.ssh import ConnectedMachine, Fleet
 
 BETWEEN_S = 0.2
 """Two looks at the routes of all machines."""
 
 
 @dataclass(frozen=True, slots=True)
-class Routes:
+class ClusterRoutes:
     """Of one lab; `file` is the whole plan's, `binary` the node binary here."""
 
     fleet: Fleet
-    record: Record
+    record: ClusterLabRecord
     plan: Plan
     file: Path
     binary: Path
@@ -67,7 +67,7 @@ class Routes:
         far = [each.far_machine for each in self.record.stretched if each.link == link.name]
         begun = time.monotonic()
 
-        def change(remote: Remote) -> None:
+        def change(remote: ConnectedMachine) -> None:
             words = ["carrier", "--state", directory, "--link", link.name, "--up" if up else "--down"]
             command = [self.record.binary[remote.name], *words, "--longest-s", "0"]
             done(remote.name, remote.run(command, longest_s=WORK_S))
@@ -105,7 +105,7 @@ class Routes:
         return _joined(self._told())
 
     def _told(self) -> dict[str, Tables]:
-        def ask(remote: Remote) -> Tables:
+        def ask(remote: ConnectedMachine) -> Tables:
             command = [self.record.binary[remote.name], "routes", "--state", str(SHARES / self.plan.lab)]
             return answer_of(Tables, remote.name, remote.run(command, longest_s=ASK_S))
 

@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ewan.extras.machines import deployment, inventory, needs, shares, tunnels
-from ewan.extras.machines.facts import Facts
-from ewan.extras.machines.file import Cluster, Machine
+from ewan.extras.machines.facts import ClusterMachineFacts
+from ewan.extras.machines.file import Cluster, ClusterMachine
 from ewan.extras.machines.joint_probes import JointProbes
-from ewan.extras.machines.joint_runs import Runs
+from ewan.extras.machines.joint_runs import JointRuns
 from ewan.extras.machines.placement import place
-from ewan.extras.machines.programs import Where
+from ewan.extras.machines.programs import NodePlaces
 from ewan.extras.machines.queries import SHARES, Relays
 from ewan.extras.machines.reading import load
-from ewan.extras.machines.records import Record
-from ewan.extras.machines.routes import Routes
-from ewan.extras.machines.samples import Samples, asking
+from ewan.extras.machines.records import ClusterLabRecord
+from ewan.extras.machines.routes import ClusterRoutes
+from ewan.extras.machines.samples import JointSamples, asking
 from ewan.labs import plan as plans
 from ewan.labs import trust
 from ewan.labs.base import codec
@@ -53,12 +53,12 @@ if TYPE_CHECKING:
 Show = Callable[[str], None]
 
 
-class Prepared(NamedTuple):
+class PreparedLab(NamedTuple):
     """A lab that could be made."""
 
     fleet: Fleet
     shares: shares.Shares
-    record: Record
+    record: ClusterLabRecord
     warnings: tuple[str, ...]
 
     @property
@@ -95,8 +95,8 @@ class ClusterRuntime(NetnsRuntime):
         self._scheduling = scheduling
         self._connect_s = connect_s
         self._show = show
-        self._fleets: dict[tuple[Machine, ...], Fleet] = {}
-        self._facts: dict[str, Facts] = {}
+        self._fleets: dict[tuple[ClusterMachine, ...], Fleet] = {}
+        self._facts: dict[str, ClusterMachineFacts] = {}
         self._relays: dict[str, Relays] = {}
 
     # Of new labs
@@ -111,19 +111,19 @@ class ClusterRuntime(NetnsRuntime):
             datapath="system" if all(each.vswitch for each in found.values()) else "netdev",
         )
 
-    def where(self, plan: Plan) -> Where:
+    def where(self, plan: Plan) -> NodePlaces:
         """Where the nodes of a lab would be that is not made yet."""
         found, cluster = self._ask_facts(), self._known()
         placed = place(plan, {name: len(each.cpus) for name, each in found.items()}, cluster.placement)
         cpus = {name: each.cpus for name, each in found.items() if placed.nodes_on(name)}
-        return Where(plan, placed.machine_of, shares.stretched(plan, placed), cpus)
+        return NodePlaces(plan, placed.machine_of, shares.stretched(plan, placed), cpus)
 
     def lacking(self, wanted: MachineNeeds, searched: str) -> dict[str, MissingPrograms]:
         """What the machines have not got of what runs need there."""
         cluster = self._known()
         return needs.lacking(self._fleet(cluster.machines, cluster.ssh_config), wanted, searched)
 
-    def prepare(self, plan: Plan) -> Prepared:
+    def prepare(self, plan: Plan) -> PreparedLab:
         """What would be made: machines are asked, tunnels measured; nothing stays on them but the node binary."""
         cluster, binary = self._known(), node_binary(self._wanted)
         needs.check_possible(plan)
@@ -135,9 +135,9 @@ class ClusterRuntime(NetnsRuntime):
         crossing = shares.stretched(plan, where)
         measured = deployment.measure(fleet, sent, found, plan, crossing, self._show)
         warnings = tunnels.check(plan, crossing, measured)
-        gives = [shares.Host(name, found[name].cpus, found[name].address) for name in used]
+        gives = [shares.ShareHost(name, found[name].cpus, found[name].address) for name in used]
         split = shares.split(plan, where, gives, secrets.randbelow(shares.VNIS), tunnels.taken_ns(measured))
-        record = Record(
+        record = ClusterLabRecord(
             id=secrets.token_hex(16),
             lab=plan.lab,
             machines=tuple(machine for machine in cluster.machines if machine.name in used),
@@ -150,7 +150,7 @@ class ClusterRuntime(NetnsRuntime):
             addresses={name: found[name].address for name in used},
             host_cpus={name: share.host_cpus for name, share in split.of.items()},
         )
-        return Prepared(fleet, split, record, tuple(warnings))
+        return PreparedLab(fleet, split, record, tuple(warnings))
 
     def up(self, plan: Plan) -> list[str]:
         """The machines' facts, the tunnels between them, then each machine's share, side by side."""
@@ -191,7 +191,7 @@ class ClusterRuntime(NetnsRuntime):
         return _together(name, removed)
 
     def _take_down(
-        self, fleet: Fleet, lab: str, record: Record, removed: list[Removed] | None = None
+        self, fleet: Fleet, lab: str, record: ClusterLabRecord, removed: list[Removed] | None = None
     ) -> dict[str, LabError]:
         """The machines that could not remove their shares; the lab's own record goes with the last one."""
         relays = self._relays.pop(lab, None)
@@ -229,14 +229,14 @@ class ClusterRuntime(NetnsRuntime):
         machine, local = record.machine_of_spinner(number)
         return self._relays_of(name, record).ask(machine, local, request)
 
-    def samples(self, name: str) -> AbstractContextManager[Samples]:
+    def samples(self, name: str) -> AbstractContextManager[JointSamples]:
         """What the links do, asked of their machines for a page of metrics; a machine may be out of reach."""
         record, plan = self.record(name), self.load(name).plan
         relays = self._relays_of(name, record, missing=True)
         machine_of = {link.name: record.machine_of[link.node] for link in plan.links}
         return asking(plan, machine_of, lambda machine: relays.samples(machine, record.first_spinner.get(machine, 0)))
 
-    def _relays_of(self, name: str, record: Record, *, missing: bool = False) -> Relays:
+    def _relays_of(self, name: str, record: ClusterLabRecord, *, missing: bool = False) -> Relays:
         if name not in self._relays:
             fleet = self._fleet(record.machines, record.config, missing=missing)
             self._relays[name] = Relays(fleet, name, record.binary)
@@ -263,7 +263,7 @@ class ClusterRuntime(NetnsRuntime):
         fleet = self._fleet(record.machines, record.config)
         return inventory.inspect(fleet, record, name, what)
 
-    def _check_change(self, name: str, record: Record, request: Mapping[str, Any]) -> None:
+    def _check_change(self, name: str, record: ClusterLabRecord, request: Mapping[str, Any]) -> None:
         other = ("command", "link", "direction", "in_ns")
         change = codec.from_data(Change, {key: value for key, value in request.items() if key not in other}, "change")
         link = next(each for each in self.load(name).plan.links if each.name == request["link"])
@@ -288,13 +288,13 @@ class ClusterRuntime(NetnsRuntime):
         down = LinksDown((*(each for each in before.links if each != link), *(() if up else (link,))))
         return self._routes_of(plan).set_carrier(found, up, longest_s, lambda: self._state.write(name, DOWN, down))
 
-    def _routes_of(self, plan: Plan) -> Routes:
+    def _routes_of(self, plan: Plan) -> ClusterRoutes:
         record, file = self.record(plan.lab), self._state.directory(plan.lab) / "plan.json"
-        return Routes(self._fleet(record.machines, record.config), record, plan, file, node_binary(self._wanted))
+        return ClusterRoutes(self._fleet(record.machines, record.config), record, plan, file, node_binary(self._wanted))
 
     def batch(self, name: str, program: Program, directory: Path) -> None:
         """Each machine runs its part, in step with the others; when one dies, the others end."""
-        Runs(self._routes_of(self.load(name).plan)).run(program, directory)
+        JointRuns(self._routes_of(self.load(name).plan)).run(program, directory)
 
     def capture(self, name: str, wanted: CaptureRequest, piped: bool = False) -> OpenCapture:
         """A process on each machine that has taps; what they give is one pcapng, by the first machine's clock."""
@@ -349,7 +349,7 @@ class ClusterRuntime(NetnsRuntime):
             raise LabError("which machines? write --machines FILE")
         return self._cluster
 
-    def _ask_facts(self) -> dict[str, Facts]:
+    def _ask_facts(self) -> dict[str, ClusterMachineFacts]:
         if not self._facts:
             cluster = self._known()
             fleet = self._fleet(cluster.machines, cluster.ssh_config)
@@ -357,7 +357,7 @@ class ClusterRuntime(NetnsRuntime):
             self._facts = deployment.facts(fleet, cluster)
         return self._facts
 
-    def _fleet(self, wanted: tuple[Machine, ...], config: Path | None, *, missing: bool = False) -> Fleet:
+    def _fleet(self, wanted: tuple[ClusterMachine, ...], config: Path | None, *, missing: bool = False) -> Fleet:
         """Connections to the machines, kept until this process ends. `missing`: some may be out of reach."""
         from ewan.extras.machines.ssh import CONNECT_S, Fleet
 
@@ -370,17 +370,17 @@ class ClusterRuntime(NetnsRuntime):
             fleet.__enter__()
         return fleet
 
-    def _record(self, name: str) -> Record | None:
-        return self._state.read(Record, name, MANIFEST)
+    def _record(self, name: str) -> ClusterLabRecord | None:
+        return self._state.read(ClusterLabRecord, name, MANIFEST)
 
-    def record(self, name: str) -> Record:
+    def record(self, name: str) -> ClusterLabRecord:
         """What is known of a lab's machines; LabError where there is no such lab."""
         record = self._record(name)
         if record is None:
             raise self._absent(name)
         return record
 
-    def _write(self, lab: str, plan: Plan, record: Record) -> None:
+    def _write(self, lab: str, plan: Plan, record: ClusterLabRecord) -> None:
         """The manifest first: whoever removes the lab goes by it."""
         directory = self._state.directory(lab)
         try:

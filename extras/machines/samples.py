@@ -21,7 +21,7 @@ Ask = Callable[[str], dict[str, str]]
 """The samples of a machine, by family; LabError."""
 
 
-class Samples:
+class JointSamples:
     """`machine_of`: link → machine. `asking` makes it."""
 
     def __init__(self, pool: ThreadPoolExecutor, plan: Plan, machine_of: Mapping[str, str], ask: Ask) -> None:
@@ -53,10 +53,10 @@ class Samples:
 
 
 @contextmanager
-def asking(plan: Plan, machine_of: Mapping[str, str], ask: Ask) -> Iterator[Samples]:
+def asking(plan: Plan, machine_of: Mapping[str, str], ask: Ask) -> Iterator[JointSamples]:
     """Meanwhile machines can be asked. One that does not answer at the end is not waited for."""
     pool = ThreadPoolExecutor(max(len(set(machine_of.values())), 1), "ewan-samples")
     try:
-        yield Samples(pool, plan, machine_of, ask)
+        yield JointSamples(pool, plan, machine_of, ask)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

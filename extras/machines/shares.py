@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ewan.extras.machines.placement import Placement
+from ewan.extras.machines.placement import MachinePlacement
 from ewan.labs.base.codec import Struct, replace
 from ewan.labs.compile.placement import share_out
 from ewan.labs.plan import End, Plan, Spinner, Tunnel
@@ -20,7 +20,7 @@ VNIS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class ShareHost:
     """What a machine gives: CPUs for the lab, and its address at the network between the machines."""
 
     name: str
@@ -28,7 +28,7 @@ class Host:
     address: str
 
 
-class Stretched(Struct):
+class TunnelWire(Struct):
     """A wire from one machine to another: `near` is at the link's emulator, `far` at one of the link's ends.
 
     `towards_far`: the direction of the link whose packets cross it from near to far; the other one's cross it back.
@@ -49,7 +49,7 @@ class Shares:
     whole: Plan
     of: Mapping[str, Plan]
     first_spinner: Mapping[str, int]
-    stretched: tuple[Stretched, ...]
+    stretched: tuple[TunnelWire, ...]
 
 
 def machine_of_spinner(first_spinner: Mapping[str, int], number: int) -> tuple[str, int]:
@@ -58,7 +58,7 @@ def machine_of_spinner(first_spinner: Mapping[str, int], number: int) -> tuple[s
     return name, number - first
 
 
-def stretched(plan: Plan, placement: Placement) -> tuple[Stretched, ...]:
+def stretched(plan: Plan, placement: MachinePlacement) -> tuple[TunnelWire, ...]:
     """The wires that cross from machine to machine, in the plan's order."""
     links = {link.name: link for link in plan.links}
     found = []
@@ -70,7 +70,7 @@ def stretched(plan: Plan, placement: Placement) -> tuple[Stretched, ...]:
         near_is_a = wire.a.node == link.node
         near, far = (wire.a, wire.b) if near_is_a else (wire.b, wire.a)
         found.append(
-            Stretched(
+            TunnelWire(
                 link.name,
                 near,
                 far,
@@ -84,8 +84,8 @@ def stretched(plan: Plan, placement: Placement) -> tuple[Stretched, ...]:
 
 def split(
     plan: Plan,
-    placement: Placement,
-    hosts: Sequence[Host],
+    placement: MachinePlacement,
+    hosts: Sequence[ShareHost],
     first_vni: int,
     taken_ns: Mapping[tuple[str, str], int],
 ) -> Shares:

@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ewan.extras.machines.caller import as_caller
-from ewan.extras.machines.file import Machine
-from ewan.extras.machines.results import Completed
+from ewan.extras.machines.file import ClusterMachine
+from ewan.extras.machines.results import CompletedProgram
 from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnection
 
     from ewan.extras.machines.loop import Loop
-    from ewan.extras.machines.processes import Command, Fed, Running
+    from ewan.extras.machines.processes import Fed, RemoteCommand, RemoteProgram
 
-__all__ = ["Completed", "Fleet", "Process", "Remote"]
+__all__ = ["CompletedProgram", "ConnectedMachine", "Fleet", "RemoteProcess"]
 
 Result = TypeVar("Result")
 
@@ -59,10 +59,10 @@ printf "ewan:path:%s\\n" "$path"
 """
 
 
-class Process:
-    """A program on a machine, while it runs; `Remote.start` makes it. All methods raise LabError."""
+class RemoteProcess:
+    """A program on a machine, while it runs; `ConnectedMachine.start` makes it. All methods raise LabError."""
 
-    def __init__(self, loop: Loop, running: Running) -> None:
+    def __init__(self, loop: Loop, running: RemoteProgram) -> None:
         self._loop, self._running = loop, running
 
     def write(self, data: bytes) -> None:
@@ -82,7 +82,7 @@ class Process:
         while line := self.readline():
             yield line
 
-    def wait(self, longest_s: float | None = None) -> Completed:
+    def wait(self, longest_s: float | None = None) -> CompletedProgram:
         """Waits for its end; what was not read yet of its output is in the result."""
         return self._loop.call(self._running.wait(longest_s))
 
@@ -94,22 +94,22 @@ class Process:
         """Ends it, if it still runs, with SIGTERM; its end is not waited for."""
         self._loop.call(self._running.close())
 
-    def __enter__(self) -> Process:
+    def __enter__(self) -> RemoteProcess:
         return self
 
     def __exit__(self, *_error: object) -> None:
         self.close()
 
 
-class Remote:
+class ConnectedMachine:
     """A machine that is connected; `Fleet` makes it. All methods raise LabError, and may be called from any thread."""
 
-    def __init__(self, machine: Machine, loop: Loop, connection: SSHClientConnection) -> None:
+    def __init__(self, machine: ClusterMachine, loop: Loop, connection: SSHClientConnection) -> None:
         self.machine, self.name = machine, machine.name
         self.user: str = connection.get_extra_info("username")
         """Who is logged in there."""
         self._loop, self._connection = loop, connection
-        self._running: list[Running] = []
+        self._running: list[RemoteProgram] = []
         self._who = f"machine {machine.name}"
 
     @property
@@ -130,7 +130,7 @@ class Remote:
         sudo: bool | None = None,
         fed: Fed = lambda share: None,
         most_bytes: int | None = None,
-    ) -> Completed:
+    ) -> CompletedProgram:
         """Runs a program to its end; its exit status is the caller's matter. `sudo` False: as the user there. `fed` is
         told how much of the input has gone, in another thread. More output than `most_bytes` is an error."""
         from ewan.extras.machines.processes import run
@@ -138,13 +138,13 @@ class Remote:
         command = self._command(argv, sudo)
         return self._loop.call(run(self._who, self._connection, command, input, longest_s, fed, most_bytes))
 
-    def start(self, argv: Sequence[str]) -> Process:
+    def start(self, argv: Sequence[str]) -> RemoteProcess:
         """Starts a program that runs on, until the fleet ends. One whose machine is lost ends when its input does."""
         from ewan.extras.machines.processes import started
 
         running = self._loop.call(started(self._who, self._connection, self._command(argv)))
         self._running.append(running)
-        return Process(self._loop, running)
+        return RemoteProcess(self._loop, running)
 
     def save(self, argv: Sequence[str], path: Path) -> None:
         """Runs a program to its end and writes what it prints into a file, however much it is."""
@@ -193,10 +193,10 @@ class Remote:
 
         return attached(self._who, self._loop, self._connection, self._command(argv))
 
-    def _command(self, argv: Sequence[str], sudo: bool | None = None) -> Command:
-        from ewan.extras.machines.processes import Command
+    def _command(self, argv: Sequence[str], sudo: bool | None = None) -> RemoteCommand:
+        from ewan.extras.machines.processes import RemoteCommand
 
-        return Command(argv, ("sudo", "-n", "--") if self.through_sudo and sudo is not False else ())
+        return RemoteCommand(argv, ("sudo", "-n", "--") if self.through_sudo and sudo is not False else ())
 
 
 class Fleet:
@@ -208,7 +208,7 @@ class Fleet:
 
     def __init__(
         self,
-        machines: Sequence[Machine],
+        machines: Sequence[ClusterMachine],
         ssh_config: Path | None,
         *,
         all_needed: bool = True,
@@ -221,13 +221,13 @@ class Fleet:
         self._config = ssh_config
         self._all_needed = all_needed
         self._connect_s, self._keepalive_s = connect_s, keepalive_s
-        self._remotes: dict[str, Remote] = {}
+        self._remotes: dict[str, ConnectedMachine] = {}
 
     def __enter__(self) -> Fleet:
         # These take a tenth of a second to import.
         from ewan.extras.machines import connections, loop
 
-        settings = connections.Settings(self._config, self._connect_s, self._keepalive_s, KEEPALIVES)
+        settings = connections.SshSettings(self._config, self._connect_s, self._keepalive_s, KEEPALIVES)
         self._loop = loop.Loop()
         try:
             with as_caller(os.environ):
@@ -236,7 +236,7 @@ class Fleet:
                 if isinstance(result, LabError):
                     self.absent[name] = result
                 else:
-                    self._remotes[name] = Remote(self.machines[name], self._loop, result)
+                    self._remotes[name] = ConnectedMachine(self.machines[name], self._loop, result)
             refused = self.each(_may_sudo, list(self._remotes))
             self.absent |= {name: error for name, error in refused.items() if error is not None}
             if self._all_needed and self.absent:
@@ -258,7 +258,7 @@ class Fleet:
         self._loop.call(disconnect([remote._connection for remote in remotes], running))
         self._loop.close()
 
-    def __getitem__(self, name: str) -> Remote:
+    def __getitem__(self, name: str) -> ConnectedMachine:
         """A machine by its name; LabError when it was not reached."""
         if name in self.absent:
             raise LabError(str(self.absent[name]))
@@ -270,7 +270,7 @@ class Fleet:
         return list(self.machines)
 
     def each(
-        self, function: Callable[[Remote], Result], names: Iterable[str] | None = None
+        self, function: Callable[[ConnectedMachine], Result], names: Iterable[str] | None = None
     ) -> dict[str, Result | LabError]:
         """Calls it for all of these machines side by side, and waits for all; a machine's LabError is its result."""
         asked = list(self.names if names is None else names)
@@ -300,7 +300,7 @@ def several(errors: Sequence[LabError]) -> LabError:
     return LabError(f"{errors[0]}{others}")
 
 
-def _may_sudo(remote: Remote) -> None:
+def _may_sudo(remote: ConnectedMachine) -> None:
     if not remote.through_sudo:
         return
     done = remote.run(["true"])

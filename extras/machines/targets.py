@@ -12,7 +12,7 @@ _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\-]*\$?")
 
 
 @dataclass(frozen=True)
-class Target:
+class SshTarget:
     """`host` may be an alias of SSH's configuration, which then says what is None here."""
 
     user: str | None
@@ -25,7 +25,7 @@ class Target:
         return who if self.port is None else f"-p {self.port} {who}"
 
 
-def target(text: str) -> Target:
+def target(text: str) -> SshTarget:
     """Reads one; ValueError with the forms that there are."""
     user, at, rest = text.rpartition("@")
     if rest.startswith("["):
@@ -41,4 +41,4 @@ def target(text: str) -> Target:
     number = int(port) if port.isascii() and port.isdigit() else None
     if not known or (at and not _USER.fullmatch(user)) or (colon and not (number and number < 1 << 16)):
         raise ValueError(f'"{text}" is no SSH target: write {FORMS}')
-    return Target(user if at else None, host, number)
+    return SshTarget(user if at else None, host, number)

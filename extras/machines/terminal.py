@@ -18,14 +18,14 @@ from types import FrameType
 import asyncssh
 
 from ewan.extras.machines.loop import Loop
-from ewan.extras.machines.processes import Command, Running, TerminalOptions
+from ewan.extras.machines.processes import RemoteCommand, RemoteProgram, TerminalOptions
 from ewan.labs.runtime.base import LabError
 
 _CHUNK = 1 << 16
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
-def attached(who: str, loop: Loop, connection: asyncssh.SSHClientConnection, command: Command) -> int:
+def attached(who: str, loop: Loop, connection: asyncssh.SSHClientConnection, command: RemoteCommand) -> int:
     """Runs it until it ends; its exit status, 128 + the signal's number. LabError when the connection is lost.
 
     It has a terminal there when all three of our streams are one. Signals that we get are passed on to it; a second
@@ -33,7 +33,7 @@ def attached(who: str, loop: Loop, connection: asyncssh.SSHClientConnection, com
     """
     interactive = all(os.isatty(stream) for stream in (0, 1, 2))
     terminal: TerminalOptions = {"term_type": os.environ.get("TERM", "dumb"), "term_size": _size()}
-    running = loop.call(Running.start(who, connection, command, terminal if interactive else None))
+    running = loop.call(RemoteProgram.start(who, connection, command, terminal if interactive else None))
     end, ended = os.pipe()
     feeding = threading.Thread(target=_feed, args=(loop, running, end), name="ewan-input", daemon=True)
     try:
@@ -68,7 +68,7 @@ def _raw() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _signals(loop: Loop, running: Running, interactive: bool) -> Iterator[None]:
+def _signals(loop: Loop, running: RemoteProgram, interactive: bool) -> Iterator[None]:
     """What we are sent, the program is sent. Python hands signals to the main thread: in others nothing is done."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -94,7 +94,7 @@ def _signals(loop: Loop, running: Running, interactive: bool) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _feed(loop: Loop, running: Running, end: int) -> None:
+def _feed(loop: Loop, running: RemoteProgram, end: int) -> None:
     """Our standard input is its own, until it ends, or `end` does."""
     with contextlib.suppress(LabError):
         while True:
@@ -111,7 +111,7 @@ def _feed(loop: Loop, running: Running, end: int) -> None:
             loop.call(running.write(data))
 
 
-async def _shown(running: Running) -> int:
+async def _shown(running: RemoteProgram) -> int:
     """Its output is ours; its exit status."""
 
     async def copy(source: Callable[[], Awaitable[bytes]], stream: int) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ewan.extras.machines.answers import Spread, Stretch
-from ewan.extras.machines.shares import Stretched
+from ewan.extras.machines.answers import DelaySpread, TunnelMeasurement
+from ewan.extras.machines.shares import TunnelWire
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import NS_PER_SECOND, Duration, Rate
 from ewan.labs.base.units.shown import about
@@ -24,7 +24,7 @@ _ROWS_DELAY = 2
 """Of a trace's row, the place of its delay."""
 
 
-class Way(Struct):
+class TunnelDirection(Struct):
     """One direction of a tunnel. Delays are one-way, by the two clocks as they were compared."""
 
     min_ns: int
@@ -37,7 +37,7 @@ class Way(Struct):
     lost: int
 
 
-class Measured(Struct):
+class TunnelQuality(Struct):
     """The tunnel between two machines: `there` from the first to the second, `back` from the second to the first.
 
     `round_trip_ns`: median. `offset_ns`: the second's clock minus the first's, which is off by `offset_uncertainty_ns`
@@ -46,26 +46,26 @@ class Measured(Struct):
 
     first: str
     second: str
-    there: Way
-    back: Way
+    there: TunnelDirection
+    back: TunnelDirection
     round_trip_ns: int
     offset_ns: int
     offset_uncertainty_ns: int
 
-    def way(self, start: str) -> Way:
+    def way(self, start: str) -> TunnelDirection:
         """The direction that begins at a machine."""
         return self.there if start == self.first else self.back
 
 
-def read(first: str, second: str, told: Stretch) -> Measured:
+def read(first: str, second: str, told: TunnelMeasurement) -> TunnelQuality:
     """What `ewan-node stretch measure` on the first machine told."""
 
-    def way(delay: Spread, sign: int, mtu: int, rate_bps: int | None, lost: int) -> Way:
+    def way(delay: DelaySpread, sign: int, mtu: int, rate_bps: int | None, lost: int) -> TunnelDirection:
         # The later clock's offset is in what was read of both.
         least, half, most = (max(0, each - sign * told.offset_ns) for each in (delay.min, delay.p50, delay.p99))
-        return Way(least, half, most, mtu, rate_bps, told.sent, lost)
+        return TunnelDirection(least, half, most, mtu, rate_bps, told.sent, lost)
 
-    return Measured(
+    return TunnelQuality(
         first,
         second,
         way(told.there_ns, 1, told.mtu_there, told.rate_there_bps, told.lost_there),
@@ -76,7 +76,7 @@ def read(first: str, second: str, told: Stretch) -> Measured:
     )
 
 
-def words(tunnel: Measured) -> str:
+def words(tunnel: TunnelQuality) -> str:
     """What a tunnel is, in a line: for people."""
     there, back = (
         f"{about(way.p50_ns, 'time', 3)} ({about(way.p99_ns, 'time', 3)})" for way in (tunnel.there, tunnel.back)
@@ -85,7 +85,7 @@ def words(tunnel: Measured) -> str:
     return f"{there} there, {back} back, median (99 %); clocks known to {clocks}"
 
 
-def taken_ns(tunnels: Sequence[Measured]) -> dict[tuple[str, str], int]:
+def taken_ns(tunnels: Sequence[TunnelQuality]) -> dict[tuple[str, str], int]:
     """(from, to) → how long the tunnel takes in the median, which links over it leave out."""
     found = {}
     for each in tunnels:
@@ -94,7 +94,7 @@ def taken_ns(tunnels: Sequence[Measured]) -> dict[tuple[str, str], int]:
     return found
 
 
-def check(plan: Plan, crossing: Sequence[Stretched], tunnels: Sequence[Measured]) -> list[str]:
+def check(plan: Plan, crossing: Sequence[TunnelWire], tunnels: Sequence[TunnelQuality]) -> list[str]:
     """LabError for a link that cannot lie over its tunnel; warnings for what its packets will notice."""
     of = {frozenset((each.first, each.second)): each for each in tunnels}
     links = {link.name: link for link in plan.links}
@@ -119,7 +119,7 @@ def check(plan: Plan, crossing: Sequence[Stretched], tunnels: Sequence[Measured]
 
 
 def check_change(
-    link: Link, heading: str, change: Change, crossing: Sequence[Stretched], tunnels: Sequence[Measured]
+    link: Link, heading: str, change: Change, crossing: Sequence[TunnelWire], tunnels: Sequence[TunnelQuality]
 ) -> None:
     """LabError for a change of a running link to a delay that its tunnel exceeds; `heading` as `ewan set` has it."""
     each = next((each for each in crossing if each.link == link.name), None)
@@ -132,7 +132,7 @@ def check_change(
             _check_delay(link, way, then, tunnel.way(start), _named(start, end))
 
 
-def _ways(each: Stretched) -> list[tuple[str, str, str]]:
+def _ways(each: TunnelWire) -> list[tuple[str, str, str]]:
     """From which machine, to which, in which direction of the link."""
     near, far = each.near_machine, each.far_machine
     return [(near, far, each.towards_far), (far, near, _other(each.towards_far))]
@@ -142,7 +142,7 @@ def _other(heading: str) -> str:
     return "backward" if heading == "forward" else "forward"
 
 
-def _check_delay(link: Link, heading: str, direction: Direction, way: Way, tunnel: str) -> None:
+def _check_delay(link: Link, heading: str, direction: Direction, way: TunnelDirection, tunnel: str) -> None:
     least = shortest_ns(direction)
     if least < way.p99_ns:
         raise LabError(
@@ -152,7 +152,7 @@ def _check_delay(link: Link, heading: str, direction: Direction, way: Way, tunne
         )
 
 
-def _check_size(plan: Plan, link: Link, way: Way, tunnel: str) -> None:
+def _check_size(plan: Plan, link: Link, way: TunnelDirection, tunnel: str) -> None:
     mtu = mtu_of(plan, link)
     if way.mtu < mtu:
         raise LabError(
@@ -161,7 +161,7 @@ def _check_size(plan: Plan, link: Link, way: Way, tunnel: str) -> None:
         )
 
 
-def _warnings(over: Sequence[tuple[Link, Direction]], way: Way, tunnel: str) -> list[str]:
+def _warnings(over: Sequence[tuple[Link, Direction]], way: TunnelDirection, tunnel: str) -> list[str]:
     """What packets of the links over one direction of a tunnel will notice of it."""
     found = []
     if way.lost:

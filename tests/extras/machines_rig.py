@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ewan.extras.machines.file import Cluster, Machine
+from ewan.extras.machines.file import Cluster, ClusterMachine
 from ewan.labs.base.units import NS_PER_MS
 
 ROOT = Path(__file__).parents[2]
@@ -153,10 +153,10 @@ class Rig:
         """The machines, as root reaches them."""
         return Cluster(tuple(self.machine(name) for name in self.names), self.ssh_config)
 
-    def machine(self, name: str, user: str = "root", sudo: bool = False) -> Machine:
+    def machine(self, name: str, user: str = "root", sudo: bool = False) -> ClusterMachine:
         """One of them, as this user reaches it."""
         ssh = name if user == "root" else f"{user}@{name}"
-        return Machine(name, ssh, INTERFACE, address=None, cpus=None, sudo=sudo)
+        return ClusterMachine(name, ssh, INTERFACE, address=None, cpus=None, sudo=sudo)
 
     @contextmanager
     def inside(self) -> Iterator[None]:

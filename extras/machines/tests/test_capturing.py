@@ -16,7 +16,7 @@ from pcapng import FileScanner, blocks
 from ewan.extras.machines import joint_capture
 from ewan.extras.machines.joint_capture import JointCapture
 from ewan.extras.machines.joint_probes import Offset
-from ewan.extras.machines.results import Completed
+from ewan.extras.machines.results import CompletedProgram
 from ewan.labs.capture import reading
 from ewan.labs.capture.points import Tap
 from ewan.labs.capture.words import PIPE, Bounds, CaptureRequest
@@ -45,11 +45,11 @@ class Machine:
             raise piece
         return piece
 
-    def wait(self, longest_s: float | None = None) -> Completed:
+    def wait(self, longest_s: float | None = None) -> CompletedProgram:
         if self.error:
-            return Completed(2, b"", self.error.encode())
+            return CompletedProgram(2, b"", self.error.encode())
         told = {"seen": 2, "kept": 2, "dropped": 0, "end": self.end}
-        return Completed(0, b"", orjson.dumps(told))
+        return CompletedProgram(0, b"", orjson.dumps(told))
 
     def send_signal(self, number: int) -> None:
         if self.hears and number == signal.SIGINT and not self.end:

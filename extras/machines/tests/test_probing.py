@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ewan.extras.machines.joint_probes import JointProbes, Offset
-from ewan.extras.machines.results import Completed
+from ewan.extras.machines.results import CompletedProgram
 from ewan.generator.traffic_request import addresses_of, end
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.plan import Plan
@@ -57,10 +57,10 @@ class Local:
         assert self.child.stdout is not None
         return self.child.stdout.readline()
 
-    def wait(self, longest_s: float | None = None) -> Completed:
+    def wait(self, longest_s: float | None = None) -> CompletedProgram:
         assert self.child.stdout is not None and self.child.stderr is not None
         code = self.child.wait(longest_s)
-        return Completed(code, self.child.stdout.read(), self.child.stderr.read())
+        return CompletedProgram(code, self.child.stdout.read(), self.child.stderr.read())
 
     def close(self) -> None:
         assert self.child.stdin is not None

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from ewan.extras.machines.joint_probes import FORMAT, JointProbes, Offset
-from ewan.extras.machines.results import Completed
+from ewan.extras.machines.results import CompletedProgram
 from ewan.labs.runtime.base import LabError
 
 MS = 1_000_000
@@ -62,8 +62,8 @@ class Played:
     def readline(self, longest_s: float | None = None) -> bytes:
         return self.answer
 
-    def wait(self, longest_s: float | None = None) -> Completed:
-        return Completed(2, b"", b"first\nprobe: no such device\n")
+    def wait(self, longest_s: float | None = None) -> CompletedProgram:
+        return CompletedProgram(2, b"", b"first\nprobe: no such device\n")
 
     def close(self) -> None:
         self.closed = True

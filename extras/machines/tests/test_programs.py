@@ -12,9 +12,9 @@ import pytest
 
 from ewan.extras.machines import flow_records, joint_results, programs
 from ewan.extras.machines.joint_probes import Offset
-from ewan.extras.machines.joint_results import Clocks, Found, Lost
+from ewan.extras.machines.joint_results import Clocks, LostMachine, MachineResults
 from ewan.extras.machines.placement import place
-from ewan.extras.machines.programs import PART, Where
+from ewan.extras.machines.programs import PART, NodePlaces
 from ewan.extras.machines.shares import stretched
 from ewan.labs import spec
 from ewan.labs.base import codec
@@ -43,11 +43,11 @@ SECOND = NS_PER_SECOND
 
 
 @pytest.fixture(scope="module")
-def where() -> Where:
+def where() -> NodePlaces:
     """A dumbbell of two pairs: left on one machine, right on the other, the emulator left."""
     plan = compile(spec.from_template("dumbbell", {"pairs": "2"}), HostFacts(cpus=(0, 1), networks=()))
     placed = place(plan, {"one": 2, "two": 2}, {"left[1-2],r1,core": "one", "right[1-2],r2": "two"})
-    return Where(plan, placed.machine_of, stretched(plan, placed), {"one": (1,), "two": (0, 1)})
+    return NodePlaces(plan, placed.machine_of, stretched(plan, placed), {"one": (1,), "two": (0, 1)})
 
 
 def end(node: str) -> Endpoint:
@@ -72,7 +72,7 @@ def traffic(*flows: FlowRequest) -> TrafficRequest:
     return TrafficRequest(clock="live", cpus=(), seed=7, longest_ns=SECOND, flows=flows)
 
 
-def test_flows_and_commands_keep_the_numbers_of_the_whole_and_crossing_flows_become_halves(where: Where) -> None:
+def test_flows_and_commands_keep_the_numbers_of_the_whole_and_crossing_flows_become_halves(where: NodePlaces) -> None:
     flows = (flow("left1", "right1"), flow("left1", "left2"), flow("right2", "left2", "udp"), flow("left2", "right1"))
     commands = (Command("right1", ("iperf3", "-s"), service=True), Command("left1", ("iperf3", "-c", "right1")))
     program = Program(commands=commands, traffic=traffic(*flows), longest_ns=SECOND)
@@ -95,7 +95,7 @@ def test_flows_and_commands_keep_the_numbers_of_the_whole_and_crossing_flows_bec
     )
 
 
-def test_a_program_of_nothing_that_crosses_has_no_new_keys_but_numbers(where: Where) -> None:
+def test_a_program_of_nothing_that_crosses_has_no_new_keys_but_numbers(where: NodePlaces) -> None:
     program = Program(traffic=traffic(flow("left1", "left2", step=0, after=())), longest_ns=SECOND, watch_ns=5)
     split = programs.split(program, where, 1, {})
     assert split.steps == {} and split.parts["two"].program.traffic is None
@@ -104,7 +104,7 @@ def test_a_program_of_nothing_that_crosses_has_no_new_keys_but_numbers(where: Wh
     assert document["traffic"]["flows"][0]["step"] == 0
 
 
-def test_a_step_of_which_several_machines_know_has_a_part_on_each(where: Where) -> None:
+def test_a_step_of_which_several_machines_know_has_a_part_on_each(where: NodePlaces) -> None:
     program = Program(
         commands=(Command("left1", ("true",), step=1), Command("right1", ("true",), step=2, after=(0, 1))),
         traffic=traffic(flow("left1", "right1", step=0), flow("left1", "left2", step=3, after=(1,))),
@@ -120,14 +120,14 @@ def test_a_step_of_which_several_machines_know_has_a_part_on_each(where: Where) 
     assert two.traffic.told == (PART,) and two.traffic.elsewhere == ()
 
 
-def test_events_go_to_the_emulator_and_a_carrier_to_both_machines(where: Where) -> None:
+def test_events_go_to_the_emulator_and_a_carrier_to_both_machines(where: NodePlaces) -> None:
     change = codec.from_data(Change, {"rate_bps": 1_000_000}, "change")
     events = (link_change(5, "core", "forward", change), carrier_change(9, "core", True))
     split = programs.split(Program(events=events, longest_ns=SECOND), where, 1, {})
     assert (split.parts["one"].events, split.parts["two"].events) == ((0, 1), (1,))
 
 
-def test_what_cannot_be_between_machines_is_named(where: Where) -> None:
+def test_what_cannot_be_between_machines_is_named(where: NodePlaces) -> None:
     work = MessagesWork("barrier", 1, ONE, ONE, (end("left1"), end("left2"), end("right1")))
     ranks = FlowRequest(name="solver", work=work, socket=SocketOptions())
     program = Program(traffic=traffic(ranks), longest_ns=SECOND)
@@ -199,7 +199,7 @@ def test_a_session_is_the_sources_and_counts_what_came_at_both_ends() -> None:
 
 
 def test_goodput_of_arrivals_has_their_parts_and_that_of_sessions_the_sum_of_both_ends(
-    where: Where, tmp_path: Path
+    where: NodePlaces, tmp_path: Path
 ) -> None:
     flows = (flow("left1", "right1", "arrivals"), flow("left2", "right2", "requests"))
     program = Program(traffic=traffic(*flows), longest_ns=SECOND)
@@ -218,7 +218,7 @@ def test_goodput_of_arrivals_has_their_parts_and_that_of_sessions_the_sum_of_bot
         (tmp_path / name / "traffic/goodput.csv").write_text(heading + bins[name])
     (tmp_path / "whole").mkdir()
     places = {name: tmp_path / name for name in told}
-    joint_results.merge(program, split, where, {}, Found(places, Clocks("one", {}, {})), tmp_path / "whole")
+    joint_results.merge(program, split, where, {}, MachineResults(places, Clocks("one", {}, {})), tmp_path / "whole")
     said = (tmp_path / "whole/traffic/goodput.csv").read_text()
     assert said == heading + "0,4,100,100,9,9\n1,0,100,100,15,\n1,0,200,100,1,\n"
     rows = orjson.loads((tmp_path / "whole/traffic/traffic.json").read_bytes())["flows"]
@@ -227,9 +227,9 @@ def test_goodput_of_arrivals_has_their_parts_and_that_of_sessions_the_sum_of_bot
 
 def test_a_machine_that_was_lost_leaves_whole_seconds_that_count() -> None:
     words = "machine two was lost 7.3s after T0: seconds 0–6 count"
-    assert Lost("two", 7_300_000_000).words == words
-    assert Lost("two", 1_300_000_000).words.endswith("second 0 counts")
-    assert Lost("two", 300_000_000).words.endswith("no second counts")
+    assert LostMachine("two", 7_300_000_000).words == words
+    assert LostMachine("two", 1_300_000_000).words.endswith("second 0 counts")
+    assert LostMachine("two", 300_000_000).words.endswith("no second counts")
 
 
 def test_clocks_are_as_uncertain_as_they_were_compared_and_drifted() -> None:
@@ -237,7 +237,7 @@ def test_clocks_are_as_uncertain_as_they_were_compared_and_drifted() -> None:
     assert (clocks.drift_ns("two"), clocks.uncertainty_ns("two"), clocks.drift_ns("one")) == (200, 280, 0)
 
 
-def test_results_become_one_runs(where: Where, tmp_path: Path) -> None:
+def test_results_become_one_runs(where: NodePlaces, tmp_path: Path) -> None:
     commands = (Command("right1", ("true",)), Command("left1", ("true",)), Command("right2", ("true",)))
     program = Program(commands=commands, longest_ns=SECOND, watch_ns=1)
     split = programs.split(program, where, 1, {})
@@ -250,7 +250,7 @@ def test_results_become_one_runs(where: Where, tmp_path: Path) -> None:
     (one / "commands/2-left1.out").write_text("said")
     (one / "spinners.csv").write_text("spinner,cpu\n0,1\n")
     (two / "spinners.csv").write_text("spinner,cpu\n0,1\n1,2\n0,")
-    found = Found({"one": one, "two": two}, Clocks("one", {}, {}))
+    found = MachineResults({"one": one, "two": two}, Clocks("one", {}, {}))
     joint_results.merge(program, split, where, {"one": 0, "two": 3}, found, whole)
     assert (whole / "spinners.csv").read_text() == "spinner,cpu\n0,1\n3,1\n4,2\n", "an unfinished line is left out"
     assert (whole / "commands/2-left1.out").read_text() == "said"

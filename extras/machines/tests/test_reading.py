@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ewan.extras.machines import facts
-from ewan.extras.machines.file import Machine
+from ewan.extras.machines.file import ClusterMachine
 from ewan.extras.machines.reading import load, parse
 from ewan.labs.base.source import DescriptionError
 from ewan.labs.runtime.base import LabError
@@ -27,8 +27,8 @@ def test_a_file_of_machines_is_read(tmp_path: Path) -> None:
     (tmp_path / "machines.yaml").write_text(TEXT)
     found = load(tmp_path / "machines.yaml")
     assert found.machines == (
-        Machine("one", "root@node-1", "eth1", None, (2, 3), False),
-        Machine("two", "node-2:2222", "eth1", "10.0.0.2", None, True),
+        ClusterMachine("one", "root@node-1", "eth1", None, (2, 3), False),
+        ClusterMachine("two", "node-2:2222", "eth1", "10.0.0.2", None, True),
     )
     assert found.ssh_config == tmp_path / "config"
     assert found.placement == {"r1,left[1-3]": "one"}
@@ -88,14 +88,14 @@ eth1\t0000000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
 == clock
 tsc
 """
-TWO = Machine("two", "node-2", "eth1", None, None, True)
+TWO = ClusterMachine("two", "node-2", "eth1", None, None, True)
 
 
 def test_what_a_machine_tells_of_itself_is_read() -> None:
     found = facts.read(TWO, TOLD)
     assert (found.cpus, found.address, found.mtu, found.vswitch) == ((0, 1, 4), "10.0.0.2", 1500, False)
     assert (found.networks, found.kernel, found.clock_source) == (("10.0.0.0/24",), "6.1.0-28-amd64", "tsc")
-    six = facts.read(Machine("two", "node-2", "eth1", "2001:db8::7", (4,), True), TOLD)
+    six = facts.read(ClusterMachine("two", "node-2", "eth1", "2001:db8::7", (4,), True), TOLD)
     assert (six.address, six.cpus) == ("2001:db8::7", (4,))
     with pytest.raises(LabError, match=r'machine two has IPv4 .*, one IPv6 .*: write an "address:" of one family'):
         facts.check_together({"two": found, "one": six})
@@ -110,11 +110,16 @@ def test_what_a_machine_tells_of_itself_is_read() -> None:
         ("x86_64", "aarch64", TWO, "machine two runs Linux on aarch64"),
         ("Linux", "FreeBSD", TWO, "machine two runs FreeBSD"),
         ("== mtu\n1500", "== mtu\n", TWO, "machine two has no interface eth1"),
-        ("", "", Machine("two", "n", "eth1", "10.0.0.9", None, True), "eth1 there has no address 10.0.0.9"),
-        ("", "", Machine("two", "n", "eth1", None, (2,), True), "cpus: 2 may not be used there: write some of 0, 1, 4"),
+        ("", "", ClusterMachine("two", "n", "eth1", "10.0.0.9", None, True), "eth1 there has no address 10.0.0.9"),
+        (
+            "",
+            "",
+            ClusterMachine("two", "n", "eth1", None, (2,), True),
+            "cpus: 2 may not be used there: write some of 0, 1, 4",
+        ),
     ],
 )
-def test_a_machine_on_which_no_lab_can_be_is_refused(old: str, new: str, machine: Machine, says: str) -> None:
+def test_a_machine_on_which_no_lab_can_be_is_refused(old: str, new: str, machine: ClusterMachine, says: str) -> None:
     with pytest.raises(LabError, match=r".") as caught:
         facts.read(machine, TOLD.replace(old, new) if old else TOLD)
     assert says in str(caught.value)

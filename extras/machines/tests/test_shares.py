@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from ewan.extras.machines import shares, tunnels
-from ewan.extras.machines.answers import Burst, Spread, Stretch
-from ewan.extras.machines.placement import Placement, PlacementError, place
-from ewan.extras.machines.shares import Host, machine_of_spinner, split, stretched
+from ewan.extras.machines.answers import DelaySpread, TunnelBurst, TunnelMeasurement
+from ewan.extras.machines.placement import MachinePlacement, PlacementError, place
+from ewan.extras.machines.shares import ShareHost, machine_of_spinner, split, stretched
 from ewan.labs import spec
 from ewan.labs.base import codec
 from ewan.labs.compile import HostFacts, compile
@@ -25,7 +25,7 @@ from ewan.labs.runtime.base import LabError
 
 MACHINES = ("one", "two", "three")
 CPUS = dict.fromkeys(MACHINES, 2)
-HOSTS = [Host(name, (0, 1), f"192.0.2.{number}") for number, name in enumerate(MACHINES, 1)]
+HOSTS = [ShareHost(name, (0, 1), f"192.0.2.{number}") for number, name in enumerate(MACHINES, 1)]
 TAKEN = {(a, b): 100_000 + 1_000 * MACHINES.index(a) for a in MACHINES for b in MACHINES if a != b}
 
 
@@ -33,7 +33,7 @@ def plan_of(topology: str, **settings: str) -> Plan:
     return compile(spec.from_template(topology, settings), HostFacts(cpus=(0, 1), networks=()))
 
 
-def placed(topology: str, decided: dict[str, str] | None = None, **settings: str) -> tuple[Plan, Placement]:
+def placed(topology: str, decided: dict[str, str] | None = None, **settings: str) -> tuple[Plan, MachinePlacement]:
     plan = plan_of(topology, **settings)
     return plan, place(plan, CPUS, decided or {})
 
@@ -139,14 +139,14 @@ def test_spinners_are_numbered_through_the_machines() -> None:
         assert {link.node for link in plan.links if link.name in spinner.links} <= where.nodes_on(machine)
 
 
-def told(ahead: int = 5_000_000, **changes: Any) -> Stretch:
+def told(ahead: int = 5_000_000, **changes: Any) -> TunnelMeasurement:
     """Of a tunnel of 200 µs each way, whose other machine's clock is so much ahead."""
-    delay = Spread(190_000, 200_000, 260_000, 400_000)
-    burst = Burst(packet_bytes=1500, sent=2000, arrived=2000, in_order=2000)
-    found = Stretch(
-        round_trip_ns=Spread(*(2 * each for each in (delay.min, delay.p50, delay.p99, delay.max))),
-        there_ns=Spread(*(each + ahead for each in (delay.min, delay.p50, delay.p99, delay.max))),
-        back_ns=Spread(*(each - ahead for each in (delay.min, delay.p50, delay.p99, delay.max))),
+    delay = DelaySpread(190_000, 200_000, 260_000, 400_000)
+    burst = TunnelBurst(packet_bytes=1500, sent=2000, arrived=2000, in_order=2000)
+    found = TunnelMeasurement(
+        round_trip_ns=DelaySpread(*(2 * each for each in (delay.min, delay.p50, delay.p99, delay.max))),
+        there_ns=DelaySpread(*(each + ahead for each in (delay.min, delay.p50, delay.p99, delay.max))),
+        back_ns=DelaySpread(*(each - ahead for each in (delay.min, delay.p50, delay.p99, delay.max))),
         offset_ns=ahead,
         offset_at_ns=0,
         offset_uncertainty_ns=190_000,

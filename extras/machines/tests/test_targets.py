@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from ewan.extras.machines.targets import Target, target
+from ewan.extras.machines.targets import SshTarget, target
 
 
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
-        ("node-1", Target(None, "node-1", None)),
-        ("root@node-1", Target("root", "node-1", None)),
-        ("root@node-1.lab.example:2222", Target("root", "node-1.lab.example", 2222)),
-        ("node_1:22", Target(None, "node_1", 22)),
-        ("192.0.2.1", Target(None, "192.0.2.1", None)),
-        ("[2001:db8::1]:2222", Target(None, "2001:db8::1", 2222)),
-        ("me@[2001:db8::1]", Target("me", "2001:db8::1", None)),
-        ("2001:db8::1", Target(None, "2001:db8::1", None)),
-        ("[fe80::1%eth1]:22", Target(None, "fe80::1%eth1", 22)),
-        ("me@example.org@node", Target("me@example.org", "node", None)),
+        ("node-1", SshTarget(None, "node-1", None)),
+        ("root@node-1", SshTarget("root", "node-1", None)),
+        ("root@node-1.lab.example:2222", SshTarget("root", "node-1.lab.example", 2222)),
+        ("node_1:22", SshTarget(None, "node_1", 22)),
+        ("192.0.2.1", SshTarget(None, "192.0.2.1", None)),
+        ("[2001:db8::1]:2222", SshTarget(None, "2001:db8::1", 2222)),
+        ("me@[2001:db8::1]", SshTarget("me", "2001:db8::1", None)),
+        ("2001:db8::1", SshTarget(None, "2001:db8::1", None)),
+        ("[fe80::1%eth1]:22", SshTarget(None, "fe80::1%eth1", 22)),
+        ("me@example.org@node", SshTarget("me@example.org", "node", None)),
     ],
 )
-def test_forms(text: str, meant: Target) -> None:
+def test_forms(text: str, meant: SshTarget) -> None:
     assert target(text) == meant
 
 
@@ -55,5 +55,5 @@ def test_what_is_no_target_is_refused_with_the_forms(text: str) -> None:
 
 
 def test_a_target_is_shown_as_ssh_takes_it() -> None:
-    assert str(Target("me", "node", 2222)) == "-p 2222 me@node"
-    assert str(Target(None, "node", None)) == "node"
+    assert str(SshTarget("me", "node", 2222)) == "-p 2222 me@node"
+    assert str(SshTarget(None, "node", None)) == "node"

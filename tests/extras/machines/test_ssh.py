@@ -20,8 +20,8 @@ from pathlib import Path
 
 import pytest
 
-from ewan.extras.machines.file import Machine
-from ewan.extras.machines.ssh import PACKED_BYTES, Fleet, Remote
+from ewan.extras.machines.file import ClusterMachine
+from ewan.extras.machines.ssh import PACKED_BYTES, ConnectedMachine, Fleet
 from ewan.labs.runtime.base import LabError
 from tests.conftest import ROOT
 from tests.extras.machines_rig import GUEST, WORKER, Rig
@@ -43,11 +43,11 @@ def fleet(rig: Rig) -> Iterator[Fleet]:
 
 
 @pytest.fixture
-def one(fleet: Fleet) -> Remote:
+def one(fleet: Fleet) -> ConnectedMachine:
     return fleet["one"]
 
 
-def connecting(machine: Machine, config: Path, connect_s: float = 5.0) -> str:
+def connecting(machine: ClusterMachine, config: Path, connect_s: float = 5.0) -> str:
     """What connecting to it is refused with: one line."""
     with pytest.raises(LabError) as told, Fleet([machine], config, connect_s=connect_s):
         pass
@@ -67,33 +67,33 @@ def config(place: Path, rig: Rig, text: str) -> Path:
 # Programs
 
 
-def test_a_program_gets_its_words_and_input_and_gives_its_output_and_status(one: Remote) -> None:
+def test_a_program_gets_its_words_and_input_and_gives_its_output_and_status(one: ConnectedMachine) -> None:
     done = one.run(["sh", "-c", 'cat; echo "$1" >&2; exit 7', "sh", "a 'b' $c"], b"given\n")
     assert done == (7, b"given\n", b"a 'b' $c\n")
 
 
-def test_a_signal_that_ends_a_program_is_its_status(one: Remote) -> None:
+def test_a_signal_that_ends_a_program_is_its_status(one: ConnectedMachine) -> None:
     assert one.run(["sh", "-c", "kill -9 $$"]).returncode == -9
 
 
-def test_a_program_that_is_not_there_has_the_shells_status(one: Remote) -> None:
+def test_a_program_that_is_not_there_has_the_shells_status(one: ConnectedMachine) -> None:
     done = one.run(["no-such-program"])
     assert done.returncode == 127
     assert "not found" in done.said
 
 
-def test_ten_megabytes_go_through_both_ways(one: Remote) -> None:
+def test_ten_megabytes_go_through_both_ways(one: ConnectedMachine) -> None:
     data = os.urandom(10_000_000)
     assert one.run(["cat"], data).stdout == data
 
 
-def test_what_takes_too_long_is_ended_there(one: Remote) -> None:
+def test_what_takes_too_long_is_ended_there(one: ConnectedMachine) -> None:
     with pytest.raises(LabError, match=r"machine one: sleep 86399 did not end within 0\.3 s"):
         one.run(["sleep", "86399"], longest_s=0.3)
     assert one.run(["pgrep", "-f", "^sleep 86399"]).returncode == 1
 
 
-def test_a_program_that_runs_on_is_talked_to_in_lines(one: Remote) -> None:
+def test_a_program_that_runs_on_is_talked_to_in_lines(one: ConnectedMachine) -> None:
     shown = "dd bs=1 status=none count="
     with one.start(["sh", "-c", f"{shown}17; {shown}1 >/dev/null"]) as process:
         process.write(b"first\nsec")
@@ -106,12 +106,12 @@ def test_a_program_that_runs_on_is_talked_to_in_lines(one: Remote) -> None:
         assert process.wait(5) == (0, b"rest", b"")
 
 
-def test_the_lines_of_a_program_end_when_it_does(one: Remote) -> None:
+def test_the_lines_of_a_program_end_when_it_does(one: ConnectedMachine) -> None:
     with one.start(["seq", "3"]) as process:
         assert list(process) == [b"1\n", b"2\n", b"3\n"]
 
 
-def test_a_program_is_sent_signals_and_is_ended(one: Remote) -> None:
+def test_a_program_is_sent_signals_and_is_ended(one: ConnectedMachine) -> None:
     with one.start(["sh", "-c", "trap 'echo got; exit 3' USR1; echo ready; while :; do sleep 0.01; done"]) as process:
         assert process.readline(5) == b"ready\n"
         process.send_signal(signal.SIGUSR1)
@@ -125,7 +125,7 @@ def test_a_program_is_sent_signals_and_is_ended(one: Remote) -> None:
 # Files
 
 
-def test_a_file_is_there_whole_and_with_its_mode(one: Remote) -> None:
+def test_a_file_is_there_whole_and_with_its_mode(one: ConnectedMachine) -> None:
     data = os.urandom(2 * PACKED_BYTES)
     gone: list[float] = []
     path = one.put(data, "~/.cache/ewan/a file", 0o755, fed=gone.append)
@@ -137,7 +137,7 @@ def test_a_file_is_there_whole_and_with_its_mode(one: Remote) -> None:
     assert one.run(["sh", "-c", 'cat "$1"; ls "${1%/*}"', "sh", path]).stdout == b"anothera file\n"
 
 
-def test_a_file_that_is_named_by_its_content_is_sent_once(one: Remote) -> None:
+def test_a_file_that_is_named_by_its_content_is_sent_once(one: ConnectedMachine) -> None:
     path = one.put(b"12345", "/run/by-content", named_by_content=True)
     one.run(["sh", "-c", "printf abcde >/run/by-content"])
     assert one.put(b"12345", path, named_by_content=True) == path
@@ -167,7 +167,7 @@ def test_what_a_login_shell_says_is_no_path_and_no_number(rig: Rig) -> None:
         profile.unlink()
 
 
-def test_a_file_that_cannot_be_written_is_an_error_and_leaves_nothing(one: Remote) -> None:
+def test_a_file_that_cannot_be_written_is_an_error_and_leaves_nothing(one: ConnectedMachine) -> None:
     with pytest.raises(LabError, match="machine one: /run could not be written: /run is a directory"):
         one.put(b"", "/run")
     with pytest.raises(LabError, match=r"machine one: /proc/no/file could not be written: .*No such file"):
@@ -226,7 +226,7 @@ def test_a_key_that_is_not_known_there_is_refused(rig: Rig, tmp_path: Path) -> N
 
 def test_where_nobody_listens_or_nothing_is(rig: Rig, tmp_path: Path) -> None:
     def at(ssh: str, connect_s: float = 5.0) -> str:
-        return connecting(Machine("one", ssh, "eth1", None, None, False), rig.ssh_config, connect_s)
+        return connecting(ClusterMachine("one", ssh, "eth1", None, None, False), rig.ssh_config, connect_s)
 
     assert at("one:23") == (
         f"machine one: {rig.address_4['one']} port 23 refuses connections: start sshd there, or write the port that it "
@@ -241,7 +241,7 @@ def test_where_nobody_listens_or_nothing_is(rig: Rig, tmp_path: Path) -> None:
 
 
 def test_all_that_are_missing_are_counted_or_left_out(rig: Rig) -> None:
-    away = [Machine(name, f"{name}:23", "eth1", None, None, False) for name in ("two", "three")]
+    away = [ClusterMachine(name, f"{name}:23", "eth1", None, None, False) for name in ("two", "three")]
     with pytest.raises(LabError, match=r"machine two: .* refuses connections.* \(and 1 more machine\)"):
         Fleet([rig.machine("one"), *away], rig.ssh_config).__enter__()
     with Fleet([rig.machine("one"), *away], rig.ssh_config, all_needed=False) as fleet:
@@ -256,12 +256,12 @@ def test_all_that_are_missing_are_counted_or_left_out(rig: Rig) -> None:
 
 def test_a_jump_host_leads_to_a_machine(rig: Rig, tmp_path: Path) -> None:
     file = config(tmp_path, rig, "Host behind\n  HostName 192.0.2.3\n  ProxyJump worker@two")
-    with Fleet([Machine("three", "root@behind", "eth1", None, None, False)], file) as fleet:
+    with Fleet([ClusterMachine("three", "root@behind", "eth1", None, None, False)], file) as fleet:
         client = fleet["three"].run(["sh", "-c", "echo $SSH_CLIENT"]).stdout.decode().split()[0]
         assert client == rig.address_4["two"]
         assert fleet["three"].run(["hostname"]).stdout == b"three\n"
     file = config(tmp_path, rig, "Host behind\n  HostName 192.0.2.3\n  ProxyJump two:23")
-    said = connecting(Machine("three", "behind", "eth1", None, None, False), file)
+    said = connecting(ClusterMachine("three", "behind", "eth1", None, None, False), file)
     assert said.startswith(f"machine three, through two: {rig.address_4['two']} port 23 refuses connections")
 
 
@@ -276,7 +276,7 @@ def test_ipv6_and_an_alias_and_an_agent(rig: Rig, tmp_path: Path, monkeypatch: p
             f"Host alias\n  HostName {rig.address_6['one']}\nHost *\n  UserKnownHostsFile {rig.known_hosts}\n"
         )
         monkeypatch.setenv("HOME", str(tmp_path))
-        with Fleet([Machine("one", "root@alias", "eth1", None, None, False)], file) as fleet:
+        with Fleet([ClusterMachine("one", "root@alias", "eth1", None, None, False)], file) as fleet:
             assert fleet["one"].run(["hostname"]).stdout == b"one\n"
         # A key with a passphrase, which the agent has, and one that is not there.
         shutil.copy(rig.user_key, tmp_path / "id")
@@ -284,9 +284,11 @@ def test_ipv6_and_an_alias_and_an_agent(rig: Rig, tmp_path: Path, monkeypatch: p
         subprocess.run(["ssh-keygen", "-q", "-p", "-N", "secret", "-f", str(tmp_path / "id")], check=True)
         named = "IdentityFile ~/no-such-file\nIdentityFile ~/id\nIdentitiesOnly yes\n"
         (tmp_path / "named").write_text(f"{named}{file.read_text()}")
-        with Fleet([Machine("one", "root@alias", "eth1", None, None, False)], tmp_path / "named") as fleet:
+        with Fleet([ClusterMachine("one", "root@alias", "eth1", None, None, False)], tmp_path / "named") as fleet:
             assert fleet["one"].run(["hostname"]).stdout == b"one\n"
-        with Fleet([Machine("one", f"root@[{rig.address_6['one']}]:22", "eth1", None, None, False)], file) as fleet:
+        with Fleet(
+            [ClusterMachine("one", f"root@[{rig.address_6['one']}]:22", "eth1", None, None, False)], file
+        ) as fleet:
             assert fleet["one"].run(["hostname"]).stdout == b"one\n"
     finally:
         os.kill(int(told["SSH_AGENT_PID"]), signal.SIGTERM)
@@ -357,7 +359,7 @@ def test_a_program_on_a_terminal_has_its_size_and_keys(rig: Rig) -> None:
 def test_a_machine_that_dies_is_an_error_of_that_machine_alone(rig: Rig) -> None:
     with Fleet(rig.cluster.machines, rig.ssh_config, keepalive_s=0.5) as fleet:
 
-        def work(remote: Remote) -> bytes:
+        def work(remote: ConnectedMachine) -> bytes:
             if remote.name == "two":
                 with remote.start(["sh", "-c", "echo ready; sleep 60"]) as process:
                     process.readline()
