@@ -21,8 +21,8 @@ from ewan.experiments.engine.parts import Parts
 from ewan.experiments.engine.several import Planned
 from ewan.extras.advice import objectives, ranking
 from ewan.extras.advice.derive import derive
-from ewan.extras.advice.objectives import OBJECTIVES, Wanted, Word
-from ewan.extras.advice.ranking import Place
+from ewan.extras.advice.objectives import OBJECTIVES, AdviceRequest, Word
+from ewan.extras.advice.ranking import RankedProtocol
 from ewan.generator import congestion
 from ewan.generator import scenario as scenarios
 from ewan.generator.scenario import Scenario
@@ -171,7 +171,7 @@ def _wanted(
     flows: int,
     protocols: str,
     seeds: int,
-) -> Wanted:
+) -> AdviceRequest:
     names = tuple(objectives.protocols_of(protocols))
     if not names:
         raise Refused("--protocols: write the names of congestion controls, reno,cubic,bbr")
@@ -191,7 +191,7 @@ def _wanted(
         raise Refused(f'--for "{length}": {error}') from None
     if not size or not lasting:
         raise Refused(f"there is nothing to send: write {f'--volume {Size(10**8)}' if files else '--for 20s'}")
-    return Wanted(objective, names, flows, seeds, size, lasting)
+    return AdviceRequest(objective, names, flows, seeds, size, lasting)
 
 
 def _run(context: Context, scenario: Scenario, facts: Any) -> tuple[Path, bool]:
@@ -208,7 +208,7 @@ def _run(context: Context, scenario: Scenario, facts: Any) -> tuple[Path, bool]:
     return places[0], complete
 
 
-def show(context: Context, places: list[Place], objective: Word, directory: Path) -> None:
+def show(context: Context, places: list[RankedProtocol], objective: Word, directory: Path) -> None:
     """The table, and in one line what is advised."""
     wanted = OBJECTIVES[objective]
     shown = [name for name in (wanted.metric, *wanted.beside) if any(name in place.metrics for place in places)]

@@ -22,7 +22,7 @@ WORDS = {"capacity": "capacity", "buffer": "buffer", "loss": "loss", "cross": "c
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class DerivedLab:
     """A lab's description, as data and as text; `assumed`: a line for each value that was not measured,
     and for each doubt of one that was."""
 
@@ -31,7 +31,7 @@ class Derived:
     assumed: tuple[str, ...]
 
 
-def derive(found: Characterisation, pairs: int) -> Derived:
+def derive(found: Characterisation, pairs: int) -> DerivedLab:
     """ValueError, one line, where a value is missing that no assumption can stand for."""
     rtt = _needed(found.base_rtt, "base_rtt")
     assumed: list[str] = []
@@ -49,7 +49,7 @@ def derive(found: Characterisation, pairs: int) -> Derived:
         "mtu": found.mtu_bytes,
         "wan": {"framing": "ip", **ways},
     }
-    return Derived(lab, "".join(f"# {line}\n" for line in _said(found, assumed)) + to_yaml(lab), tuple(assumed))
+    return DerivedLab(lab, "".join(f"# {line}\n" for line in _said(found, assumed)) + to_yaml(lab), tuple(assumed))
 
 
 def crossing(way: PathDirection) -> float:

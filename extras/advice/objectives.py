@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ewan.extras.advice.derive import Derived, crossing
+from ewan.extras.advice.derive import DerivedLab, crossing
 from ewan.generator.scenario.data import ScenarioMapping, ScenarioValue
 from ewan.generator.scenario.writing import to_yaml
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, Duration, Size
@@ -50,7 +50,7 @@ OBJECTIVES: dict[Word, Objective] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AdviceRequest:
     """`volume_bytes`: what each flow sends, of files; `length_ns`: how long flows send, of the other objectives."""
 
     objective: Word
@@ -81,7 +81,7 @@ def usual_volume_bytes(found: Characterisation, flows: int) -> int:
     return max(int(float(f"{share:.1e}")), 100_000)
 
 
-def scenario(found: Characterisation, derived: Derived, wanted: Wanted) -> str:
+def scenario(found: Characterisation, derived: DerivedLab, wanted: AdviceRequest) -> str:
     """The text of the scenario, whose sweep goes over the protocols."""
     objective = OBJECTIVES[wanted.objective]
     return to_yaml(
@@ -99,7 +99,7 @@ def scenario(found: Characterisation, derived: Derived, wanted: Wanted) -> str:
     )
 
 
-def _load(wanted: Wanted) -> ScenarioMapping:
+def _load(wanted: AdviceRequest) -> ScenarioMapping:
     """Flows begin within half a second, at random."""
     step: dict[str, ScenarioValue] = {
         "name": "flows",
@@ -113,7 +113,7 @@ def _load(wanted: Wanted) -> ScenarioMapping:
     return step | {"for": str(Duration(wanted.length_ns)), "bulk": None}
 
 
-def _others(found: Characterisation, wanted: Wanted) -> list[ScenarioMapping]:
+def _others(found: Characterisation, wanted: AdviceRequest) -> list[ScenarioMapping]:
     """A step for each way that others use, as long as anybody sends."""
     steps: list[ScenarioMapping] = []
     number = wanted.flows + 1
@@ -137,7 +137,7 @@ def _others(found: Characterisation, wanted: Wanted) -> list[ScenarioMapping]:
     return steps
 
 
-def _lasting(found: Characterisation, wanted: Wanted) -> str:
+def _lasting(found: Characterisation, wanted: AdviceRequest) -> str:
     """Of files, four times as long as they would take if nothing were lost: slow protocols have company, too."""
     if wanted.objective != "completion":
         return str(Duration(wanted.length_ns + NS_PER_SECOND))

@@ -27,7 +27,7 @@ Compare = Callable[
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RankedProtocol:
     """`rank`: 1 for all that are not shown to be worse than the best; None: there is no value. `apart`: the difference
     to the best one, as analysis/comparisons.py gives it; None for the best itself."""
 
@@ -42,22 +42,22 @@ class Place:
         return self.apart is not None and self.apart["outcome"] in SHOWN_NOT
 
 
-def ranked(summary: Mapping[str, Any], metric: str, compare: Compare) -> list[Place]:
+def ranked(summary: Mapping[str, Any], metric: str, compare: Compare) -> list[RankedProtocol]:
     """The best first; those without a value last."""
     points = {str(each["parameters"][PARAMETER]): each["metrics"] for each in summary["points"]}
     more = METRICS[metric].better == "more"
     known = [name for name, metrics in points.items() if metric in metrics]
     known.sort(key=lambda name: points[name][metric]["mean"], reverse=more)
     if not known:
-        return [Place(name, None, metrics) for name, metrics in points.items()]
+        return [RankedProtocol(name, None, metrics) for name, metrics in points.items()]
     entry = Comparison(PARAMETER, known[0], (metric,), False)
     rows = {str(row["value"]): row for row in compare([entry], by_seed(summary), [metric], summary["confidence"])}
-    places = [Place(known[0], 1, points[known[0]])]
+    places = [RankedProtocol(known[0], 1, points[known[0]])]
     for number, name in enumerate(known[1:], 2):
         apart = rows.get(name)
         tied = apart is None or apart["outcome"] in SHOWN_NOT
-        places.append(Place(name, 1 if tied else number, points[name], apart))
-    return [*places, *(Place(name, None, metrics) for name, metrics in points.items() if name not in known)]
+        places.append(RankedProtocol(name, 1 if tied else number, points[name], apart))
+    return [*places, *(RankedProtocol(name, None, metrics) for name, metrics in points.items() if name not in known)]
 
 
 def by_seed(summary: Mapping[str, Any]) -> dict[Point, dict[int, dict[str, float]]]:
@@ -71,13 +71,13 @@ def by_seed(summary: Mapping[str, Any]) -> dict[Point, dict[int, dict[str, float
     return found
 
 
-def row(place: Place, shown: Sequence[str], best: str) -> list[str]:
+def row(place: RankedProtocol, shown: Sequence[str], best: str) -> list[str]:
     """A row of the table: rank, protocol, metrics with intervals, the difference to the best."""
     values = [_value(place.metrics.get(name), METRICS[name].unit) for name in shown]
     return ["–" if place.rank is None else str(place.rank), place.protocol, *values, words(place, best)]
 
 
-def words(place: Place, best: str) -> str:
+def words(place: RankedProtocol, best: str) -> str:
     """The difference to the best one, in words."""
     if place.rank is None:
         return "no value"
@@ -91,7 +91,7 @@ def words(place: Place, best: str) -> str:
     return f"{share} (p = {place.apart['p_holm']:.2g})".strip()
 
 
-def verdict(places: Sequence[Place], metric: str) -> str:
+def verdict(places: Sequence[RankedProtocol], metric: str) -> str:
     """One line: what is advised, and what is as good."""
     best = places[0]
     if best.rank is None:

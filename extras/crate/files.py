@@ -1,6 +1,6 @@
 """What each file of a crate is: its kind, its media type, and one line for a reader who does not know the project.
 
-In: a file's name in the crate. Out: a `Kind`. An experiment's files stand where `ewan` wrote them, so that whoever
+In: a file's name in the crate. Out: a `FileKind`. An experiment's files stand where `ewan` wrote them, so that whoever
 unpacks a crate has the experiment; the crate's own stand beside them.
 """
 
@@ -24,7 +24,7 @@ OWN = (METADATA, README, REPRODUCE, citation.FILE, sbom.FILE, sums.SUMS)
 _JSON, _TEXT, _PARQUET = "application/json", "text/plain", "application/vnd.apache.parquet"
 
 
-class Kind(NamedTuple):
+class FileKind(NamedTuple):
     """`pattern`: of names in the crate, as the shell has them; `encoding`: the media type."""
 
     pattern: str
@@ -33,42 +33,44 @@ class Kind(NamedTuple):
 
 
 KINDS = (
-    Kind("scenario.yaml", "application/yaml", "the scenario: the lab, what is sent over it and when, what is varied"),
-    Kind("settings.json", _JSON, "what was asked for beside the scenario: its scale, parameters, how many seeds"),
-    Kind(DOCUMENT, _JSON, "the experiment's record: stages, runs, the machine, SHA-256 of what is read again"),
-    Kind(JOURNAL, "application/jsonl", "what became of runs since the record was written"),
-    Kind("summary.json", _JSON, "metrics of each run, and of each point with confidence intervals"),
-    Kind("report.html", "text/html", "the report, for a browser"),
-    Kind("comparison.json", _JSON, "this experiment, a repetition, beside its original"),
-    Kind("figures/*.svg", "image/svg+xml", "a figure of the report"),
-    Kind("figures/*.csv", "text/csv", "the values of a figure"),
-    Kind(
+    FileKind(
+        "scenario.yaml", "application/yaml", "the scenario: the lab, what is sent over it and when, what is varied"
+    ),
+    FileKind("settings.json", _JSON, "what was asked for beside the scenario: its scale, parameters, how many seeds"),
+    FileKind(DOCUMENT, _JSON, "the experiment's record: stages, runs, the machine, SHA-256 of what is read again"),
+    FileKind(JOURNAL, "application/jsonl", "what became of runs since the record was written"),
+    FileKind("summary.json", _JSON, "metrics of each run, and of each point with confidence intervals"),
+    FileKind("report.html", "text/html", "the report, for a browser"),
+    FileKind("comparison.json", _JSON, "this experiment, a repetition, beside its original"),
+    FileKind("figures/*.svg", "image/svg+xml", "a figure of the report"),
+    FileKind("figures/*.csv", "text/csv", "the values of a figure"),
+    FileKind(
         "certificates/*.json", _JSON, "what a lab was measured to do before it was used: each value and its tolerance"
     ),
-    Kind("runs/*/plan.json", _JSON, "the lab of a run, compiled: nodes, addresses, routes, links, seeds"),
-    Kind("runs/*/program.json", _JSON, "what a run executes, each part at its time"),
-    Kind("runs/*/schedule.json", _JSON, "the flows of a run, and when each starts"),
-    Kind("runs/*/wall.json", _JSON, "what a run took of wall time, and on which machine"),
-    Kind("runs/*/commands/*/*.pcapng", "application/x-pcapng", "packets at interfaces of a node of a run"),
-    Kind("runs/*/commands/*", _TEXT, "what a command of a run printed, or left in $EWAN_OUT"),
+    FileKind("runs/*/plan.json", _JSON, "the lab of a run, compiled: nodes, addresses, routes, links, seeds"),
+    FileKind("runs/*/program.json", _JSON, "what a run executes, each part at its time"),
+    FileKind("runs/*/schedule.json", _JSON, "the flows of a run, and when each starts"),
+    FileKind("runs/*/wall.json", _JSON, "what a run took of wall time, and on which machine"),
+    FileKind("runs/*/commands/*/*.pcapng", "application/x-pcapng", "packets at interfaces of a node of a run"),
+    FileKind("runs/*/commands/*", _TEXT, "what a command of a run printed, or left in $EWAN_OUT"),
     *(
-        Kind(f"runs/*/{name}.parquet", _PARQUET, f"table {name}: a row is {each.meaning}")
+        FileKind(f"runs/*/{name}.parquet", _PARQUET, f"table {name}: a row is {each.meaning}")
         for name, each in COLUMNS.items()
     ),
-    Kind("runs/*/own/*.parquet", _PARQUET, "what a program of a run measured: of a CSV that it left"),
-    Kind("runs/*/*.json", _JSON, "what a part of a run recorded"),
-    Kind(README, "text/markdown", "what this is, and how to repeat it"),
-    Kind(REPRODUCE, "application/x-sh", "checks the crate, repeats the experiment, says whether it is the same"),
-    Kind(citation.FILE, "application/yaml", "how to cite this (Citation File Format 1.2.0)"),
-    Kind(sbom.FILE, "application/spdx+json", "the software that was used (SPDX 2.3)"),
-    Kind(sums.SUMS, _TEXT, "SHA-256 of every other file, for sha256sum -c"),
+    FileKind("runs/*/own/*.parquet", _PARQUET, "what a program of a run measured: of a CSV that it left"),
+    FileKind("runs/*/*.json", _JSON, "what a part of a run recorded"),
+    FileKind(README, "text/markdown", "what this is, and how to repeat it"),
+    FileKind(REPRODUCE, "application/x-sh", "checks the crate, repeats the experiment, says whether it is the same"),
+    FileKind(citation.FILE, "application/yaml", "how to cite this (Citation File Format 1.2.0)"),
+    FileKind(sbom.FILE, "application/spdx+json", "the software that was used (SPDX 2.3)"),
+    FileKind(sums.SUMS, _TEXT, "SHA-256 of every other file, for sha256sum -c"),
 )
 
 
-def kind(name: str) -> Kind:
+def kind(name: str) -> FileKind:
     """The first kind that a name is of; for what a run's own programs left, a guess by its ending."""
     for each in KINDS:
         if fnmatchcase(name, each.pattern):
             return each
     guessed = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    return Kind(name, guessed, "what a program of the experiment left")
+    return FileKind(name, guessed, "what a program of the experiment left")

@@ -21,7 +21,7 @@ from rocrate.rocrate import ROCrate
 
 from ewan.extras.crate.citation import Author, Licence
 from ewan.extras.crate.files import METADATA, README, kind
-from ewan.extras.crate.sources import Sources
+from ewan.extras.crate.sources import ProjectSources
 from ewan.extras.crate.texts import progress_of
 from ewan.labs.record import CERTIFICATES_FOLDER
 from ewan.labs.record.experiment import DOCUMENT, INPUTS, Entry, ExperimentDocument, Stage
@@ -39,7 +39,7 @@ _STAGE = "a stage of the experiment; experiment.json tells when it began and how
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class CrateFile:
     """A file of the crate; `sha256` None: of the file that holds the checksums of all others, this one's too."""
 
     size: int
@@ -47,7 +47,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CrateFacts:
     """What the description says beside the experiment's own record. `published`: this moment in UTC, ISO 8601.
 
     `walls`: of each run that was executed, by its directory, its start and its end, ISO 8601."""
@@ -57,11 +57,11 @@ class Told:
     published: str
     authors: Sequence[Author]
     licence: Licence
-    sources: Sources
+    sources: ProjectSources
     walls: Mapping[str, tuple[str, str]]
 
 
-def crate(document: ExperimentDocument, files: Mapping[str, Stored], told: Told, place: Path) -> ROCrate:
+def crate(document: ExperimentDocument, files: Mapping[str, CrateFile], told: CrateFacts, place: Path) -> ROCrate:
     """The description of the files of `place`, all of which are there but the description itself."""
     return _Description(document, files, told, place).crate
 
@@ -74,7 +74,9 @@ def ended(started: str, seconds: float | None) -> str | None:
 
 
 class _Description:
-    def __init__(self, document: ExperimentDocument, files: Mapping[str, Stored], told: Told, place: Path) -> None:
+    def __init__(
+        self, document: ExperimentDocument, files: Mapping[str, CrateFile], told: CrateFacts, place: Path
+    ) -> None:
         self.crate = ROCrate(version=VERSION)
         self._document, self._told = document, told
         self._files = {name: self._file(place, name, stored) for name, stored in files.items()}
@@ -88,7 +90,7 @@ class _Description:
         self._runs()
         self._root()
 
-    def _file(self, place: Path, name: str, stored: Stored) -> Entity:
+    def _file(self, place: Path, name: str, stored: CrateFile) -> Entity:
         found = kind(name)
         properties: dict[str, str | list[str]] = {
             "name": name,

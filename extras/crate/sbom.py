@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import UNSET, UnsetType
 
 from ewan.extras.crate.citation import Author
-from ewan.extras.crate.sources import LockedCrate, Sources, normalised
+from ewan.extras.crate.sources import LockedCrate, ProjectSources, normalised
 from ewan.labs.base.codec import Struct, field
 from ewan.labs.record.experiment import ExperimentDocument
 
@@ -88,7 +88,7 @@ class SpdxDocument(Struct, rename="camel", kw_only=True):
 
 
 def bill(
-    document: ExperimentDocument, sources: Sources, authors: Sequence[Author], created: str, digest: str
+    document: ExperimentDocument, sources: ProjectSources, authors: Sequence[Author], created: str, digest: str
 ) -> SpdxDocument:
     """The bill of materials of an experiment.
 
@@ -109,7 +109,7 @@ def bill(
     )
 
 
-def _comment(sources: Sources) -> str:
+def _comment(sources: ProjectSources) -> str:
     if sources.exact:
         beyond = ", which had changes beyond it" if sources.changed else ""
         return f"Versions are those of requirements.lock and Cargo.lock at commit {sources.commit}{beyond}."
@@ -127,7 +127,7 @@ def _sha256(digest: str | None) -> tuple[SpdxChecksum, ...] | UnsetType:
     return (SpdxChecksum("SHA256", digest),) if digest else UNSET
 
 
-def _packages(document: ExperimentDocument, sources: Sources) -> Iterator[SpdxPackage]:
+def _packages(document: ExperimentDocument, sources: ProjectSources) -> Iterator[SpdxPackage]:
     commit = f"; commit {sources.commit}" if sources.commit else ""
     place = f"git+{sources.repository}@{sources.commit}" if sources.repository and sources.commit else UNKNOWN
     if "://" not in place:
@@ -178,7 +178,7 @@ def _packages(document: ExperimentDocument, sources: Sources) -> Iterator[SpdxPa
         )
 
 
-def _relationships(document: ExperimentDocument, sources: Sources) -> Iterator[tuple[str, str, str]]:
+def _relationships(document: ExperimentDocument, sources: ProjectSources) -> Iterator[tuple[str, str, str]]:
     yield EWAN, "DEPENDS_ON", NODE
     if document.clock == "virtual":
         yield EWAN, "DEPENDS_ON", KERNEL
@@ -207,7 +207,7 @@ def locked(lock: str) -> dict[str, str]:
     return {normalised(each[1]): each[2] for each in found if each}
 
 
-def runtime(sources: Sources) -> set[str]:
+def runtime(sources: ProjectSources) -> set[str]:
     """Packages of the lock that ewan needs to run, by what its comments say who wanted which; the rest is for tests."""
     wanted_by: dict[str, set[str]] = {}
     name = ""

@@ -1,7 +1,7 @@
 """The project's sources that an experiment was run with: version, commit, what they were built of.
 
-In: the commit that the experiment's record names, git. Out: `Sources`. Where that commit is not in this clone, what
-this version says stands in for it, and `exact` tells so.
+In: the commit that the experiment's record names, git. Out: `ProjectSources`. Where that commit is not in this clone,
+what this version says stands in for it, and `exact` tells so.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LockedCrate:
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class ProjectSources:
     """`commit`: None where the record names none; `changed`: the tree had changes beyond it. `exact`: the rest was read
     at that commit. `repository`: where others get it, None where nobody said."""
 
@@ -53,7 +53,7 @@ class Sources:
     """Of the Debian package that holds the virtual kernel's source."""
 
 
-def of(commit: str | None, repository: str | None, root: Path = ROOT) -> Sources:
+def of(commit: str | None, repository: str | None, root: Path = ROOT) -> ProjectSources:
     """The sources at a commit, as an experiment's record names it; of this version where git does not know it."""
     plain = commit.removesuffix(DIRTY) if commit and _COMMIT.fullmatch(commit) else None
     texts = {name: _at(root, plain, name) for name in (LOCK, PROJECT, CRATES, KERNEL)}
@@ -65,7 +65,7 @@ def of(commit: str | None, repository: str | None, root: Path = ROOT) -> Sources
     packages = tomllib.loads(crates)["package"]
     named = re.compile(r'^(PACKAGE|VERSION) = "([^"]+)"', re.MULTILINE)
     constants = dict(named.findall(kernel))
-    return Sources(
+    return ProjectSources(
         version=next(each["version"] for each in packages if each["name"] == NODE),
         commit=plain,
         changed=bool(commit and commit.endswith(DIRTY)),

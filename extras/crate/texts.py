@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ewan.extras.crate import citation, files
 from ewan.extras.crate.citation import Author, Licence
-from ewan.extras.crate.sources import Sources
+from ewan.extras.crate.sources import ProjectSources
 from ewan.labs.base.reading import one_line
 from ewan.labs.record.experiment import ExperimentDocument
 
@@ -50,7 +50,7 @@ def description(document: ExperimentDocument) -> str:
     return " ".join([*marks(document), one_line(document.about), made]).strip()
 
 
-def reproduce(document: ExperimentDocument, sources: Sources) -> str:
+def reproduce(document: ExperimentDocument, sources: ProjectSources) -> str:
     """reproduce.sh."""
     values = {"@COMMIT@": sources.commit or "", "@REPOSITORY@": sources.repository or "", "@VERSION@": sources.version}
     text = _SCRIPT.read_text()
@@ -60,7 +60,11 @@ def reproduce(document: ExperimentDocument, sources: Sources) -> str:
 
 
 def readme(
-    document: ExperimentDocument, names: Sequence[str], sources: Sources, authors: Sequence[Author], terms: Licence
+    document: ExperimentDocument,
+    names: Sequence[str],
+    sources: ProjectSources,
+    authors: Sequence[Author],
+    terms: Licence,
 ) -> str:
     """README.md; `names`: of the files that the experiment left."""
     lines = [f"# {title(document)}", ""]
@@ -102,12 +106,12 @@ def readme(
     return "\n".join(lines)
 
 
-def _told(names: Sequence[str]) -> list[files.Kind]:
+def _told(names: Sequence[str]) -> list[files.FileKind]:
     found = {files.kind(name).pattern for name in names} | {*files.OWN} - {files.METADATA, files.README}
     return [each for each in files.KINDS if each.pattern in found]
 
 
-def _circumstances(document: ExperimentDocument, sources: Sources) -> list[tuple[str, str]]:
+def _circumstances(document: ExperimentDocument, sources: ProjectSources) -> list[tuple[str, str]]:
     host = document.host
     changed = ", with changes beyond it" if sources.changed else ""
     clock = "virtual (simulated time: a repetition is the same to the byte)" if document.clock == "virtual" else "live"

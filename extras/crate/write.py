@@ -19,7 +19,7 @@ from ewan.experiments.engine import archive, sums
 from ewan.experiments.engine.experiment import Experiment
 from ewan.extras.crate import citation, files, metadata, sbom, sources, texts
 from ewan.extras.crate.citation import Author, Licence
-from ewan.extras.crate.metadata import Stored
+from ewan.extras.crate.metadata import CrateFile
 from ewan.labs import rundir
 from ewan.labs.base import codec, documents, writing
 from ewan.labs.base.reading import open_regular
@@ -78,7 +78,7 @@ def write(
     return number
 
 
-def _copied(experiment: Experiment, stage: Path, progress: Callable[[int, int], None]) -> dict[str, Stored]:
+def _copied(experiment: Experiment, stage: Path, progress: Callable[[int, int], None]) -> dict[str, CrateFile]:
     """Copies what belongs into an archive of the experiment; of each file its size and SHA-256."""
     every = list(archive.contents(experiment.directory))
     result = {}
@@ -93,7 +93,7 @@ def _copied(experiment: Experiment, stage: Path, progress: Callable[[int, int], 
     return result
 
 
-def _copy(source: Path, target: Path) -> Stored:
+def _copy(source: Path, target: Path) -> CrateFile:
     target.parent.mkdir(parents=True, exist_ok=True)
     digest, size = hashlib.sha256(), 0
     with open_regular(source) as content, target.open("wb") as file:
@@ -101,10 +101,12 @@ def _copy(source: Path, target: Path) -> Stored:
             digest.update(piece)
             size += len(piece)
             file.write(piece)
-    return Stored(size, digest.hexdigest())
+    return CrateFile(size, digest.hexdigest())
 
 
-def _described(experiment: Experiment, stage: Path, stored: dict[str, Stored], terms: Terms, moment: datetime) -> int:
+def _described(
+    experiment: Experiment, stage: Path, stored: dict[str, CrateFile], terms: Terms, moment: datetime
+) -> int:
     """Writes the crate's own files beside the experiment's; how many files there are."""
     document = experiment.document
     made = sources.of(document.commit, terms.repository)
@@ -122,10 +124,10 @@ def _described(experiment: Experiment, stage: Path, stored: dict[str, Stored], t
     }
     for name, content in own.items():
         (stage / name).write_bytes(content)
-        stored[name] = Stored(len(content), hashlib.sha256(content).hexdigest())
+        stored[name] = CrateFile(len(content), hashlib.sha256(content).hexdigest())
     (stage / files.REPRODUCE).chmod(_PROGRAM_MODE)
-    stored[sums.SUMS] = Stored(sums.size([*stored, files.METADATA]), None)
-    told = metadata.Told(
+    stored[sums.SUMS] = CrateFile(sums.size([*stored, files.METADATA]), None)
+    told = metadata.CrateFacts(
         title=title,
         description=texts.description(document),
         published=created,

@@ -41,10 +41,10 @@ class Faults:
 
 
 @dataclass(slots=True)
-class Box:
+class SimulatedBox:
     """`settings` by direction and key, in the table's units times their size."""
 
-    table: wire.Table
+    table: wire.BoxVocabulary
     model: str
     abilities: Abilities
     datapath: Datapath

@@ -50,7 +50,7 @@ SERIES_WAIT_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ConformanceCheck:
     """One thing that must hold, whether it does, and what was found."""
 
     what: str
@@ -62,12 +62,12 @@ P = ParamSpec("P")
 Start = Callable[[], Driver]
 
 
-def checks(start: Start, address: str, model: str | None, options: Mapping[str, str]) -> Iterator[Check]:
+def checks(start: Start, address: str, model: str | None, options: Mapping[str, str]) -> Iterator[ConformanceCheck]:
     """Every check, as it is made; the last ones are left out where the first ones fail."""
     try:
         driver = start()
     except DriverError as error:
-        yield Check("the program starts", False, str(error))
+        yield ConformanceCheck("the program starts", False, str(error))
         return
     with driver:
         test = _Test(driver)
@@ -78,7 +78,7 @@ def checks(start: Start, address: str, model: str | None, options: Mapping[str, 
         try:
             yield from _of_an_open_device(test, described[0].abilities)
             slowest, what = test.slowest
-            yield Check(
+            yield ConformanceCheck(
                 f"answers come within {ANSWERS_S / 2:g} s", slowest < ANSWERS_S / 2, f"slowest {slowest:.3f} s, {what}"
             )
             yield test.check("the program ends with its input", lambda: _ends(driver))
@@ -88,7 +88,7 @@ def checks(start: Start, address: str, model: str | None, options: Mapping[str, 
     yield _other_protocol(start, address, model, options)
 
 
-def _of_an_open_device(test: _Test, known: Abilities) -> Iterator[Check]:
+def _of_an_open_device(test: _Test, known: Abilities) -> Iterator[ConformanceCheck]:
     driver = test.driver
     first: list[DeviceReading] = []
 
@@ -153,12 +153,12 @@ class _Test:
 
         driver.exchange = timed  # type: ignore[method-assign]
 
-    def check(self, what: str, attempt: Callable[P, str], *words: P.args, **more: P.kwargs) -> Check:
+    def check(self, what: str, attempt: Callable[P, str], *words: P.args, **more: P.kwargs) -> ConformanceCheck:
         """`attempt`, called with the words, gives what was found, or raises _WrongError or DriverError."""
         try:
-            return Check(what, True, attempt(*words, **more))
+            return ConformanceCheck(what, True, attempt(*words, **more))
         except (_WrongError, DriverError) as error:
-            return Check(what, False, str(error))
+            return ConformanceCheck(what, False, str(error))
 
 
 class _WrongError(Exception):
@@ -201,7 +201,7 @@ def _text(value: object) -> str:
     return orjson.dumps(value).decode()
 
 
-def _of_ranges(test: _Test, known: Abilities, base: DeviceSettings) -> Iterator[Check]:
+def _of_ranges(test: _Test, known: Abilities, base: DeviceSettings) -> Iterator[ConformanceCheck]:
     for name, each in ranges(known).items():
         made = [
             (value, _with(base, known, name, value)) for value in (each.least, each.middle, each.nearest(each.most))
@@ -267,7 +267,7 @@ def _discipline(known: Abilities) -> Discipline:
     return next(made for kind in ("drop_tail", *known.queue.disciplines) if (made := _queue(kind)) is not None)
 
 
-def _of_kinds(test: _Test, known: Abilities, base: DeviceSettings) -> Iterator[Check]:
+def _of_kinds(test: _Test, known: Abilities, base: DeviceSettings) -> Iterator[ConformanceCheck]:
     delay, jitter = known.delay.delay_ns, known.delay.jitter_ns
     for kind in known.delay.kinds:
         spread = jitter.nearest(min(jitter.middle, delay.middle // 8)) if jitter is not None else 0
@@ -339,7 +339,7 @@ def _apart(driver: Driver, known: Abilities, base: DeviceReading) -> str:
     return "forward changed, backward did not"
 
 
-def _of_series(test: _Test, known: Abilities) -> Iterator[Check]:
+def _of_series(test: _Test, known: Abilities) -> Iterator[ConformanceCheck]:
     driver = test.driver
     if known.series is None:
         yield test.check("series is refused", lambda: _refused(driver, b'{"request": "series", "since": 0}\n'))
@@ -411,7 +411,7 @@ def _ends(driver: Driver) -> str:
     return f"after {took:.3f} s"
 
 
-def _other_protocol(start: Start, address: str, model: str | None, options: Mapping[str, str]) -> Check:
+def _other_protocol(start: Start, address: str, model: str | None, options: Mapping[str, str]) -> ConformanceCheck:
     what = f"protocol {PROTOCOL + 98} is refused"
     request = {
         "request": "describe",
@@ -422,6 +422,6 @@ def _other_protocol(start: Start, address: str, model: str | None, options: Mapp
     }
     try:
         with start() as other:
-            return Check(what, True, _refused(other, orjson.dumps(request) + b"\n"))
+            return ConformanceCheck(what, True, _refused(other, orjson.dumps(request) + b"\n"))
     except (_WrongError, DriverError) as error:
-        return Check(what, False, str(error))
+        return ConformanceCheck(what, False, str(error))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ewan.extras.devices import wire
 from ewan.extras.devices.line import Line
-from ewan.extras.devices.serve import RefusedError, serve
+from ewan.extras.devices.serve import DeviceRefusedError, serve
 from ewan.labs.base.reading import read_text
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.hardware import catalogue
@@ -33,7 +33,7 @@ class Gtrcnet:
     def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> DeviceDescription:
         """Asks the box which model it is."""
         if unknown := sorted(options.keys() - {"wire"}):
-            raise RefusedError(f"option {unknown[0]}: there is wire alone")
+            raise DeviceRefusedError(f"option {unknown[0]}: there is wire alone")
         if "wire" in options:
             self._table = wire.read(read_text(options["wire"]), options["wire"])
         if self._line is not None:
@@ -44,9 +44,9 @@ class Gtrcnet:
         own = names.get(found["model"])
         known = catalogue.models(NAME)
         if own is None or own not in known:
-            raise RefusedError(f"the box is a {found['model']}: known are {', '.join(names)}")
+            raise DeviceRefusedError(f"the box is a {found['model']}: known are {', '.join(names)}")
         if model is not None and model != own:
-            raise RefusedError(f"the box is a {own}, no {model}")
+            raise DeviceRefusedError(f"the box is a {own}, no {model}")
         device = f"{found['model']} {found.get('any', '')}".strip()
         return DeviceDescription(own, device, known[own].abilities)
 
@@ -88,16 +88,16 @@ class Gtrcnet:
         """One command."""
         self._ask(self._table.reset)
 
-    def _ask(self, ask: wire.Ask, **values: object) -> Mapping[str, str]:
+    def _ask(self, ask: wire.BoxExchange, **values: object) -> Mapping[str, str]:
         if self._line is None:
-            raise RefusedError("the first request is describe")
+            raise DeviceRefusedError("the first request is describe")
         command = ask.command.filled(**values)
         answer = self._line.ask(command, self._table.ends_with, self._table.answers_within_s)
         found = ask.answer.read(answer)
         if found is None and self._table.refusal.read(answer) is not None:
-            raise RefusedError(f"the box refuses {command}: {answer}")
+            raise DeviceRefusedError(f"the box refuses {command}: {answer}")
         if found is None or ("channel" in found and found["channel"] != str(values["channel"])):
-            raise RefusedError(f"the box answers {command} with {answer}")
+            raise DeviceRefusedError(f"the box answers {command} with {answer}")
         return found
 
 

@@ -18,7 +18,7 @@ LONGEST = 1 << 16  # bytes of an answer
 CONNECTS_S = 5.0
 
 
-class NoAnswerError(OSError):
+class BoxSilentError(OSError):
     """The box did not answer in time."""
 
     def __init__(self, message: str) -> None:
@@ -38,13 +38,13 @@ class Line:
         elif address.startswith("tcp:"):
             host, _, port = address.removeprefix("tcp:").rpartition(":")
             if not host or not port.isdigit():
-                raise NoAnswerError(f"{address}: write tcp:host:port")
+                raise BoxSilentError(f"{address}: write tcp:host:port")
             self._socket = socket.create_connection((host, int(port)), CONNECTS_S)
             self._file = self._socket.fileno()
         elif address.startswith("/"):
             self._file = _serial(address, baud)
         else:
-            raise NoAnswerError(f"{address or 'address'}: write /dev/ttyUSB0, unix:/path or tcp:host:port")
+            raise BoxSilentError(f"{address or 'address'}: write /dev/ttyUSB0, unix:/path or tcp:host:port")
         os.set_blocking(self._file, False)
         self._rest = b""
 
@@ -54,7 +54,7 @@ class Line:
             self._socket.connect(path)
         except OSError as error:
             self._socket.close()
-            raise NoAnswerError(f"{address}: {error.strerror or error}") from None
+            raise BoxSilentError(f"{address}: {error.strerror or error}") from None
 
     def __enter__(self) -> Line:
         """Itself."""
@@ -80,14 +80,14 @@ class Line:
         left = memoryview((command + ends_with).encode())
         while left:
             if not select.select([], [self._file], [], max(0.0, deadline - time.monotonic()))[1]:
-                raise NoAnswerError(f"the box takes no command ({command})")
+                raise BoxSilentError(f"the box takes no command ({command})")
             left = left[os.write(self._file, left) :]
         while not (found := self._whole()):
             if not select.select([self._file], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                raise NoAnswerError(f"the box does not answer {command} within {within_s:g} s")
+                raise BoxSilentError(f"the box does not answer {command} within {within_s:g} s")
             part = os.read(self._file, 1 << 16)
             if not part or len(self._rest) > LONGEST:
-                raise NoAnswerError(f"the line to the box is closed, or its answer to {command} has no end")
+                raise BoxSilentError(f"the line to the box is closed, or its answer to {command} has no end")
             self._rest += part
         return found
 
@@ -105,7 +105,7 @@ def _serial(path: str, baud: int) -> int:
     """A terminal line, raw, ours alone."""
     speed = getattr(termios, f"B{baud}", None)
     if speed is None:
-        raise NoAnswerError(f"{path}: no serial line has {baud} baud")
+        raise BoxSilentError(f"{path}: no serial line has {baud} baud")
     file = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -116,8 +116,8 @@ def _serial(path: str, baud: int) -> int:
         termios.tcsetattr(file, termios.TCSANOW, settings)
     except BlockingIOError:
         os.close(file)
-        raise NoAnswerError(f"{path}: another program speaks to this box") from None
+        raise BoxSilentError(f"{path}: another program speaks to this box") from None
     except termios.error as error:
         os.close(file)
-        raise NoAnswerError(f"{path}: is no serial line ({error.args[-1]})") from None
+        raise BoxSilentError(f"{path}: is no serial line ({error.args[-1]})") from None
     return file

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ewan.extras.devices.serve import RefusedError
+from ewan.extras.devices.serve import DeviceRefusedError
 from ewan.extras.machines.file import ClusterMachine
 from ewan.extras.machines.ssh import Fleet
 from ewan.labs.base.reading import one_line
@@ -24,11 +24,11 @@ ANSWERS_S = 8.0
 MOST = 1 << 20  # bytes that a command may print
 
 
-class CommandError(RefusedError):
+class CommandError(DeviceRefusedError):
     """A command of the box ended with another status than 0."""
 
 
-class Remote:
+class ConnectedBox:
     """A box that is connected."""
 
     def __init__(self, address: str, config: str | None = None, sudo: bool = False) -> None:
@@ -59,23 +59,23 @@ class Remote:
         self._fleet.__exit__()
 
 
-def _refused(error: LabError) -> RefusedError:
-    return RefusedError(str(error).removeprefix("machine "))
+def _refused(error: LabError) -> DeviceRefusedError:
+    return DeviceRefusedError(str(error).removeprefix("machine "))
 
 
 def two_cards(options: Mapping[str, str], example: str, more: Sequence[str] = ()) -> tuple[str, str]:
     """The first and the second card of a box; RefusedError for options that are none of it, or none of `more`."""
     known = (*OPTIONS, *more)
     if unknown := sorted(options.keys() - set(known)):
-        raise RefusedError(f"option {unknown[0]}: there are {', '.join(known)}")
+        raise DeviceRefusedError(f"option {unknown[0]}: there are {', '.join(known)}")
     first, second = options.get("first", ""), options.get("second", "")
     if not _CARD.fullmatch(first) or not _CARD.fullmatch(second) or first == second:
-        raise RefusedError(f"options first and second name the box's two cards, like {example}")
+        raise DeviceRefusedError(f"options first and second name the box's two cards, like {example}")
     return first, second
 
 
-def opened(address: str, options: Mapping[str, str]) -> Remote:
+def opened(address: str, options: Mapping[str, str]) -> ConnectedBox:
     """The box at an address, as the options `config` and `sudo` say."""
     if options.get("sudo", "no") not in ("yes", "no"):
-        raise RefusedError("option sudo is yes or no")
-    return Remote(address, options.get("config"), options.get("sudo") == "yes")
+        raise DeviceRefusedError("option sudo is yes or no")
+    return ConnectedBox(address, options.get("config"), options.get("sudo") == "yes")

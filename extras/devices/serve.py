@@ -36,7 +36,7 @@ LONGEST = 1 << 20  # bytes of a request
 MOST_SHOWN = 400
 
 
-class RefusedError(Exception):
+class DeviceRefusedError(Exception):
     """Why something cannot be done, in one line."""
 
 
@@ -84,7 +84,7 @@ def _answer(device: Device, line: bytes, known: Abilities | None) -> DriverAnswe
         return _done(device, requests.read(line), known)
     except (ValueError, RecursionError) as error:
         return _error(str(error) or "no JSON")
-    except RefusedError as error:
+    except DeviceRefusedError as error:
         return _error(str(error))
     except OSError as error:
         return _error(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
@@ -93,14 +93,14 @@ def _answer(device: Device, line: bytes, known: Abilities | None) -> DriverAnswe
 def _done(device: Device, request: DriverRequest, known: Abilities | None) -> DriverAnswer:
     if isinstance(request, DescribeRequest):
         if request.protocol != PROTOCOL:
-            raise RefusedError(f"this driver speaks protocol {PROTOCOL}")
+            raise DeviceRefusedError(f"this driver speaks protocol {PROTOCOL}")
         return DescribeAnswer.of(device.describe(request.address, request.model, request.options))
     if known is None:
-        raise RefusedError("the first request is describe")
+        raise DeviceRefusedError("the first request is describe")
     match request:
         case SetRequest():
             if found := beyond(request.settings, known):
-                raise RefusedError(f"{found[0]}: {found[1]}")
+                raise DeviceRefusedError(f"{found[0]}: {found[1]}")
             device.set(request.direction, rounded(request.settings, known))
         case ReadRequest():
             return ReadAnswer.of(device.read())

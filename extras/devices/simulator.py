@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ewan.extras.devices import wire
-from ewan.extras.devices.box import Box
+from ewan.extras.devices.box import SimulatedBox
 from ewan.labs import plan as plans
 from ewan.labs.base import codec, interrupt
 from ewan.labs.base.codec import replace
@@ -54,8 +54,8 @@ LONGEST = 4096  # bytes of a command
 
 @contextmanager
 def simulated(
-    binary: Path, folder: Path, model: str, ports: Sequence[str], table: wire.Table, cpu: int, mtu: int = 1500
-) -> Iterator[Box]:
+    binary: Path, folder: Path, model: str, ports: Sequence[str], table: wire.BoxVocabulary, cpu: int, mtu: int = 1500
+) -> Iterator[SimulatedBox]:
     """A box that runs; gone with all of its own at the end. `folder` is empty, and the box's alone."""
     known = catalogue.models(DRIVER)
     if model not in known or model not in table.models:
@@ -75,7 +75,7 @@ def simulated(
             for outer in ports:
                 ip("link", "set", outer, "up")
         datapath = ending.enter_context(_link(binary, folder, lab, abilities, cpu, mtu))
-        box = Box(table, model, abilities, datapath)
+        box = SimulatedBox(table, model, abilities, datapath)
         box.defaults()
         yield box
 
@@ -145,7 +145,7 @@ def _direction(abilities: Abilities) -> Direction:
 
 
 def serve(
-    box: Box, address: str, folder: Path, delay_s: float = 0.0, told: int | None = 0, owner: int | None = None
+    box: SimulatedBox, address: str, folder: Path, delay_s: float = 0.0, told: int | None = 0, owner: int | None = None
 ) -> None:
     """Answers on the command line at `address` until it is told nothing more: `told` is a descriptor that ends.
 
@@ -172,7 +172,7 @@ def serve(
                     channel.write(answer.encode() + b"\r\n")
 
 
-def _tell(box: Box, word: str) -> None:
+def _tell(box: SimulatedBox, word: str) -> None:
     match word:
         case "silent":
             box.faults.silent = True

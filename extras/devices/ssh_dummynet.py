@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ewan.extras.devices.remote import Remote, opened, two_cards
-from ewan.extras.devices.serve import RefusedError, serve
+from ewan.extras.devices.remote import ConnectedBox, opened, two_cards
+from ewan.extras.devices.serve import DeviceRefusedError, serve
 from ewan.labs.base.codec import replace
 from ewan.labs.base.units import GIGA, KILO, MEGA, NS_PER_MS, PPB
 from ewan.labs.hardware import catalogue
@@ -60,7 +60,7 @@ def has_rule(listed: str, number: int, card: str) -> bool:
     other = next((words for words in found if sorted(words) != sorted(rule(number, card))), None)
     if other is not None or len(found) > 1:
         said = " ".join(other or found[1])
-        raise RefusedError(f"rule {number} of the box is not this driver's alone ({said}): choose another number")
+        raise DeviceRefusedError(f"rule {number} of the box is not this driver's alone ({said}): choose another number")
     return bool(found)
 
 
@@ -70,7 +70,7 @@ def parsed(printed: str, number: int) -> DeviceSettings:
     link = next((m for line in lines if (m := _LINK.match(line)) and int(m[1]) == number), None)
     queue = next((m for line in lines if (m := _QUEUE.match(line)) and int(m[1]) == number + FLOW_SET), None)
     if link is None or link[2] or queue is None:
-        raise RefusedError(f"pipe {number} is none of this driver: reset it first")
+        raise DeviceRefusedError(f"pipe {number} is none of this driver: reset it first")
     lost = round(float(queue[4] or 0) * (PPB // 1000)) * 1000  # six digits
     loss: Loss = BernoulliLoss(lost) if lost else NoLoss()
     size = int(queue[2])
@@ -89,7 +89,7 @@ def parsed(printed: str, number: int) -> DeviceSettings:
 def _first_number(options: Mapping[str, str]) -> int:
     text = options.get("number", str(NUMBER))
     if not re.fullmatch(r"[1-9][0-9]{0,4}", text) or int(text) > LAST_NUMBER:
-        raise RefusedError(f"option number is that of the first of two rules and pipes: write 1 to {LAST_NUMBER}")
+        raise DeviceRefusedError(f"option number is that of the first of two rules and pipes: write 1 to {LAST_NUMBER}")
     return int(text)
 
 
@@ -97,7 +97,7 @@ def _up_to(known: Range | None, most: int) -> Range | None:
     if known is None:
         return None
     if most < known.least:
-        raise RefusedError(f"the box's queues hold {most} at most: raise net.inet.ip.dummynet.pipe_slot_limit")
+        raise DeviceRefusedError(f"the box's queues hold {most} at most: raise net.inet.ip.dummynet.pipe_slot_limit")
     return replace(known, most=min(known.most, known.least + (most - known.least) // known.step * known.step))
 
 
@@ -105,26 +105,26 @@ class SshDummynet:
     """A box. See `ewan.extras.devices.serve.Device`."""
 
     def __init__(self) -> None:
-        self._remote: Remote | None = None
+        self._remote: ConnectedBox | None = None
         self._pipes: dict[str, tuple[int, str]] = {}
         self._known = catalogue.models(NAME)[MODEL].abilities
 
     def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> DeviceDescription:
         """Connects; the cards must be in one bridge, whose packets ipfw sees. The queue's limits are the box's."""
         if model not in (None, MODEL):
-            raise RefusedError(f"there is the model {MODEL} alone")
+            raise DeviceRefusedError(f"there is the model {MODEL} alone")
         cards, number = two_cards(options, "em1 and em2", ("number",)), _first_number(options)
         if self._remote is not None:
             self._remote.close()
         self._remote = opened(address, options)
         device = self._said("uname", "-sr")
         if not device.startswith("FreeBSD"):
-            raise RefusedError(f"the box is no FreeBSD: it says {device}")
+            raise DeviceRefusedError(f"the box is no FreeBSD: it says {device}")
         self._need_bridge(cards)
         self._need("net.link.bridge.ipfw", 1, "ipfw sees what the bridge passes on")
         ticks = self._number("kern.hz")
         if ticks % 1000:
-            raise RefusedError(f"kern.hz is {ticks}: delays of whole ms need kern.hz=1000 in /boot/loader.conf")
+            raise DeviceRefusedError(f"kern.hz is {ticks}: delays of whole ms need kern.hz=1000 in /boot/loader.conf")
         self._known = self._of_box(catalogue.models(NAME)[MODEL].abilities)
         self._pipes = {"forward": (number, cards[1]), "backward": (number + 1, cards[0])}
         return DeviceDescription(MODEL, device, self._known)
@@ -134,14 +134,14 @@ class SshDummynet:
             if set(cards) <= set(_MEMBER.findall(self._box.run(["ifconfig", bridge], plain=True))):
                 return
         one, two = cards
-        raise RefusedError(
+        raise DeviceRefusedError(
             f"{one} and {two} are not in one bridge: on the box write ifconfig bridge0 create, "
             f"ifconfig bridge0 addm {one} addm {two} up, ifconfig {one} up, ifconfig {two} up"
         )
 
     def _need(self, variable: str, value: int, why: str) -> None:
         if self._number(variable) != value:
-            raise RefusedError(f"on the box write sysctl {variable}={value}, so that {why}")
+            raise DeviceRefusedError(f"on the box write sysctl {variable}={value}, so that {why}")
 
     def _of_box(self, known: Abilities) -> Abilities:
         assert known.queue is not None
@@ -167,13 +167,13 @@ class SshDummynet:
         for heading in HEADINGS:
             number, card = self._pipes[heading]
             if not has_rule(listed, number, card):
-                raise RefusedError(f"rule {number} is not there, so that pipe {number} is empty: reset it first")
+                raise DeviceRefusedError(f"rule {number} is not there, so that pipe {number} is empty: reset it first")
             found[heading] = parsed(printed, number)
         return DeviceReading(found["forward"], found["backward"], {})
 
     def series(self, since: int) -> SeriesRows:
         """There is none: Dummynet counts nothing by time."""
-        raise RefusedError("the box keeps no series")
+        raise DeviceRefusedError("the box keeps no series")
 
     def reset(self) -> None:
         """The highest rate, no delay, no loss, 50 slots."""
@@ -185,9 +185,9 @@ class SshDummynet:
             self.set(heading, neutral)
 
     @property
-    def _box(self) -> Remote:
+    def _box(self) -> ConnectedBox:
         if self._remote is None:
-            raise RefusedError("the first request is describe")
+            raise DeviceRefusedError("the first request is describe")
         return self._remote
 
     def _said(self, *words: str) -> str:
@@ -196,7 +196,7 @@ class SshDummynet:
     def _number(self, variable: str) -> int:
         said = self._said("sysctl", "-n", variable)
         if not said.isdecimal():
-            raise RefusedError(f"sysctl {variable} says {said[:60]}, and no number")
+            raise DeviceRefusedError(f"sysctl {variable} says {said[:60]}, and no number")
         return int(said)
 
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from ewan.extras.devices.remote import CommandError, Remote, opened, two_cards
-from ewan.extras.devices.serve import RefusedError, serve
+from ewan.extras.devices.remote import CommandError, ConnectedBox, opened, two_cards
+from ewan.extras.devices.serve import DeviceRefusedError, serve
 from ewan.labs.base.codec import replace
 from ewan.labs.base.units import BITS_PER_BYTE, MEGA, NS_PER_SECOND, PPB
 from ewan.labs.hardware import catalogue
@@ -102,7 +102,7 @@ def _loss(loss: Loss) -> list[str]:
             values4 = (loss.p13_ppb, loss.p31_ppb, loss.p32_ppb, loss.p23_ppb, loss.p14_ppb)
             return ["loss", "state", *map(_percent, values4)]
         case _:
-            raise RefusedError(f"netem has no loss of the kind {loss.kind}")
+            raise DeviceRefusedError(f"netem has no loss of the kind {loss.kind}")
 
 
 def parsed(printed: str) -> tuple[DeviceSettings, Counters]:
@@ -129,7 +129,7 @@ def parsed(printed: str) -> tuple[DeviceSettings, Counters]:
         )
         return settings, Counters(int(netem["packets"]), int(netem["bytes"]), int(netem["drops"]))
     except (KeyError, TypeError, ValueError, AttributeError, StopIteration):
-        raise RefusedError("the card has no netem, tbf and FIFO of this driver: reset it first") from None
+        raise DeviceRefusedError("the card has no netem, tbf and FIFO of this driver: reset it first") from None
 
 
 def _ppb(share: float) -> int:
@@ -162,7 +162,7 @@ class SshNetem:
     """A box. See `ewan.extras.devices.serve.Device`."""
 
     def __init__(self) -> None:
-        self._remote: Remote | None = None
+        self._remote: ConnectedBox | None = None
         self._cards: dict[str, str] = {}
         self._mtu = 1500
         self._known = catalogue.models(NAME)[MODEL].abilities
@@ -170,7 +170,7 @@ class SshNetem:
     def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> DeviceDescription:
         """Connects; the cards must be there and in one bridge."""
         if model not in (None, MODEL):
-            raise RefusedError(f"there is the model {MODEL} alone")
+            raise DeviceRefusedError(f"there is the model {MODEL} alone")
         cards = two_cards(options, "eth1 and eth2")
         if self._remote is not None:
             self._remote.close()
@@ -180,7 +180,7 @@ class SshNetem:
         ]
         if links[0].get("master") is None or links[0].get("master") != links[1].get("master"):
             one, two = cards
-            raise RefusedError(
+            raise DeviceRefusedError(
                 f"{one} and {two} are not in one bridge: on the box write ip link add br0 type bridge, "
                 f"ip link set {one} master br0 up, ip link set {two} master br0 up, ip link set br0 up"
             )
@@ -208,12 +208,12 @@ class SshNetem:
         box, card = self._box, self._cards[heading]
         try:
             before: DeviceSettings | None = parsed(self._show(card))[0]
-        except RefusedError:
+        except DeviceRefusedError:
             before = None
         try:
             for words in commands(card, settings, self._mtu):
                 box.run(words)
-        except RefusedError:
+        except DeviceRefusedError:
             for words in commands(card, before, self._mtu) if before is not None else ():
                 box.run(words)
             raise
@@ -226,7 +226,7 @@ class SshNetem:
 
     def series(self, since: int) -> SeriesRows:
         """There is none: tc's counters are asked one by one."""
-        raise RefusedError("the box keeps no series")
+        raise DeviceRefusedError("the box keeps no series")
 
     def reset(self) -> None:
         """Disciplines made anew, which also counts anew: the highest rate, no delay, no loss, 1000 packets."""
@@ -239,9 +239,9 @@ class SshNetem:
                 self._box.run(words)
 
     @property
-    def _box(self) -> Remote:
+    def _box(self) -> ConnectedBox:
         if self._remote is None:
-            raise RefusedError("the first request is describe")
+            raise DeviceRefusedError("the first request is describe")
         return self._remote
 
     def _show(self, card: str) -> str:

@@ -1,6 +1,7 @@
 """The words of a box with a command line, as a table in a file has them (gtrcnet.toml): templates of lines. Pure.
 
-In: the file's text. Out: a `Table`; lines to send, and what is in lines that came, for driver and simulated box alike.
+In: the file's text. Out: a `BoxVocabulary`; lines to send, and what is in lines that came, for driver and simulated box
+alike.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class BoxExchange:
     """A command and its answer."""
 
     command: Template
@@ -59,7 +60,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class BoxVocabulary:
     """All words of a box; `units` by key of a setting; `rows`: of one answer of the monitor at most."""
 
     baud: int
@@ -67,37 +68,41 @@ class Table:
     refusal: Template
     answers_within_s: float
     channels: Mapping[str, str]
-    identify: Ask
+    identify: BoxExchange
     models: Mapping[str, str]
-    reset: Ask
-    set: Mapping[str, Ask]
-    get: Mapping[str, Ask]
+    reset: BoxExchange
+    set: Mapping[str, BoxExchange]
+    get: Mapping[str, BoxExchange]
     units: Mapping[str, int]
-    monitor: Ask
+    monitor: BoxExchange
     rows: int
 
 
-def read(text: str, where: str) -> Table:
+def read(text: str, where: str) -> BoxVocabulary:
     """The table in a file's text; ValueError, one line, for what is none."""
     try:
         data = tomllib.loads(text)
         line, sets, monitor = data["line"], data["set"], data["monitor"]
-        table = Table(
+        table = BoxVocabulary(
             baud=_number(line["baud"]),
             ends_with=_text(line["ends_with"]),
             refusal=_template(line["refusal"], "any"),
             answers_within_s=float(line["answers_within_s"]),
             channels={heading: _text(data["channels"][heading]) for heading in ("forward", "backward")},
-            identify=Ask(_template(data["identify"]["command"]), _template(data["identify"]["answer"], "model", "any")),
+            identify=BoxExchange(
+                _template(data["identify"]["command"]), _template(data["identify"]["answer"], "model", "any")
+            ),
             models={str(name): _text(word) for name, word in data["models"].items()},
-            reset=Ask(_template(data["reset"]["command"]), _template(data["reset"]["answer"])),
-            set={key: Ask(_template(sets[key], "channel", "value"), _template(sets["answer"])) for key in KEYS},
+            reset=BoxExchange(_template(data["reset"]["command"]), _template(data["reset"]["answer"])),
+            set={key: BoxExchange(_template(sets[key], "channel", "value"), _template(sets["answer"])) for key in KEYS},
             get={
-                key: Ask(_template(data["get"][key][0], "channel"), _template(data["get"][key][1], "channel", "value"))
+                key: BoxExchange(
+                    _template(data["get"][key][0], "channel"), _template(data["get"][key][1], "channel", "value")
+                )
                 for key in KEYS
             },
             units={key: _number(data["units"][key]) for key in KEYS},
-            monitor=Ask(
+            monitor=BoxExchange(
                 _template(monitor["command"], "channel", "since", "rows"),
                 _template(monitor["answer"], "channel", "first", "values"),
             ),

@@ -21,8 +21,8 @@ from ewan.experiments.engine.progress import Board
 from ewan.experiments.engine.unit import RunAnswer, Versions
 from ewan.extras.executors import reading, starting
 from ewan.extras.executors.file import Workers
-from ewan.extras.executors.sharing import Run, Sharing
-from ewan.extras.executors.starting import Started
+from ewan.extras.executors.sharing import QueuedRun, Sharing
+from ewan.extras.executors.starting import WorkerPool
 from ewan.labs import trust
 from ewan.labs.context import Context
 from ewan.labs.record.experiment import Entry
@@ -33,7 +33,7 @@ ROUNDS = 4
 """So often each worker is given something to do at least, so that none of them is idle for long at the end."""
 
 
-class Elsewhere:
+class ClusterExecutor:
     """An executor whose workers are started when the first run needs them, and are gone after the context.
 
     Labs are verified here, and runs are forecast for this machine, which is taken for what they take there.
@@ -44,12 +44,12 @@ class Elsewhere:
     def __init__(self, workers: Workers, context: Context) -> None:
         self._workers, self._context = workers, context
         self._this = ThisMachine(context)
-        self._fleet: Started | None = None
+        self._fleet: WorkerPool | None = None
         self._place: Path | None = None
         self._keep_logs = False
         self._stack = contextlib.ExitStack()
 
-    def __enter__(self) -> Elsewhere:
+    def __enter__(self) -> ClusterExecutor:
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -74,14 +74,14 @@ class Elsewhere:
         board = Board("execution", len(entries), expected_ns, fleet.at_once, forecast_ns)
         by_number = {entry.number: entry for entry in entries}
 
-        def runs() -> Iterator[Run]:
+        def runs() -> Iterator[QueuedRun]:
             for entry in entries:
                 if not execution.starts(experiment, entry, board, keeping):
                     continue
                 experiment.forget(entry)
-                yield Run(entry.number, self._unit(experiment, entry), forecast_ns[entry.number])
+                yield QueuedRun(entry.number, self._unit(experiment, entry), forecast_ns[entry.number])
 
-        def ended(run: Run, packed: RunAnswer) -> None:
+        def ended(run: QueuedRun, packed: RunAnswer) -> None:
             entry = by_number[run.number]
             board.begin(entry.number, entry.expected_ns, packed.wall_ns)
             try:
@@ -98,7 +98,7 @@ class Elsewhere:
             sharing.go(runs(), ended, max(len(entries) // (ROUNDS * fleet.at_once), 1))
         self._keep_logs = any(entry.status == "failed" for entry in entries)
 
-    def _started(self, experiment: Experiment) -> Started:
+    def _started(self, experiment: Experiment) -> WorkerPool:
         if self._fleet is None:
             begun, reporter = time.monotonic(), self._context.reporter
             self._place, self._keep_logs = (experiment.directory / PLACE).absolute(), True
@@ -120,7 +120,7 @@ class Elsewhere:
         )
 
 
-def executor(context: Context, file: Path) -> Elsewhere:
+def executor(context: Context, file: Path) -> ClusterExecutor:
     """The workers that a file describes. A person is asked for the files that say what is executed.
 
     LabError where Dask is not installed, DescriptionError where the file cannot be read.
@@ -129,4 +129,4 @@ def executor(context: Context, file: Path) -> Elsewhere:
     workers = reading.load(file)
     for each in (file, *([workers.ssh_config] if workers.ssh_config else [])):
         trust.ask_for_file(context, each)
-    return Elsewhere(workers, context)
+    return ClusterExecutor(workers, context)

@@ -40,7 +40,7 @@ _lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class WorkerTask:
     """Units that a worker executes one after the other, none of which waits for another. `tools`: by their paths there,
     or None: those that were sent, of these checksums. `store`: where the worker keeps results; None: it sends them
     back. `fresh`: it looks for none there."""
@@ -55,7 +55,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class TaskResult:
     """What became of the units of a task, in their order: each result, whose entry is left out where it is in the
     store. Those that are missing at the end were not begun, since this worker ends before they would."""
 
@@ -65,7 +65,7 @@ class Done:
     """Why this worker can execute none of them."""
 
 
-def work(task: Task) -> Done:
+def work(task: WorkerTask) -> TaskResult:
     """Executes a task; what is in the store by now is not executed again."""
     from distributed import get_worker
 
@@ -82,8 +82,8 @@ def work(task: Task) -> Done:
             else:
                 break
     except (LabError, OSError) as error:
-        return Done(tuple(results), get_worker().address, str(error))
-    return Done(tuple(results), get_worker().address)
+        return TaskResult(tuple(results), get_worker().address, str(error))
+    return TaskResult(tuple(results), get_worker().address)
 
 
 def stop(study: str) -> None:
@@ -125,7 +125,7 @@ def _above(place: str) -> Path:
         return made
 
 
-def _tools(task: Task) -> Tools:
+def _tools(task: WorkerTask) -> Tools:
     if task.tools is not None:
         return Tools(Path(task.tools[0]), Path(task.tools[1]))
     paths = [_sent(checksum) for checksum in task.checksums]

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from ewan.experiments.engine.unit import RunAnswer, Tools, Unit
 from ewan.extras.executors import asking, remote
 from ewan.extras.executors.file import BATCH, Workers
-from ewan.extras.executors.remote import Done, Task
-from ewan.extras.executors.starting import MEMORY, Started
+from ewan.extras.executors.remote import TaskResult, WorkerTask
+from ewan.extras.executors.starting import MEMORY, WorkerPool
 from ewan.labs.base.reporter import Tell
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
@@ -45,7 +45,7 @@ _SHOWS = {"slurm": ": squeue shows the jobs", "oar": ": oarstat shows the jobs",
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class QueuedRun:
     """A unit, its number in the experiment, and what it is forecast to take of wall time on a core; 0: nobody knows."""
 
     number: int
@@ -53,7 +53,7 @@ class Run:
     forecast_ns: int
 
 
-Bundle = tuple[Run, ...]
+Bundle = tuple[QueuedRun, ...]
 """Runs that are handed to a worker together."""
 
 
@@ -62,7 +62,7 @@ class Sharing:
     unless `fresh`."""
 
     def __init__(
-        self, workers: Workers, fleet: Started, tools: Tools, store: str | None, tell: Tell, *, fresh: bool = False
+        self, workers: Workers, fleet: WorkerPool, tools: Tools, store: str | None, tell: Tell, *, fresh: bool = False
     ) -> None:
         self._workers, self._client, self._tools, self._tell = workers, fleet.client, tools, tell
         self._memory_bytes = fleet.memory_bytes
@@ -88,7 +88,9 @@ class Sharing:
             tools = self._tools
             self._client.register_plugin(Provision((tools.kernel.read_bytes(), tools.binary.read_bytes())), name="ewan")
 
-    def go(self, runs: Iterator[Run], ended: Callable[[Run, RunAnswer], None], most: int = MOST_UNITS) -> None:
+    def go(
+        self, runs: Iterator[QueuedRun], ended: Callable[[QueuedRun, RunAnswer], None], most: int = MOST_UNITS
+    ) -> None:
         """All runs, each of which is told of once; at `most` so many go to a worker together. LabError where no worker
         can execute them."""
         bundles = bundled(runs, most)
@@ -113,7 +115,7 @@ class Sharing:
         needed = max(run.unit.memory_bytes for run in bundle)
         self._refuse(bundle, needed)
         tools = self._tools
-        task = Task(
+        task = WorkerTask(
             study=self._study,
             units=tuple(run.unit for run in bundle),
             forecast_ns=tuple(run.forecast_ns for run in bundle),
@@ -144,7 +146,7 @@ class Sharing:
                 f"{workers.file}: {name} wants a job of {longest}, and its walltime is less: write a longer one"
             )
 
-    def _take(self, ended: Callable[[Run, RunAnswer], None]) -> None:
+    def _take(self, ended: Callable[[QueuedRun, RunAnswer], None]) -> None:
         """What has ended, or was lost meanwhile."""
         try:
             future = self._ended.get(timeout=LOOK_S)
@@ -162,7 +164,7 @@ class Sharing:
             self._died(bundle, error, ended)
             return
         self._seen, self._said = time.monotonic(), False
-        done: Done = future.result()
+        done: TaskResult = future.result()
         future.release()
         for run, packed in zip(bundle, done.results, strict=False):
             ended(run, packed)
@@ -173,7 +175,7 @@ class Sharing:
             with contextlib.suppress(Exception):
                 self._client.retire_workers([done.worker], close_workers=True)
 
-    def _died(self, bundle: Bundle, error: BaseException, ended: Callable[[Run, RunAnswer], None]) -> None:
+    def _died(self, bundle: Bundle, error: BaseException, ended: Callable[[QueuedRun, RunAnswer], None]) -> None:
         """A task whose workers died one after the other: its runs one by one, so that the one they die of is found."""
         from distributed.scheduler import KilledWorker
 
@@ -226,9 +228,9 @@ class Sharing:
             self._client.cancel(list(self._at_work))
 
 
-def bundled(runs: Iterator[Run], most: int = MOST_UNITS) -> Iterator[Bundle]:
+def bundled(runs: Iterator[QueuedRun], most: int = MOST_UNITS) -> Iterator[Bundle]:
     """Runs in their order, so many together as take LEAST_NS; one whose time nobody knows goes alone."""
-    bundle: list[Run] = []
+    bundle: list[QueuedRun] = []
     takes_ns = 0
     for run in runs:
         bundle.append(run)
@@ -240,7 +242,7 @@ def bundled(runs: Iterator[Run], most: int = MOST_UNITS) -> Iterator[Bundle]:
         yield tuple(bundle)
 
 
-def described(bundle: Sequence[Run]) -> str:
+def described(bundle: Sequence[QueuedRun]) -> str:
     """`run 7`, `runs 7 to 12`, for people."""
     first, last = bundle[0].number, bundle[-1].number
     return f"run {first}" if first == last else f"runs {first} to {last}"

@@ -59,7 +59,7 @@ class JobArguments(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class WorkerPool:
     """Dask's client; `dashboard`: an address for a browser, empty where there is none; `at_once`: so many runs, where
     all workers are there; `memory_bytes`: what the worker with most has, None: nobody knows."""
 
@@ -79,7 +79,7 @@ def check() -> None:
 
 
 @contextlib.contextmanager
-def started(workers: Workers, directory: Path) -> Iterator[Started]:
+def started(workers: Workers, directory: Path) -> Iterator[WorkerPool]:
     """Workers, for as long as the context lasts, where `check` passed. LabError where they cannot be started."""
     from distributed import Client
 
@@ -89,7 +89,7 @@ def started(workers: Workers, directory: Path) -> Iterator[Started]:
             client = _connected(workers)
             stack.callback(_closed, client.close)
             served = client.scheduler_info()["services"].get("dashboard")
-            yield Started(client, (served and client.dashboard_link) or "", max(len(client.nthreads()), 1), None)
+            yield WorkerPool(client, (served and client.dashboard_link) or "", max(len(client.nthreads()), 1), None)
             return
         security = credentials.new(directory / "keys")
         cluster = _cluster(workers, security, directory)
@@ -101,7 +101,7 @@ def started(workers: Workers, directory: Path) -> Iterator[Started]:
         if workers.engine == "ssh":
             at_once *= len(workers.hosts)
             memory_bytes = stack.enter_context(_by_ssh(workers, cluster.scheduler_address, directory / "keys"))
-        yield Started(client, cluster.dashboard_link or "", at_once, memory_bytes)
+        yield WorkerPool(client, cluster.dashboard_link or "", at_once, memory_bytes)
 
 
 def script(workers: Workers, directory: Path) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ewan.extras.nxe import vocabulary
-from ewan.extras.nxe.places import Written
+from ewan.extras.nxe.places import ScenarioBuilder
 from ewan.extras.nxe.tree import Element
 from ewan.labs.base.source import Path
 from ewan.labs.base.wording import nearest
@@ -23,37 +23,37 @@ _KEYS = {"capacity": "rate", "delay": "delay", "buffer": "buffer", "loss": "loss
 
 
 @dataclass(slots=True)
-class Topology:
+class NxeTopology:
     """What sites and aggregators stand for."""
 
     hosts: dict[str, Element]
     routers: dict[str, Element]
     element: Element
 
-    def known(self, name: str, element: Element, written: Written) -> None:
+    def known(self, name: str, element: Element, written: ScenarioBuilder) -> None:
         """DescriptionError at `element` where no site has a node of this name."""
         if name not in self.hosts and name not in self.routers:
             raise written.error(element, f"no site has a node {name}, {nearest(name, self.hosts)}")
 
-    def pairs(self, written: Written, talking: list[tuple[str, str]]) -> None:
+    def pairs(self, written: ScenarioBuilder, talking: list[tuple[str, str]]) -> None:
         """Those that talk become the pairs of the lab."""
         if talking:
             written.put(("lab", "topology", "graph", "pairs"), [list(ends) for ends in talking], self.element)
 
 
-def topology(element: Element, written: Written) -> Topology:
+def topology(element: Element, written: ScenarioBuilder) -> NxeTopology:
     """Puts the lab's graph into a scenario."""
     return _Builder(element, written).build()
 
 
 class _Builder:
-    def __init__(self, element: Element, written: Written) -> None:
+    def __init__(self, element: Element, written: ScenarioBuilder) -> None:
         self._element, self._written = element, written
         self._hosts: dict[str, Element] = {}
         self._routers: dict[str, Element] = {}
         self._links: dict[str, Element] = {}
 
-    def build(self) -> Topology:
+    def build(self) -> NxeTopology:
         written = self._written
         sites = {self._word(site, "sitename"): site for site in self._element.every("site")}
         if len(sites) < len(list(self._element.every("site"))):
@@ -77,7 +77,7 @@ class _Builder:
             for link in each.every("link"):
                 self._uplink(name, link, sites)
         written.put((*graph, "hosts"), list(self._hosts), self._element)
-        return Topology(self._hosts, self._routers, self._element)
+        return NxeTopology(self._hosts, self._routers, self._element)
 
     def _word(self, element: Element, name: str) -> str:
         """A site's or an aggregator's name in small letters, as nodes' names are."""

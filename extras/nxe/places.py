@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 
 
-class Written:
+class ScenarioBuilder:
     """What has been written of a scenario."""
 
     def __init__(self, file: str, root: Element) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path as File
 from typing import Any, NamedTuple
 
 from ewan.extras.nxe import script, tree, vocabulary
-from ewan.extras.nxe.links import Topology, topology
-from ewan.extras.nxe.places import Written
+from ewan.extras.nxe.links import NxeTopology, topology
+from ewan.extras.nxe.places import ScenarioBuilder
 from ewan.extras.nxe.tree import Element
 from ewan.generator.scenario import Scenario
 from ewan.labs.base.reading import read_text
@@ -39,14 +39,14 @@ _CONFIGURATION = {
 """Element → path of its value in a scenario."""
 
 
-class Experiment(NamedTuple):
+class NxeExperiment(NamedTuple):
     """`notes`: what was read and has no use in a lab, a line each."""
 
     scenario: Scenario
     notes: tuple[str, ...]
 
 
-def load(path: File) -> Experiment:
+def load(path: File) -> NxeExperiment:
     """Reads a file; DescriptionError for what cannot be read or cannot be said."""
     try:
         text = read_text(path)
@@ -56,13 +56,13 @@ def load(path: File) -> Experiment:
     return parse(text, path)
 
 
-def parse(text: str, file: File) -> Experiment:
+def parse(text: str, file: File) -> NxeExperiment:
     """The experiment in `text`; its name goes by `file` where it says none."""
     root = tree.read(text, str(file))
     vocabulary.check(root, str(file))
-    reader = _Reader(root, Written(str(file), root))
+    reader = _Reader(root, ScenarioBuilder(str(file), root))
     reader.read(_name_of(file))
-    return Experiment(reader.written.scenario(file), tuple(reader.notes))
+    return NxeExperiment(reader.written.scenario(file), tuple(reader.notes))
 
 
 def _name_of(file: File) -> str:
@@ -74,7 +74,7 @@ def _name_of(file: File) -> str:
 @dataclass(slots=True)
 class _Reader:
     root: Element
-    written: Written
+    written: ScenarioBuilder
     notes: list[str] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
 
@@ -120,7 +120,7 @@ class _Reader:
             unit = vocabulary.SCHEMA["configuration"][element.name].unit
             self.written.put(_CONFIGURATION[element.name], self.written.amount(element, unit), element)
 
-    def _scenario(self, scenario: Element, found: Topology) -> None:
+    def _scenario(self, scenario: Element, found: NxeTopology) -> None:
         servers = {
             name
             for node in scenario.every("node")
@@ -152,7 +152,7 @@ class _Reader:
             raise self.written.error(scenario, "sends nothing: write a node of type client")
         found.pairs(self.written, list(pairs))
 
-    def _names(self, identity: Element | None, found: Topology) -> list[str]:
+    def _names(self, identity: Element | None, found: NxeTopology) -> list[str]:
         """The nodes that an id stands for; none where a parameter decides."""
         if identity is None or "${" in identity.text:
             return []
@@ -208,7 +208,7 @@ class _Reader:
         self.written.put((*path, "run"), words, program)
 
     def _client(
-        self, node: Element, step: Element, path: Path, names: list[str], servers: set[str], found: Topology
+        self, node: Element, step: Element, path: Path, names: list[str], servers: set[str], found: NxeTopology
     ) -> list[tuple[str, str]]:
         """The keys of what it sends; the pairs of hosts that talk."""
         written = self.written

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement
 
-from ewan.extras.simulators.network import Network, NetworkLink, Way
+from ewan.extras.simulators.network import NetworkLink, SimulatedDirection, SimulatedNetwork
 from ewan.labs.base.units import Duration, Fraction, Rate, Size
 from ewan.labs.spec import DescriptionError
 
@@ -27,8 +27,8 @@ class _Hung:
     host: str
     router: str
     link: NetworkLink
-    up: Way
-    down: Way
+    up: SimulatedDirection
+    down: SimulatedDirection
 
     @property
     def is_card(self) -> bool:
@@ -36,7 +36,7 @@ class _Hung:
         return self.link.role == "access" and self.up == self.down and self.link.name == f"access-{self.host}"
 
 
-def describe(topology: Element, network: Network) -> None:
+def describe(topology: Element, network: SimulatedNetwork) -> None:
     """Writes sites, then aggregators with their links; DescriptionError for what they cannot say."""
     for link in network.links:
         for sender, receiver, way in link.ways:
@@ -73,7 +73,7 @@ def ranges(names: Sequence[str]) -> list[str]:
     return [f"{stem}{{{low}-{high}}}" if high > low else f"{stem}{low or ''}" for stem, low, high in result]
 
 
-def _hung(network: Network) -> list[_Hung]:
+def _hung(network: SimulatedNetwork) -> list[_Hung]:
     hosts = set(network.hosts)
     result = []
     for link in network.links:
@@ -85,7 +85,7 @@ def _hung(network: Network) -> list[_Hung]:
     return result
 
 
-def _sites(network: Network, hung: dict[str, _Hung]) -> dict[str, int]:
+def _sites(network: SimulatedNetwork, hung: dict[str, _Hung]) -> dict[str, int]:
     """Each site's name, and how many nodes it has; 0: it is one node of that very name."""
     groups: dict[str, list[str]] = {}
     for host in network.hosts:
@@ -115,7 +115,9 @@ def _site(topology: Element, name: str, count: int, of: _Hung) -> None:
     _put(site, {**said, "aggreg": of.router})
 
 
-def _link(aggregator: Element, link: NetworkLink, end: str, forward: Way, backward: Way) -> None:
+def _link(
+    aggregator: Element, link: NetworkLink, end: str, forward: SimulatedDirection, backward: SimulatedDirection
+) -> None:
     """A link to an aggregator; `forward` goes to it."""
     element = SubElement(aggregator, "link")
     there, back = _way(forward), _way(backward)
@@ -124,7 +126,7 @@ def _link(aggregator: Element, link: NetworkLink, end: str, forward: Way, backwa
         _put(SubElement(element, "backward"), {key: text or "0%" for key, text in differs.items()})
 
 
-def _way(way: Way) -> dict[str, str]:
+def _way(way: SimulatedDirection) -> dict[str, str]:
     loss = str(Fraction(way.loss_ppb)) if way.loss_ppb else ""
     return {"capacity": _rate(way.rate_bps), "delay": _delay(way.delay_ns), "buffer": _buffer(way), "loss": loss}
 
@@ -145,5 +147,5 @@ def _delay(ns: int) -> str:
     return str(Duration(ns)) if ns % _MS else str(ns // _MS)
 
 
-def _buffer(way: Way) -> str:
+def _buffer(way: SimulatedDirection) -> str:
     return f"{way.limit_packets}pkt" if way.limit_packets is not None else str(Size(way.limit_bytes or 0))

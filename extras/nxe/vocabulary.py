@@ -20,7 +20,7 @@ OURS = "ours"
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class ChildElement:
     """An element within another. `times`: 1, ? (at most once), + (at least once), * (any number).
 
     `unit`: what a number alone is in. `empty`: it may say nothing.
@@ -34,93 +34,95 @@ class Child:
 
 
 _WAY = {
-    "capacity": Child("?", "rate; 1 Gbit/s if absent", POSTER, "Mbit/s"),
-    "delay": Child("?", "one way; the site's, or none, if absent", OURS, "ms"),
-    "buffer": Child("?", "what may wait: `255pkt`, `500kB`, `1BDP`; 1BDP of the longest RTT if absent"),
-    "loss": Child("?", "share of packets that are lost, like `0.1%`; none if absent"),
+    "capacity": ChildElement("?", "rate; 1 Gbit/s if absent", POSTER, "Mbit/s"),
+    "delay": ChildElement("?", "one way; the site's, or none, if absent", OURS, "ms"),
+    "buffer": ChildElement("?", "what may wait: `255pkt`, `500kB`, `1BDP`; 1BDP of the longest RTT if absent"),
+    "loss": ChildElement("?", "share of packets that are lost, like `0.1%`; none if absent"),
 }
 
-SCHEMA: dict[str, dict[str, Child]] = {
+SCHEMA: dict[str, dict[str, ChildElement]] = {
     ROOT: {
-        "name": Child("?", "names results and the lab; the file's if absent"),
-        "title": Child("?", "one line, for people"),
-        "about": Child("?", "what it is for, in the report"),
-        "source": Child("?", "the paper that it is from"),
-        "parameter": Child("*", "a value with a name, used as `${name}`; several values are a sweep"),
-        "configuration": Child("?", "the general configuration"),
-        "topology": Child("1", "sites, aggregation points, links", POSTER),
-        "scenario": Child("1", "what nodes do, and when", POSTER),
+        "name": ChildElement("?", "names results and the lab; the file's if absent"),
+        "title": ChildElement("?", "one line, for people"),
+        "about": ChildElement("?", "what it is for, in the report"),
+        "source": ChildElement("?", "the paper that it is from"),
+        "parameter": ChildElement("*", "a value with a name, used as `${name}`; several values are a sweep"),
+        "configuration": ChildElement("?", "the general configuration"),
+        "topology": ChildElement("1", "sites, aggregation points, links", POSTER),
+        "scenario": ChildElement("1", "what nodes do, and when", POSTER),
     },
     "parameter": {
-        "name": Child("1", "small letters, digits and underscores"),
-        "value": Child("+", "a run for each"),
+        "name": ChildElement("1", "small letters, digits and underscores"),
+        "value": ChildElement("+", "a run for each"),
     },
     "configuration": {
-        "repetitions": Child("?", "how often each run is made, each with a seed of its own"),
-        "seed": Child("?", "of everything random"),
-        "protocol": Child("?", "congestion control where a step does not say its own; cubic if absent"),
-        "sndbuf": Child("?", "of sending sockets; what the kernel finds right if absent"),
-        "rcvbuf": Child("?", "of receiving sockets; what the kernel finds right if absent"),
-        "mtu": Child("?", "largest IP packet in bytes; 1500 if absent"),
-        "longest": Child("?", "what still runs then is ended", OURS, "s"),
-        "sample": Child("?", "from one look at a sender's TCP to the next; 100ms if absent", OURS, "s"),
-        "series": Child("?", "bins of what receivers get; 100ms if absent", OURS, "s"),
-        "watch": Child("?", "from one look at the links' counters to the next; 100ms if absent", OURS, "s"),
+        "repetitions": ChildElement("?", "how often each run is made, each with a seed of its own"),
+        "seed": ChildElement("?", "of everything random"),
+        "protocol": ChildElement("?", "congestion control where a step does not say its own; cubic if absent"),
+        "sndbuf": ChildElement("?", "of sending sockets; what the kernel finds right if absent"),
+        "rcvbuf": ChildElement("?", "of receiving sockets; what the kernel finds right if absent"),
+        "mtu": ChildElement("?", "largest IP packet in bytes; 1500 if absent"),
+        "longest": ChildElement("?", "what still runs then is ended", OURS, "s"),
+        "sample": ChildElement("?", "from one look at a sender's TCP to the next; 100ms if absent", OURS, "s"),
+        "series": ChildElement("?", "bins of what receivers get; 100ms if absent", OURS, "s"),
+        "watch": ChildElement("?", "from one look at the links' counters to the next; 100ms if absent", OURS, "s"),
     },
     "topology": {
-        "site": Child("+", "hosts that hang on one router", POSTER),
-        "aggregator": Child("+", "a router between sites", POSTER),
+        "site": ChildElement("+", "hosts that hang on one router", POSTER),
+        "aggregator": ChildElement("+", "a router between sites", POSTER),
     },
     "site": {
-        "sitename": Child("1", "its nodes are called after it: sagittaire1, sagittaire2 …", POSTER),
-        "number": Child("?", "how many nodes; one, called as the site, if absent", POSTER),
-        "delay": Child("?", "one way, from its nodes to the aggregator; none if absent", POSTER, "ms"),
-        "nodecapacity": Child("?", "rate of each node's card; 10 Gbit/s if absent", POSTER, "Mbit/s"),
-        "nodebuffer": Child("?", "what may wait at a card; 1000pkt if absent"),
-        "nodeloss": Child("?", "share of packets that are lost between a node and its router; none if absent"),
-        "aggreg": Child("1", "the aggregator that it hangs on", POSTER),
-        "frontal": Child("?", "reserves and deploys real nodes: a lab needs neither", POSTER),
+        "sitename": ChildElement("1", "its nodes are called after it: sagittaire1, sagittaire2 …", POSTER),
+        "number": ChildElement("?", "how many nodes; one, called as the site, if absent", POSTER),
+        "delay": ChildElement("?", "one way, from its nodes to the aggregator; none if absent", POSTER, "ms"),
+        "nodecapacity": ChildElement("?", "rate of each node's card; 10 Gbit/s if absent", POSTER, "Mbit/s"),
+        "nodebuffer": ChildElement("?", "what may wait at a card; 1000pkt if absent"),
+        "nodeloss": ChildElement("?", "share of packets that are lost between a node and its router; none if absent"),
+        "aggreg": ChildElement("1", "the aggregator that it hangs on", POSTER),
+        "frontal": ChildElement("?", "reserves and deploys real nodes: a lab needs neither", POSTER),
     },
     "frontal": {
-        "frontalname": Child("?", "not used", POSTER, empty=True),
-        "resatool": Child("?", "not used", POSTER, empty=True),
-        "resaparam": Child("?", "not used", POSTER, empty=True),
-        "deploytool": Child("?", "not used", POSTER, empty=True),
-        "deployparam": Child("?", "not used", POSTER, empty=True),
+        "frontalname": ChildElement("?", "not used", POSTER, empty=True),
+        "resatool": ChildElement("?", "not used", POSTER, empty=True),
+        "resaparam": ChildElement("?", "not used", POSTER, empty=True),
+        "deploytool": ChildElement("?", "not used", POSTER, empty=True),
+        "deployparam": ChildElement("?", "not used", POSTER, empty=True),
     },
     "aggregator": {
-        "aggregid": Child("1", "its name", POSTER),
-        "link": Child("*", "a link to it; nodes of a site without one hang on the aggregator itself", POSTER),
+        "aggregid": ChildElement("1", "its name", POSTER),
+        "link": ChildElement("*", "a link to it; nodes of a site without one hang on the aggregator itself", POSTER),
     },
     "link": {
-        "from": Child("1", "a site or another aggregator", POSTER),
-        "name": Child("?", "the link's; FROM-AGGREGATOR if absent"),
+        "from": ChildElement("1", "a site or another aggregator", POSTER),
+        "name": ChildElement("?", "the link's; FROM-AGGREGATOR if absent"),
         **_WAY,
-        "backward": Child("?", "what differs in the direction from the aggregator"),
+        "backward": ChildElement("?", "what differs in the direction from the aggregator"),
     },
     "backward": _WAY,
     "scenario": {
-        "node": Child("+", "one node or several, and what they do", POSTER),
+        "node": ChildElement("+", "one node or several, and what they do", POSTER),
     },
     "node": {
-        "id": Child("1", "names, `sagittaire{1-10}`", POSTER),
-        "type": Child("1", "its role: server, client, or command", POSTER),
-        "target": Child("?", "to whom a client sends, in all its steps", POSTER),
-        "step": Child("+", "what it does", POSTER),
+        "id": ChildElement("1", "names, `sagittaire{1-10}`", POSTER),
+        "type": ChildElement("1", "its role: server, client, or command", POSTER),
+        "target": ChildElement("?", "to whom a client sends, in all its steps", POSTER),
+        "step": ChildElement("+", "what it does", POSTER),
     },
     "step": {
-        "label": Child("1", "in tables and in names of flows", POSTER),
-        "date": Child("1", "when its first node starts, from the timer's start; a law draws it", POSTER, "s"),
-        "offset": Child("?", "from one node's start to the next's; a duration or a law; none if absent", POSTER, "s"),
-        "repeat": Child("?", "each node again"),
-        "role": Child("?", "load, reverse, background or cross: what metrics count it as; load if absent"),
-        "target": Child("?", "to whom it sends, in this step", POSTER),
-        "script": Child("1", "launch_server.sh, launch_client.sh, or a command's program", POSTER),
-        "scriptparam": Child("?", "the script's options", POSTER, empty=True),
+        "label": ChildElement("1", "in tables and in names of flows", POSTER),
+        "date": ChildElement("1", "when its first node starts, from the timer's start; a law draws it", POSTER, "s"),
+        "offset": ChildElement(
+            "?", "from one node's start to the next's; a duration or a law; none if absent", POSTER, "s"
+        ),
+        "repeat": ChildElement("?", "each node again"),
+        "role": ChildElement("?", "load, reverse, background or cross: what metrics count it as; load if absent"),
+        "target": ChildElement("?", "to whom it sends, in this step", POSTER),
+        "script": ChildElement("1", "launch_server.sh, launch_client.sh, or a command's program", POSTER),
+        "scriptparam": ChildElement("?", "the script's options", POSTER, empty=True),
     },
     "repeat": {
-        "times": Child("1", "how often in all"),
-        "every": Child("1", "from one start to the next; a duration or a law", OURS, "s"),
+        "times": ChildElement("1", "how often in all"),
+        "every": ChildElement("1", "from one start to the next; a duration or a law", OURS, "s"),
     },
 }
 

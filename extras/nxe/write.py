@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from ewan.extras.nxe import script, vocabulary
 from ewan.extras.nxe.sites import describe, ranges
-from ewan.extras.simulators.network import Network, network
+from ewan.extras.simulators.network import SimulatedNetwork, network
 from ewan.generator.scenario import ScenarioRun
 from ewan.generator.scenario.fields import ScenarioDescription, ScenarioStep, Socket
 from ewan.labs.compile.stacks import AS_ALL
@@ -74,7 +74,7 @@ def _texts(parent: Element, texts: dict[str, str]) -> None:
             SubElement(parent, name).text = text
 
 
-def _configuration(parent: Element, run: ScenarioRun, lab: Network, repetitions: int) -> None:
+def _configuration(parent: Element, run: ScenarioRun, lab: SimulatedNetwork, repetitions: int) -> None:
     document = run.document
     longest = "" if document.longest is None else str(document.longest)
     several = {"repetitions": str(repetitions)} if repetitions > 1 else {"seed": str(run.seed)}
@@ -83,7 +83,7 @@ def _configuration(parent: Element, run: ScenarioRun, lab: Network, repetitions:
     _texts(parent, {**several, **mtu, "longest": longest, **intervals})
 
 
-def _scenario(parent: Element, run: ScenarioRun, lab: Network) -> None:
+def _scenario(parent: Element, run: ScenarioRun, lab: SimulatedNetwork) -> None:
     """A node of type server for each group of receivers, then the steps in their order."""
     steps = [(index, step) for index, step in enumerate(run.document.steps)]
     sinks: dict[str, str] = {}
@@ -99,7 +99,7 @@ def _scenario(parent: Element, run: ScenarioRun, lab: Network) -> None:
         _step(parent, run, lab, index, step)
 
 
-def _step(parent: Element, run: ScenarioRun, lab: Network, index: int, step: ScenarioStep) -> None:
+def _step(parent: Element, run: ScenarioRun, lab: SimulatedNetwork, index: int, step: ScenarioStep) -> None:
     key = {"run": "on", "messages": "ranks"}.get(step.kind, "from")
     _refuse_unknown(run, index, step, run.document.defaults)
     who = _names(run, lab, index, step, key)
@@ -136,7 +136,7 @@ def _refuse_unknown(run: ScenarioRun, index: int, step: ScenarioStep, defaults: 
                 raise run.places.error(path, f"{script.CLIENT} has no option for it: leave it out")
 
 
-def _names(run: ScenarioRun, lab: Network, index: int, step: ScenarioStep, key: str) -> Sequence[str]:
+def _names(run: ScenarioRun, lab: SimulatedNetwork, index: int, step: ScenarioStep, key: str) -> Sequence[str]:
     """Nodes that a key of a step names, one by one."""
     written: Iterable[str] = getattr(step, {"from": "from_"}.get(key, key)) or ()
     try:

@@ -21,9 +21,9 @@ from ewan.experiments.engine import ending, engine, preparation, several
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Parts, Summary, Wall
 from ewan.extras.papers import experiments, ledger, targets, verdicts
-from ewan.extras.papers.experiments import Wanted
-from ewan.extras.papers.ledger import Done, Ledger, Told
-from ewan.extras.papers.targets import SCALES, Scale, Target
+from ewan.extras.papers.experiments import TargetExperiment
+from ewan.extras.papers.ledger import LedgerExperiment, OutcomePage, PaperLedger
+from ewan.extras.papers.targets import SCALES, PaperTarget, Scale
 from ewan.extras.papers.verdicts import Outcome
 from ewan.labs import rundir
 from ewan.labs.base import codec
@@ -109,9 +109,9 @@ class Runner:
     context: Context
     parts: Parts
     meters: Mapping[str, Meter]
-    book: Ledger
+    book: PaperLedger
 
-    def found(self, target: Target, wanted: Wanted) -> Mapping[str, Any] | None:
+    def found(self, target: PaperTarget, wanted: TargetExperiment) -> Mapping[str, Any] | None:
         """The summary of an experiment, run now if it was not before; None where it could not be run."""
         done = self.book.experiments.get(wanted.key)
         if done is None or done.status == "running":
@@ -124,7 +124,7 @@ class Runner:
                     raise
                 self.context.reporter.tell(f"{target.name}, {wanted.name}: {error}")
                 last = self.book.experiments.get(wanted.key)
-                done = Done(None if last is None else last.directory, "incomplete", error=str(error))
+                done = LedgerExperiment(None if last is None else last.directory, "incomplete", error=str(error))
             done = codec.replace(done, seconds=round((time.monotonic_ns() - begun) / NS_PER_SECOND, 3))
             self.book.experiments[wanted.key] = done
             self.book.save()
@@ -133,7 +133,7 @@ class Runner:
         path = Path(done.directory) / "summary.json"
         return summaries.read(path.parent) if path.exists() else None
 
-    def _run(self, target: Target, wanted: Wanted, before: Done | None) -> Done:
+    def _run(self, target: PaperTarget, wanted: TargetExperiment, before: LedgerExperiment | None) -> LedgerExperiment:
         if wanted.scenario is None:
             return self._measured(wanted)
         if (
@@ -146,13 +146,13 @@ class Runner:
                 status = ending.status_of(
                     self.context, directory, lambda: engine.resume(directory, parts=self.parts, context=self.context)
                 )
-                return Done(str(directory), "incomplete" if status else "complete")
-            return Done(str(directory), "complete")
+                return LedgerExperiment(str(directory), "incomplete" if status else "complete")
+            return LedgerExperiment(str(directory), "complete")
         scenario, labels = wanted.scenario, running.labels_of(None, (target.name,), None)
         runs = scenario.runs(wanted.settings, wanted.scale, wanted.seeds)
         facts = running.facts_of(scenario, None, wanted.scale, dict(wanted.settings), wanted.seeds, "virtual", labels)
         directory = rundir.make(scenario.name)
-        self.book.experiments[wanted.key] = Done(str(directory))
+        self.book.experiments[wanted.key] = LedgerExperiment(str(directory))
         self.book.save()
 
         def work() -> int:
@@ -164,16 +164,16 @@ class Runner:
             return engine.run(prepared, parts=self.parts, context=self.context)
 
         status = ending.status_of(self.context, directory, work)
-        return Done(str(directory), "incomplete" if status else "complete")
+        return LedgerExperiment(str(directory), "incomplete" if status else "complete")
 
-    def _measured(self, wanted: Wanted) -> Done:
+    def _measured(self, wanted: TargetExperiment) -> LedgerExperiment:
         meter = self.meters.get(wanted.measured or "")
         if meter is None:
             raise Refused(f'measured "{wanted.measured}": write one of {", ".join(self.meters)}')
-        return Done(None, "complete", summary=meter(self.context))
+        return LedgerExperiment(None, "complete", summary=meter(self.context))
 
 
-def listed(context: Context, every: Sequence[Target], as_json: bool) -> None:
+def listed(context: Context, every: Sequence[PaperTarget], as_json: bool) -> None:
     """All targets, a line each."""
     if as_json:
         keys = [{"name": each.name, "paper": each.description.paper, "title": each.description.title} for each in every]
@@ -184,7 +184,7 @@ def listed(context: Context, every: Sequence[Target], as_json: bool) -> None:
     context.reporter.console.print("ewan paper NAME runs one, ewan paper all all of them", soft_wrap=True)
 
 
-def planned(target: Target, wanted: Mapping[str, Wanted], wall: Wall) -> list[str]:
+def planned(target: PaperTarget, wanted: Mapping[str, TargetExperiment], wall: Wall) -> list[str]:
     """What would be run for a target, and what that needs, a line each."""
     lines = [f"{target.name}: {target.description.title} ({target.description.paper})"]
     for name, each in wanted.items():
@@ -197,17 +197,19 @@ def planned(target: Target, wanted: Mapping[str, Wanted], wall: Wall) -> list[st
     return lines
 
 
-def needed(wanted: Wanted, wall: Wall) -> str:
+def needed(wanted: TargetExperiment, wall: Wall) -> str:
     """The runs of a scenario, their time in both clocks, and the memory that the largest of them may take."""
     assert wanted.scenario is not None
     runs = wanted.scenario.runs(wanted.settings, wanted.scale, wanted.seeds)
     return several.needed(runs, wall)
 
 
-def described(target: Target, outcome: Outcome, asked: Mapping[str, Mapping[str, Wanted]], book: Ledger) -> Told:
+def described(
+    target: PaperTarget, outcome: Outcome, asked: Mapping[str, Mapping[str, TargetExperiment]], book: PaperLedger
+) -> OutcomePage:
     """An outcome with what a page of it tells beside."""
     places = {name: book.experiments.get(each.key) for name, each in asked[target.name].items()}
-    return Told(
+    return OutcomePage(
         outcome.name,
         outcome.title,
         outcome.paper,
@@ -220,7 +222,7 @@ def described(target: Target, outcome: Outcome, asked: Mapping[str, Mapping[str,
     )
 
 
-def shown(context: Context, outcomes: Sequence[Outcome], book: Ledger, page: Path) -> None:
+def shown(context: Context, outcomes: Sequence[Outcome], book: PaperLedger, page: Path) -> None:
     """The table: a line for each number and each shape."""
     rows = [
         [each.name if at == 0 else "", row.what, row.paper, row.here, row.verdict, row.why]

@@ -1,7 +1,7 @@
 """What a target's experiments run: a scenario with its scale, parameters and seeds.
 
-In: a target's experiment, and the scale. Out: `Wanted`, whose key is the same for equal runs, so that targets share
-them; DescriptionError where the scenario is wrong. A measurement that no scenario says has its name alone.
+In: a target's experiment, and the scale. Out: `TargetExperiment`, whose key is the same for equal runs, so that targets
+share them; DescriptionError where the scenario is wrong. A measurement that no scenario says has its name alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import yaml
 
-from ewan.extras.papers.targets import Experiment, Scale, Target
+from ewan.extras.papers.targets import ExperimentKeys, PaperTarget, Scale
 from ewan.extras.suites import hstts
 from ewan.extras.suites.application import OURS
 from ewan.extras.suites.applications import APPLICATIONS
@@ -28,7 +28,7 @@ PAPERS_SCALE = "paper"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TargetExperiment:
     """An experiment that a target asks for; `scenario` is None for what is measured without one."""
 
     key: str
@@ -40,27 +40,27 @@ class Wanted:
     seeds: int | None
 
 
-def wanted(target: Target, scale: Scale) -> dict[str, Wanted]:
+def wanted(target: PaperTarget, scale: Scale) -> dict[str, TargetExperiment]:
     """All experiments of a target, by name."""
     return {name: _wanted(target, name, each, scale) for name, each in target.description.experiments.items()}
 
 
-def _wanted(target: Target, name: str, each: Experiment, scale: Scale) -> Wanted:
+def _wanted(target: PaperTarget, name: str, each: ExperimentKeys, scale: Scale) -> TargetExperiment:
     size = each.size(scale)
     seeds = size.seeds if size.seeds is not None else each.seeds
     settings = {key: str(value) for key, value in {**each.set, **size.set}.items()}
     if each.measured is not None:
-        return Wanted(_key("measured", each.measured), name, each.measured, None, None, {}, None)
+        return TargetExperiment(_key("measured", each.measured), name, each.measured, None, None, {}, None)
     if each.hstts is not None:
         scenario, own = _hstts(target, name, scale, {**each.hstts, **size.hstts}, seeds), None
     else:
         scenario = _scenario(target, name, each)
         own = size.scale or _scale(scenario, scale)
     key = _key(scenario.text, own, sorted(settings.items()), seeds)
-    return Wanted(key, name, None, scenario, own, settings, seeds)
+    return TargetExperiment(key, name, None, scenario, own, settings, seeds)
 
 
-def _scenario(target: Target, name: str, each: Experiment) -> Scenario:
+def _scenario(target: PaperTarget, name: str, each: ExperimentKeys) -> Scenario:
     """A named one, or the keys that the target has; these go by the target's file."""
     if isinstance(each.scenario, str):
         return scenarios.load(each.scenario)
@@ -77,7 +77,7 @@ def _scale(scenario: Scenario, scale: Scale) -> str | None:
     return name if name in scenario.scales else None
 
 
-def _hstts(target: Target, name: str, scale: Scale, words: Mapping[str, str | int], seeds: int | None) -> Scenario:
+def _hstts(target: PaperTarget, name: str, scale: Scale, words: Mapping[str, str | int], seeds: int | None) -> Scenario:
     given = {key: str(value) for key, value in words.items()}
     app = given.pop("app", "").upper()
     if app not in APPLICATIONS:

@@ -21,7 +21,7 @@ from ewan.labs.base.writing import write
 FOLDER = RESULTS / "papers"
 
 
-class Done(Struct, omit_defaults=False):
+class LedgerExperiment(Struct, omit_defaults=False):
     """An experiment: its directory, `measured` for what has none, and whether all of it was run. `error`: why not."""
 
     directory: str | None
@@ -32,7 +32,7 @@ class Done(Struct, omit_defaults=False):
     error: str = ""
 
 
-class Told(Outcome):
+class OutcomePage(Outcome):
     """An outcome, with what a page of it tells beside: the target's words, its picture, and by the names of its
     experiments where each is; None: nowhere."""
 
@@ -42,52 +42,52 @@ class Told(Outcome):
     experiments: Mapping[str, str | None]
 
 
-class Kept(Document, tag="ewan-papers/1"):
+class LedgerDocument(Document, tag="ewan-papers/1"):
     """The file. `experiments`: by key."""
 
     scale: str
     commit: str | None
     status: Literal["running", "complete"]
-    experiments: dict[str, Done]
-    outcomes: tuple[Told, ...]
+    experiments: dict[str, LedgerExperiment]
+    outcomes: tuple[OutcomePage, ...]
 
 
 @dataclass(slots=True)
-class Ledger:
+class PaperLedger:
     """The file of one call: `experiments` by key."""
 
     path: Path
     scale: str
     commit: str | None
     status: Literal["running", "complete"] = "running"
-    experiments: dict[str, Done] = field(default_factory=dict)
-    outcomes: tuple[Told, ...] = ()
+    experiments: dict[str, LedgerExperiment] = field(default_factory=dict)
+    outcomes: tuple[OutcomePage, ...] = ()
 
     def save(self) -> None:
         """Replaces the file; LabError where it cannot be written."""
-        kept = Kept(self.scale, self.commit, self.status, self.experiments, self.outcomes)
+        kept = LedgerDocument(self.scale, self.commit, self.status, self.experiments, self.outcomes)
         with rundir.kept(FOLDER):
             FOLDER.mkdir(parents=True, exist_ok=True)
             write(self.path, codec.ordered(kept))
         rundir.give_back(FOLDER)
 
-    def end(self, outcomes: Sequence[Told]) -> None:
+    def end(self, outcomes: Sequence[OutcomePage]) -> None:
         """All that was asked for was tried. `outcomes`: of each target, which analysis/papers.py reads."""
         self.outcomes = tuple(outcomes)
         self.status = "complete"
         self.save()
 
 
-def opened(name: str, scale: str, commit: str | None, again: bool) -> Ledger:
+def opened(name: str, scale: str, commit: str | None, again: bool) -> PaperLedger:
     """The ledger of an interrupted call of the same, where this version of the project began it; else a new one."""
     path = FOLDER / f"{name}-{scale}.json"
-    fresh = Ledger(path, scale, commit)
+    fresh = PaperLedger(path, scale, commit)
     if again or not path.exists():
         return fresh
     try:
-        kept = documents.read(Kept, path)
+        kept = documents.read(LedgerDocument, path)
     except (OSError, ValueError):
         return fresh
     if (kept.status, kept.commit) != ("running", commit):
         return fresh
-    return Ledger(path, scale, commit, "running", kept.experiments)
+    return PaperLedger(path, scale, commit, "running", kept.experiments)

@@ -53,7 +53,7 @@ def draw_bursts(context: Context) -> None:
             series = bursts.measure(runtime, Path(scratch))
         except RuntimeError as error:
             raise Refused(str(error)) from None
-    panels = [Packets(each.title, each.times_ns, each.latencies_ns) for each in series]
+    panels = [PacketTrace(each.title, each.times_ns, each.latencies_ns) for each in series]
     keep("bursts", draw_latencies(panels), bursts.csv(series))
     columns = ["series", "packets", "largest bunch", "largest burst", "in packets", "latency least", "most"]
     reporter.console.print(grid("Bursts: 100 Mbit/s into 1 ms", columns, [row(each) for each in series]))
@@ -89,7 +89,7 @@ def keep(name: str, picture: str, data: str) -> None:
 FIGURES: dict[str, Callable[[Context], None]] = {"bursts": draw_bursts}
 
 
-class Packets(NamedTuple):
+class PacketTrace(NamedTuple):
     """One packet a value: when it arrived, and how long it was under way."""
 
     title: str
@@ -97,7 +97,7 @@ class Packets(NamedTuple):
     latencies_ns: Sequence[int]
 
 
-def draw_latencies(panels: Sequence[Packets]) -> str:
+def draw_latencies(panels: Sequence[PacketTrace]) -> str:
     """The latency of each packet over time, one panel a series, on common axes (eWAN, figures 5 and 6)."""
     with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
         figure = Figure(figsize=(3.4 * len(panels), 2.6), layout="constrained")

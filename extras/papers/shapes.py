@@ -69,7 +69,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ShapeEvidence:
     """What a line was held against: `holds` is None where nothing was measured for it; `found`: the values."""
 
     holds: bool | None
@@ -123,7 +123,7 @@ def _value(text: str | None) -> float:
         raise ValueError(f'"{text}": {error}') from None
 
 
-def check(shape: Shape, points: Sequence[Point]) -> Seen:
+def check(shape: Shape, points: Sequence[Point]) -> ShapeEvidence:
     """Whether the line holds in all groups of points that it speaks of."""
     own = [point for point in points if _is(point, shape.where) and _mean(point, shape.metric) is not None]
     match shape.kind:
@@ -137,11 +137,11 @@ def check(shape: Shape, points: Sequence[Point]) -> Seen:
             named = list(dict.fromkeys(name for name, _ in (*shape.at, *shape.than)))
             seen = [each for group in _groups(own, named) if (each := _pair(shape, group)) is not None]
     if not seen:
-        return Seen(None, "not measured")
+        return ShapeEvidence(None, "not measured")
     kept = sum(each.holds is True for each in seen)
     count = f" (in {kept} of {len(seen)})" if len(seen) > 1 else ""
     failing = next((each.found for each in seen if not each.holds), None)
-    return Seen(kept == len(seen), f"{failing or seen[0].found}{count}")
+    return ShapeEvidence(kept == len(seen), f"{failing or seen[0].found}{count}")
 
 
 def _mean(point: Point, metric: str) -> float | None:
@@ -169,7 +169,7 @@ def _groups(points: Sequence[Point], named: Sequence[str]) -> list[list[Point]]:
     return list(groups.values())
 
 
-def _along(shape: Shape, group: Sequence[Point]) -> Seen:
+def _along(shape: Shape, group: Sequence[Point]) -> ShapeEvidence:
     """From the first to the last value it goes that way, and no step goes back by more than half the intervals."""
     ordered = sorted(group, key=lambda point: _number(point["parameters"].get(shape.by)))
     values = [_at(point, shape.metric) for point in ordered]
@@ -179,10 +179,10 @@ def _along(shape: Shape, group: Sequence[Point]) -> Seen:
         >= -(_half(first, shape.metric) + _half(second, shape.metric))
         for first, second in pairwise(ordered)
     ]
-    return Seen(sign * (values[-1] - values[0]) > 0 and all(steps), _list(ordered, shape.metric))
+    return ShapeEvidence(sign * (values[-1] - values[0]) > 0 and all(steps), _list(ordered, shape.metric))
 
 
-def _extreme(shape: Shape, group: Sequence[Point]) -> Seen | None:
+def _extreme(shape: Shape, group: Sequence[Point]) -> ShapeEvidence | None:
     wanted = [point for point in group if _is(point, shape.at)]
     others = [point for point in group if not _is(point, shape.at)]
     if not wanted or not others:
@@ -193,17 +193,17 @@ def _extreme(shape: Shape, group: Sequence[Point]) -> Seen | None:
     nearest = (max if shape.kind == "largest" else min)(others, key=lambda point: _at(point, shape.metric))
     name = nearest["parameters"][shape.by]
     here, there = _text(wanted[0], shape.metric), _text(nearest, shape.metric)
-    return Seen(holds, f"{here}, next {name} {there}" if holds else f"{here}; {name} {there}")
+    return ShapeEvidence(holds, f"{here}, next {name} {there}" if holds else f"{here}; {name} {there}")
 
 
-def _bound(shape: Shape, points: Sequence[Point]) -> Seen:
+def _bound(shape: Shape, points: Sequence[Point]) -> ShapeEvidence:
     most = shape.kind == "at most"
     worst = (max if most else min)(points, key=lambda point: _at(point, shape.metric))
     value = _at(worst, shape.metric)
-    return Seen(value <= shape.value if most else value >= shape.value, _text(worst, shape.metric))
+    return ShapeEvidence(value <= shape.value if most else value >= shape.value, _text(worst, shape.metric))
 
 
-def _pair(shape: Shape, group: Sequence[Point]) -> Seen | None:
+def _pair(shape: Shape, group: Sequence[Point]) -> ShapeEvidence | None:
     first = next((point for point in group if _is(point, shape.at)), None)
     second = next((point for point in group if _is(point, shape.than)), None)
     if first is None or second is None:
@@ -213,7 +213,7 @@ def _pair(shape: Shape, group: Sequence[Point]) -> Seen | None:
         holds = within(own - other, shape.value * abs(other))
     else:
         holds = own > shape.factor * other if shape.kind == "more" else own < shape.factor * other
-    return Seen(holds, f"{_text(first, shape.metric)} against {_text(second, shape.metric)}")
+    return ShapeEvidence(holds, f"{_text(first, shape.metric)} against {_text(second, shape.metric)}")
 
 
 def within(difference: float, tolerance: float) -> bool:

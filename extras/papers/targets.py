@@ -1,8 +1,8 @@
 """Targets: experiments of papers that are to be shown again, a file each (`labs/library/papers/NAME.paper.yaml`).
 
-In: such a file. Out: a `Target`: what the paper found, the experiments that are run, which published numbers count with
-which tolerance, the shapes of its curves as sentences, and what is known to differ with the experiment that shows why.
-What is wrong is a DescriptionError with its line. Adding a target is adding a file.
+In: such a file. Out: a `PaperTarget`: what the paper found, the experiments that are run, which published numbers count
+with which tolerance, the shapes of its curves as sentences, and what is known to differ with the experiment that shows
+why. What is wrong is a DescriptionError with its line. Adding a target is adding a file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ShapeText = Annotated[
 WithinText = Annotated[Fraction, PlainValidator(Fraction.parse), WithJsonSchema({"type": "string", "examples": ["2%"]})]
 
 
-class Size(Model):
+class TargetScale(Model):
     """What an experiment's runs are at one of the two scales, beside what it says itself."""
 
     what: ClassVar[str] = "key of a scale"
@@ -53,7 +53,7 @@ class Size(Model):
     seeds: Seeds | None = Field(None, description="how many; the scenario's if absent")
 
 
-class Experiment(Model):
+class ExperimentKeys(Model):
     """One of `scenario`, `hstts` and `measured`, and how it is run."""
 
     what: ClassVar[str] = "key of an experiment"
@@ -63,15 +63,15 @@ class Experiment(Model):
     set: dict[str, Parameter] = Field({}, description="parameters of the scenario, several values with commas")
     seeds: Seeds | None = Field(None, description="how many; the scenario's if absent")
     beside: tuple[PublishedKeys, ...] = Field((), description="published values, with `hstts`")
-    quick: Size = Field(Size(), description="at the quick scale")
-    full: Size = Field(Size(), description="at the full scale")
+    quick: TargetScale = Field(TargetScale(), description="at the quick scale")
+    full: TargetScale = Field(TargetScale(), description="at the full scale")
 
-    def size(self, scale: Scale) -> Size:
+    def size(self, scale: Scale) -> TargetScale:
         """Of one scale."""
         return self.quick if scale == "quick" else self.full
 
 
-class Checked(Model):
+class PaperClaim(Model):
     """What a number and a shape have in common."""
 
     of: str | None = Field(None, description="the experiment; the first one if absent")
@@ -79,7 +79,7 @@ class Checked(Model):
     shown_by: str | None = Field(None, description="the experiment that shows that, with what is to blame switched off")
 
 
-class Number(Checked):
+class Number(PaperClaim):
     """Published values that count: those of the first experiment, or of `of`, with this metric."""
 
     what: ClassVar[str] = "key of a number"
@@ -90,7 +90,7 @@ class Number(Checked):
     why: Text = Field(description="why this tolerance")
 
 
-class Curve(Checked):
+class CurveClaim(PaperClaim):
     """What a curve shows."""
 
     what: ClassVar[str] = "key of a shape"
@@ -98,7 +98,7 @@ class Curve(Checked):
     paper: Text = Field(description="what the paper says or shows")
 
 
-class Description(Model):
+class TargetDescription(Model):
     """The keys of a target."""
 
     what: ClassVar[str] = "key of a target"
@@ -107,19 +107,19 @@ class Description(Model):
     paper: Text = Field(description="paper, figure or table")
     about: Text = Field(description="what the paper did and found")
     scaled: Text = Field(description="what the quick scale differs in")
-    experiments: dict[str, Experiment] = Field(description="by name; the first one is the paper's")
+    experiments: dict[str, ExperimentKeys] = Field(description="by name; the first one is the paper's")
     numbers: tuple[Number, ...] = Field((), description="published values that count")
-    shapes: tuple[Curve, ...] = Field((), description="what the curves show")
+    shapes: tuple[CurveClaim, ...] = Field((), description="what the curves show")
     picture: FigureText | None = Field(None, description="the first experiment, drawn as the paper has it")
 
 
 @dataclass(frozen=True)
-class Target:
+class PaperTarget:
     """A target and its name; `places` know the lines of its file."""
 
     name: str
     file: File
-    description: Description
+    description: TargetDescription
     raw: Mapping[str, Any]
     places: Places
 
@@ -129,21 +129,21 @@ class Target:
         return next(iter(self.description.experiments))
 
 
-def read(file: File) -> Target:
+def read(file: File) -> PaperTarget:
     """DescriptionError for what is wrong in it."""
     text = text_of(file, f"write the path of a target (*{ENDING})")
     raw, places = read_yaml(text, str(file), "title: …")
     if not isinstance(raw, dict):
         raise places.error((), 'a target consists of keys: write "title:", "experiments:" and so on')
     try:
-        description = Description.model_validate(raw)
+        description = TargetDescription.model_validate(raw)
     except ValidationError as error:
-        raise translate(error, places, Description, PAGE) from None
+        raise translate(error, places, TargetDescription, PAGE) from None
     _check(description, places)
-    return Target(file.name.removesuffix(ENDING), file, description, raw, places)
+    return PaperTarget(file.name.removesuffix(ENDING), file, description, raw, places)
 
 
-def _check(description: Description, places: Places) -> None:
+def _check(description: TargetDescription, places: Places) -> None:
     """Each experiment is of one kind, and every name of one is there."""
     known = description.experiments
     if not known:
@@ -156,7 +156,7 @@ def _check(description: Description, places: Places) -> None:
             raise places.error(("experiments", name, "beside"), "write it into the scenario: that is where numbers are")
     if not description.numbers and not description.shapes:
         raise places.error((), 'nothing is checked: write "numbers:" or "shapes:"')
-    groups: tuple[tuple[str, Sequence[Checked]], ...] = (
+    groups: tuple[tuple[str, Sequence[PaperClaim]], ...] = (
         ("numbers", description.numbers),
         ("shapes", description.shapes),
     )
@@ -183,12 +183,12 @@ def known() -> dict[str, File]:
     return {file.name.removesuffix(ENDING): file for file in sorted(FOLDER.glob(f"*{ENDING}"))}
 
 
-def every() -> list[Target]:
+def every() -> list[PaperTarget]:
     """All targets in the order of the table."""
     return sorted((read(file) for file in known().values()), key=lambda target: target.description.number)
 
 
-def find(word: str) -> Target:
+def find(word: str) -> PaperTarget:
     """A target by its name or the path of its file; DescriptionError for an unknown one."""
     if names.is_path(word):
         return read(File(word))

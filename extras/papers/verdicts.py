@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from ewan.extras.papers import shapes
 from ewan.extras.papers.shapes import within
-from ewan.extras.papers.targets import Curve, Number, Target, share
+from ewan.extras.papers.targets import CurveClaim, Number, PaperTarget, share
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.units.shown import NONE, with_interval, written
 from ewan.labs.record.independent import independent
@@ -49,7 +49,7 @@ _WORST: Sequence[Word] = (
 )
 
 
-class Row(Struct):
+class VerdictRow(Struct):
     """A number or a shape: what the paper says, what was found, the verdict and why, in words for people; `values`
     has the same as data."""
 
@@ -67,11 +67,11 @@ class Outcome(Struct):
     name: str
     title: str
     paper: str
-    rows: tuple[Row, ...]
+    rows: tuple[VerdictRow, ...]
     verdict: Word
 
 
-def judge(target: Target, found: Summaries) -> Outcome:
+def judge(target: PaperTarget, found: Summaries) -> Outcome:
     """The rows of a target: numbers first, then shapes."""
     description = target.description
     rows = [row for number in description.numbers for row in _number(target, number, found)]
@@ -81,12 +81,12 @@ def judge(target: Target, found: Summaries) -> Outcome:
     return Outcome(target.name, description.title, description.paper, tuple(rows), worst)
 
 
-def _number(target: Target, number: Number, found: Summaries) -> list[Row]:
+def _number(target: PaperTarget, number: Number, found: Summaries) -> list[VerdictRow]:
     summary = found.get(number.of or target.first)
     chosen = _chosen(number, summary)
     rows = [_of_beside(number, each, _point(each, chosen), found) for each in chosen]
     what = f"{number.metric}{_at(number.when)}"
-    return rows or [Row(what, NONE, "not measured", "–", "", {"metric": number.metric})]
+    return rows or [VerdictRow(what, NONE, "not measured", "–", "", {"metric": number.metric})]
 
 
 def _chosen(number: Number, summary: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
@@ -108,7 +108,7 @@ def _point(each: Mapping[str, Any], chosen: Sequence[Mapping[str, Any]]) -> Mapp
     return {**each["when"], **{name: each["parameters"].get(name) for name in independent(same, each["when"])}}
 
 
-def _of_beside(number: Number, each: Mapping[str, Any], point: Mapping[str, Any], found: Summaries) -> Row:
+def _of_beside(number: Number, each: Mapping[str, Any], point: Mapping[str, Any], found: Summaries) -> VerdictRow:
     verdict, why = _agreement(number, each), number.why
     if verdict == "too uncertain":
         why = f"its interval takes in the paper's number, and much else: more seeds; {number.why}"
@@ -119,7 +119,7 @@ def _of_beside(number: Number, each: Mapping[str, Any], point: Mapping[str, Any]
     elif verdict == "differs":
         why = f"beyond {number.within}: {number.why}"
     than = f", more than at{_at(each['than'])}" if each.get("than") else ""
-    return Row(
+    return VerdictRow(
         f"{each['metric']}{_at(point)}{than}",
         written(each["paper"], each["unit"]),
         with_interval(each["here"], each["low"], each["high"], each["unit"]),
@@ -160,7 +160,7 @@ def _explained(number: Number, each: Mapping[str, Any], shown: Mapping[str, Any]
     return f"{number.because} ({number.shown_by}: {value}{'' if explained else ', which does not show it'})", explained
 
 
-def _shape(target: Target, curve: Curve, found: Summaries) -> Row:
+def _shape(target: PaperTarget, curve: CurveClaim, found: Summaries) -> VerdictRow:
     seen = _seen(curve, found.get(curve.of or target.first))
     why, verdict = "", _word(seen.holds)
     if seen.holds is False and curve.shown_by is not None:
@@ -169,11 +169,13 @@ def _shape(target: Target, curve: Curve, found: Summaries) -> Row:
         why = f"{curve.because} ({curve.shown_by}: {other.found}{shows})"
         verdict = "shape differs, because" if other.holds else "shape differs"
     values = {"line": curve.line.line, "holds": seen.holds, "found": seen.found}
-    return Row(curve.line.line, curve.paper, seen.found, verdict, why, values)
+    return VerdictRow(curve.line.line, curve.paper, seen.found, verdict, why, values)
 
 
-def _seen(curve: Curve, summary: Mapping[str, Any] | None) -> shapes.Seen:
-    return shapes.Seen(None, "not measured") if summary is None else shapes.check(curve.line, summary["points"])
+def _seen(curve: CurveClaim, summary: Mapping[str, Any] | None) -> shapes.ShapeEvidence:
+    return (
+        shapes.ShapeEvidence(None, "not measured") if summary is None else shapes.check(curve.line, summary["points"])
+    )
 
 
 def _word(holds: bool | None) -> Word:

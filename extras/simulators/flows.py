@@ -1,7 +1,8 @@
 """What a run sends, reduced to what simulators send too: TCP flows of a volume or a time, and UDP at a constant rate.
 
-In: a run with its schedule. Out: a `Traffic` with every flow and its exact times, random starts drawn as the run draws
-them. DescriptionError that points to the step that cannot be said; `notes` for steps without influence on the rest.
+In: a run with its schedule. Out: a `SimulatedTraffic` with every flow and its exact times, random starts drawn as the
+run draws them. DescriptionError that points to the step that cannot be said; `notes` for steps without influence on the
+rest.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class UdpFlow:
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class SimulatedTraffic:
     """All flows of a run, until `end_ns`; `notes`: what of the run is left out."""
 
     flows: tuple[TcpFlow | UdpFlow, ...]
@@ -66,7 +67,9 @@ class Traffic:
     notes: tuple[str, ...]
 
 
-def traffic(run: ScenarioRun, schedule: ScheduledRun, mtu: int, known: Sequence[str], simulator: str) -> Traffic:
+def traffic(
+    run: ScenarioRun, schedule: ScheduledRun, mtu: int, known: Sequence[str], simulator: str
+) -> SimulatedTraffic:
     """The flows of a run; `known`: the congestion controls that the simulator has."""
     steps = {step.name: index for index, step in enumerate(run.document.steps)}
 
@@ -99,7 +102,7 @@ def traffic(run: ScenarioRun, schedule: ScheduledRun, mtu: int, known: Sequence[
     commands = dict.fromkeys(command.step for command in schedule.document.commands if command.tool is None)
     notes = [f"step {name} is left out: {simulator} runs no commands" for name in commands if name in steps]
     notes += ["captures are left out"] if run.document.capture else []
-    return Traffic(tuple(flows), schedule.program.longest_ns, run.seed, tuple(notes))
+    return SimulatedTraffic(tuple(flows), schedule.program.longest_ns, run.seed, tuple(notes))
 
 
 def _flow(described: Flow, asked: FlowRequest, mtu: int, error: Any, simulator: str) -> TcpFlow | UdpFlow:

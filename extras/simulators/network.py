@@ -1,7 +1,8 @@
 """A lab reduced to what other programs know of networks: hosts, routers, and links that queue, send, delay and lose.
 
-In: a plan. Out: a `Network`; DescriptionError that names the first setting of a link that has no place in it. Nothing
-of a plan is left out silently: what is not a rate, a constant delay, a drop-tail queue or independent loss is refused.
+In: a plan. Out: a `SimulatedNetwork`; DescriptionError that names the first setting of a link that has no place in it.
+Nothing of a plan is left out silently: what is not a rate, a constant delay, a drop-tail queue or independent loss is
+refused.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ETHERNET_HEADER = 14  # a card's queueing discipline counts it beside the IP pac
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class SimulatedDirection:
     """One direction of a link. What may wait is counted in packets or in bytes, the one in service is not.
 
     `overhead_bytes`: what a packet's length counts beyond IP.
@@ -50,18 +51,18 @@ class NetworkLink:
     a: str
     b: str
     role: Literal["wan", "access"]
-    forward: Way
-    backward: Way
+    forward: SimulatedDirection
+    backward: SimulatedDirection
     emulated: bool
 
     @property
-    def ways(self) -> tuple[tuple[str, str, Way], ...]:
+    def ways(self) -> tuple[tuple[str, str, SimulatedDirection], ...]:
         """Both directions, with the sending and the receiving node."""
         return (self.a, self.b, self.forward), (self.b, self.a, self.backward)
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class SimulatedNetwork:
     """A lab's hosts, routers and links. `buffer_bytes`: the most that a host's TCP socket may hold."""
 
     lab: str
@@ -82,7 +83,7 @@ class Network:
         return len(self.links) == len(self.nodes) - 1
 
 
-def network(plan: Plan) -> Network:
+def network(plan: Plan) -> SimulatedNetwork:
     """What a plan says, in those words; DescriptionError where they do not suffice."""
     by_kind: dict[str, list[str]] = {"host": [], "router": [], "switch": [], "emulator": []}
     for node in plan.nodes:
@@ -105,7 +106,7 @@ def network(plan: Plan) -> Network:
     emulated = {link.name for link in plan.links}
     links = [_emulated(link) for link in plan.links]
     links += [_plain(wire, interfaces) for wire in plan.wires if wire.link not in emulated]
-    return Network(
+    return SimulatedNetwork(
         lab=plan.lab,
         hosts=tuple(by_kind["host"]),
         routers=tuple(by_kind["router"]),
@@ -126,7 +127,7 @@ def _emulated(link: Link) -> NetworkLink:
     return NetworkLink(link.name, link.a.node, link.b.node, link.role, forward, backward, True)
 
 
-def _way(direction: Direction, where: str) -> Way:
+def _way(direction: Direction, where: str) -> SimulatedDirection:
     """One direction; refuses what is more than rate, delay, queue and loss."""
     if words := impairment_words(direction):
         raise DescriptionError(f"{where}: {words[0]} cannot be said: leave it out")
@@ -143,7 +144,7 @@ def _way(direction: Direction, where: str) -> Way:
         case other:
             raise DescriptionError(f'{where}: loss {losses.words(other)} cannot be said: write a share like "0.1%"')
     queue = direction.queue
-    return Way(
+    return SimulatedDirection(
         rate_bps=direction.rate_bps,
         delay_ns=direction.delay.delay_ns,
         limit_packets=queue.limit_packets,
@@ -158,7 +159,7 @@ def _plain(wire: Wire, interfaces: dict[End, Interface]) -> NetworkLink:
     return NetworkLink(wire.link, wire.a.node, wire.b.node, "access", forward, backward, False)
 
 
-def _card(interface: Interface, link: str) -> Way:
+def _card(interface: Interface, link: str) -> SimulatedDirection:
     """A card's rate and queue, on a link without delay."""
     card = interface.egress
     if not isinstance(card, Psp | Tbf) or not card.rate_bps:
@@ -168,7 +169,7 @@ def _card(interface: Interface, link: str) -> Way:
     # A token bucket counts bytes, also where packets were meant.
     meant = None if rest else packets
     limit = card.limit_packets if isinstance(card, Psp) else meant
-    return Way(
+    return SimulatedDirection(
         rate_bps=card.rate_bps,
         delay_ns=0,
         limit_packets=limit,

@@ -7,8 +7,8 @@ the lab. TCP is ns-2's TCP-Linux (Wei and Cao, 2006), which runs the kernel's ow
 from __future__ import annotations
 
 from ewan.extras.simulators import rendering
-from ewan.extras.simulators.flows import TCP_HEADERS, TIMESTAMPS, UDP_HEADERS, TcpFlow, Traffic, UdpFlow
-from ewan.extras.simulators.network import Network, NetworkLink, Way
+from ewan.extras.simulators.flows import TCP_HEADERS, TIMESTAMPS, UDP_HEADERS, SimulatedTraffic, TcpFlow, UdpFlow
+from ewan.extras.simulators.network import NetworkLink, SimulatedDirection, SimulatedNetwork
 from ewan.labs.base.units import NS_PER_SECOND, PPB
 from ewan.labs.spec import DescriptionError
 
@@ -18,7 +18,7 @@ CONGESTION = ("reno", "cubic", "bic", "highspeed", "scalable", "htcp", "hybla", 
 UNLIMITED = 2**30
 
 
-def script(title: str, network: Network, traffic: Traffic) -> str:
+def script(title: str, network: SimulatedNetwork, traffic: SimulatedTraffic) -> str:
     """The text of the script; DescriptionError for a network with several paths or framings."""
     rendering.check_tree(network, SIMULATOR)
     framings = {way.overhead_bytes for link in network.links for *_, way in link.ways}
@@ -51,7 +51,9 @@ def _seconds(ns: float) -> str:
     return f"{ns / NS_PER_SECOND:.9f}"
 
 
-def _way(link: NetworkLink, here: int, there: int, sender: str, way: Way, network: Network) -> list[object]:
+def _way(
+    link: NetworkLink, here: int, there: int, sender: str, way: SimulatedDirection, network: SimulatedNetwork
+) -> list[object]:
     """Ends, rate, delay in seconds, queue's unit and limit, loss."""
     if not link.emulated and sender in network.hosts:
         limit: tuple[str, int] = "packets", UNLIMITED
@@ -62,7 +64,7 @@ def _way(link: NetworkLink, here: int, there: int, sender: str, way: Way, networ
     return [here, there, way.rate_bps, _seconds(way.delay_ns), *limit, way.loss_ppb / PPB]
 
 
-def _tcp(flow: TcpFlow, place: dict[str, int], network: Network) -> list[object]:
+def _tcp(flow: TcpFlow, place: dict[str, int], network: SimulatedNetwork) -> list[object]:
     """`-1`: no volume, or no stop."""
     window = (flow.receive_buffer_bytes or network.buffer_bytes // 2) // flow.segment_bytes
     return [

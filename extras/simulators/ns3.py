@@ -8,8 +8,8 @@ controls are ns-3's own models of the kernel's.
 from __future__ import annotations
 
 from ewan.extras.simulators import rendering
-from ewan.extras.simulators.flows import TcpFlow, Traffic, UdpFlow
-from ewan.extras.simulators.network import Network, NetworkLink, Way
+from ewan.extras.simulators.flows import SimulatedTraffic, TcpFlow, UdpFlow
+from ewan.extras.simulators.network import NetworkLink, SimulatedDirection, SimulatedNetwork
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
 
 SIMULATOR = "ns-3"
@@ -34,7 +34,7 @@ FRAME_BYTES = 2  # of the point-to-point protocol
 LARGEST_QUEUE = 2**32 - 1
 
 
-def program(title: str, network: Network, traffic: Traffic) -> str:
+def program(title: str, network: SimulatedNetwork, traffic: SimulatedTraffic) -> str:
     """The text of the program; DescriptionError for a network with several paths."""
     rendering.check_tree(network, SIMULATOR)
     place = {name: index for index, name in enumerate(network.nodes)}
@@ -66,7 +66,7 @@ def program(title: str, network: Network, traffic: Traffic) -> str:
     )
 
 
-def _way(link: NetworkLink, sender: str, way: Way, network: Network) -> list[object]:
+def _way(link: NetworkLink, sender: str, way: SimulatedDirection, network: SimulatedNetwork) -> list[object]:
     """Rate, gap between frames in ns, queue, loss."""
     beyond = max(0, way.overhead_bytes - FRAME_BYTES)
     gap_ns = round(beyond * BITS_PER_BYTE * NS_PER_SECOND / way.rate_bps)
@@ -81,7 +81,7 @@ def _way(link: NetworkLink, sender: str, way: Way, network: Network) -> list[obj
     return [way.rate_bps, gap_ns, rendering.quoted(queue), way.loss_ppb / PPB]
 
 
-def _tcp(flow: TcpFlow, place: dict[str, int], network: Network) -> list[object]:
+def _tcp(flow: TcpFlow, place: dict[str, int], network: SimulatedNetwork) -> list[object]:
     return [
         flow.number,
         rendering.quoted(flow.name),

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ewan.extras.simulators.flows import Traffic
-from ewan.extras.simulators.network import Network
+from ewan.extras.simulators.flows import SimulatedTraffic
+from ewan.extras.simulators.network import SimulatedNetwork
 from ewan.labs.base.units import Duration
 from ewan.labs.spec import DescriptionError
 
@@ -37,14 +37,14 @@ def quoted(text: str) -> str:
     return f'"{text}"'
 
 
-def check_tree(network: Network, simulator: str) -> None:
+def check_tree(network: SimulatedNetwork, simulator: str) -> None:
     """DescriptionError where packets could take more than one path: a simulator might choose another."""
     if not network.is_tree:
         message = f"lab {network.lab}: has more than one path between hosts, and {simulator} may choose another"
         raise DescriptionError(f"{message}: write a lab without rings")
 
 
-def asymmetric(network: Network) -> list[str]:
+def asymmetric(network: SimulatedNetwork) -> list[str]:
     """A note for each link whose two delays differ, for what has one for both."""
     return [
         f"{link.name}: {Duration(link.forward.delay_ns)} there and {Duration(link.backward.delay_ns)} back are half of "
@@ -54,7 +54,7 @@ def asymmetric(network: Network) -> list[str]:
     ]
 
 
-def common_notes(traffic: Traffic) -> list[str]:
+def common_notes(traffic: SimulatedTraffic) -> list[str]:
     """What differs from the lab in every simulator."""
     return [
         "Hosts wait for no random time before a packet, as those of the virtual clock do (`dither`).",

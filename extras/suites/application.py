@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ewan.extras.suites.ends import Ends
+from ewan.extras.suites.ends import SuiteEndpoints
 from ewan.extras.suites.parameters import Parameters
-from ewan.extras.suites.profiles import PROFILES, Profile
+from ewan.extras.suites.profiles import PROFILES, SuiteProfile
 from ewan.generator.scenario.data import ScenarioMapping
 from ewan.labs.record.metrics import METRICS
 
@@ -39,12 +39,12 @@ Values = Mapping[str, str | int]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ApplicationCase:
     """What one scenario of an application is made for: who takes part, sizes, the congestion controls to compare."""
 
     parameters: Parameters
-    ends: Ends
-    profile: Profile
+    ends: SuiteEndpoints
+    profile: SuiteProfile
     sizes: Values
     congestion: tuple[str, ...]
     reference: str
@@ -73,7 +73,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class ApplicationTraffic:
     """What an application sends in one case.
 
     `own`: the parameters of its scenario, with their values; `busy_ns`: how long the load takes where nothing is lost;
@@ -100,7 +100,7 @@ class Application:
     title: str
     about: str
     sizes: Mapping[str, Values]
-    traffic: Callable[[Case], Traffic]
+    traffic: Callable[[ApplicationCase], ApplicationTraffic]
     metrics: tuple[str, ...]
     overview: tuple[str, ...]
     source: str = POSTER

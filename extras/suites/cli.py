@@ -22,7 +22,7 @@ from ewan.experiments.engine.several import Planned
 from ewan.extras.suites import hstts, overview
 from ewan.extras.suites.application import OURS
 from ewan.extras.suites.applications import APPLICATIONS
-from ewan.extras.suites.hstts import Built, SuiteRequest
+from ewan.extras.suites.hstts import ApplicationScenario, SuiteRequest
 from ewan.extras.suites.overview import Suite
 from ewan.extras.suites.parameters import RANGES
 from ewan.extras.suites.profiles import PROFILES
@@ -155,8 +155,8 @@ def hstts_command(
 
 
 def _planned(
-    one: Built,
-    all_of_them: Sequence[Built],
+    one: ApplicationScenario,
+    all_of_them: Sequence[ApplicationScenario],
     settings: Mapping[str, str],
     runtime: str,
     called: Mapping[str, Any],

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Sequence
 
 from ewan.extras.suites import background
-from ewan.extras.suites.application import Application, Case, Values
+from ewan.extras.suites.application import Application, ApplicationCase, Values
 from ewan.extras.suites.pieces import LONGEST_DAY_NS, whole_seconds
 from ewan.generator.scenario.data import ScenarioMapping
 from ewan.generator.scenario.writing import to_yaml
@@ -54,12 +54,12 @@ class ScenarioDraft(Struct):
         return to_yaml(codec.data_of(self))
 
 
-def text(application: Application, case: Case) -> str:
+def text(application: Application, case: ApplicationCase) -> str:
     """The scenario of an application; its runs are its points × congestion controls × seeds."""
     return draft(application, case).text
 
 
-def draft(application: Application, case: Case) -> ScenarioDraft:
+def draft(application: Application, case: ApplicationCase) -> ScenarioDraft:
     """The scenario's keys."""
     traffic = application.traffic(case)
     longest_ns = min(20 * traffic.busy_ns + 60 * NS_PER_SECOND, LONGEST_DAY_NS)
@@ -92,7 +92,7 @@ def _sent_by(generator: str | None, step: ScenarioMapping) -> ScenarioMapping:
     return step if generator is None or "role" in step else {**step, "generator": generator}
 
 
-def lines(application: Application, case: Case) -> list[str]:
+def lines(application: Application, case: ApplicationCase) -> list[str]:
     """What the application, its background and its lab are, a paragraph each."""
     about = [] if case.ends.background is None else [background.about(case.parameters.background)]
     return [application.about.format_map(case.sizes), *about, *case.ends.notes]
@@ -103,7 +103,7 @@ def filled(paragraphs: Sequence[str]) -> str:
     return "\n".join(textwrap.fill(each, WIDTH) for each in paragraphs) + "\n"
 
 
-def _background(case: Case, busy_ns: int) -> list[ScenarioMapping]:
+def _background(case: ApplicationCase, busy_ns: int) -> list[ScenarioMapping]:
     """Both ways for half as long again as the load takes where nothing is lost."""
     if case.ends.background is None:
         return []

@@ -1,7 +1,8 @@
 """Who takes part, and the lab that they are in, as the data of a scenario's `lab:` and names for its steps. Pure.
 
-In: parameters; elsewhere than in a dumbbell, a description and its pairs. Out: `Ends`. In a dumbbell the first M pairs
-send, then comes the pair of the background traffic if there is any, then the N_r pairs that send the other way.
+In: parameters; elsewhere than in a dumbbell, a description and its pairs. Out: `SuiteEndpoints`. In a dumbbell the
+first M pairs send, then comes the pair of the background traffic if there is any, then the N_r pairs that send the
+other way.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ BACKGROUND_CARD = Exact(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class SuiteEndpoints:
     """Patterns of nodes: sources and sinks of the load, `ranks` in the order of their numbers, the others' or None.
 
     `notes`: what a reader of the scenario should know of its lab, a sentence each.
@@ -46,7 +47,7 @@ class Ends:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class LabSize:
     """What the lab of a sweep holds: the most sources, reverse pairs and pairs with background traffic of all
     combinations."""
 
@@ -55,7 +56,7 @@ class Room:
     background: int
 
     @classmethod
-    def of(cls, every: Sequence[Parameters], switched: bool = False) -> Room:
+    def of(cls, every: Sequence[Parameters], switched: bool = False) -> LabSize:
         """For all combinations."""
         most = max(each.m or 1 for each in every)
         return cls(most, max(each.reverse for each in every), max(_background_pairs(each, switched) for each in every))
@@ -69,11 +70,11 @@ def _background_pairs(parameters: Parameters, switched: bool) -> int:
     return max(math.ceil(share(parameters.background) * (parameters.k or 1) / BACKGROUND_CARD), 1) if switched else 1
 
 
-def dumbbell(parameters: Parameters, switched: bool = False, room: Room | None = None) -> Ends:
+def dumbbell(parameters: Parameters, switched: bool = False, room: LabSize | None = None) -> SuiteEndpoints:
     """M + N_r pairs on routers r1 and r2. The bottleneck is the link `core` between them; `switched`: the port to the
     router of the switch that each side's hosts are behind. In `room`, patterns say numbers even where they are one."""
     m = parameters.m or 1
-    size = room or Room.of([parameters], switched)
+    size = room or LabSize.of([parameters], switched)
     pairs = size.sources + size.background
     count = pairs + size.reverse
     mixed = [MIX[number % len(MIX)] for number in range(count)]
@@ -112,7 +113,7 @@ def dumbbell(parameters: Parameters, switched: bool = False, room: Room | None =
         if room is not None and size.background > 1
         else (_some("left", first, first + own - 1), _some("right", first, first + own - 1))
     )
-    return Ends(
+    return SuiteEndpoints(
         lab,
         m,
         some("left", 1, m),
@@ -136,19 +137,19 @@ def _links(parameters: Parameters, switched: bool) -> ScenarioMapping:
     return {"wan": {"rate": str(fast), **loss}, "access": {**access, "switch": {"ovs": slow}}}
 
 
-def elsewhere(raw: ScenarioMapping, pairs: Sequence[tuple[str, str]], background: bool) -> Ends:
+def elsewhere(raw: ScenarioMapping, pairs: Sequence[tuple[str, str]], background: bool) -> SuiteEndpoints:
     """A description's data; each of its pairs sends, and the background goes between the same nodes."""
     sources, sinks = [source for source, _ in pairs], [sink for _, sink in pairs]
     ranks = list(dict.fromkeys(name for pair in pairs for name in pair))
     patterns = ",".join(compact(sources)), ",".join(compact(sinks))
     between = (f"{sources[0]}", f"{sinks[0]}") if background else None
-    return Ends(raw, len(pairs), *patterns, ",".join(ranks), None, between)
+    return SuiteEndpoints(raw, len(pairs), *patterns, ",".join(ranks), None, between)
 
 
-def one(ends: Ends) -> Ends:
+def one(ends: SuiteEndpoints) -> SuiteEndpoints:
     """The first source and the first sink alone."""
     first = ends.ranks.split(",")[:2]
-    return Ends(ends.lab, 1, first[0], first[1], ",".join(first), ends.reverse, ends.background, ends.notes)
+    return SuiteEndpoints(ends.lab, 1, first[0], first[1], ",".join(first), ends.reverse, ends.background, ends.notes)
 
 
 def bottleneck(rates: Sequence[int]) -> Rate:

@@ -1,7 +1,8 @@
 """HSTTS as scenarios: words of the command line in, one scenario for each application out. Reads descriptions only.
 
-In: applications, a topology, parameters, congestion controls. Out: `Built`: the scenario's text, and where files that
-its lab names are. Everything that contradicts itself is a DescriptionError of one line before anything is run.
+In: applications, a topology, parameters, congestion controls. Out: `ApplicationScenario`: the scenario's text, and
+where files that its lab names are. Everything that contradicts itself is a DescriptionError of one line before anything
+is run.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from pathlib import Path
 from typing import get_args
 
 from ewan.extras.suites import background, document, ends, parameters, sweep
-from ewan.extras.suites.application import OURS, Application, Case
+from ewan.extras.suites.application import OURS, Application, ApplicationCase
 from ewan.extras.suites.applications import APPLICATIONS
 from ewan.extras.suites.parameters import Parameters
-from ewan.extras.suites.profiles import PROFILES, Profile
+from ewan.extras.suites.profiles import PROFILES, SuiteProfile
 from ewan.generator.scenario.data import ScenarioMapping
 from ewan.generator.scenario.fields import GENERATOR
 from ewan.labs import host
@@ -40,7 +41,7 @@ _OF_A_LAB = {"RTT": "rtt", "RATE": "rate", "MTU": "mtu", "LOSS": "loss", "BUFFER
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class ApplicationScenario:
     """An application's scenario: its text, where files that its lab names are, the poster's parameters."""
 
     app: str
@@ -105,13 +106,13 @@ def congestion_controls(text: str, reference: str) -> tuple[tuple[str, ...], boo
     return (result, False) if reference in result else ((reference, *result), True)
 
 
-def build(wanted: SuiteRequest, note: Tell = lambda line: None) -> list[Built]:
+def build(wanted: SuiteRequest, note: Tell = lambda line: None) -> list[ApplicationScenario]:
     """A scenario for each application; `note` is told of what may be meant otherwise."""
     profile = PROFILES[wanted.profile]
     return [_build(wanted, profile, APPLICATIONS[app], note) for app in wanted.apps]
 
 
-def _build(wanted: SuiteRequest, profile: Profile, app: Application, note: Tell) -> Built:
+def _build(wanted: SuiteRequest, profile: SuiteProfile, app: Application, note: Tell) -> ApplicationScenario:
     given = {word: text for word, text in wanted.given.items() if text}
     if not app.streams and given.get("NS", "1") != "1":
         if len(wanted.apps) == 1:
@@ -134,22 +135,24 @@ def _build(wanted: SuiteRequest, profile: Profile, app: Application, note: Tell)
     who, folder = ends.elsewhere(spec.raw, pairs, result.background != background.NONE), spec.folder
     if app.one_source:
         who = ends.one(who)
-    return Built(
+    return ApplicationScenario(
         app.word, document.text(app, _case(wanted, profile, app, result, who)), folder, result, _compared(wanted)
     )
 
 
-def _in_dumbbell(wanted: SuiteRequest, profile: Profile, app: Application, given: Mapping[str, str]) -> Built:
+def _in_dumbbell(
+    wanted: SuiteRequest, profile: SuiteProfile, app: Application, given: Mapping[str, str]
+) -> ApplicationScenario:
     """The poster's topology; words with several values make one scenario with a sweep."""
     defaults, switched = profile.defaults(app.defaults), wanted.topology == SWITCHED
     swept = sweep.several(given)
     given_all = list(sweep.combinations(given, swept))
     results = [parameters.resolve(each, defaults, one_source=app.one_source) for each in given_all]
-    room = ends.Room.of(results, switched) if swept else None
+    room = ends.LabSize.of(results, switched) if swept else None
     varied = frozenset(swept)
     cases = [_case(wanted, profile, app, each, ends.dumbbell(each, switched, room), varied) for each in results]
     if not swept:
-        return Built(app.word, document.text(app, cases[0]), Path(), results[0], _compared(wanted))
+        return ApplicationScenario(app.word, document.text(app, cases[0]), Path(), results[0], _compared(wanted))
     known: dict[str, list[str | int]] = {word.lower(): [each[word] for each in given_all] for word in swept}
     known.setdefault("m", [each.m or 1 for each in results])
     known.setdefault("reverse", [each.reverse for each in results])
@@ -159,7 +162,9 @@ def _in_dumbbell(wanted: SuiteRequest, profile: Profile, app: Application, given
     drafts = [document.draft(app, each) for each in cases]
     about = document.filled([*_lines(app, cases), sweep.words(swept), *_notes(results)])
     merged = replace(sweep.merged(drafts, known, wanted.congestion, axes), about=about)
-    return Built(app.word, merged.text, Path(), results[0], (*(word.lower() for word in swept), *_compared(wanted)))
+    return ApplicationScenario(
+        app.word, merged.text, Path(), results[0], (*(word.lower() for word in swept), *_compared(wanted))
+    )
 
 
 def _compared(wanted: SuiteRequest) -> tuple[str, ...]:
@@ -167,7 +172,7 @@ def _compared(wanted: SuiteRequest) -> tuple[str, ...]:
     return ("generator",) if len(wanted.generators) > 1 else ()
 
 
-def _lines(app: Application, cases: Sequence[Case]) -> list[str]:
+def _lines(app: Application, cases: Sequence[ApplicationCase]) -> list[str]:
     return list(dict.fromkeys(line for case in cases for line in document.lines(app, case)))
 
 
@@ -177,15 +182,15 @@ def _notes(results: Sequence[Parameters]) -> list[str]:
 
 def _case(
     wanted: SuiteRequest,
-    profile: Profile,
+    profile: SuiteProfile,
     app: Application,
     result: Parameters,
-    who: ends.Ends,
+    who: ends.SuiteEndpoints,
     varied: frozenset[str] = frozenset(),
-) -> Case:
+) -> ApplicationCase:
     seeds = profile.seeds if wanted.seeds is None else wanted.seeds
     sizes, controls = app.sizes[wanted.profile], wanted.congestion
-    return Case(
+    return ApplicationCase(
         result, who, profile, sizes, controls, wanted.reference, seeds, wanted.beside, varied, wanted.generators
     )
 
@@ -201,7 +206,7 @@ def _for_one_source(given: Mapping[str, str]) -> dict[str, str]:
     return kept
 
 
-def _lab(topology: str, given: Mapping[str, str], profile: Profile, note: Tell) -> tuple[Spec, Plan]:
+def _lab(topology: str, given: Mapping[str, str], profile: SuiteProfile, note: Tell) -> tuple[Spec, Plan]:
     """Another topology or a description, with the given words of a lab; a template has the profile's defaults."""
     parameters.elsewhere(given, parameters.Defaults(profile.rate, profile.rtt), topology)
     words = {_OF_A_LAB[word]: text for word, text in given.items() if word in _OF_A_LAB}
@@ -214,6 +219,6 @@ def _lab(topology: str, given: Mapping[str, str], profile: Profile, note: Tell) 
     return spec, plan
 
 
-def described(built: Sequence[Built]) -> list[str]:
+def described(built: Sequence[ApplicationScenario]) -> list[str]:
     """A line for each application with its parameters."""
     return [f"{each.app}: {each.parameters.text()}" for each in built]

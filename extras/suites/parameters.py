@@ -22,7 +22,7 @@ MIX = ("1ms", "20ms", "200ms")
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class ParameterRange:
     """A parameter: its word, its symbol on the poster, what it says, the poster's values and their span."""
 
     word: str
@@ -34,23 +34,25 @@ class Range:
 
 
 RANGES = (
-    Range("RTT", "RTT", "base RTT; Mix: 1, 20 and 200 ms in turn over the pairs", "1ms, 20ms, 200ms, Mix"),
-    Range("RATE", "C", "capacity of the bottleneck", "C_a·K"),
-    Range("CA", "C_a", "capacity of each source's access link", "100M, 1G, 10G"),
-    Range("K", "K = C/C_a", "aggregation level", "1, 10, 1000", Exact(1), Exact(1000)),
-    Range("M", "M", "multiplexing factor: sources that contribute", "1, about K, far above K"),
-    Range("CG", "C_g = M·C_a/C", "congestion level", "0.8, 1.0, 2.0", Exact("0.8"), Exact(2)),
-    Range("NS", "N_s", "parallel streams of each source", "1, 5, 10", Exact(1), Exact(10)),
-    Range("R", "R = N_r·C_a/C", "reverse traffic level, from N_r further pairs", "0, 0.8, 1.5", Exact(0), Exact("1.5")),
-    Range(
+    ParameterRange("RTT", "RTT", "base RTT; Mix: 1, 20 and 200 ms in turn over the pairs", "1ms, 20ms, 200ms, Mix"),
+    ParameterRange("RATE", "C", "capacity of the bottleneck", "C_a·K"),
+    ParameterRange("CA", "C_a", "capacity of each source's access link", "100M, 1G, 10G"),
+    ParameterRange("K", "K = C/C_a", "aggregation level", "1, 10, 1000", Exact(1), Exact(1000)),
+    ParameterRange("M", "M", "multiplexing factor: sources that contribute", "1, about K, far above K"),
+    ParameterRange("CG", "C_g = M·C_a/C", "congestion level", "0.8, 1.0, 2.0", Exact("0.8"), Exact(2)),
+    ParameterRange("NS", "N_s", "parallel streams of each source", "1, 5, 10", Exact(1), Exact(10)),
+    ParameterRange(
+        "R", "R = N_r·C_a/C", "reverse traffic level, from N_r further pairs", "0, 0.8, 1.5", Exact(0), Exact("1.5")
+    ),
+    ParameterRange(
         "B",
         "B",
         "background traffic: none, light and heavy web, CBR, VBR-Poisson, VBR-Pareto, VBR-Weibull",
         "0, WMI, WMII",
     ),
-    Range("MTU", "MTU", "largest IP packet in bytes", "not given: 1500"),
-    Range("LOSS", "loss rate", "on the bottleneck, both ways", "not given: 0%"),
-    Range("BUFFER", "buffer size", "of the bottleneck, both ways", "not given: 1BDP"),
+    ParameterRange("MTU", "MTU", "largest IP packet in bytes", "not given: 1500"),
+    ParameterRange("LOSS", "loss rate", "on the bottleneck, both ways", "not given: 0%"),
+    ParameterRange("BUFFER", "buffer size", "of the bottleneck, both ways", "not given: 1BDP"),
 )
 _RTT_SPAN = (Duration.parse("1ms"), Duration.parse("200ms"))
 _CA_SPAN = (Rate.parse("100M"), Rate.parse("10G"))

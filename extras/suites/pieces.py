@@ -8,7 +8,7 @@ from __future__ import annotations
 from fractions import Fraction as Exact
 
 from ewan.extras.suites import background
-from ewan.extras.suites.application import Case
+from ewan.extras.suites.application import ApplicationCase
 from ewan.extras.suites.background import TAIL
 from ewan.generator.scenario.data import ScenarioMapping
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_DAY, NS_PER_SECOND, Duration, Size, parse_volume, time_for
@@ -19,25 +19,25 @@ LONGEST_DAY_NS = NS_PER_DAY
 _SLOWEST_RTT = "200ms"  # of the poster's mix
 
 
-def transfer(case: Case, kind: str, *, apart: bool = True) -> ScenarioMapping:
+def transfer(case: ApplicationCase, kind: str, *, apart: bool = True) -> ScenarioMapping:
     """Each source sends the volume to its sink; `apart`: with `${apart}` between two starts."""
     offset = {"offset": "${apart}"} if apart else {}
     ends = {"from": case.ends.sources, "to": case.ends.sinks}
     return {"name": "forward", **ends, **offset, kind: {"volume": "${volume}"}}
 
 
-def reverse_volume(case: Case, *, apart: bool = True) -> list[ScenarioMapping]:
+def reverse_volume(case: ApplicationCase, *, apart: bool = True) -> list[ScenarioMapping]:
     """The reverse pairs send the volume too, with the same starts."""
     offset = {"offset": "${apart}"} if apart else {}
     return [{**each, **offset, "bulk": {"volume": "${volume}"}} for each in _reverse(case)]
 
 
-def reverse_time(case: Case, length: str) -> list[ScenarioMapping]:
+def reverse_time(case: ApplicationCase, length: str) -> list[ScenarioMapping]:
     """The reverse pairs send all the time."""
     return [{**each, "streams": 1, "for": length, "bulk": {}} for each in _reverse(case)]
 
 
-def _reverse(case: Case) -> list[ScenarioMapping]:
+def _reverse(case: ApplicationCase) -> list[ScenarioMapping]:
     """The step of the reverse pairs, without what they send; nothing where there are none."""
     if case.ends.reverse is None:
         return []
@@ -56,7 +56,7 @@ def pareto(mean: str, parameter: str | None = None) -> ScenarioMapping:
     return {"pareto": {"mean": mean if parameter is None else f"${{{parameter}}}", "shape": TAIL, "most": str(most)}}
 
 
-def interval(case: Case, size: Size, share: Exact, sources: int) -> Duration:
+def interval(case: ApplicationCase, size: Size, share: Exact, sources: int) -> Duration:
     """Between arrivals of files at a source so that they fill `share` of what it gets of the bottleneck."""
     rate = Exact(case.parameters.rate.bps, sources)
     if case.parameters.access is not None:
@@ -64,7 +64,7 @@ def interval(case: Case, size: Size, share: Exact, sources: int) -> Duration:
     return Duration(round(size.bytes * BITS_PER_BYTE * NS_PER_SECOND / (rate * share)))
 
 
-def drain_ns(case: Case, sources: int) -> int:
+def drain_ns(case: ApplicationCase, sources: int) -> int:
     """Until the volumes of all sources are through the bottleneck, beside the background."""
     parameters, size = case.parameters, parse_volume(case.size("volume")).bytes
     free = 1 - background.share(parameters.background)
@@ -73,12 +73,12 @@ def drain_ns(case: Case, sources: int) -> int:
     return max(shared, alone) + 10 * rtt_ns(case)
 
 
-def staggered_ns(case: Case) -> int:
+def staggered_ns(case: ApplicationCase) -> int:
     """From the first source's start to the last one's."""
     return Duration.parse(case.size("apart"), LONGEST_DAY_NS).ns * (case.ends.pairs - 1)
 
 
-def rtt_ns(case: Case) -> int:
+def rtt_ns(case: ApplicationCase) -> int:
     """The largest base RTT."""
     text = _SLOWEST_RTT if case.parameters.rtt == "Mix" else case.parameters.rtt
     return Duration.parse(text, 2 * Duration.LONGEST).ns

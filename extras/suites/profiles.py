@@ -14,7 +14,7 @@ from ewan.extras.suites.parameters import Defaults
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class SuiteProfile:
     """The bottleneck's rate, the base RTT, and how many seeds."""
 
     rate: str
@@ -30,4 +30,4 @@ class Profile:
         return Defaults(self.rate, self.rtt, **of_application)
 
 
-PROFILES = {"quick": Profile("1G", "20ms", seeds=3), "paper": Profile("10G", "19.8ms", seeds=5)}
+PROFILES = {"quick": SuiteProfile("1G", "20ms", seeds=3), "paper": SuiteProfile("10G", "19.8ms", seeds=5)}

@@ -22,7 +22,7 @@ from ewan.experiments.engine.parts import Parts
 from ewan.experiments.engine.several import Planned
 from ewan.extras.transfers import optimum, reading, seen, show, strategies, writing
 from ewan.extras.transfers.plan import TransferPlan
-from ewan.extras.transfers.reading import Asked
+from ewan.extras.transfers.reading import TransferRequests
 from ewan.extras.transfers.show import TransfersRun
 from ewan.extras.transfers.strategies import STRATEGIES, Strategy
 from ewan.generator import scenario as scenarios
@@ -122,7 +122,7 @@ def _services(text: str) -> list[Strategy]:
 
 def _run(
     context: Context,
-    asked: Asked,
+    asked: TransferRequests,
     read: Mapping[Path, os.stat_result],
     plans: Mapping[Strategy, TransferPlan],
     pacing: str | None,

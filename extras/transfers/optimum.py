@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ewan.extras.transfers.plan import Problem, Request, Span, Transfer, TransferPlan
+from ewan.extras.transfers.plan import Problem, RatePeriod, Transfer, TransferPlan, TransferRequest
 
 LONGEST_S = 20.0
 """What a search for the most requests may take; then the best that was found, and the bound, are told apart."""
@@ -50,7 +50,7 @@ def best(problem: Problem) -> Optimum:
     return Optimum(most, shortest(problem, chosen), exact)
 
 
-def _instants(problem: Problem, requests: Sequence[Request]) -> list[float]:
+def _instants(problem: Problem, requests: Sequence[TransferRequest]) -> list[float]:
     """When something begins or must have ended; the last one is late enough for all."""
     whole_s = sum(request.volume_bits / problem.alone_bps(request) for request in requests)
     last_s = max(request.release_s for request in requests) + whole_s
@@ -58,7 +58,7 @@ def _instants(problem: Problem, requests: Sequence[Request]) -> list[float]:
     return sorted({instant for instant in known if instant < last_s} | {last_s})
 
 
-def _latest_s(problem: Problem, request: Request) -> float:
+def _latest_s(problem: Problem, request: TransferRequest) -> float:
     """When the last bit must be sent."""
     return request.deadline_s - problem.margin_s
 
@@ -67,13 +67,13 @@ def _intervals(instants: Sequence[float]) -> list[_Interval]:
     return [_Interval(begin, end) for begin, end in itertools.pairwise(instants) if end > begin]
 
 
-def _open(problem: Problem, request: Request, interval: _Interval) -> bool:
+def _open(problem: Problem, request: TransferRequest, interval: _Interval) -> bool:
     """Whether a request may send all the while."""
     return request.release_s <= interval.begin_s and interval.end_s <= _latest_s(problem, request) * (1 + 1e-12)
 
 
 def _crossing(
-    requests: Sequence[Request], pairs: Sequence[tuple[int, int]]
+    requests: Sequence[TransferRequest], pairs: Sequence[tuple[int, int]]
 ) -> dict[tuple[str, int], list[tuple[int, int]]]:
     """For each link and interval the places of the pairs (request, interval) that may send there then, with the
     request's number."""
@@ -84,7 +84,7 @@ def _crossing(
     return found
 
 
-def most_satisfied(problem: Problem) -> tuple[list[Request], int, bool]:
+def most_satisfied(problem: Problem) -> tuple[list[TransferRequest], int, bool]:
     """The largest set of requests that can be satisfied together, how many there are at most, and whether it is known
     that there is no larger one."""
     from scipy.optimize import Bounds, LinearConstraint, milp  # half a second, which other commands need not wait for
@@ -126,7 +126,7 @@ def most_satisfied(problem: Problem) -> tuple[list[Request], int, bool]:
     return chosen, len(chosen) if exact else math.floor(-done.mip_dual_bound + 1e-6), exact
 
 
-def shortest(problem: Problem, chosen: Sequence[Request]) -> TransferPlan:
+def shortest(problem: Problem, chosen: Sequence[TransferRequest]) -> TransferPlan:
     """These requests, all of them, from the first start to the last end in the shortest time, which uses the bottleneck
     best. RuntimeError where they cannot all be satisfied."""
     if not chosen:
@@ -168,8 +168,8 @@ def shortest(problem: Problem, chosen: Sequence[Request]) -> TransferPlan:
 
 
 def _within(
-    problem: Problem, chosen: Sequence[Request], intervals: Sequence[_Interval], first: int, last: int
-) -> tuple[float, list[list[Span]]] | None:
+    problem: Problem, chosen: Sequence[TransferRequest], intervals: Sequence[_Interval], first: int, last: int
+) -> tuple[float, list[list[RatePeriod]]] | None:
     """The shortest period that begins in one interval and ends in another, with the rates; None: there is none.
 
     Variables: how late the period begins after the first interval's begin, how late it ends after the last one's begin,
@@ -220,10 +220,10 @@ def _within(
     if done.status != 0 or done.x is None:
         return None
     begin_s, end_s = inside[0].begin_s + float(done.x[0]), inside[-1].begin_s + float(done.x[1])
-    spans: list[list[Span]] = [[] for _ in chosen]
+    spans: list[list[RatePeriod]] = [[] for _ in chosen]
     for place, (r, k) in enumerate(pairs):
         a, b = max(inside[k].begin_s, begin_s), min(inside[k].end_s, end_s)
         share = float(done.x[2 + place])
         if share > 1e-9 and b > a:
-            spans[r].append(Span(a, b, share * chosen[r].volume_bits / (b - a)))
+            spans[r].append(RatePeriod(a, b, share * chosen[r].volume_bits / (b - a)))
     return end_s - begin_s, spans

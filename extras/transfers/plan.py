@@ -16,7 +16,7 @@ from functools import cached_property
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class TransferRequest:
     """One transfer that is asked for. `links`: what it crosses, and how many bits a bit of its payload is there.
 
     `most_bps`: the largest rate of its payload that the application takes; infinite where it says none.
@@ -40,15 +40,15 @@ class Problem:
     """Requests, and the capacity of each link that they cross (bit/s). `margin_s`: what is allowed to each transfer
     beyond its volume at its rate, for its connection and slow start."""
 
-    requests: tuple[Request, ...]
+    requests: tuple[TransferRequest, ...]
     capacity: Mapping[str, float]
     margin_s: float = 0.0
 
-    def alone_bps(self, request: Request) -> float:
+    def alone_bps(self, request: TransferRequest) -> float:
         """The largest rate of a request's payload that its path and its application take."""
         return min([request.most_bps, *(self.capacity[link] / bits for link, bits in request.links.items())])
 
-    def least_s(self, request: Request) -> float:
+    def least_s(self, request: TransferRequest) -> float:
         """The shortest time that the transfer can take."""
         return request.volume_bits / self.alone_bps(request) + self.margin_s
 
@@ -63,7 +63,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class RatePeriod:
     """A rate of payload for a while."""
 
     begin_s: float
@@ -76,8 +76,8 @@ class Transfer:
     """What a plan says of a request. `spans`: its rates, none where it is refused; `why`: for what it is refused.
     `after`: the transfers whose ends it waits for, by name; `margin_s`: see `Problem`."""
 
-    request: Request
-    spans: tuple[Span, ...] = ()
+    request: TransferRequest
+    spans: tuple[RatePeriod, ...] = ()
     after: tuple[str, ...] = ()
     margin_s: float = 0.0
     why: str = ""

@@ -1,7 +1,7 @@
 """A file of transfer requests with its lab, as a problem: what each request crosses, and what links carry.
 
-In: YAML. Out: `Asked`: the problem, and what is needed to run a plan of it. All that can be wrong is a DescriptionError
-with the line and what to write instead. Pure but for the files that are read.
+In: YAML. Out: `TransferRequests`: the problem, and what is needed to run a plan of it. All that can be wrong is a
+DescriptionError with the line and what to write instead. Pure but for the files that are read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ewan.extras.transfers.fields import RequestDescription, TransfersDescription
-from ewan.extras.transfers.plan import Problem, Request
+from ewan.extras.transfers.plan import Problem, TransferRequest
 from ewan.generator.scenario.data import ScenarioValue
 from ewan.generator.scenario.demand import IPV4_TCP_BYTES
 from ewan.generator.scenario.network import Network
@@ -32,7 +32,7 @@ LEAST = "lab: dumbbell"
 
 
 @dataclass(frozen=True)
-class Asked:
+class TransferRequests:
     """A file's requests. `lab`: as it was written."""
 
     file: Path
@@ -42,12 +42,12 @@ class Asked:
     problem: Problem
 
 
-def load(file: Path, facts: HostFacts) -> Asked:
+def load(file: Path, facts: HostFacts) -> TransferRequests:
     """Reads a file of requests; the lab that it names is relative to it."""
     return parse(specs.text_of(file, "write the path of a file of requests (*.yaml)"), file, facts)
 
 
-def parse(text: str, file: Path, facts: HostFacts) -> Asked:
+def parse(text: str, file: Path, facts: HostFacts) -> TransferRequests:
     """The requests in `text`, which was read from `file`."""
     raw, places = read_yaml(text, str(file), LEAST)
     if not isinstance(raw, dict):
@@ -62,7 +62,7 @@ def parse(text: str, file: Path, facts: HostFacts) -> Asked:
     plan = compile_spec(lab, facts)
     if own := next((node.name for node in plan.nodes if node.machine is not None), None):
         raise places.error(("lab",), f"{own} is a machine of its own, which transfers do not use: leave machine out")
-    return Asked(file, name, raw["lab"], description, _problem(description, plan, places))
+    return TransferRequests(file, name, raw["lab"], description, _problem(description, plan, places))
 
 
 def _problem(description: TransfersDescription, plan: Plan, places: Places) -> Problem:
@@ -84,7 +84,7 @@ def _problem(description: TransfersDescription, plan: Plan, places: Places) -> P
             raise places.error(("requests", index, "rate"), message)
         headers = max(links.values(), default=1.0)
         requests.append(
-            Request(
+            TransferRequest(
                 name=each.name,
                 volume_bits=each.volume.bytes * BITS_PER_BYTE,
                 release_s=each.start.ns / NS_PER_SECOND,

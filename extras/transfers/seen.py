@@ -18,7 +18,7 @@ from ewan.labs.record import tables
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TransferOutcome:
     """A transfer as it was promised and as it went; `end_s` is None where not all of its volume came."""
 
     transfer: Transfer
@@ -41,7 +41,7 @@ class Seen:
         return self.end_s is not None and in_time(self.end_s, self.transfer.request.deadline_s)
 
 
-def compared(plan: TransferPlan, run: Path) -> list[Seen]:
+def compared(plan: TransferPlan, run: Path) -> list[TransferOutcome]:
     """Each accepted transfer, in the order of the requests. ValueError for tables that are damaged."""
     flows = tables.read(run, "flows")
     whole = pl.col("completion_ns").is_not_null().all()
@@ -51,12 +51,12 @@ def compared(plan: TransferPlan, run: Path) -> list[Seen]:
     return [_seen(each, *times.get(each.request.name, (None, None))) for each in plan.accepted]
 
 
-def _seen(transfer: Transfer, start_ns: int | None, end_ns: int | None) -> Seen:
+def _seen(transfer: Transfer, start_ns: int | None, end_ns: int | None) -> TransferOutcome:
     start_s, end_s = (None if ns is None else ns / NS_PER_SECOND for ns in (start_ns, end_ns))
-    return Seen(transfer, start_s, end_s)
+    return TransferOutcome(transfer, start_s, end_s)
 
 
-def longest_s(seen: list[Seen]) -> float | None:
+def longest_s(seen: list[TransferOutcome]) -> float | None:
     """f1 as it came out: the longest transfer; None where one did not end."""
     took = [each.took_s for each in seen]
     return max((s for s in took if s is not None), default=None) if None not in took else None

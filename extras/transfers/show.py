@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ewan.extras.transfers.optimum import Optimum
 from ewan.extras.transfers.plan import Problem, Transfer, TransferPlan
-from ewan.extras.transfers.seen import Seen, longest_s
+from ewan.extras.transfers.seen import TransferOutcome, longest_s
 from ewan.extras.transfers.strategies import TITLES, Strategy
 from ewan.labs.base.codec import Document, Struct
 from ewan.labs.base.sheet import Sheet, grid
@@ -99,7 +99,7 @@ class BestEntry(Struct):
     transfers: tuple[TransferEntry, ...]
 
 
-class Bottleneck(Struct):
+class PlanBottleneck(Struct):
     """The link that the objectives are of."""
 
     link: str
@@ -109,7 +109,7 @@ class Bottleneck(Struct):
 class TransfersDocument(Document, tag="ewan-transfers/1"):
     """What `--json` prints."""
 
-    bottleneck: Bottleneck | None
+    bottleneck: PlanBottleneck | None
     plans: dict[Strategy, PlanEntry]
     best: BestEntry
 
@@ -173,7 +173,7 @@ def _share(value: float | None) -> str:
     return written(value, "share", 4)
 
 
-def seen_sheet(seen: Sequence[Seen], strategy: Strategy) -> Sheet:
+def seen_sheet(seen: Sequence[TransferOutcome], strategy: Strategy) -> Sheet:
     """What was promised and what was seen, a row for each accepted transfer."""
     rows = [
         [
@@ -203,7 +203,7 @@ def document(
     """Everything as data; times in ns, rates in bit/s as the path counts them, None for what there is none of."""
     link = problem.bottleneck
     return TransfersDocument(
-        None if link is None else Bottleneck(link, problem.capacity[link]),
+        None if link is None else PlanBottleneck(link, problem.capacity[link]),
         {strategy: PlanEntry(*_objectives(plan), run=runs.get(strategy)) for strategy, plan in plans.items()},
         BestEntry(best.most, best.exact, *_objectives(best.plan)),
     )
@@ -235,7 +235,7 @@ def _entry(transfer: Transfer) -> TransferEntry:
     )
 
 
-def run_entry(directory: Path, seen: Sequence[Seen]) -> TransfersRun:
+def run_entry(directory: Path, seen: Sequence[TransferOutcome]) -> TransfersRun:
     """What was promised and seen of each accepted transfer."""
     return TransfersRun(
         str(directory),

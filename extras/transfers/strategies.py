@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, get_args
 
-from ewan.extras.transfers.plan import Problem, Request, Span, Transfer, TransferPlan, in_time
+from ewan.extras.transfers.plan import Problem, RatePeriod, Transfer, TransferPlan, TransferRequest, in_time
 
 Strategy = Literal["ts1", "ts2"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -30,7 +30,7 @@ def plan(problem: Problem, strategy: Strategy) -> TransferPlan:
     return strategies[strategy](problem)
 
 
-def fair_shares(requests: Iterable[Request], capacity: Mapping[str, float]) -> dict[str, float]:
+def fair_shares(requests: Iterable[TransferRequest], capacity: Mapping[str, float]) -> dict[str, float]:
     """Max-min fair rates of payload (bit/s) of requests that run together, by name."""
     left = dict(capacity)
     rising = {request.name: request for request in requests}
@@ -56,8 +56,8 @@ def at_once(problem: Problem) -> TransferPlan:
     """TS1."""
     coming = sorted(problem.requests, key=lambda request: request.release_s)
     left_bits: dict[str, float] = {}
-    running: dict[str, Request] = {}
-    spans: dict[str, list[Span]] = {request.name: [] for request in coming}
+    running: dict[str, TransferRequest] = {}
+    spans: dict[str, list[RatePeriod]] = {request.name: [] for request in coming}
     now_s = 0.0
     while coming or running:
         if not running:
@@ -69,7 +69,7 @@ def at_once(problem: Problem) -> TransferPlan:
         until_s = min(now_s + left_bits[name] / rate for name, rate in rates.items())
         until_s = min(until_s, coming[0].release_s if coming else math.inf)
         for name, rate in rates.items():
-            _extend(spans[name], Span(now_s, until_s, rate))
+            _extend(spans[name], RatePeriod(now_s, until_s, rate))
             left_bits[name] -= rate * (until_s - now_s)
             if left_bits[name] <= ROUNDING * running[name].volume_bits:
                 del running[name]
@@ -78,10 +78,10 @@ def at_once(problem: Problem) -> TransferPlan:
     return TransferPlan(problem, tuple(transfers))
 
 
-def _extend(spans: list[Span], span: Span) -> None:
+def _extend(spans: list[RatePeriod], span: RatePeriod) -> None:
     """One span for as long as the rate stays the same."""
     if spans and math.isclose(spans[-1].bps, span.bps, rel_tol=1e-12):
-        span = Span(spans.pop().begin_s, span.end_s, span.bps)
+        span = RatePeriod(spans.pop().begin_s, span.end_s, span.bps)
     if span.end_s > span.begin_s:
         spans.append(span)
 
@@ -94,7 +94,7 @@ def one_after_another(problem: Problem) -> TransferPlan:
         in_the_way = [each for each in before if each.request.links.keys() & request.links.keys()]
         start_s = max([request.release_s, *(each.end_s for each in in_the_way)])
         rate = problem.alone_bps(request)
-        span = Span(start_s, start_s + request.volume_bits / rate, rate)
+        span = RatePeriod(start_s, start_s + request.volume_bits / rate, rate)
         # Of those in the way, only those that end when it starts: the others have ended by then.
         waits = tuple(each.request.name for each in in_the_way if each.end_s >= start_s > request.release_s)
         transfer = Transfer(request, (span,), waits, problem.margin_s)

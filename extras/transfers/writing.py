@@ -8,7 +8,7 @@ should have.
 from __future__ import annotations
 
 from ewan.extras.transfers.plan import Transfer, TransferPlan
-from ewan.extras.transfers.reading import Asked
+from ewan.extras.transfers.reading import TransferRequests
 from ewan.extras.transfers.strategies import TITLES, Strategy
 from ewan.generator.scenario.data import ScenarioMapping, ScenarioValue
 from ewan.generator.scenario.writing import to_yaml
@@ -19,12 +19,12 @@ METRICS = ["max completion time", "mean completion time", "aggregate goodput", "
 FIGURES = ["timeline", "goodput over time"]
 
 
-def name_of(asked: Asked, strategy: Strategy) -> str:
+def name_of(asked: TransferRequests, strategy: Strategy) -> str:
     """The scenario's, and that of its experiment's directory."""
     return f"{asked.name}-{strategy}"
 
 
-def text(asked: Asked, plan: TransferPlan, strategy: Strategy, pacing: str | None) -> str:
+def text(asked: TransferRequests, plan: TransferPlan, strategy: Strategy, pacing: str | None) -> str:
     """The scenario of a plan with at least one accepted transfer. `pacing`: the word of the step key that holds sources
     to their rates; None: TCP alone decides."""
     accepted = plan.accepted
@@ -46,7 +46,7 @@ def text(asked: Asked, plan: TransferPlan, strategy: Strategy, pacing: str | Non
     )
 
 
-def _step(asked: Asked, transfer: Transfer, pacing: str | None) -> ScenarioMapping:
+def _step(asked: TransferRequests, transfer: Transfer, pacing: str | None) -> ScenarioMapping:
     """The step of a transfer, in the order of its keys in docs/scenario.md."""
     request = next(each for each in asked.description.requests if each.name == transfer.request.name)
     step: dict[str, ScenarioValue] = {"name": request.name}

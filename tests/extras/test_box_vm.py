@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from ewan.extras.devices.conformance import checks
-from ewan.extras.devices.remote import Remote
-from ewan.extras.devices.serve import RefusedError
+from ewan.extras.devices.remote import ConnectedBox
+from ewan.extras.devices.serve import DeviceRefusedError
 from ewan.labs.base.product import ROOT
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import Driver
@@ -106,8 +106,8 @@ def test_it_is_a_link_of_a_lab(config: Path, ewan: Ewan, tmp_path: Path) -> None
 def test_an_unknown_box_or_card_is_refused(config: Path, tmp_path: Path) -> None:
     strange = tmp_path / "config"
     strange.write_text(config.read_text().replace("known_hosts", "no_such_file"))
-    with pytest.raises(RefusedError, match=r"the host key of .* is not known"):
-        Remote("box", str(strange))
+    with pytest.raises(DeviceRefusedError, match=r"the host key of .* is not known"):
+        ConnectedBox("box", str(strange))
     for options in (
         {"first": "card1", "second": "lo"},
         {"first": "card1", "second": "none"},

@@ -14,7 +14,7 @@ from ewan.analysis import comparisons
 from ewan.cli import main
 from ewan.extras.advice import objectives, ranking
 from ewan.extras.advice.derive import ASSUMED_BUFFER, crossing, derive, rounded
-from ewan.extras.advice.objectives import OBJECTIVES, Wanted, Word
+from ewan.extras.advice.objectives import OBJECTIVES, AdviceRequest, Word
 from ewan.generator import scenario as scenarios
 from ewan.labs import host
 from ewan.labs.base import codec
@@ -95,8 +95,8 @@ def test_doubts_are_said_and_a_full_path_is_refused() -> None:
         derive(path(cross=99e6), 1)
 
 
-def wanted(objective: Word = "completion", **changes: Any) -> Wanted:
-    usual = Wanted(objective, ("reno", "bbr"), 4, 3, 1_000_000, 5 * NS_PER_SECOND)
+def wanted(objective: Word = "completion", **changes: Any) -> AdviceRequest:
+    usual = AdviceRequest(objective, ("reno", "bbr"), 4, 3, 1_000_000, 5 * NS_PER_SECOND)
     return dataclasses.replace(usual, **changes)
 
 

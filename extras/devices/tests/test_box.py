@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from ewan.extras.devices import wire
-from ewan.extras.devices.box import COARSE, Box
+from ewan.extras.devices.box import COARSE, SimulatedBox
 from ewan.extras.devices.gtrcnet import TABLE
 from ewan.labs.hardware import catalogue
 
@@ -31,9 +31,11 @@ class Recorder:
         return max(since, 7), [since, 2, 3][:rows]
 
 
-def box(text: str = TABLE.read_text()) -> tuple[Box, Recorder]:
+def box(text: str = TABLE.read_text()) -> tuple[SimulatedBox, Recorder]:
     datapath = Recorder()
-    made = Box(wire.read(text, "table"), "gtrcnet-1", catalogue.models("gtrcnet")["gtrcnet-1"].abilities, datapath)
+    made = SimulatedBox(
+        wire.read(text, "table"), "gtrcnet-1", catalogue.models("gtrcnet")["gtrcnet-1"].abilities, datapath
+    )
     made.defaults()
     return made, datapath
 

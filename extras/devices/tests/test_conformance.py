@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ewan.extras.devices.conformance import Check, checks
+from ewan.extras.devices.conformance import ConformanceCheck, checks
 from ewan.labs.base.product import ROOT
 from ewan.labs.hardware.driver import Driver
 
@@ -22,7 +22,7 @@ def example() -> str:
     return str(text)
 
 
-def tried(folder: Path, text: str) -> list[Check]:
+def tried(folder: Path, text: str) -> list[ConformanceCheck]:
     program = folder / "driver"
     program.write_text(text)
     program.chmod(0o755)

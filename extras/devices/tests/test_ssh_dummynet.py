@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ewan.extras.devices.conformance import checks
-from ewan.extras.devices.serve import RefusedError
+from ewan.extras.devices.serve import DeviceRefusedError
 from ewan.extras.devices.ssh_dummynet import configuration, has_rule, parsed, rule
 from ewan.extras.devices.tests import freebsd_box, ssh_server
 from ewan.labs.base.codec import replace
@@ -86,7 +86,7 @@ def test_units_of_ipfw_are_read(was: str, now: str, rate_bps: int, queue: Queue)
     ],
 )
 def test_other_pipes_are_refused(printed: str) -> None:
-    with pytest.raises(RefusedError, match="reset it first"):
+    with pytest.raises(DeviceRefusedError, match="reset it first"):
         parsed(printed, 100)
 
 
@@ -96,7 +96,7 @@ def test_a_rule_of_somebody_else_is_refused() -> None:
     assert has_rule(ours.replace("layer2 out xmit em2", "out xmit em2 layer2"), 100, "em2")
     assert not has_rule("65535 allow ip from any to any\n", 100, "em2")
     for listed in (ours * 2, "00100 allow ip from any to any via lo0\n", ours.replace("em2", "em3")):
-        with pytest.raises(RefusedError, match="rule 100 of the box is not this driver's alone"):
+        with pytest.raises(DeviceRefusedError, match="rule 100 of the box is not this driver's alone"):
             has_rule(listed, 100, "em2")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ewan.extras.devices.serve import RefusedError
+from ewan.extras.devices.serve import DeviceRefusedError
 from ewan.extras.devices.ssh_netem import commands, parsed
 from ewan.labs.base.codec import replace
 from ewan.labs.hardware.driver import Counters
@@ -66,5 +66,5 @@ def test_losses_in_bursts_are_read() -> None:
 
 @pytest.mark.parametrize("printed", ["", "[]", "{}", "[1]", "null", PRINTED.replace("tbf", "htb"), PRINTED[:-40]])
 def test_other_disciplines_are_refused(printed: str) -> None:
-    with pytest.raises(RefusedError, match="reset it first"):
+    with pytest.raises(DeviceRefusedError, match="reset it first"):
         parsed(printed)

@@ -9,14 +9,14 @@ import pytest
 
 from ewan.experiments.engine.unit import Unit
 from ewan.extras.executors import remote, sharing
-from ewan.extras.executors.sharing import Run
+from ewan.extras.executors.sharing import QueuedRun
 from ewan.labs.base.units import NS_PER_SECOND
 
 UNIT = Unit("0" * 64, b"", b"", b"", 0, 0, "s", "e", "n")
 
 
-def runs(*seconds: float) -> Iterator[Run]:
-    return (Run(number, UNIT, round(each * NS_PER_SECOND)) for number, each in enumerate(seconds, 1))
+def runs(*seconds: float) -> Iterator[QueuedRun]:
+    return (QueuedRun(number, UNIT, round(each * NS_PER_SECOND)) for number, each in enumerate(seconds, 1))
 
 
 def sizes(*seconds: float, most: int = sharing.MOST_UNITS) -> list[int]:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ewan.extras.papers import experiments, ledger, shapes, targets, verdicts
-from ewan.extras.papers.experiments import Wanted
-from ewan.extras.papers.ledger import Done, Ledger
-from ewan.extras.papers.targets import ENDING, SCALES, Target
+from ewan.extras.papers.experiments import TargetExperiment
+from ewan.extras.papers.ledger import LedgerExperiment, PaperLedger
+from ewan.extras.papers.targets import ENDING, SCALES, PaperTarget
 from ewan.labs.record import figures, quantities
 from ewan.labs.spec import DescriptionError
 
@@ -103,7 +103,7 @@ shapes:
 """
 
 
-def target(folder: Path, text: str = TARGET) -> Target:
+def target(folder: Path, text: str = TARGET) -> PaperTarget:
     file = folder / f"mine{ENDING}"
     file.write_text(text)
     return targets.read(file)
@@ -217,7 +217,7 @@ def test_an_unknown_target_has_a_nearest() -> None:
         targets.find("nxe-table4")
 
 
-def _picture_can_be_drawn(target: Target, first: Wanted) -> None:
+def _picture_can_be_drawn(target: PaperTarget, first: TargetExperiment) -> None:
     picture = target.description.picture
     if picture is not None:
         assert first.scenario is not None
@@ -256,12 +256,12 @@ def test_an_interrupted_call_goes_on_and_a_complete_one_begins_anew(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     book = ledger.opened("all", "quick", "abc", again=False)
-    book.experiments["key"] = Done("results/x", "complete", 3.0)
+    book.experiments["key"] = LedgerExperiment("results/x", "complete", 3.0)
     book.save()
     found = ledger.opened("all", "quick", "abc", again=False)
-    assert found.experiments == {"key": Done("results/x", "complete", 3.0)}
+    assert found.experiments == {"key": LedgerExperiment("results/x", "complete", 3.0)}
     assert not ledger.opened("all", "quick", "other version", again=False).experiments
     assert not ledger.opened("all", "quick", "abc", again=True).experiments
     book.end([])
     assert not ledger.opened("all", "quick", "abc", again=False).experiments
-    assert isinstance(found, Ledger)
+    assert isinstance(found, PaperLedger)

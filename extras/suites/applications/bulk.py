@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ewan.extras.suites.application import COMPLETION, NXE, POSTER, Application, Case, Traffic
+from ewan.extras.suites.application import COMPLETION, NXE, POSTER, Application, ApplicationCase, ApplicationTraffic
 from ewan.extras.suites.pieces import drain_ns, reverse_volume, staggered_ns, transfer
 
 
-def _traffic(case: Case) -> Traffic:
+def _traffic(case: ApplicationCase) -> ApplicationTraffic:
     steps = (transfer(case, "bulk"), *reverse_volume(case))
-    return Traffic(case.sizes, steps, drain_ns(case, case.ends.pairs) + staggered_ns(case))
+    return ApplicationTraffic(case.sizes, steps, drain_ns(case, case.ends.pairs) + staggered_ns(case))
 
 
 APPLICATION = Application(

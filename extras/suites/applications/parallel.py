@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ewan.extras.suites.application import Application, Case, Traffic, Values
+from ewan.extras.suites.application import Application, ApplicationCase, ApplicationTraffic, Values
 from ewan.extras.suites.pieces import reverse_time, rtt_ns, whole_seconds
 from ewan.generator.scenario.data import ScenarioMapping
 from ewan.labs.base.units import Duration, parse_volume, time_for
@@ -16,7 +16,7 @@ PATTERNS: tuple[dict[str, str], ...] = (
 )
 
 
-def _traffic(case: Case) -> Traffic:
+def _traffic(case: ApplicationCase) -> ApplicationTraffic:
     ranks, compute = len(case.ends.ranks.split(",")), Duration.parse(case.size("compute"))
     busiest_ns = 0
     for each in PATTERNS:
@@ -26,7 +26,7 @@ def _traffic(case: Case) -> Traffic:
     messages = {key: f"${{{key}}}" for key in ("pattern", "size", "iterations", "compute")}
     job: ScenarioMapping = {"name": "job", "ranks": case.ends.ranks, "messages": messages}
     own: Values = {**case.sizes, **PATTERNS[0]}
-    return Traffic(own, (job, *reverse_time(case, whole_seconds(busiest_ns))), busiest_ns, PATTERNS)
+    return ApplicationTraffic(own, (job, *reverse_time(case, whole_seconds(busiest_ns))), busiest_ns, PATTERNS)
 
 
 def _crossing(pattern: str, ranks: int) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ewan.extras.suites.application import COMPLETION, Application, Case, Traffic
+from ewan.extras.suites.application import COMPLETION, Application, ApplicationCase, ApplicationTraffic
 from ewan.extras.suites.pieces import drain_ns, reverse_volume, transfer
 
 
-def _traffic(case: Case) -> Traffic:
+def _traffic(case: ApplicationCase) -> ApplicationTraffic:
     steps = (transfer(case, "bulk", apart=False), *reverse_volume(case, apart=False))
-    return Traffic({"volume": case.size("volume")}, steps, drain_ns(case, 1))
+    return ApplicationTraffic({"volume": case.size("volume")}, steps, drain_ns(case, 1))
 
 
 APPLICATION = Application(

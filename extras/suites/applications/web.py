@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction as Exact
 
-from ewan.extras.suites.application import COMPLETION, RESPONSES_IN_TIME, Application, Case, Traffic
+from ewan.extras.suites.application import (
+    COMPLETION,
+    RESPONSES_IN_TIME,
+    Application,
+    ApplicationCase,
+    ApplicationTraffic,
+)
 from ewan.extras.suites.pieces import LONGEST_DAY_NS, exponential, interval, pareto, percent, reverse_time
 from ewan.generator.scenario.data import ScenarioMapping
 from ewan.labs.base.units import Duration, parse_volume
@@ -13,7 +19,7 @@ WEB_LOAD = Exact("0.9")  # of what each source gets of the bottleneck, by the la
 SESSIONS_APART = "10ms"  # starts of the sessions of one source
 
 
-def _traffic(case: Case) -> Traffic:
+def _traffic(case: ApplicationCase) -> ApplicationTraffic:
     length, ends = Duration.parse(case.size("length"), LONGEST_DAY_NS), case.ends
     between = interval(case, parse_volume(case.size("file")), WEB_LOAD, ends.pairs)
     own = {**case.sizes, "interval": str(between), "files": max(1, length.ns // between.ns)}
@@ -27,7 +33,7 @@ def _traffic(case: Case) -> Traffic:
         between_ends = {"from": source, "to": sink}
         steps.append({"name": f"surf-{side}", **between_ends, **sessions, "for": "${length}", "requests": surfing})
         steps.append({"name": f"files-{side}", **between_ends, "arrivals": files})
-    return Traffic(own, (*steps, *reverse_time(case, "${length}")), 2 * length.ns)
+    return ApplicationTraffic(own, (*steps, *reverse_time(case, "${length}")), 2 * length.ns)
 
 
 APPLICATION = Application(

@@ -16,9 +16,9 @@ from ewan.experiments.tests.origins import origin
 from ewan.extras.suites import applications as package
 from ewan.extras.suites import cli as suite_cli
 from ewan.extras.suites import hstts, overview
-from ewan.extras.suites.application import COMPLETION, RESPONSES_IN_TIME, Application, Traffic
+from ewan.extras.suites.application import COMPLETION, RESPONSES_IN_TIME, Application, ApplicationTraffic
 from ewan.extras.suites.applications import APPLICATIONS
-from ewan.extras.suites.hstts import Built, SuiteRequest
+from ewan.extras.suites.hstts import ApplicationScenario, SuiteRequest
 from ewan.extras.suites.parameters import Defaults, Parameters, elsewhere, markdown, resolve
 from ewan.extras.suites.profiles import PROFILES
 from ewan.generator import scenario
@@ -41,12 +41,12 @@ def resolved(**given: str) -> Parameters:
     return resolve(given, QUICK)
 
 
-def built(app: str, topology: str = "dumbbell", **given: str) -> Built:
+def built(app: str, topology: str = "dumbbell", **given: str) -> ApplicationScenario:
     (one,) = hstts.build(SuiteRequest((app,), topology, given))
     return one
 
 
-def first(one: Built) -> tuple[scenario.ScenarioRun, Plan]:
+def first(one: ApplicationScenario) -> tuple[scenario.ScenarioRun, Plan]:
     run = scenario.parse(one.text, one.file).runs()[0]
     return run, compile_spec(run.spec, host.virtual_facts())
 
@@ -316,7 +316,7 @@ def test_an_application_that_says_too_little_is_named(changes: dict[str, Any], s
         "title": "x",
         "about": "",
         "sizes": {"quick": {}, "paper": {}},
-        "traffic": lambda case: Traffic({}, (), 0),
+        "traffic": lambda case: ApplicationTraffic({}, (), 0),
         "metrics": COMPLETION,
         "overview": COMPLETION[:1],
     }

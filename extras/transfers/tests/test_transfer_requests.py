@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from ewan.extras.transfers import reading, seen, strategies, writing
-from ewan.extras.transfers.reading import Asked
+from ewan.extras.transfers.reading import TransferRequests
 from ewan.generator import scenario
 from ewan.generator.tests.scenarios import FACTS, flows, planned
 from ewan.labs.base.units import NS_PER_SECOND
@@ -30,7 +30,7 @@ requests:
 HEADERS = 1538 / 1448
 
 
-def asked(text: str) -> Asked:
+def asked(text: str) -> TransferRequests:
     return reading.parse(text, Path("wanted.yaml"), FACTS)
 
 

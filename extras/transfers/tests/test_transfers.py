@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as drawn
 
 from ewan.extras.transfers import optimum
-from ewan.extras.transfers.plan import Problem, Request, TransferPlan
+from ewan.extras.transfers.plan import Problem, TransferPlan, TransferRequest
 from ewan.extras.transfers.strategies import STRATEGIES, at_once, fair_shares, one_after_another, plan
 
 ONE = {"link": 1.0}
 
 
-def problem(*requests: Request, margin_s: float = 0.0, **capacity: float) -> Problem:
+def problem(*requests: TransferRequest, margin_s: float = 0.0, **capacity: float) -> Problem:
     """Requests of one link of 10 bit/s, unless others are given."""
     return Problem(requests, capacity or {"link": 10.0}, margin_s)
 
@@ -29,7 +29,8 @@ def spans(found: TransferPlan) -> dict[str, list[tuple[float, float, float]]]:
 
 # Section V.A of the paper: two requests of one volume over an access link, both released at 0.
 PAPER = problem(
-    *(Request(name, 4e9, deadline_s=60.0, most_bps=1e9, links={"access": 1.0}) for name in ("r1", "r2")), access=1e9
+    *(TransferRequest(name, 4e9, deadline_s=60.0, most_bps=1e9, links={"access": 1.0}) for name in ("r1", "r2")),
+    access=1e9,
 )
 
 
@@ -50,7 +51,7 @@ def test_the_services_of_the_paper_do_what_its_authors_expect() -> None:
 
 def test_what_the_paper_writes_cannot_be_done_in_its_time_window() -> None:
     """500 GBytes take 4000 s at 1 Gbit/s, and the deadline is at 60 s."""
-    request = Request("r1", 500e9 * 8, deadline_s=60.0, most_bps=1e9, links={"access": 1.0})
+    request = TransferRequest("r1", 500e9 * 8, deadline_s=60.0, most_bps=1e9, links={"access": 1.0})
     asked = problem(request, access=1e9)
     assert [each.satisfied for each in at_once(asked).transfers] == [False]
     refused = one_after_another(asked)
@@ -60,19 +61,20 @@ def test_what_the_paper_writes_cannot_be_done_in_its_time_window() -> None:
 
 
 def test_shares_are_max_min_fair() -> None:
-    slow = Request("slow", 1, most_bps=2.0, links=ONE)
-    assert fair_shares([slow, Request("b", 1, links=ONE), Request("c", 1, links=ONE)], {"link": 10.0}) == {
-        "slow": 2, "b": 4, "c": 4,
-    }  # fmt: skip
-    both = Request("both", 1, links={"wide": 1.0, "thin": 1.0})
-    wide, thin = Request("wide", 1, links={"wide": 1.0}), Request("thin", 1, links={"thin": 1.0})
+    slow = TransferRequest("slow", 1, most_bps=2.0, links=ONE)
+    others = (TransferRequest(name, 1, links=ONE) for name in ("b", "c"))
+    assert fair_shares([slow, *others], {"link": 10.0}) == {"slow": 2, "b": 4, "c": 4}
+    both = TransferRequest("both", 1, links={"wide": 1.0, "thin": 1.0})
+    wide, thin = TransferRequest("wide", 1, links={"wide": 1.0}), TransferRequest("thin", 1, links={"thin": 1.0})
     assert fair_shares([wide, both, thin], {"wide": 10.0, "thin": 4.0}) == {"wide": 8, "both": 2, "thin": 2}
     # Headers: 1.25 bits of the link for a bit of payload.
-    assert fair_shares([Request("a", 1, links={"link": 1.25})], {"link": 10.0}) == {"a": 8}
+    assert fair_shares([TransferRequest("a", 1, links={"link": 1.25})], {"link": 10.0}) == {"a": 8}
 
 
 def test_ts1_gives_new_shares_whenever_somebody_comes_or_ends() -> None:
-    found = at_once(problem(Request("long", 100, links=ONE), Request("short", 50, release_s=4, links=ONE)))
+    found = at_once(
+        problem(TransferRequest("long", 100, links=ONE), TransferRequest("short", 50, release_s=4, links=ONE))
+    )
     assert spans(found) == {"long": [(0, 4, 10), (4, 14, 5), (14, 15, 10)], "short": [(4, 14, 5)]}
     long, short = found.transfers
     assert long.mean_bps == pytest.approx(100 / 15)
@@ -83,9 +85,9 @@ def test_ts1_gives_new_shares_whenever_somebody_comes_or_ends() -> None:
 def test_ts2_goes_by_the_release_and_refuses_what_ends_too_late() -> None:
     found = one_after_another(
         problem(
-            Request("last", 30, release_s=2, deadline_s=9, links=ONE),
-            Request("first", 50, links=ONE),
-            Request("between", 50, release_s=1, deadline_s=9, links=ONE),
+            TransferRequest("last", 30, release_s=2, deadline_s=9, links=ONE),
+            TransferRequest("first", 50, links=ONE),
+            TransferRequest("between", 50, release_s=1, deadline_s=9, links=ONE),
         )
     )
     last, first, between = found.transfers
@@ -99,10 +101,10 @@ def test_ts2_goes_by_the_release_and_refuses_what_ends_too_late() -> None:
 def test_transfers_over_different_links_do_not_wait_and_a_margin_is_added_to_each() -> None:
     found = one_after_another(
         problem(
-            Request("a", 50, links={"x": 1.0}),
-            Request("b", 40, links={"y": 1.0}),
-            Request("c", 10, links={"x": 1.0, "y": 1.0}),
-            Request("d", 10, release_s=20, links={"x": 1.0}),
+            TransferRequest("a", 50, links={"x": 1.0}),
+            TransferRequest("b", 40, links={"y": 1.0}),
+            TransferRequest("c", 10, links={"x": 1.0, "y": 1.0}),
+            TransferRequest("d", 10, release_s=20, links={"x": 1.0}),
             margin_s=0.5,
             x=10.0,
             y=10.0,
@@ -116,7 +118,9 @@ def test_transfers_over_different_links_do_not_wait_and_a_margin_is_added_to_eac
 
 def test_the_best_plan_satisfies_what_neither_service_does() -> None:
     """A long transfer that may pause lets an urgent one pass."""
-    asked = problem(Request("long", 80, deadline_s=20, links=ONE), Request("urgent", 40, 1.0, 5.0, links=ONE))
+    asked = problem(
+        TransferRequest("long", 80, deadline_s=20, links=ONE), TransferRequest("urgent", 40, 1.0, 5.0, links=ONE)
+    )
     assert [each.satisfied for each in at_once(asked).transfers] == [True, False]
     assert [each.satisfied for each in one_after_another(asked).transfers] == [True, False]
     best = optimum.best(asked)
@@ -127,18 +131,20 @@ def test_the_best_plan_satisfies_what_neither_service_does() -> None:
 
 
 def test_no_more_are_satisfied_than_the_link_carries() -> None:
-    asked = problem(*(Request(name, 40, deadline_s=10, links=ONE) for name in "abc"))
+    asked = problem(*(TransferRequest(name, 40, deadline_s=10, links=ONE) for name in "abc"))
     best = optimum.best(asked)
     assert (best.most, sum(each.satisfied for each in best.plan.transfers)) == (2, 2)
 
 
 def test_a_later_start_can_make_the_period_shorter() -> None:
-    asked = problem(Request("early", 10, 0.0, 20.0, links=ONE), Request("late", 10, 10.0, 20.0, links=ONE))
+    asked = problem(
+        TransferRequest("early", 10, 0.0, 20.0, links=ONE), TransferRequest("late", 10, 10.0, 20.0, links=ONE)
+    )
     found = optimum.shortest(asked, asked.requests)
     period = max(each.end_s for each in found.accepted) - min(each.start_s for each in found.accepted)
     assert period == pytest.approx(2)
     with pytest.raises(RuntimeError, match="cannot all be satisfied"):
-        optimum.shortest(asked, [Request("x", 300, 0.0, 20.0, links=ONE)])
+        optimum.shortest(asked, [TransferRequest("x", 300, 0.0, 20.0, links=ONE)])
 
 
 @drawn.composite
@@ -151,7 +157,7 @@ def problems(draw: drawn.DrawFn) -> Problem:
         most = draw(drawn.sampled_from([3.0, 7.0, math.inf]))
         deadline = release + draw(drawn.sampled_from([5.0, 9.0, math.inf]))
         volume = draw(drawn.integers(1, 60))
-        requests.append(Request(f"r{number}", volume, release, deadline, most, dict.fromkeys(links, 1.0)))
+        requests.append(TransferRequest(f"r{number}", volume, release, deadline, most, dict.fromkeys(links, 1.0)))
     return problem(*requests, x=10.0, y=6.0)
 
 
