@@ -15,10 +15,10 @@ from fractions import Fraction as Exact
 from ewan.extras.course import worded
 from ewan.extras.course.named_units import Kind
 from ewan.extras.course.named_units import unit as named
-from ewan.extras.course.worded import MINUS, NOTHING, QUOTES, QuestionWords, bare
+from ewan.extras.course.worded import MINUS, NOTHING, QUOTES, RepeatedWords, bare
 from ewan.labs.base.units import NS_PER_SECOND, UnitError, scale
 
-__all__ = ["EXAMPLES", "QUOTES", "Amount", "Kind", "Typed", "read", "read_as", "readings", "typed"]
+__all__ = ["EXAMPLES", "QUOTES", "Amount", "Kind", "TypedAmount", "read", "read_as", "readings", "typed"]
 
 EXAMPLES: Mapping[Kind, str] = {
     "time": 'a time as "42.1ms"',
@@ -87,7 +87,7 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedAmount:
     """An amount as it was typed: `number` times the unit, whose size in the SI base unit is `size`.
 
     `finest`: the power of ten of the last digit that was written; `coarsest`: that of the last digit that is not 0,
@@ -120,7 +120,7 @@ def read_as(text: object, kind: Kind, comma: bool = False) -> Amount:
     return typed(text, kind, comma).amount
 
 
-def typed(text: object, kind: Kind, comma: bool = False, asked: QuestionWords = NOTHING) -> Typed:
+def typed(text: object, kind: Kind, comma: bool = False, asked: RepeatedWords = NOTHING) -> TypedAmount:
     """An amount of one kind with the digits in which it was written; UnitError for others.
 
     Decimals may stand behind a point or a comma, thousands may be apart. `comma`: the reader's language writes decimals
@@ -141,15 +141,15 @@ def typed(text: object, kind: Kind, comma: bool = False, asked: QuestionWords = 
     return _typed(number, size, kind)
 
 
-def _typed(number: str, size: Exact, kind: Kind) -> Typed:
+def _typed(number: str, size: Exact, kind: Kind) -> TypedAmount:
     mantissa, _, power = number.lower().partition("e")
     whole, _, decimals = mantissa.partition(".")
     finest = int(power or 0) - len(decimals)
     zeros = len(whole) - len(whole.rstrip("0")) if "." not in mantissa and whole.strip("+-0") else 0
-    return Typed(Exact(number), size, kind, finest, finest + zeros)
+    return TypedAmount(Exact(number), size, kind, finest, finest + zeros)
 
 
-def _behind(unit: str, kind: Kind, asked: QuestionWords) -> tuple[Kind, Exact] | None:
+def _behind(unit: str, kind: Kind, asked: RepeatedWords) -> tuple[Kind, Exact] | None:
     """Kind and size of all that is behind a number; None where it holds an unknown word."""
     factor, rest = worded.scaled(unit)
     if kind in ("number", "packets") and asked.counts(rest):
@@ -162,7 +162,7 @@ def _behind(unit: str, kind: Kind, asked: QuestionWords) -> tuple[Kind, Exact] |
     return None
 
 
-def _size(found: tuple[Kind, Exact], number: Exact, kind: Kind, asked: QuestionWords) -> Exact | None:
+def _size(found: tuple[Kind, Exact], number: Exact, kind: Kind, asked: RepeatedWords) -> Exact | None:
     """The size of a unit where one of this kind is asked for; None: it is of another kind. A plain number may be
     written as `70%`, and as `2.7BDP` where multiples of the BDP are asked for."""
     ratio = kind == "number" and (found[0] == "share" or (found[0] == "bdp" and asked.bdps))
@@ -172,7 +172,7 @@ def _size(found: tuple[Kind, Exact], number: Exact, kind: Kind, asked: QuestionW
     return found[1] if plain and 0 <= number <= _PLAIN_SHARE else None
 
 
-def _sum(text: str, kind: Kind, comma: bool, instead: str) -> Typed:
+def _sum(text: str, kind: Kind, comma: bool, instead: str) -> TypedAmount:
     """An amount in several units, the largest first, each but the last whole and less than one of the unit before."""
     found = _SUM.fullmatch(text.strip())
     parts = re.findall(_PART, text) if found is not None else []
@@ -186,7 +186,7 @@ def _sum(text: str, kind: Kind, comma: bool, instead: str) -> Typed:
             raise UnitError(instead)
     last = _typed(numbers[-1], sizes[-1], kind)
     total = sum((Exact(number) * size for number, size in zip(numbers, sizes, strict=True)), Exact(0)) / sizes[-1]
-    return Typed(-total if found[1] == "-" else total, sizes[-1], kind, last.finest, last.finest)
+    return TypedAmount(-total if found[1] == "-" else total, sizes[-1], kind, last.finest, last.finest)
 
 
 def _part_of(unit: str, kind: Kind) -> Exact | None:

@@ -37,7 +37,7 @@ _NOTHING = ("~", "null", "Null", "NULL")
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class WrittenAnswer:
     """What is written for one question. `text`: None where nothing is; `settings`: of one that has several values.
 
     `place`: `answers.yaml:7: `, before what is said of it; `wrong`: why it cannot be read, empty where it can."""
@@ -54,7 +54,7 @@ class Given:
         return not self.wrong and blank and all(each is None or not each.strip() for each in self.settings.values())
 
 
-class Answers(dict[str, Given]):
+class Answers(dict[str, WrittenAnswer]):
     """What is written for each question, by its name. `strange`: a line for each piece of the file that is none."""
 
     strange: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ def read(text: str, file: str, questions: Mapping[str, Question]) -> Answers:
             given = _joined(result[each.name], given)
         elif each.name in first_lines:
             wrong = f"is answered twice, in line {first_lines[each.name]} too: leave one answer"
-            given = Given(place=given.place, wrong=wrong)
+            given = WrittenAnswer(place=given.place, wrong=wrong)
         first_lines.setdefault(each.name, each.line)
         result[each.name] = given
     return result
@@ -105,13 +105,13 @@ def from_data(raw: Mapping[str, PlainAnswer], questions: Mapping[str, Question])
         wanted = questions[name].settings if name in questions else None
         if wanted is not None:
             chosen = {} if isinstance(value, str) else value
-            result[name] = Given(settings={key: chosen.get(key) for key in wanted})
+            result[name] = WrittenAnswer(settings={key: chosen.get(key) for key in wanted})
         elif name in questions and isinstance(value, str):
-            result[name] = Given(value)
+            result[name] = WrittenAnswer(value)
     return result
 
 
-def plain(given: Mapping[str, Given]) -> dict[str, str | dict[str, str]]:
+def plain(given: Mapping[str, WrittenAnswer]) -> dict[str, str | dict[str, str]]:
     """Answers as plain data, those that are not empty; `from_data` reads them."""
     result: dict[str, str | dict[str, str]] = {}
     for name, each in given.items():
@@ -122,14 +122,14 @@ def plain(given: Mapping[str, Given]) -> dict[str, str | dict[str, str]]:
     return {name: each for name, each in result.items() if each}
 
 
-def _nothing(question: Question) -> Given:
-    return Given(settings=dict.fromkeys(question.settings or {}))
+def _nothing(question: Question) -> WrittenAnswer:
+    return WrittenAnswer(settings=dict.fromkeys(question.settings or {}))
 
 
-def _joined(first: Given, more: Given) -> Given:
+def _joined(first: WrittenAnswer, more: WrittenAnswer) -> WrittenAnswer:
     """Free text that goes on behind its question's name written once more."""
     text, wrong = _cut(f"{first.text}\n\n{more.text}")
-    return Given(text, place=first.place, wrong=first.wrong or more.wrong or wrong)
+    return WrittenAnswer(text, place=first.place, wrong=first.wrong or more.wrong or wrong)
 
 
 def _cut(text: str) -> tuple[str, str]:
@@ -139,14 +139,14 @@ def _cut(text: str) -> tuple[str, str]:
     return text[:MOST_LETTERS], f"is longer than {MOST_LETTERS} letters: write less"
 
 
-def _given(question: Question, written: str, place: str) -> Given:
+def _given(question: Question, written: str, place: str) -> WrittenAnswer:
     """What stands behind a question's name."""
     written, wrong = _cut(written)
     if question.settings is not None:
         settings, unread = _settings(written, question)
-        return Given(settings=settings, place=place, wrong=wrong or unread)
+        return WrittenAnswer(settings=settings, place=place, wrong=wrong or unread)
     text = _words(written) if question.answer == "words" else _single(written)
-    return Given(text or None, place=place, wrong=wrong)
+    return WrittenAnswer(text or None, place=place, wrong=wrong)
 
 
 def _words(written: str) -> str:

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 
 from ewan.experiments.engine.unit import Unit
 from ewan.extras.course import markdown, rendering, verdicts, words
-from ewan.extras.course.answers import Given
+from ewan.extras.course.answers import WrittenAnswer
 from ewan.extras.course.runs import Student
-from ewan.extras.course.submission import Experiment
+from ewan.extras.course.submission import SubmittedExperiment
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import UnitError
 from ewan.labs.spec import names
@@ -31,7 +31,7 @@ Settings = Mapping[str, str]
 
 
 @dataclass
-class Asked:
+class RequiredRuns:
     """Of a student. `texts`: the SHA-256 of each scenario's text, by its name, as the student was given it."""
 
     student: Student
@@ -45,7 +45,7 @@ class Asked:
             with contextlib.suppress(ValueError):
                 self.commands += _of_command(line)
 
-    def units(self, given: Mapping[str, Given], experiments: Iterable[Experiment]) -> Iterator[Unit]:
+    def units(self, given: Mapping[str, WrittenAnswer], experiments: Iterable[SubmittedExperiment]) -> Iterator[Unit]:
         """What was asked for, of the scenarios that the student has run."""
         told = list(experiments)
         ran = {each.scenario for each in told}
@@ -71,7 +71,7 @@ class Asked:
         except UserError:
             return []
 
-    def _chosen(self, given: Mapping[str, Given]) -> Iterator[tuple[str, Settings]]:
+    def _chosen(self, given: Mapping[str, WrittenAnswer]) -> Iterator[tuple[str, Settings]]:
         """The settings that the student answered."""
         lab = self.student.lab
         for question in lab.course.questions:
@@ -80,7 +80,7 @@ class Asked:
                     own, numbers = words.of(lab.language), self.student.drawing.numbers
                     yield lab.scenario_of(question), verdicts.settings_of(question, given[question.name], numbers, own)
 
-    def _allowed(self, experiment: Experiment) -> bool:
+    def _allowed(self, experiment: SubmittedExperiment) -> bool:
         """Whether the student tried what the lab leaves free, in a scenario as it was given."""
         scenario = experiment.scenario
         if not experiment.settings or self.texts.get(scenario) != experiment.text:

@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ewan.extras.course import markdown, truths, verdicts, words
-from ewan.extras.course.answers import Given
+from ewan.extras.course.answers import WrittenAnswer
 from ewan.extras.course.fields import Question
 from ewan.extras.course.measures.base import NoValueError
-from ewan.extras.course.parameters import Drawing
+from ewan.extras.course.parameters import StudentParameters
 from ewan.extras.course.reading import Lab
-from ewan.extras.course.runs import Executor, See, Student
-from ewan.extras.course.verdicts import Truth, Verdict
+from ewan.extras.course.runs import RunExecutor, See, Student
+from ewan.extras.course.verdicts import QuestionVerdict, Truth
 from ewan.labs.base.units import UnitError
 from ewan.labs.spec import DescriptionError
 
 
-def check(lab: Lab, drawing: Drawing, given: Mapping[str, Given], executor: Executor, see: See) -> list[Verdict]:
+def check(
+    lab: Lab, drawing: StudentParameters, given: Mapping[str, WrittenAnswer], executor: RunExecutor, see: See
+) -> list[QuestionVerdict]:
     """The verdict on each answer. Nothing is run where no answer needs it.
 
     DescriptionError where the lab itself is wrong, LabError where a run does not complete.
@@ -35,7 +37,7 @@ def _computed(question: Question) -> bool:
     return question.truth is not None
 
 
-def one(student: Student, question: Question, found: Mapping[str, Truth], given: Given) -> Verdict:
+def one(student: Student, question: Question, found: Mapping[str, Truth], given: WrittenAnswer) -> QuestionVerdict:
     """The verdict on one answer; `found`: the truths of its lab for its student."""
     own = words.of(student.lab.language)
     if question.settings is None:

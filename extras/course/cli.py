@@ -16,7 +16,7 @@ from rich.markup import escape
 from ewan.extras.course import answers, checking, executing, folder, history, reading, verdicts, words
 from ewan.extras.course.answers import Answers
 from ewan.extras.course.folder import Folder
-from ewan.extras.course.verdicts import State, Verdict
+from ewan.extras.course.verdicts import QuestionVerdict, State
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Struct, field
 from ewan.labs.base.reading import one_line
@@ -167,7 +167,7 @@ def check_command(context: Context, name: str | None, as_json: bool) -> None:
     sys.exit(2 if given.strange else verdicts.status_of(found))
 
 
-def checked(context: Context, mine: Folder, given: Answers) -> list[Verdict]:
+def checked(context: Context, mine: Folder, given: Answers) -> list[QuestionVerdict]:
     """The verdict on each answer in a folder."""
     for line in given.strange:
         context.reporter.warn(line)
@@ -181,7 +181,7 @@ def checked(context: Context, mine: Folder, given: Answers) -> list[Verdict]:
         return checking.check(mine.lab, mine.drawing, given, executor, SingleRun)
 
 
-def show(context: Context, mine: Folder, found: Sequence[Verdict]) -> None:
+def show(context: Context, mine: Folder, found: Sequence[QuestionVerdict]) -> None:
     """The verdicts as a table, and the points."""
     own = words.of(mine.lab.language)
     rows = [
@@ -216,7 +216,7 @@ class CheckedFolder(Struct):
     strange: tuple[str, ...]
 
 
-def _document(mine: Folder, found: Sequence[Verdict], strange: tuple[str, ...]) -> CheckedFolder:
+def _document(mine: Folder, found: Sequence[QuestionVerdict], strange: tuple[str, ...]) -> CheckedFolder:
     rows = tuple(
         CheckedQuestion(each.question, each.state, each.points, each.most, each.answer, each.say) for each in found
     )

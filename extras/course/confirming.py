@@ -17,7 +17,7 @@ MOST_RUNS = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownRun:
     """A run of the student's own scenario. `tables`: the checksum of what it left here (`records.tables`); None: it
     could not be executed here, and `error` says why."""
 
@@ -30,7 +30,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
+class StudentVersions:
     """SHA-256 of the virtual kernel and the node binary, and of each scenario's text as this student was given it."""
 
     kernel: str
@@ -39,11 +39,11 @@ class Versions:
 
 
 def confirm(
-    experiments: Iterable[submission.Experiment], known: Iterable[Known], versions: Versions
-) -> list[grade.Run]:
+    experiments: Iterable[submission.SubmittedExperiment], known: Iterable[KnownRun], versions: StudentVersions
+) -> list[grade.RunGrade]:
     """Each run that was handed in, once: what was run again by the student is one run."""
     by_inputs = {each.inputs: each for each in known}
-    result: dict[tuple[str, str], grade.Run] = {}
+    result: dict[tuple[str, str], grade.RunGrade] = {}
     for experiment in experiments:
         for run in experiment.runs:
             if (run.inputs, run.tables) in result:
@@ -52,13 +52,15 @@ def confirm(
             if len(result) < MOST_RUNS:
                 own = by_inputs.get(run.inputs)
                 said = _unknown(experiment, versions) if own is None else _held(run, experiment, own, versions)
-            result[run.inputs, run.tables] = grade.Run(
+            result[run.inputs, run.tables] = grade.RunGrade(
                 scenario=experiment.scenario, name=run.name, inputs=run.inputs, said=said
             )
     return list(result.values())
 
 
-def _held(run: submission.Run, experiment: submission.Experiment, own: Known, versions: Versions) -> str:
+def _held(
+    run: submission.SubmittedRun, experiment: submission.SubmittedExperiment, own: KnownRun, versions: StudentVersions
+) -> str:
     """A run of the student's own scenario: its bytes decide."""
     if own.tables is None:
         return f"{grade.NOT_CONFIRMED}could not be executed here: {own.error}"
@@ -69,7 +71,7 @@ def _held(run: submission.Run, experiment: submission.Experiment, own: Known, ve
     return grade.DIFFER if run.key == own.key else grade.OTHER_VERSION
 
 
-def _unknown(experiment: submission.Experiment, versions: Versions) -> str:
+def _unknown(experiment: submission.SubmittedExperiment, versions: StudentVersions) -> str:
     """Why a run is none of the student's own scenarios."""
     if versions.texts.get(experiment.scenario) != experiment.text:
         return grade.CHANGED
@@ -78,5 +80,5 @@ def _unknown(experiment: submission.Experiment, versions: Versions) -> str:
     return grade.TRIED if experiment.changed else grade.CHANGED
 
 
-def _same_tools(experiment: submission.Experiment, versions: Versions) -> bool:
+def _same_tools(experiment: submission.SubmittedExperiment, versions: StudentVersions) -> bool:
     return (experiment.kernel, experiment.binary) == (versions.kernel, versions.binary)

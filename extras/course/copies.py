@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from ewan.extras.course.grade import Grade, Question
+from ewan.extras.course.grade import Grade, QuestionGrade
 from ewan.labs.base.codec import replace
 
 FEWEST_RIGHT = 2
@@ -97,7 +97,7 @@ def _answers(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[
 
     Where the same is true for both, the same mistake gives the same answer: that counts for nothing.
     """
-    given: dict[tuple[str, str], list[tuple[int, Question]]] = defaultdict(list)
+    given: dict[tuple[str, str], list[tuple[int, QuestionGrade]]] = defaultdict(list)
     for number in numbers:
         for each in grades[number].questions:
             if each.quantity and each.value is not None and each.verdict in ("right", "wrong"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ewan.extras.course import expressions, grade, history
-from ewan.extras.course.confirming import Known
+from ewan.extras.course.confirming import KnownRun
 from ewan.extras.course.fields import Question
 from ewan.extras.course.reading import TEMPLATE, Lab
 from ewan.extras.course.submission import Submission
@@ -26,9 +26,9 @@ _KINDS = ("words", "settings")
 def of(
     told: Submission,
     lab: Lab,
-    questions: Sequence[grade.Question],
-    runs: Sequence[grade.Run],
-    known: Sequence[Known],
+    questions: Sequence[grade.QuestionGrade],
+    runs: Sequence[grade.RunGrade],
+    known: Sequence[KnownRun],
 ) -> Iterator[str]:
     """The doubts about a submission, a line each."""
     judged = [each for each in questions if not each.by_teacher]

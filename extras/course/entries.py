@@ -1,7 +1,7 @@
 """Where the answers stand in answers.yaml: a name at the beginning of a line, and all until the next name. Pure.
 
-In: the file's text, the questions. Out: an `Entry` for each name, and in words what is no answer. The file looks like
-YAML, and people write it by hand: free text holds colons, dashes and quotes, brackets are left open, lines are not
+In: the file's text, the questions. Out: an `AnswerEntry` for each name, and in words what is no answer. The file looks
+like YAML, and people write it by hand: free text holds colons, dashes and quotes, brackets are left open, lines are not
 indented, or all of them are: a name may be indented where it is no part of what is above it. What is behind one name
 never changes how another one is read.
 """
@@ -25,7 +25,7 @@ _MARKS = ("---", "...", "%YAML")
 
 
 @dataclass(slots=True)
-class Entry:
+class AnswerEntry:
     """`first` and `last`: where the text behind the name begins and ends; `line`: of the name, the first is 1;
     `indent`: how many letters are before the name."""
 
@@ -36,11 +36,11 @@ class Entry:
     indent: int
 
 
-def found(text: str, questions: Mapping[str, Question], file: str) -> tuple[list[Entry], list[str]]:
+def found(text: str, questions: Mapping[str, Question], file: str) -> tuple[list[AnswerEntry], list[str]]:
     """The entries in their order, and a line for each piece that is none."""
-    entries: list[Entry] = []
+    entries: list[AnswerEntry] = []
     strange: list[str] = []
-    current: Entry | None = None
+    current: AnswerEntry | None = None
     begin = 0
     for number, line in enumerate(text.splitlines(keepends=True), 1):
         end, bare, inner = begin + len(line), line.rstrip(), line.lstrip(" \t")
@@ -49,7 +49,7 @@ def found(text: str, questions: Mapping[str, Question], file: str) -> tuple[list
         inside = current is not None and indent > current.indent and _holds(questions[current.name], key)
         if key is not None and key["name"] in questions and not inside:
             first = indent + key.end()
-            current = Entry(key["name"], number, begin + first, begin + max(first, len(bare)), indent)
+            current = AnswerEntry(key["name"], number, begin + first, begin + max(first, len(bare)), indent)
             entries.append(current)
         elif not bare or bare.startswith(_MARKS) or (line if current else inner)[0] == "#":
             pass

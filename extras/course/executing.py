@@ -26,17 +26,17 @@ from ewan.labs.runtime.sweep import sweep
 
 
 @contextlib.contextmanager
-def here(context: Context, folder: Path, workers: int | None = None) -> Iterator[Here]:
+def here(context: Context, folder: Path, workers: int | None = None) -> Iterator[LocalExecutor]:
     """This machine for checks in a student's folder: with the store of what was run there, or the one that the
     environment names."""
     own = context.store if context.store is None or STORE_VARIABLE in context.environment else folder / DEFAULT_STORE
     store = None if own is None else Store(own, context.environment)
     with tempfile.TemporaryDirectory(prefix="ewan-course-") as scratch:
-        yield Here(context.reporter, context.binary, store, Path(scratch), workers)
+        yield LocalExecutor(context.reporter, context.binary, store, Path(scratch), workers)
 
 
 @dataclass
-class Here:
+class LocalExecutor:
     """This machine. `store` None: nothing is kept; `scratch`: where runs are executed; `workers` None: on all CPUs.
 
     `binary`: the wished-for path of `ewan-node`.

@@ -56,7 +56,7 @@ SETTINGS = "settings"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class MeasureCall:
     """A call of a measure as it is written. `keywords`: those that are constants; None for what is computed."""
 
     name: str
@@ -110,7 +110,7 @@ def names_in(text: str) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in functions}
 
 
-def calls(text: str) -> Iterator[Call]:
+def calls(text: str) -> Iterator[MeasureCall]:
     """The calls of measures in an expression: what it needs of runs."""
     for node in ast.walk(_tree(text)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in every():
@@ -118,7 +118,7 @@ def calls(text: str) -> Iterator[Call]:
                 str(each.arg): each.value.value if isinstance(each.value, ast.Constant) else None
                 for each in node.keywords
             }
-            yield Call(node.func.id, {name: _plain(value) for name, value in given.items()})
+            yield MeasureCall(node.func.id, {name: _plain(value) for name, value in given.items()})
 
 
 def _plain(value: Any) -> Value | None:

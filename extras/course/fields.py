@@ -61,7 +61,7 @@ NameText = Annotated[str, PlainValidator(_name)]
 ExpressionText = Annotated[str, PlainValidator(_expression)]
 
 
-class Drawn(Model):
+class DrawnParameter(Model):
     """Values of which each student gets one: `from`, `to` and `step`, or `one of`."""
 
     what: ClassVar[str] = "key of a parameter"
@@ -100,7 +100,7 @@ class Drawn(Model):
         return [str(Amount(first.value + number * step.value, first.kind)) for number in range(count)]
 
 
-class Setting(Model):
+class SettingChoice(Model):
     """What a student may choose for a parameter of a scenario: from a least to a most, or one of several.
 
     `bdp`: the bytes of one BDP, an expression of the student's parameters; then multiples of it may be chosen too."""
@@ -161,7 +161,7 @@ class Hint(Model):
     say: Text
 
 
-class Held(Model):
+class SettingCondition(Model):
     """What must hold of a run with a student's settings, and what is said where it does not."""
 
     what: ClassVar[str] = 'key of what is in "holds"'
@@ -199,8 +199,8 @@ class Question(Model):
     within: Any = None
     choices: tuple[Text, ...] | None = None
     of: str | None = None
-    settings: dict[str, Setting] | None = None
-    holds: tuple[Held, ...] | None = None
+    settings: dict[str, SettingChoice] | None = None
+    holds: tuple[SettingCondition, ...] | None = None
     _translated: tuple[str, ...] | None = PrivateAttr(None)
 
     _WANTED: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -244,7 +244,11 @@ class Question(Model):
         return self._translated or self.choices or ()
 
     def in_words(
-        self, translated: tuple[str, ...] | None, ask: str, hints: tuple[Hint, ...], holds: tuple[Held, ...] | None
+        self,
+        translated: tuple[str, ...] | None,
+        ask: str,
+        hints: tuple[Hint, ...],
+        holds: tuple[SettingCondition, ...] | None,
     ) -> Question:
         """The question with other words, and choices in the reader's language."""
         result = self.model_copy(update={"ask": ask, "hints": hints, "holds": holds})
@@ -252,9 +256,9 @@ class Question(Model):
         return result
 
     @cached_property
-    def asked(self) -> worded.QuestionWords:
+    def asked(self) -> worded.RepeatedWords:
         """What an answer may repeat of the question behind its amount."""
-        return worded.QuestionWords.of(self.ask)
+        return worded.RepeatedWords.of(self.ask)
 
     @property
     def kind(self) -> Kind | None:
@@ -294,7 +298,7 @@ class Course(Model):
     title: Text
     about: Text
     minutes: int = Field(60, ge=5, le=180)
-    parameters: dict[NameText, Drawn] = Field({})
+    parameters: dict[NameText, DrawnParameter] = Field({})
     values: dict[NameText, ExpressionText] = Field({})
     questions: tuple[Question, ...] = Field(min_length=1)
 

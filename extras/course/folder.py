@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ewan.extras.course import answers, markdown, notebook, parameters, reading, rendering, words
-from ewan.extras.course.parameters import Drawing
+from ewan.extras.course.parameters import StudentParameters
 from ewan.extras.course.reading import Lab
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Document, replace
@@ -29,7 +29,7 @@ class FolderError(UserError):
     """What is wrong with a student's folder, in one line."""
 
 
-class Record(Document, tag="ewan-course/1", omit_defaults=False):
+class FolderRecord(Document, tag="ewan-course/1", omit_defaults=False):
     """course.json. `content`: SHA-256 of the lab's questions and files when the folder was made; `checks`: how many
     checks were made since then, and `last_check`: the digest of the last one (see `history.py`)."""
 
@@ -46,9 +46,9 @@ class Folder:
     """A student's folder and the lab that it is of, as that is now."""
 
     path: Path
-    record: Record
+    record: FolderRecord
     lab: Lab
-    drawing: Drawing
+    drawing: StudentParameters
 
     @property
     def answers(self) -> Path:
@@ -66,7 +66,7 @@ def contents(lab: Lab, number: str) -> dict[str, bytes]:
     drawing = parameters.drawn(lab.name, number, lab.course.parameters)
     own = words.of(lab.language)
     text = rendering.text(lab, drawing, markdown.marker)
-    record = Record(lab.name, drawing.student, lab.language, lab.content)
+    record = FolderRecord(lab.name, drawing.student, lab.language, lab.content)
     return {
         **rendering.files(lab, drawing),
         f"{lab.name}.md": markdown.page(text, lab.questions, own).encode(),
@@ -152,10 +152,10 @@ def load(path: Path, root: Path = reading.LABS) -> Folder:
     return Folder(path, record, lab, parameters.drawn(lab.name, record.student, lab.course.parameters))
 
 
-def read(content: bytes, file: str) -> Record:
+def read(content: bytes, file: str) -> FolderRecord:
     """A record from its bytes; FolderError for others."""
     try:
-        record = codec.decode(Record, content, "course")
+        record = codec.decode(FolderRecord, content, "course")
     except ValueError as error:
         raise FolderError(f"{file}: is no record of a course's folder ({one_line(str(error), 80)})") from None
     parameters.student(record.student)

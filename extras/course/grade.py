@@ -25,7 +25,7 @@ DIFFER = f"{NOT_CONFIRMED}bytes differ"
 TOO_MANY = f"{NOT_CONFIRMED}too many"
 
 
-class Question(Struct, kw_only=True, omit_defaults=False):
+class QuestionGrade(Struct, kw_only=True, omit_defaults=False):
     """A question with what was answered. `points` of `most`; `value`: the answer as a number in SI base units, where it
     is one; `truth` is for the teacher alone; `say`: what the student is told."""
 
@@ -52,7 +52,7 @@ class Question(Struct, kw_only=True, omit_defaults=False):
         return self.kind not in ("words", "choice", "settings", "count")
 
 
-class Run(Struct, kw_only=True):
+class RunGrade(Struct, kw_only=True):
     """A run of a student: `said` is `confirmed`, or why it is not. `inputs`: what it executed, as a checksum."""
 
     scenario: str
@@ -80,8 +80,8 @@ class Grade(Struct, kw_only=True, omit_defaults=False):
     student: str = ""
     language: str = "en"
     """In which the student reads it."""
-    questions: tuple[Question, ...] = ()
-    runs: tuple[Run, ...] = ()
+    questions: tuple[QuestionGrade, ...] = ()
+    runs: tuple[RunGrade, ...] = ()
     own: tuple[str, ...] = ()
     checks: int = 0
     latest: str = ""

@@ -33,16 +33,16 @@ from ewan.extras.course import (
     verdicts,
     words,
 )
-from ewan.extras.course.asked import Asked
-from ewan.extras.course.confirming import Known, Versions
-from ewan.extras.course.executing import Here
+from ewan.extras.course.asked import RequiredRuns
+from ewan.extras.course.confirming import KnownRun, StudentVersions
+from ewan.extras.course.executing import LocalExecutor
 from ewan.extras.course.fields import Question
 from ewan.extras.course.folder import RECORD
 from ewan.extras.course.grade import Grade
 from ewan.extras.course.reading import Lab
 from ewan.extras.course.runs import Files, See, Student
 from ewan.extras.course.submission import Submission, SubmissionError
-from ewan.extras.course.verdicts import Truth, Verdict
+from ewan.extras.course.verdicts import QuestionVerdict, Truth
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.reading import one_line, read_bytes
 from ewan.labs.base.reporter import SilentReporter
@@ -58,7 +58,7 @@ _PLACES = {RECORD: "a student's folder", EXPERIMENT: "an experiment's directory"
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class GradingMachine:
     """What grades are made with; it can be pickled. `store` None: nothing is kept. `labs`: the directory of all."""
 
     see: See
@@ -69,7 +69,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class GradingTask:
     """A file that was handed in; see `sources.Source`."""
 
     file: str
@@ -77,7 +77,7 @@ class Task:
     sha256: str
 
 
-def basis(machine: Machine) -> str:
+def basis(machine: GradingMachine) -> str:
     """SHA-256 of all that decides a grade beside the submission: labs, this project, what runs are executed with."""
     result = hashlib.sha256(f"{machine.tools.versions} {key.tables_digest()}".encode())
     own = [*key.sources(PROJECT), *sorted(path for path in machine.labs.rglob("*") if path.is_file())]
@@ -88,7 +88,7 @@ def basis(machine: Machine) -> str:
     return result.hexdigest()
 
 
-def graded(machine: Machine, task: Task) -> Grade:
+def graded(machine: GradingMachine, task: GradingTask) -> Grade:
     """The grade of a file. What is wrong with it, or hinders its grading here, is in the grade."""
     begun = time.monotonic_ns()
     told: Submission | None = None
@@ -113,7 +113,9 @@ def graded(machine: Machine, task: Task) -> Grade:
         with tempfile.TemporaryDirectory(prefix="grade-", dir=machine.scratch) as scratch:
             reporter = SilentReporter()
             store = None if machine.store is None else Store(machine.store)
-            executor = Here(reporter, machine.tools.binary, store, Path(scratch), workers=1, _tools=machine.tools)
+            executor = LocalExecutor(
+                reporter, machine.tools.binary, store, Path(scratch), workers=1, _tools=machine.tools
+            )
             with Student(lab, drawing, executor, machine.see) as student:
                 found = _found(told, student, executor)
     except Exception as error:  # whatever it is, it must not stop the others; the teacher reads it
@@ -142,8 +144,8 @@ def _lab(told: Submission, root: Path) -> Lab:
 
 
 def _found(
-    told: Submission, student: Student, executor: Here
-) -> tuple[list[grade.Question], list[grade.Run], list[str], list[str]]:
+    told: Submission, student: Student, executor: LocalExecutor
+) -> tuple[list[grade.QuestionGrade], list[grade.RunGrade], list[str], list[str]]:
     """Questions, runs, the inputs of the student's own runs, what to look at."""
     lab = student.lab
     given = answers.from_data(told.answers, lab.questions)
@@ -157,15 +159,15 @@ def _found(
         for name, content in rendering.files(lab, student.drawing).items()
         if name.endswith(names.SCENARIO)
     }
-    known = list(_known(told, Asked(student, texts).units(given, told.experiments), executor))
+    known = list(_known(told, RequiredRuns(student, texts).units(given, told.experiments), executor))
     versions = executor.tools.versions
-    runs = confirming.confirm(told.experiments, known, Versions(versions.kernel, versions.binary, texts))
+    runs = confirming.confirm(told.experiments, known, StudentVersions(versions.kernel, versions.binary, texts))
     notes = [*_notes(told, lab, questions), *doubts.of(told, lab, questions, runs, known)]
     return questions, runs, [each.inputs for each in known], notes
 
 
-def _question(question: Question, verdict: Verdict, truth: Truth, language: str) -> grade.Question:
-    return grade.Question(
+def _question(question: Question, verdict: QuestionVerdict, truth: Truth, language: str) -> grade.QuestionGrade:
+    return grade.QuestionGrade(
         name=question.name,
         kind=question.answer,
         verdict=verdict.state,
@@ -187,17 +189,17 @@ def _value(question: Question, answer: str, language: str) -> float | None:
         return None
 
 
-def _known(told: Submission, units: Iterable[Unit], executor: Here) -> Iterator[Known]:
+def _known(told: Submission, units: Iterable[Unit], executor: LocalExecutor) -> Iterator[KnownRun]:
     """The runs that the lab asks this student for, each with what it leaves here; only those that were handed in are
     executed."""
     handed_in = {run.inputs for experiment in told.experiments for run in experiment.runs}
     for work in {each.key: each for each in units}.values():
         inputs = inputs_of(work)
         left, error = _left(executor, work) if inputs in handed_in else (None, "")
-        yield Known(work.scenario, work.name, work.key, inputs, left, error)
+        yield KnownRun(work.scenario, work.name, work.key, inputs, left, error)
 
 
-def _left(executor: Here, work: Unit) -> tuple[str | None, str]:
+def _left(executor: LocalExecutor, work: Unit) -> tuple[str | None, str]:
     """The checksum of a run's tables, or why it could not be executed."""
     try:
         (files,) = executor.results([work])
@@ -216,7 +218,7 @@ def inputs_of(work: Unit) -> str:
     return records.digest(hashlib.sha256(each).hexdigest() for each in (work.plan, work.program, work.schedule))
 
 
-def _notes(told: Submission, lab: Lab, questions: Sequence[grade.Question]) -> Iterator[str]:
+def _notes(told: Submission, lab: Lab, questions: Sequence[grade.QuestionGrade]) -> Iterator[str]:
     """What a teacher should look at."""
     if told.content != lab.content:
         yield "the student had another version of the lab"

@@ -21,9 +21,9 @@ from ewan.experiments.engine.unit import Tools
 from ewan.extras.course import copies, grading, ledger, pool, roster, sources, uploader
 from ewan.extras.course.formats import FORMATS, sheet, wording
 from ewan.extras.course.grade import Grade
-from ewan.extras.course.grading import Machine, Task
-from ewan.extras.course.ledger import Ledger
-from ewan.extras.course.pool import Lost
+from ewan.extras.course.grading import GradingMachine, GradingTask
+from ewan.extras.course.ledger import GradeLedger
+from ewan.extras.course.pool import LostCall
 from ewan.extras.course.sources import Source
 from ewan.extras.course.submission import MOST_BYTES
 from ewan.labs import rundir
@@ -98,8 +98,8 @@ def grade_command(
     with tempfile.TemporaryDirectory(prefix="ewan-grade-") as scratch:
         tools = Tools(kernel.kernel(context.reporter.tell), node_binary(context.binary))
         store = None if context.store is None else context.store.absolute()
-        machine = Machine(SingleRun, tools, store, Path(scratch))
-        with Ledger(table.with_name(f"{table.name}{ledger.ENDING}")).opened(again) as book:
+        machine = GradingMachine(SingleRun, tools, store, Path(scratch))
+        with GradeLedger(table.with_name(f"{table.name}{ledger.ENDING}")).opened(again) as book:
             grades = all_graded(context, machine, found, book)
     numbers = {email: student for student, email in (listed or {}).items() if email}
     grades = uploader.held(copies.looked_at(grades), uploader.found(submissions), numbers)
@@ -118,10 +118,10 @@ def grade_command(
     sys.exit(1 if any(each.status in ("refused", "failed") for each in grades) else 0)
 
 
-def all_graded(context: Context, machine: Machine, found: Sequence[Source], book: Ledger) -> list[Grade]:
+def all_graded(context: Context, machine: GradingMachine, found: Sequence[Source], book: GradeLedger) -> list[Grade]:
     """The grade of each file, in order: from the ledger, or made now on all cores."""
     by = grading.basis(machine)
-    tasks = [Task(each.file, each.path, digest(each.path)) for each in found]
+    tasks = [GradingTask(each.file, each.path, digest(each.path)) for each in found]
     grades: dict[int, Grade] = {}
     todo: list[int] = []
     known_count = 0
@@ -146,7 +146,7 @@ def all_graded(context: Context, machine: Machine, found: Sequence[Source], book
     return [grades[number] for number in range(len(tasks))]
 
 
-def now_graded(context: Context, machine: Machine, tasks: Sequence[Task]) -> Iterator[tuple[int, Grade]]:
+def now_graded(context: Context, machine: GradingMachine, tasks: Sequence[GradingTask]) -> Iterator[tuple[int, Grade]]:
     """The grades that are made now, as they are there, each with its place in `tasks`; says how far it is."""
     if not tasks:
         return
@@ -154,7 +154,7 @@ def now_graded(context: Context, machine: Machine, tasks: Sequence[Task]) -> Ite
     with context.reporter.progress("grading …") as progress:
         for done, (index, made) in enumerate(pool.each(work, tasks, at_once(len(tasks)), LONGEST_S), 1):
             task = tasks[index]
-            if isinstance(made, Lost):
+            if isinstance(made, LostCall):
                 made = Grade(file=task.file, sha256=task.sha256, status="failed", error=made.why)
             left = about((time.monotonic_ns() - begun) / done * (len(tasks) - done), "time", 2)
             progress.tick(f"graded {done} of {len(tasks)} submissions, about {left} left")

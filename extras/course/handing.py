@@ -23,7 +23,7 @@ class HandingError(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class HandIn:
     """`unanswered`: the names of questions; `notes`: what was not taken, a line each."""
 
     submission: Submission
@@ -42,7 +42,7 @@ class Made:
         return sum(len(each.runs) for each in self.submission.experiments)
 
 
-def made(folder: Folder, with_notebook: bool = False) -> Made:
+def made(folder: Folder, with_notebook: bool = False) -> HandIn:
     """What is handed in of a folder; DescriptionError where answers.yaml cannot be read, HandingError where the rest
     cannot."""
     given = answers.load(folder.answers, folder.lab.questions)
@@ -55,7 +55,7 @@ def made(folder: Folder, with_notebook: bool = False) -> Made:
         answers=dict(answers.plain(given)),
         experiments=tuple(experiments),
         checks=history.read(folder.path),
-        journal=submission.Journal(checks=folder.record.checks, last=folder.record.last_check),
+        journal=submission.CheckJournal(checks=folder.record.checks, last=folder.record.last_check),
     )
     try:
         content = submission.packed(told, _notebook(folder) if with_notebook else None)
@@ -63,7 +63,7 @@ def made(folder: Folder, with_notebook: bool = False) -> Made:
         raise HandingError(f"{folder.path}: {error}") from None
     unanswered = tuple(name for name, each in given.items() if each.empty)
     unread = [f"{each.place}{name}: {each.wrong}" for name, each in given.items() if each.wrong]
-    return Made(told, content, unanswered, (*given.strange, *unread, *notes))
+    return HandIn(told, content, unanswered, (*given.strange, *unread, *notes))
 
 
 def _notebook(folder: Folder) -> bytes:

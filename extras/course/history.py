@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ewan.experiments.engine.unit import now
 from ewan.extras.course import folder as folders
-from ewan.extras.course.submission import MOST_CHECKS, Check, Journal
+from ewan.extras.course.submission import MOST_CHECKS, CheckJournal, CheckRecord
 from ewan.labs.base import codec, writing
 from ewan.labs.base.reading import read_bytes
 from ewan.labs.runtime.base import LabError
@@ -51,7 +51,9 @@ def _add(folder: Path, path: Path, descriptor: int, verdicts: Mapping[str, str])
     there = read(folder)
     before = there[-1] if there else None
     count = max(before.number if before else 0, len(there), folders.noted(folder))
-    made = Check(at=now(), verdicts=dict(verdicts), number=count + 1, before="" if before is None else before.digest)
+    made = CheckRecord(
+        at=now(), verdicts=dict(verdicts), number=count + 1, before="" if before is None else before.digest
+    )
     size = os.fstat(descriptor).st_size
     try:
         writing.add_line(path, descriptor, codec.line(made))
@@ -64,7 +66,7 @@ def _add(folder: Path, path: Path, descriptor: int, verdicts: Mapping[str, str])
         raise
 
 
-def read(folder: Path) -> tuple[Check, ...]:
+def read(folder: Path) -> tuple[CheckRecord, ...]:
     """The last checks that were made, the oldest first; lines that are none are left out."""
     try:
         lines = read_bytes(folder / FILE, MOST_BYTES).splitlines()
@@ -73,11 +75,11 @@ def read(folder: Path) -> tuple[Check, ...]:
     found = []
     for line in lines[-MOST_CHECKS:]:
         with contextlib.suppress(ValueError):
-            found.append(codec.decode(Check, line, ""))
+            found.append(codec.decode(CheckRecord, line, ""))
     return tuple(found)
 
 
-def missing(checks: Sequence[Check], journal: Journal) -> str:
+def missing(checks: Sequence[CheckRecord], journal: CheckJournal) -> str:
     """What is not whole about a journal, in words; empty where nothing is missing."""
     made = max(journal.checks, *(each.number for each in checks), 0)
     if not made:  # an older version made all of them, and did not count

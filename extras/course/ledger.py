@@ -26,14 +26,14 @@ ENDING = ".ledger"
 MOST_BYTES = 1 << 30
 
 
-class Kept(Document, tag="ewan-grades/1"):
+class LedgerLine(Document, tag="ewan-grades/1"):
     """A line of the file. `basis`: what the grade follows from, beside the submission."""
 
     basis: str
     grade: Grade
 
 
-class Ledger:
+class GradeLedger:
     """The file for one output, open for one grader at a time."""
 
     def __init__(self, path: Path) -> None:
@@ -42,7 +42,7 @@ class Ledger:
         self._known: dict[tuple[str, str], Grade] = {}
 
     @contextlib.contextmanager
-    def opened(self, again: bool = False) -> Iterator[Ledger]:
+    def opened(self, again: bool = False) -> Iterator[GradeLedger]:
         """For as long as the grader is at work; `again`: nothing of what is in it counts.
 
         LabError where it cannot be written, or another grader is at work with it.
@@ -67,7 +67,7 @@ class Ledger:
     def add(self, grade: Grade, basis: str) -> None:
         """Keeps a grade; LabError where the disk is full."""
         try:
-            add_line(self.path, self._descriptor, codec.line(Kept(basis, grade)))
+            add_line(self.path, self._descriptor, codec.line(LedgerLine(basis, grade)))
         except OSError as error:
             raise self._unwritable(error) from None
         self._known[grade.sha256, basis] = grade
@@ -81,5 +81,5 @@ class Ledger:
             os.write(self._descriptor, b"\n")
         for line in content.splitlines():
             with contextlib.suppress(ValueError):
-                kept = codec.decode(Kept, line, "")
+                kept = codec.decode(LedgerLine, line, "")
                 self._known[kept.grade.sha256, kept.basis] = kept.grade

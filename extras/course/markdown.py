@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ewan.extras.course.choices import LETTERS
-from ewan.extras.course.fields import Question, Setting
-from ewan.extras.course.words import Words
+from ewan.extras.course.fields import Question, SettingChoice
+from ewan.extras.course.words import LanguageWords
 
 _FENCE = re.compile(r"^```(?P<kind>[a-z]*)[^\n]*\n(?P<body>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _ASKED = re.compile(r"^<!-- question (?P<name>[a-z0-9_]+) -->$", re.MULTILINE)
@@ -58,7 +58,7 @@ def _prose(text: str) -> Iterator[Block]:
         yield Block("prose", rest)
 
 
-def asking(text: str, words: Words) -> Iterator[Block]:
+def asking(text: str, words: LanguageWords) -> Iterator[Block]:
     """The pieces of a rendered text, and before the first question how precise answers are to be."""
     said = False
     for block in blocks(text):
@@ -74,7 +74,7 @@ def commands(text: str) -> list[str]:
     return [line for line in lines if line.strip() and not line.startswith("#")]
 
 
-def page(text: str, questions: dict[str, Question], words: Words) -> str:
+def page(text: str, questions: dict[str, Question], words: LanguageWords) -> str:
     """What a student reads in a terminal or an editor."""
     pieces: list[str] = []
     for block in asking(text, words):
@@ -90,7 +90,7 @@ def page(text: str, questions: dict[str, Question], words: Words) -> str:
     return "\n\n".join(pieces) + "\n"
 
 
-def asked(question: Question, words: Words, in_notebook: bool = False) -> str:
+def asked(question: Question, words: LanguageWords, in_notebook: bool = False) -> str:
     """A question as the page asks it, or a notebook."""
     told = (words.write_here if in_notebook else words.write_behind).format(
         name=question.name, how=how(question, words)
@@ -102,7 +102,7 @@ def asked(question: Question, words: Words, in_notebook: bool = False) -> str:
     )
 
 
-def how(question: Question, words: Words) -> str:
+def how(question: Question, words: LanguageWords) -> str:
     """How its answer is written."""
     settings = ", ".join(f"{name}: {_range(each)}" for name, each in (question.settings or {}).items())
     return words.kinds[question.answer].format(choices="; ".join(lettered(question)), settings=settings)
@@ -113,7 +113,7 @@ def lettered(question: Question) -> list[str]:
     return [f"{letter}) {each}" for letter, each in zip(LETTERS, question.shown, strict=False)]
 
 
-def _range(setting: Setting) -> str:
+def _range(setting: SettingChoice) -> str:
     if setting.one_of is not None:
         return " | ".join(str(each) for each in setting.one_of)
     return f"{setting.low} … {setting.high}" + (" | 0.5BDP" if setting.bdp is not None else "")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ewan.extras.course import markdown
 from ewan.extras.course.reading import Lab
-from ewan.extras.course.words import Words
+from ewan.extras.course.words import LanguageWords
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Struct
 
@@ -64,13 +64,13 @@ class NotebookDocument(Struct):
 _PYTHON = NotebookMetadata(Kernel("Python 3", "python", "python3"), Language("python"))
 
 
-def write(lab: Lab, text: str, words: Words) -> bytes:
+def write(lab: Lab, text: str, words: LanguageWords) -> bytes:
     """The bytes of NAME.ipynb; the same text gives the same bytes."""
     cells = [_cell(number, *each) for number, each in enumerate(_cells(lab, text, words))]
     return codec.ordered(NotebookDocument(cells, _PYTHON, *VERSION))
 
 
-def _cells(lab: Lab, text: str, words: Words) -> Iterator[tuple[str, str]]:
+def _cells(lab: Lab, text: str, words: LanguageWords) -> Iterator[tuple[str, str]]:
     """Kind and source of each cell."""
     first = True
     for block in markdown.asking(text, words):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ewan.extras.course import amounts
-from ewan.extras.course.fields import Drawn
+from ewan.extras.course.fields import DrawnParameter
 from ewan.extras.course.measures.base import Value
 from ewan.labs.base.reading import one_line
 from ewan.labs.base.units import UnitError
@@ -24,7 +24,7 @@ MOST_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class StudentParameters:
     """A student's parameters. `texts`: as they are written; `numbers`: in SI base units, words as they are."""
 
     student: str
@@ -43,11 +43,11 @@ def student(word: str) -> str:
     return text.lower()
 
 
-def drawn(lab: str, number: str, parameters: Mapping[str, Drawn]) -> Drawing:
+def drawn(lab: str, number: str, parameters: Mapping[str, DrawnParameter]) -> StudentParameters:
     """The values of all parameters of a lab for a student; DescriptionError for what is no student's number."""
     who = student(number)
     texts = {name: _one(lab, who, name, each.values) for name, each in parameters.items()}
-    return Drawing(who, texts, {name: value_of(text) for name, text in texts.items()})
+    return StudentParameters(who, texts, {name: value_of(text) for name, text in texts.items()})
 
 
 def _one(lab: str, student: str, name: str, values: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ STARTS_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostCall:
     """Why a call gave nothing."""
 
     why: str
@@ -71,20 +71,20 @@ class _Worker:
         """Whether a call that it was given has ended, or is to end."""
         return self.index is not None and (self.call.done() or time.monotonic() > self.ends_at)
 
-    def lost(self) -> Lost | None:
+    def lost(self) -> LostCall | None:
         """Why an ended call gave nothing; its process has ended then."""
         if not self.call.done():
             _end([self])
-            return Lost("it took too long")
+            return LostCall("it took too long")
         if isinstance(self.call.exception(), BrokenProcessPool | KeyboardInterrupt):
             _end([self])
-            return Lost(f"the process that graded it was killed ({_ending(self.process)})")
+            return LostCall(f"the process that graded it was killed ({_ending(self.process)})")
         return None
 
 
 def each(
     function: Callable[[Given], Found], given: Sequence[Given], at_once: int, longest_s: float
-) -> Iterator[tuple[int, Found | Lost]]:
+) -> Iterator[tuple[int, Found | LostCall]]:
     """The index of each in `given` with what `function` gives, in the order in which they end. An exception of the
     function is raised here. All that goes in and comes out can be pickled."""
     todo = deque(range(len(given)))

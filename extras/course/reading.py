@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from ewan.extras.course import expressions
 from ewan.extras.course.choices import differ
-from ewan.extras.course.fields import Course, Drawn, Overlay, Question
+from ewan.extras.course.fields import Course, DrawnParameter, Overlay, Question
 from ewan.labs.base.model import Model
 from ewan.labs.base.reading import read_bytes, read_text
 from ewan.labs.base.source import Path, Places, read_yaml
@@ -236,7 +236,7 @@ def _check(lab: Lab) -> None:
             _expression(lab, held.that, known_names, (*at, "holds", number, "that"), set(question.settings or ()))
 
 
-def _drawn(lab: Lab, name: str, drawn: Drawn) -> None:
+def _drawn(lab: Lab, name: str, drawn: DrawnParameter) -> None:
     if len(set(drawn.values)) < 2:
         raise lab.places.error(("parameters", name), "has one value for all: write it into the scenario")
 

@@ -15,7 +15,14 @@ from pathlib import Path
 
 from ewan.experiments.engine.experiment import Experiment as Loaded
 from ewan.experiments.engine.source import SCENARIO
-from ewan.extras.course.submission import MOST_EXPERIMENTS, MOST_RUNS, MOST_SETTINGS, PARAMETER, Experiment, Run
+from ewan.extras.course.submission import (
+    MOST_EXPERIMENTS,
+    MOST_RUNS,
+    MOST_SETTINGS,
+    PARAMETER,
+    SubmittedExperiment,
+    SubmittedRun,
+)
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.product import RESULTS
 from ewan.labs.base.reading import one_line
@@ -39,10 +46,10 @@ def tables(files: Mapping[str, str]) -> str:
     return digest(f"{name} {sha256}" for name, sha256 in sorted(files.items()) if name.endswith(TABLES))
 
 
-def found(folder: Path) -> tuple[list[Experiment], list[str]]:
+def found(folder: Path) -> tuple[list[SubmittedExperiment], list[str]]:
     """Records of the experiments in a student's folder, and in a line each what is not taken."""
     places = sorted(path.parent for path in (folder / RESULTS).glob(f"*/{DOCUMENT}"))
-    result: list[Experiment] = []
+    result: list[SubmittedExperiment] = []
     notes: list[str] = []
     for place in places:
         try:
@@ -58,7 +65,7 @@ def found(folder: Path) -> tuple[list[Experiment], list[str]]:
     return taken(result), notes
 
 
-def taken(found: Iterable[Experiment]) -> list[Experiment]:
+def taken(found: Iterable[SubmittedExperiment]) -> list[SubmittedExperiment]:
     """As many as may be handed in, the latest last. Where there are more, the oldest are left out of the scenario that
     was run most often, and first of all those with settings of the student's own: who tries much has run what is asked
     for all the same."""
@@ -70,7 +77,7 @@ def taken(found: Iterable[Experiment]) -> list[Experiment]:
     return result
 
 
-def _record(experiment: Loaded, notes: list[str]) -> Experiment | None:
+def _record(experiment: Loaded, notes: list[str]) -> SubmittedExperiment | None:
     """Of an experiment in the virtual clock; None where none of its runs is complete."""
     document = experiment.document
     complete = [entry for entry in experiment.runs if entry.status == "complete" and entry.key is not None]
@@ -79,7 +86,7 @@ def _record(experiment: Loaded, notes: list[str]) -> Experiment | None:
         return None
     if len(complete) > MOST_RUNS:
         notes.append(f"{experiment.directory}: {len(complete)} runs: the first {MOST_RUNS} are taken")
-    return Experiment(
+    return SubmittedExperiment(
         scenario=document.scenario,
         started=document.started,
         command=one_line(document.command, MOST_LINE),
@@ -99,11 +106,11 @@ def _settings(settings: Mapping[str, str]) -> dict[str, str]:
     return found if short and len(found) <= MOST_SETTINGS else {}
 
 
-def _run(experiment: Loaded, entry: Entry) -> Run:
+def _run(experiment: Loaded, entry: Entry) -> SubmittedRun:
     assert entry.key is not None
     below = f"{entry.directory}/"
     files = {name.removeprefix(below): digest for name, digest in experiment.files.items() if name.startswith(below)}
-    return Run(
+    return SubmittedRun(
         name=one_line(entry.name, MOST_LINE),
         key=entry.key,
         inputs=inputs(experiment.contents(entry)),

@@ -15,7 +15,7 @@ import yaml
 
 from ewan.extras.course.fields import Question
 from ewan.extras.course.measures.base import Value
-from ewan.extras.course.parameters import Drawing
+from ewan.extras.course.parameters import StudentParameters
 from ewan.extras.course.reading import TEMPLATE, Lab
 from ewan.generator.scenario.parameters import marked
 from ewan.labs.spec import DescriptionError, names
@@ -25,7 +25,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._%/-+")
 
 
-def files(lab: Lab, drawing: Drawing, kept: bool = False) -> dict[str, bytes]:
+def files(lab: Lab, drawing: StudentParameters, kept: bool = False) -> dict[str, bytes]:
     """All files of a lab but its text, for a student, by name; `kept`: also those that only truths are run with."""
     found = {}
     for raw, content in {**lab.files, **(lab.kept if kept else {})}.items():
@@ -38,7 +38,7 @@ def files(lab: Lab, drawing: Drawing, kept: bool = False) -> dict[str, bytes]:
     return found
 
 
-def shown(lab: Lab, drawing: Drawing) -> TemplateValues:
+def shown(lab: Lab, drawing: StudentParameters) -> TemplateValues:
     """What templates know: parameters as they are written, in `numbers` in SI base units, and who it is for."""
     return {**drawing.texts, "numbers": drawing.numbers, "student": drawing.student, "lab": lab.name}
 
@@ -98,7 +98,7 @@ def asked(
     return ask
 
 
-def text(lab: Lab, drawing: Drawing, write: Callable[[Question], str]) -> str:
+def text(lab: Lab, drawing: StudentParameters, write: Callable[[Question], str]) -> str:
     """The lab's text for a student, each question as `write` has it; DescriptionError where one is not asked."""
     file, seen = str(lab.folder / "text.md"), []  # type: tuple[str, list[str]]
     result = template(lab.text, file, shown(lab, drawing), asked(lab.questions, file, seen, write))

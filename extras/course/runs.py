@@ -1,6 +1,6 @@
 """The runs of a lab's scenarios for one student: which an expression needs, what each executes, what was seen of it.
 
-In: a lab and a student's parameters; words that choose runs. Out: units that an `Executor` brings back with their
+In: a lab and a student's parameters; words that choose runs. Out: units that a `RunExecutor` brings back with their
 files, and each as the `Run` that measures see. The lab's files are written where scenarios find what they name beside
 them; nothing else is written, nothing is verified, and no experiment is made.
 """
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from ewan.experiments.engine import preparation, unit
 from ewan.experiments.engine.unit import Tools, Unit
 from ewan.extras.course import rendering
-from ewan.extras.course.measures.base import NoValueError, Series, Value
-from ewan.extras.course.parameters import Drawing, value_of
+from ewan.extras.course.measures.base import NoValueError, TimeSeries, Value
+from ewan.extras.course.parameters import StudentParameters, value_of
 from ewan.extras.course.reading import Lab
 from ewan.generator import scenario as scenarios
 from ewan.generator.scenario import Runs, ScenarioRun
@@ -35,7 +35,7 @@ ORIGIN = "course"
 """What the store's entry of a run says of its experiment."""
 
 
-class Seen(Protocol):
+class RunAnalysis(Protocol):
     """A run as analysis sees it (analysis/one_run.py)."""
 
     def table(self, name: str) -> pl.DataFrame:
@@ -50,11 +50,11 @@ class Seen(Protocol):
         """Lines by label: times in seconds, values in SI base units."""
 
 
-See = Callable[[Files, bytes, bytes], Seen]
+See = Callable[[Files, bytes, bytes], RunAnalysis]
 """The files that a run left, its plan and its schedule → what is to be seen of it."""
 
 
-class Executor(Protocol):
+class RunExecutor(Protocol):
     """Brings back what runs left."""
 
     @property
@@ -67,7 +67,7 @@ class Executor(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class RunSelection:
     """Words of a call that choose runs. `scenario` empty: the only one; `values`: of the scenario's parameters."""
 
     scenario: str = ""
@@ -76,7 +76,7 @@ class Chosen:
     values: Mapping[str, Value] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, words: Mapping[str, Value | None]) -> Chosen:
+    def of(cls, words: Mapping[str, Value | None]) -> RunSelection:
         """What `of`, `run`, `seed` and parameters say; None stands for what is not known yet, and chooses all."""
         known = {name: value for name, value in words.items() if value is not None}
         number, seed = known.pop("run", None), known.pop("seed", None)
@@ -95,7 +95,7 @@ class Chosen:
 
 
 @dataclass
-class RunOf:
+class StudentRun:
     """A run of the virtual clock, as measures see it; see `measures.base.Run`."""
 
     number: int
@@ -103,7 +103,7 @@ class RunOf:
     seed: int
     parameters: Mapping[str, Value]
     files: Files
-    seen: Seen
+    seen: RunAnalysis
 
     def metric(self, words: str) -> float:
         """See `Run`."""
@@ -115,7 +115,7 @@ class RunOf:
             raise NoValueError(f"run {self.number} ({self.name}) has no {words}")
         return found
 
-    def series(self, name: str, *, step: str = "", flow: str = "", link: str = "", window: float = 0.0) -> Series:
+    def series(self, name: str, *, step: str = "", flow: str = "", link: str = "", window: float = 0.0) -> TimeSeries:
         """See `Run`."""
         try:
             lines = self.seen.series(name, step, flow, link, window)
@@ -125,7 +125,7 @@ class RunOf:
             raise NoValueError(f"run {self.number} ({self.name}) has no {name}")
         if len(lines) > 1:
             raise NoValueError(f"{name}: is of several: {', '.join(lines)}: say of which")
-        return Series(*next(iter(lines.values())))
+        return TimeSeries(*next(iter(lines.values())))
 
     def table(self, name: str) -> pl.DataFrame:
         """See `Run`."""
@@ -147,11 +147,11 @@ class Student:
     DescriptionError where a scenario is wrong, LabError where a run does not complete.
     """
 
-    def __init__(self, lab: Lab, drawing: Drawing, executor: Executor, see: See) -> None:
+    def __init__(self, lab: Lab, drawing: StudentParameters, executor: RunExecutor, see: See) -> None:
         self.lab, self.drawing = lab, drawing
         self._executor, self._see = executor, see
         self._place = tempfile.TemporaryDirectory(prefix="ewan-course-")
-        self._found: dict[str, RunOf] = {}
+        self._found: dict[str, StudentRun] = {}
         self._units: dict[tuple[str, int], tuple[Unit, ScenarioRun]] = {}
 
     def __enter__(self) -> Student:
@@ -169,12 +169,12 @@ class Student:
     def _read(self, name: str) -> scenarios.Scenario:
         return scenarios.load(Path(self._place.name) / f"{name}{names.SCENARIO}")
 
-    def bring(self, wanted: Sequence[Chosen]) -> None:
+    def bring(self, wanted: Sequence[RunSelection]) -> None:
         """Has all runs that are chosen executed at once, those that are not there yet."""
         units = [self._unit(*each) for chosen in wanted for each in self._numbers(chosen)]
         self._bring(units)
 
-    def runs(self, chosen: Chosen) -> list[RunOf]:
+    def runs(self, chosen: RunSelection) -> list[StudentRun]:
         """The runs that are chosen; NoValueError where none is."""
         pairs = [self._unit(*each) for each in self._numbers(chosen)]
         if not pairs:
@@ -182,13 +182,13 @@ class Student:
         self._bring(pairs)
         return [self._found[work.key] for work, _ in pairs]
 
-    def changed(self, scenario: str, settings: Mapping[str, str]) -> Changed:
+    def changed(self, scenario: str, settings: Mapping[str, str]) -> ChangedLab:
         """The same lab with values of a student's choice for parameters of one scenario."""
         read = self._read(scenario)
         for name in settings:
             if name not in read.parameters:
                 raise DescriptionError(f"{scenario}: has no parameter {name}")
-        return Changed(self, scenario, frozenset(settings), read.runs(settings))
+        return ChangedLab(self, scenario, frozenset(settings), read.runs(settings))
 
     def units(self, scenario: str) -> Iterator[Unit]:
         """What every run of a scenario executes; also of those that no truth needs."""
@@ -199,7 +199,7 @@ class Student:
         """The values of the parameters of each of a scenario's points."""
         return self._runs[scenario].points
 
-    def _numbers(self, chosen: Chosen) -> Iterator[tuple[str, int]]:
+    def _numbers(self, chosen: RunSelection) -> Iterator[tuple[str, int]]:
         scenario = chosen.scenario or self.lab.scenarios[0]
         if scenario not in self._runs:
             raise NoValueError(f"there is no scenario {scenario}")
@@ -227,18 +227,18 @@ class Student:
         ):
             self._found[key] = self._seen(work, run, files)
 
-    def bring_units(self, pairs: Sequence[tuple[Unit, ScenarioRun]]) -> list[RunOf]:
+    def bring_units(self, pairs: Sequence[tuple[Unit, ScenarioRun]]) -> list[StudentRun]:
         """These runs, in order."""
         self._bring(pairs)
         return [self._found[work.key] for work, _ in pairs]
 
-    def _seen(self, work: Unit, run: ScenarioRun, files: Files) -> RunOf:
+    def _seen(self, work: Unit, run: ScenarioRun, files: Files) -> StudentRun:
         values = {name: value_of(text) for name, text in run.parameters.items()}
-        return RunOf(run.number, run.name, run.seed, values, files, self._see(files, work.plan, work.schedule))
+        return StudentRun(run.number, run.name, run.seed, values, files, self._see(files, work.plan, work.schedule))
 
 
 @dataclass
-class Changed:
+class ChangedLab:
     """A lab of a student with the student's own values for parameters of one scenario, `names`. The run with them is
     meant where neither another scenario nor a value of one of these parameters is named; else one of the lab's."""
 
@@ -247,7 +247,7 @@ class Changed:
     names: frozenset[str]
     _runs: Runs
 
-    def runs(self, chosen: Chosen) -> list[RunOf]:
+    def runs(self, chosen: RunSelection) -> list[StudentRun]:
         """As `Student.runs`."""
         if chosen.scenario not in ("", self.scenario) or self.names & chosen.values.keys():
             return self.student.runs(replace(chosen, scenario=chosen.scenario or self.scenario))
@@ -262,7 +262,7 @@ class Changed:
             yield self.student.unit(self._runs, number, self.scenario)[0]
 
 
-def matching(runs: Runs, chosen: Chosen) -> Iterator[int]:
+def matching(runs: Runs, chosen: RunSelection) -> Iterator[int]:
     """The numbers of the runs that are chosen; NoValueError for a parameter that the scenario does not have."""
     for index, point in enumerate(runs.points):
         for name in chosen.values:

@@ -24,7 +24,7 @@ from typing import Any
 from ewan.extras.course import answers, checking, executing, folder, history, reading, verdicts, words, writing
 from ewan.extras.course.folder import Folder
 from ewan.extras.course.runs import See
-from ewan.extras.course.verdicts import Verdict
+from ewan.extras.course.verdicts import QuestionVerdict
 from ewan.labs.base import writing as files
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.product import RESULTS
@@ -41,11 +41,11 @@ COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE")
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckTable:
     """The verdicts of a check, which a notebook shows as a table."""
 
     title: str
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[QuestionVerdict]
     language: str
 
     def rows(self) -> list[tuple[str, str, str, str]]:
@@ -143,12 +143,12 @@ class Session:
 
         _plain(work)
 
-    def check(self) -> Checked:
+    def check(self) -> CheckTable:
         """The verdict on each answer; noted in the folder as a check is."""
-        found: Checked = _plain(self._check)
+        found: CheckTable = _plain(self._check)
         return found
 
-    def _check(self) -> Checked:
+    def _check(self) -> CheckTable:
         mine = folder.load(self._folder.path, self._folder.lab.folder.parent)
         given = answers.load(mine.answers, mine.lab.questions)
         for line in given.strange:
@@ -159,7 +159,7 @@ class Session:
             history.add(mine.path, verdicts.summary_of(found))
         except LabError as error:  # the verdicts are given all the same
             self._context.reporter.warn(str(error))
-        return Checked(mine.lab.course.title, tuple(found), mine.lab.language)
+        return CheckTable(mine.lab.course.title, tuple(found), mine.lab.language)
 
 
 def _plain(work: Callable[[], Any]) -> Any:

@@ -57,7 +57,7 @@ class SubmissionError(ValueError):
     """Why a file is no submission that this version reads, in words that follow its name."""
 
 
-class Run(Struct):
+class SubmittedRun(Struct):
     """A run that was completed. Of what it executed, and of what it left, only checksums."""
 
     name: Line
@@ -69,7 +69,7 @@ class Run(Struct):
     """Of the names and the bytes of its tables (`records.tables`)."""
 
 
-class Experiment(Struct, kw_only=True, omit_defaults=False):
+class SubmittedExperiment(Struct, kw_only=True, omit_defaults=False):
     """One that was run in the virtual clock."""
 
     scenario: Name
@@ -83,10 +83,10 @@ class Experiment(Struct, kw_only=True, omit_defaults=False):
     """Those parameters, where nothing else was given."""
     kernel: Digest
     binary: Digest
-    runs: Annotated[tuple[Run, ...], Meta(max_length=MOST_RUNS)]
+    runs: Annotated[tuple[SubmittedRun, ...], Meta(max_length=MOST_RUNS)]
 
 
-class Check(Struct, kw_only=True, omit_defaults=False):
+class CheckRecord(Struct, kw_only=True, omit_defaults=False):
     """One call of `ewan course check`: when, in UTC, and the verdict on each question. They are a chain: `number`
     counts from 1, `before` is the digest of the check before it, empty for the first."""
 
@@ -101,7 +101,7 @@ class Check(Struct, kw_only=True, omit_defaults=False):
         return hashlib.sha256(codec.sorted_line(self).removesuffix(b"\n")).hexdigest()
 
 
-class Journal(Struct):
+class CheckJournal(Struct):
     """How many checks were made in the student's folder, and the digest of the last one; kept beside the checks."""
 
     checks: Annotated[int, Meta(ge=0)]
@@ -116,9 +116,9 @@ class Submission(Document, tag="ewan-submission/1", omit_defaults=False):
     language: Annotated[str, Meta(pattern=r"\A[a-z]{2}\Z")]
     content: Digest
     answers: Annotated[dict[Name, Answer], Meta(max_length=MOST_QUESTIONS)]
-    experiments: Annotated[tuple[Experiment, ...], Meta(max_length=MOST_EXPERIMENTS)]
-    checks: Annotated[tuple[Check, ...], Meta(max_length=MOST_CHECKS)]
-    journal: Journal | None = None
+    experiments: Annotated[tuple[SubmittedExperiment, ...], Meta(max_length=MOST_EXPERIMENTS)]
+    checks: Annotated[tuple[CheckRecord, ...], Meta(max_length=MOST_CHECKS)]
+    journal: CheckJournal | None = None
     """None: an older version made the submission."""
 
     @property

@@ -15,21 +15,21 @@ from ewan.extras.course.expressions import Names
 from ewan.extras.course.fields import Question
 from ewan.extras.course.measures.base import Measure, NoValueError, Value, every
 from ewan.extras.course.parameters import value_of
-from ewan.extras.course.runs import Chosen, RunOf, Student
-from ewan.extras.course.verdicts import Known, Truth
+from ewan.extras.course.runs import RunSelection, Student, StudentRun
+from ewan.extras.course.verdicts import KnownMistake, Truth
 
 
 class Chooser(Protocol):
-    """Whose runs expressions are of: `Student`, or `Changed`."""
+    """Whose runs expressions are of: `Student`, or `ChangedLab`."""
 
-    def runs(self, chosen: Chosen) -> list[RunOf]:
+    def runs(self, chosen: RunSelection) -> list[StudentRun]:
         """The runs that are chosen; NoValueError where none is."""
 
 
 def of(student: Student) -> dict[str, Truth]:
     """The truth of each question, by its name. All runs that are needed are executed at once."""
     texts = list(_texts(student))
-    student.bring([Chosen.of(_choosing(call)) for text in texts for call in expressions.calls(text)])
+    student.bring([RunSelection.of(_choosing(call)) for text in texts for call in expressions.calls(text)])
     values, wrong = _values(student)
     measures = functions(student)
     return {each.name: _truth(each, values, wrong, measures) for each in student.lab.course.questions}
@@ -43,7 +43,7 @@ def _texts(student: Student) -> Iterator[str]:
         yield from (hint.given for hint in question.hints if hint.given is not None)
 
 
-def _choosing(call: expressions.Call) -> dict[str, Value | None]:
+def _choosing(call: expressions.MeasureCall) -> dict[str, Value | None]:
     """The words of a call that choose runs; the others are the measure's own."""
     own = every()[call.name].keywords
     return {name: value for name, value in call.keywords.items() if name not in own}
@@ -87,7 +87,7 @@ def _truth(
         if question.kind is not None and not isinstance(value, float):
             raise NoValueError(f"{question.truth}: is no number")
         known = tuple(
-            Known(_evaluated(hint.given, names, wrong, measures), hint.say)
+            KnownMistake(_evaluated(hint.given, names, wrong, measures), hint.say)
             for hint in question.hints
             if hint.given is not None
         )
@@ -117,8 +117,8 @@ def functions(chooser: Chooser) -> dict[str, Callable[..., Value]]:
 
 def _called(measure: Measure, chooser: Chooser, *arguments: Any, **words: Any) -> Value:
     own = {name: value for name, value in words.items() if name in measure.keywords}
-    chosen = Chosen.of({name: value for name, value in words.items() if name not in own})
-    runs: Sequence[RunOf] = chooser.runs(chosen)
+    chosen = RunSelection.of({name: value for name, value in words.items() if name not in own})
+    runs: Sequence[StudentRun] = chooser.runs(chosen)
     if measure.several:
         return measure.function(runs, *arguments, **own)
     if len(runs) > 1:

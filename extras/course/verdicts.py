@@ -1,12 +1,12 @@
 """What an answer is worth: right or not, and which mistake it looks like. Pure.
 
-In: a question, its truth, what a student gave. Out: a `Verdict`. Never in it: the truth, or on which side of it an
-amount lies. One rule of rounding holds for all labs: an amount within the tolerance is right, and so is the truth
+In: a question, its truth, what a student gave. Out: a `QuestionVerdict`. Never in it: the truth, or on which side of it
+an amount lies. One rule of rounding holds for all labs: an amount within the tolerance is right, and so is the truth
 rounded to three digits or more, whatever the tolerance; the truth rounded to fewer, beyond it, is close. Where a known
 mistake of the lab gives an amount that can be told from the truth, and the answer is nearer to it, the answer is that
 mistake, also within the tolerance. An amount that is not right as it is read, and may be read in another way in which
-it is, is asked about. Of a wrong answer a known mistake of the lab is said first, then those that anybody
-makes (bits for bytes, a prefix, one way for both, a sign, a reciprocal), then the lab's last hint.
+it is, is asked about. Of a wrong answer a known mistake of the lab is said first, then those that anybody makes (bits
+for bytes, a prefix, one way for both, a sign, a reciprocal), then the lab's last hint.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from fractions import Fraction as Exact
 from typing import Literal
 
 from ewan.extras.course import amounts, choices, expressions
-from ewan.extras.course.amounts import Typed
-from ewan.extras.course.answers import Given
-from ewan.extras.course.fields import Question, Setting, Tolerance
+from ewan.extras.course.amounts import TypedAmount
+from ewan.extras.course.answers import WrittenAnswer
+from ewan.extras.course.fields import Question, SettingChoice, Tolerance
 from ewan.extras.course.measures.base import Value
-from ewan.extras.course.words import Words
+from ewan.extras.course.words import LanguageWords
 from ewan.labs.base.reading import one_line, printable
 from ewan.labs.base.units import BITS_PER_BYTE, KILO, MEGA, NS_PER_SECOND, UnitError
 from ewan.labs.base.units.shown import written
@@ -55,7 +55,7 @@ LONGEST_PATH_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownMistake:
     """A known mistake of a question: who makes it gets this value."""
 
     value: Value
@@ -68,7 +68,7 @@ class Truth:
     computed (`why`)."""
 
     value: Value | None = None
-    known: tuple[Known, ...] = ()
+    known: tuple[KnownMistake, ...] = ()
     last: str = ""
     closed: float | None = None
     """The same by a formula, where there is one."""
@@ -76,7 +76,7 @@ class Truth:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class QuestionVerdict:
     """`points` of `most`; None: a person gives them. `say`: a hint, or why it cannot be read; one line."""
 
     question: str
@@ -88,14 +88,14 @@ class Verdict:
     """As it was written."""
 
 
-def judge(question: Question, truth: Truth, given: Given, words: Words) -> Verdict:
+def judge(question: Question, truth: Truth, given: WrittenAnswer, words: LanguageWords) -> QuestionVerdict:
     """The verdict on an amount, a choice or words; `settle` has those on settings."""
     text = (given.text or "").strip()
     wrong = f"{given.place}{question.name}: {given.wrong}" if given.wrong else ""
     if question.answer == "words":
         state: State = "missing" if given.empty else "unreadable" if wrong else "teacher"
         lines = "\n".join(re.split(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]", text))
-        return Verdict(question.name, state, None, question.points, one_line(wrong), printable(lines, KEPT))
+        return QuestionVerdict(question.name, state, None, question.points, one_line(wrong), printable(lines, KEPT))
     if wrong:
         return _verdict(question, "unreadable", wrong, text)
     if given.empty:
@@ -118,7 +118,7 @@ def judge(question: Question, truth: Truth, given: Given, words: Words) -> Verdi
     return found
 
 
-def _readings(question: Question, typed: Typed, text: str, words: Words) -> Iterator[tuple[str, str]]:
+def _readings(question: Question, typed: TypedAmount, text: str, words: LanguageWords) -> Iterator[tuple[str, str]]:
     """The two amounts that an answer may be, the one that it was read as first: see `amounts.readings`; of a share
     without a unit, 0.95 of the whole and 0.95 %."""
     yield from amounts.readings(text, words.comma)
@@ -127,7 +127,7 @@ def _readings(question: Question, typed: Typed, text: str, words: Words) -> Iter
         yield (whole.replace(".", ","), part.replace(".", ",")) if words.comma else (whole, part)
 
 
-def _amount(question: Question, truth: Truth, typed: Typed, text: str, words: Words) -> Verdict:
+def _amount(question: Question, truth: Truth, typed: TypedAmount, text: str, words: LanguageWords) -> QuestionVerdict:
     answer, right = float(typed.amount), float(truth.value or 0)
     digits = DIGITS if question.exact else rounded(typed, right)
     within = agrees(answer, right, question.margin)
@@ -140,7 +140,7 @@ def _amount(question: Question, truth: Truth, typed: Typed, text: str, words: Wo
     return _verdict(question, "wrong", _hint(question, truth, answer, right, words), text)
 
 
-def rounded(typed: Typed, value: float) -> int:
+def rounded(typed: TypedAmount, value: float) -> int:
     """To how many digits a value must be rounded to give this amount; 0: it does not give it.
 
     Zeros before the unit, as in 300 kB, may have been measured or not: the more digits count with which it fits. The
@@ -158,12 +158,12 @@ def rounded(typed: Typed, value: float) -> int:
     return 0
 
 
-def apart(known: Known, right: float) -> bool:
+def apart(known: KnownMistake, right: float) -> bool:
     """Whether a known mistake gives an amount that people who write enough digits can tell from the truth."""
     return not isinstance(known.value, str) and abs(float(known.value) - right) > APPARENT * abs(right)
 
 
-def _nearer(question: Question, truth: Truth, answer: float) -> Known | None:
+def _nearer(question: Question, truth: Truth, answer: float) -> KnownMistake | None:
     """The known mistake to whose amount an answer is nearer than to the truth, and within its tolerance."""
     right = float(truth.value or 0)
     found = [
@@ -175,7 +175,7 @@ def _nearer(question: Question, truth: Truth, answer: float) -> Known | None:
     return None if nearest is None or nearest[0] >= abs(answer - right) else nearest[2]
 
 
-def _choice(question: Question, truth: Truth, text: str, given: Given, words: Words) -> Verdict:
+def _choice(question: Question, truth: Truth, text: str, given: WrittenAnswer, words: LanguageWords) -> QuestionVerdict:
     own = question.choices or ()
     place = next(
         (each for each in (choices.chosen(of, text) for of in (question.shown, own)) if each is not None), None
@@ -193,7 +193,9 @@ def _choice(question: Question, truth: Truth, text: str, given: Given, words: Wo
     return _verdict(question, "wrong", mistake or truth.last or words.again, text)
 
 
-def settings_of(question: Question, given: Given, parameters: Mapping[str, Value], words: Words) -> dict[str, str]:
+def settings_of(
+    question: Question, given: WrittenAnswer, parameters: Mapping[str, Value], words: LanguageWords
+) -> dict[str, str]:
     """What a student chose, as a scenario gets it; UnitError for the first that is missing or cannot be."""
     found = {}
     for name, setting in (question.settings or {}).items():
@@ -207,13 +209,15 @@ def settings_of(question: Question, given: Given, parameters: Mapping[str, Value
     return found
 
 
-def checked(setting: Setting, text: str, parameters: Mapping[str, Value], words: Words) -> str:
+def checked(setting: SettingChoice, text: str, parameters: Mapping[str, Value], words: LanguageWords) -> str:
     """A setting's value as a scenario gets it; UnitError for one that may not be chosen."""
     bdp = None if setting.bdp is None else float(expressions.evaluate(setting.bdp, parameters, {}))
     return setting.check(text, words.comma, bdp)
 
 
-def settle(question: Question, given: Given, held: Sequence[bool] | None, words: Words, why: str = "") -> Verdict:
+def settle(
+    question: Question, given: WrittenAnswer, held: Sequence[bool] | None, words: LanguageWords, why: str = ""
+) -> QuestionVerdict:
     """The verdict on settings. `held`: what held of a run with them, in order; None: it could not be run, and `why`."""
     shown = ", ".join(f"{name}: {text}" for name, text in given.settings.items())
     if given.empty:
@@ -232,7 +236,7 @@ def agrees(answer: float, value: float, tolerance: Tolerance) -> bool:
     return abs(answer - value) <= tolerance.around(value) + EXACT * abs(value)
 
 
-def _hint(question: Question, truth: Truth, answer: float, right: float, words: Words) -> str:
+def _hint(question: Question, truth: Truth, answer: float, right: float, words: LanguageWords) -> str:
     if (mistake := _nearer(question, truth, answer)) is not None:
         return mistake.say
     share = _share(question.margin, right)
@@ -250,7 +254,7 @@ def _share(margin: Tolerance, right: float) -> float:
     return max(EXACT, min(WIDEST, margin.around(right) / abs(right))) if right else EXACT
 
 
-def _common(question: Question, right: float, words: Words) -> Iterator[tuple[float, str]]:
+def _common(question: Question, right: float, words: LanguageWords) -> Iterator[tuple[float, str]]:
     """What common mistakes make of the truth. Those that tell of a factor say nothing of its direction."""
     if not right:
         return
@@ -271,18 +275,18 @@ def _common(question: Question, right: float, words: Words) -> Iterator[tuple[fl
         yield 1 / right, words.reciprocal
 
 
-def _verdict(question: Question, state: State, say: str = "", answer: str = "") -> Verdict:
+def _verdict(question: Question, state: State, say: str = "", answer: str = "") -> QuestionVerdict:
     points = question.points if state == "right" else 0
-    return Verdict(question.name, state, points, question.points, one_line(say), one_line(answer))
+    return QuestionVerdict(question.name, state, points, question.points, one_line(say), one_line(answer))
 
 
-def status_of(found: Sequence[Verdict]) -> int:
+def status_of(found: Sequence[QuestionVerdict]) -> int:
     """The exit status of a check: 2 where an answer cannot be read, 1 where one is wrong or missing, else 0."""
     states = {each.state for each in found}
     return 2 if "unreadable" in states else 1 if states & {"close", "wrong", "missing", "unknown"} else 0
 
 
-def points_of(found: Sequence[Verdict]) -> tuple[int, int, int]:
+def points_of(found: Sequence[QuestionVerdict]) -> tuple[int, int, int]:
     """Points reached, of how many that are checked, and how many more a person can give for what was answered."""
     checked = [each for each in found if each.points is not None]
     return (
@@ -304,17 +308,17 @@ def told(question: Question, truth: Truth) -> str:
     return written(float(truth.value), unit)
 
 
-def points_in_words(found: Sequence[Verdict], words: Words) -> str:
+def points_in_words(found: Sequence[QuestionVerdict], words: LanguageWords) -> str:
     """`6 of 14 points; 2 more from the teacher`."""
     reached, of, left = points_of(found)
     return words.points.format(reached=reached, of=of) + (words.left.format(left=left) if left else "")
 
 
-def short(verdict: Verdict, most: int = 40) -> str:
+def short(verdict: QuestionVerdict, most: int = 40) -> str:
     """The answer as a table shows it: its beginning."""
     return one_line(verdict.answer, most)
 
 
-def summary_of(found: Sequence[Verdict]) -> Mapping[str, str]:
+def summary_of(found: Sequence[QuestionVerdict]) -> Mapping[str, str]:
     """The state of each question, by its name."""
     return {each.question: each.state for each in found}

@@ -105,7 +105,7 @@ MOST_COUNTED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionWords:
+class RepeatedWords:
     """Words of a question that its answer may repeat. `words`: all of them; `counted`: those behind each `how many`;
     `bdps`: it asks for multiples of the BDP."""
 
@@ -114,7 +114,7 @@ class QuestionWords:
     bdps: bool = False
 
     @classmethod
-    def of(cls, question: str) -> QuestionWords:
+    def of(cls, question: str) -> RepeatedWords:
         """Of a question's text."""
         words = frozenset(word.casefold() for word in _LETTERS.findall(question))
         counted = tuple(_tokens(each)[: MOST_COUNTED + 1] for each in _HOW_MANY.findall(question))
@@ -135,7 +135,7 @@ class QuestionWords:
         return any(len(told) <= len(each) and all(map(_alike, told, each)) for each in starts)
 
 
-NOTHING = QuestionWords()
+NOTHING = RepeatedWords()
 
 
 def bare(text: str) -> str:

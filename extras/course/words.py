@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class LanguageWords:
     """Of one language."""
 
     bits: str
@@ -64,7 +64,7 @@ class Words:
     check: str = "ewan course check {folder} says what is right"
 
 
-_EN = Words(
+_EN = LanguageWords(
     bits="Bits or bytes? Look at the units once more.",
     prefix="Is the prefix right: n, µ, m; k, M, G?",
     binary="A thousand or 1024? Here k is a thousand and Ki is 1024.",
@@ -111,7 +111,7 @@ _EN = Words(
     no_run="no run is in it: run the scenarios in the folder, so that results/ has them",
     not_taken="not taken",
 )
-_DE = Words(
+_DE = LanguageWords(
     bits="Bit oder Byte? Sieh dir die Einheiten noch einmal an.",
     prefix="Stimmt der Vorsatz: n, µ, m; k, M, G?",
     binary="Tausend oder 1024? Hier ist k tausend und Ki 1024.",
@@ -171,7 +171,7 @@ _DE = Words(
     begin="{folder}: lies {text}, oder öffne {notebook}",
     check="ewan course check {folder} sagt, was richtig ist",
 )
-_FR = Words(
+_FR = LanguageWords(
     bits="Bits ou octets ? Regardez encore les unités.",
     prefix="Le préfixe est-il juste : n, µ, m ; k, M, G ?",
     binary="Mille ou 1024 ? Ici, k est mille et Ki est 1024.",
@@ -231,9 +231,9 @@ _FR = Words(
     begin="{folder} : lisez {text}, ou ouvrez {notebook}",
     check="ewan course check {folder} dit ce qui est juste",
 )
-_ALL: Mapping[str, Words] = {"en": _EN, "de": _DE, "fr": _FR}
+_ALL: Mapping[str, LanguageWords] = {"en": _EN, "de": _DE, "fr": _FR}
 
 
-def of(language: str) -> Words:
+def of(language: str) -> LanguageWords:
     """The words of a language, or English ones."""
     return _ALL.get(language, _EN)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction as Exact
 
-from ewan.extras.importers.findings import Fate, Findings
-from ewan.extras.importers.legs import Leg, OfDevice, Setting, Way, of_devices
-from ewan.extras.importers.script import Command
+from ewan.extras.importers.findings import CommandOutcome, Findings
+from ewan.extras.importers.legs import DeviceTraffic, ImportedDirection, ImportedSettings, Setting, of_devices
+from ewan.extras.importers.script import ScriptCommand
 from ewan.labs.base.units import Buffer, Rate, Size, UnitError
 from ewan.labs.base.units.tools import (
     dummynet_bytes,
@@ -33,10 +33,10 @@ _PASSING = ("allow", "accept", "pass", "permit", "count", "check-state")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PipeRule:
     """Which packets go to a pipe. `inward`: None where it does not say."""
 
-    command: Command
+    command: ScriptCommand
     pipe: str
     source: str
     target: str
@@ -49,14 +49,14 @@ def is_command(words: Sequence[str]) -> bool:
     return (words[:1] == ["pipe"] and "config" in words) or (words[:1] == ["add"] and "pipe" in words)
 
 
-def legs(commands: Iterable[Command], line_rate: Rate, findings: Findings) -> list[Leg]:
+def legs(commands: Iterable[ScriptCommand], line_rate: Rate, findings: Findings) -> list[ImportedDirection]:
     """All of a script; ImportingError for what no lab has."""
-    pipes: dict[str, tuple[Command, list[str]]] = {}
-    rules: list[Rule] = []
+    pipes: dict[str, tuple[ScriptCommand, list[str]]] = {}
+    rules: list[PipeRule] = []
     for command in commands:
         words = _without_options(command)
         if not words or words[0] in ("show", "list", "zero", "resetlog"):
-            findings.settle(command, Fate.NOTHING)
+            findings.settle(command, CommandOutcome.NOTHING)
         elif "flush" in words[:2]:
             gone = [rule.command for rule in rules if words[0] in ("flush", "pipe")]
             gone += [each for each, _ in pipes.values()]
@@ -65,7 +65,7 @@ def legs(commands: Iterable[Command], line_rate: Rate, findings: Findings) -> li
         elif words[0] == "delete" or words[1:2] == ["delete"] or words[2:3] == ["delete"]:
             if pipes or rules:
                 raise findings.error(command.line, command.text, "takes something away: write what stays")
-            findings.settle(command, Fate.NOTHING)
+            findings.settle(command, CommandOutcome.NOTHING)
         elif words[0] == "pipe":
             _pipe(words, command, pipes, findings)
         elif words[0] == "add":
@@ -76,31 +76,33 @@ def legs(commands: Iterable[Command], line_rate: Rate, findings: Findings) -> li
     return _made(pipes, rules, line_rate, findings)
 
 
-def _undo(command: Command, gone: Iterable[Command], findings: Findings) -> None:
-    findings.settle(command, Fate.NOTHING)
+def _undo(command: ScriptCommand, gone: Iterable[ScriptCommand], findings: Findings) -> None:
+    findings.settle(command, CommandOutcome.NOTHING)
     for each in gone:
-        findings.settle(each, Fate.UNDONE)
+        findings.settle(each, CommandOutcome.UNDONE)
 
 
-def _without_options(command: Command) -> list[str]:
+def _without_options(command: ScriptCommand) -> list[str]:
     words = list(command.words) if command.name in TOOLS else [command.name, *command.words]
     while words and words[0].startswith("-"):
         words.pop(0)
     return words
 
 
-def _pipe(words: list[str], command: Command, pipes: dict[str, tuple[Command, list[str]]], findings: Findings) -> None:
+def _pipe(
+    words: list[str], command: ScriptCommand, pipes: dict[str, tuple[ScriptCommand, list[str]]], findings: Findings
+) -> None:
     if any(word in ("show", "list") for word in words[1:3]):
-        findings.settle(command, Fate.NOTHING)
+        findings.settle(command, CommandOutcome.NOTHING)
         return
     if len(words) < 3 or words[2] != "config" or not words[1].isascii() or not words[1].isdecimal():
         raise findings.error(command.line, command.text, 'is no pipe: write "pipe 1 config …"')
     if words[1] in pipes:
-        findings.settle(pipes[words[1]][0], Fate.UNDONE)
+        findings.settle(pipes[words[1]][0], CommandOutcome.UNDONE)
     pipes[words[1]] = (command, words[3:])  # a second config begins anew, as ipfw's own
 
 
-def _rules(words: list[str], command: Command, findings: Findings) -> list[Rule]:
+def _rules(words: list[str], command: ScriptCommand, findings: Findings) -> list[PipeRule]:
     """Of `add [N] [set N] [prob P] pipe N PROTOCOL from SOURCE to TARGET [in|out] [via IF]`; none of another kind."""
     line, text = command.line, command.text
     left = list(words)
@@ -137,7 +139,7 @@ def _rules(words: list[str], command: Command, findings: Findings) -> list[Rule]
     return [_rule(left, number, ends, command, findings)]
 
 
-def _rule(left: list[str], number: str, ends: list[str], command: Command, findings: Findings) -> Rule:
+def _rule(left: list[str], number: str, ends: list[str], command: ScriptCommand, findings: Findings) -> PipeRule:
     inward, device = None, None
     while left:
         word = left.pop(0)
@@ -152,12 +154,12 @@ def _rule(left: list[str], number: str, ends: list[str], command: Command, findi
             findings.cannot(command, command.text, f'"{word}" chooses packets in a way that no link does')
             break
     source, target = (("any" if end in ("0.0.0.0/0", "::/0") else end) for end in ends)
-    return Rule(command, number, source, target, inward, device)
+    return PipeRule(command, number, source, target, inward, device)
 
 
 def _made(
-    pipes: dict[str, tuple[Command, list[str]]], rules: list[Rule], line_rate: Rate, findings: Findings
-) -> list[Leg]:
+    pipes: dict[str, tuple[ScriptCommand, list[str]]], rules: list[PipeRule], line_rate: Rate, findings: Findings
+) -> list[ImportedDirection]:
     ways = {number: (command, _way(command, words, line_rate, findings)) for number, (command, words) in pipes.items()}
     for rule in rules:
         if rule.pipe not in ways:
@@ -167,14 +169,14 @@ def _made(
     for number, (command, _) in ways.items():
         if all(rule.pipe != number for rule in rules):
             findings.warn(command, f"no rule sends packets to pipe {number}: {command.text}")
-    used: dict[str, Rule] = {}
-    plain: list[Leg] = []
-    of_cards: list[OfDevice] = []
+    used: dict[str, PipeRule] = {}
+    plain: list[ImportedDirection] = []
+    of_cards: list[DeviceTraffic] = []
     for rule in rules:
         line, what = rule.command.line, f"pipe {rule.pipe}, {rule.source} to {rule.target}"
         way = ways[rule.pipe][1]
-        findings.settle(rule.command, Fate.LAB)
-        findings.settle(ways[rule.pipe][0], Fate.LAB)
+        findings.settle(rule.command, CommandOutcome.LAB)
+        findings.settle(ways[rule.pipe][0], CommandOutcome.LAB)
         before = used.setdefault(rule.pipe, rule)
         if before is not rule:
             why = f"line {before.command.line} sends other packets to the same pipe, and both share its rate"
@@ -185,13 +187,13 @@ def _made(
                     rule.command,
                     f"pipe {rule.pipe}: says neither in nor out: a router passes a packet twice; once here",
                 )
-            plain.append(Leg(line, rule.source, rule.target, what, way))
+            plain.append(ImportedDirection(line, rule.source, rule.target, what, way))
         elif rule.inward is None:
             why = f"takes both directions into pipe {rule.pipe}, and on a router each packet twice"
             findings.cannot(rule.command, rule.command.text, why, "give each direction a pipe of its own")
-            of_cards += [OfDevice(line, rule.device or "the card", outward, way) for outward in (True, False)]
+            of_cards += [DeviceTraffic(line, rule.device or "the card", outward, way) for outward in (True, False)]
         else:
-            of_cards.append(OfDevice(line, rule.device or "the card", not rule.inward, way))
+            of_cards.append(DeviceTraffic(line, rule.device or "the card", not rule.inward, way))
     if plain and of_cards:
         rule = rules[-1]
         message = "some rules name ends and others only a direction: import one kind of them"
@@ -199,7 +201,9 @@ def _made(
     return plain or of_devices(of_cards, findings)
 
 
-def _without_rules(ways: dict[str, tuple[Command, Way]], findings: Findings) -> list[Leg]:
+def _without_rules(
+    ways: dict[str, tuple[ScriptCommand, ImportedSettings]], findings: Findings
+) -> list[ImportedDirection]:
     """One pipe for the way there, a second one for the way back."""
     if not ways:
         return []
@@ -213,17 +217,17 @@ def _without_rules(ways: dict[str, tuple[Command, Way]], findings: Findings) -> 
         findings.note(
             command, f"no rule says which packets go to pipe {number}: it is the way from {' to '.join(ends)}"
         )
-        findings.settle(command, Fate.LAB)
-        legs.append(Leg(command.line, *ends, f"pipe {number}", way))
+        findings.settle(command, CommandOutcome.LAB)
+        legs.append(ImportedDirection(command.line, *ends, f"pipe {number}", way))
     return legs
 
 
 @dataclass(slots=True)
 class _Pipe:
-    command: Command
+    command: ScriptCommand
     findings: Findings
     left: list[str]
-    way: Way
+    way: ImportedSettings
     held: Buffer
     word: str = ""
 
@@ -237,8 +241,8 @@ class _Pipe:
         return f"line {self.command.line}"
 
 
-def _way(command: Command, words: Sequence[str], line_rate: Rate, findings: Findings) -> Way:
-    way = Way()
+def _way(command: ScriptCommand, words: Sequence[str], line_rate: Rate, findings: Findings) -> ImportedSettings:
+    way = ImportedSettings()
     way.put("framing", *FRAMING)
     pipe = _Pipe(command, findings, list(words), way, Buffer("packets", SLOTS))
     while pipe.left:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeVar
 
-from ewan.extras.importers.script import Command
+from ewan.extras.importers.script import ScriptCommand
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.reading import one_line
 from ewan.labs.base.units import UnitError
@@ -25,7 +25,7 @@ class ImportingError(UserError, ValueError):
         super().__init__(one_line(message))
 
 
-class Fate(Enum):
+class CommandOutcome(Enum):
     """What becomes of a command, if it is not refused."""
 
     LAB = "the lab has what it does"
@@ -50,13 +50,13 @@ class Findings:
     file: str
     lenient: bool
     notes: list[Note] = field(default_factory=list)
-    fates: dict[int, set[Fate]] = field(default_factory=dict)
+    fates: dict[int, set[CommandOutcome]] = field(default_factory=dict)
 
     def error(self, line: int, what: str, message: str) -> ImportingError:
         """What no import can do without; `what` was written there."""
         return ImportingError(f'{self.file}:{line}: "{one_line(what, MOST_LETTERS)}": {message}')
 
-    def cannot(self, command: Command, what: str, why: str, otherwise: str = "leave it out") -> None:
+    def cannot(self, command: ScriptCommand, what: str, why: str, otherwise: str = "leave it out") -> None:
         """What changes the meaning and cannot be said: refused, or done `otherwise` where that is wanted."""
         if not self.lenient:
             message = f"{why}: {LENIENT} would {otherwise}, and say so in a comment"
@@ -64,20 +64,20 @@ class Findings:
         done = {"leave it out": "left out"}.get(otherwise, otherwise)
         self.warn(command, f'"{one_line(what, MOST_LETTERS)}" {why}: {done}')
 
-    def note(self, command: Command, text: str) -> None:
+    def note(self, command: ScriptCommand, text: str) -> None:
         """What the reader of the description should know, and nothing of it changes."""
         self.notes.append(Note(command.line, one_line(text), warns=False))
 
-    def warn(self, command: Command, text: str) -> None:
+    def warn(self, command: ScriptCommand, text: str) -> None:
         """What the script does and the lab does not."""
-        self.settle(command, Fate.NAMED)
+        self.settle(command, CommandOutcome.NAMED)
         self.notes.append(Note(command.line, one_line(text), warns=True))
 
-    def settle(self, command: Command, fate: Fate) -> None:
+    def settle(self, command: ScriptCommand, fate: CommandOutcome) -> None:
         """A command without any fate is named at the end as not imported."""
         self.fates.setdefault(command.number, set()).add(fate)
 
-    def name_the_rest(self, commands: Iterable[Command]) -> None:
+    def name_the_rest(self, commands: Iterable[ScriptCommand]) -> None:
         """Warns of each command that no reader has settled, so that none is forgotten."""
         for command in commands:
             if command.number not in self.fates:
@@ -95,7 +95,7 @@ class Findings:
             Note(rest[0].line, f"{len(rest)} more notes are left out, about lines {lines}", warns=True),
         ]
 
-    def read(self, command: Command, what: str, parse: Callable[[str], Value], text: str) -> Value:
+    def read(self, command: ScriptCommand, what: str, parse: Callable[[str], Value], text: str) -> Value:
         """A quantity; refused with its line and words where the tool would read something else."""
         try:
             return parse(text)

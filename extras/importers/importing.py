@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from ewan.extras.importers import dummynet, legs, nistnet, programs, tc, writing
-from ewan.extras.importers.findings import Fate, Findings, ImportingError
-from ewan.extras.importers.legs import Leg
+from ewan.extras.importers.findings import CommandOutcome, Findings, ImportingError
+from ewan.extras.importers.legs import ImportedDirection
 from ewan.extras.importers.scan import UNKNOWN, ScriptError
-from ewan.extras.importers.script import Command, commands
+from ewan.extras.importers.script import ScriptCommand, commands
 from ewan.extras.importers.tc import netfilter, shown
 from ewan.extras.importers.tc.words import options_of, without_options
 from ewan.labs.base.reading import one_line
@@ -29,7 +29,9 @@ Format = Literal["tc", "dummynet", "nistnet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 LINE_RATE = Rate.parse("1Gbit/s")
 _TITLES = {"tc": "tc", "dummynet": "Dummynet's pipes", "nistnet": "NIST Net's commands"}
-_READERS: dict[Format, tuple[Callable[[Sequence[Command], Rate, Findings], list[Leg]], tuple[str, str]]] = {
+_READERS: dict[
+    Format, tuple[Callable[[Sequence[ScriptCommand], Rate, Findings], list[ImportedDirection]], tuple[str, str]]
+] = {
     "tc": (tc.legs, tc.FRAMING),
     "dummynet": (dummynet.legs, dummynet.FRAMING),
     "nistnet": (nistnet.legs, nistnet.FRAMING),
@@ -37,7 +39,7 @@ _READERS: dict[Format, tuple[Callable[[Sequence[Command], Rate, Findings], list[
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedLab:
     """`text` is the description, `spec` what it says, `warnings` what of the script is not in it, each in one line.
 
     `fates` are those of the script's commands, which together have all its lines that are not blank and no comment.
@@ -46,7 +48,7 @@ class Imported:
     text: str
     spec: Spec
     warnings: tuple[str, ...]
-    fates: tuple[tuple[Command, frozenset[Fate]], ...]
+    fates: tuple[tuple[ScriptCommand, frozenset[CommandOutcome]], ...]
 
 
 def describe(
@@ -59,7 +61,7 @@ def describe(
 
 def imported(
     text: str, file: str, form: Format | None = None, *, lenient: bool = False, line_rate: Rate = LINE_RATE
-) -> Imported:
+) -> ImportedLab:
     """A script as a description; ImportingError in one line.
 
     `form`: what the script is of, found by its commands if None. `line_rate`: of a direction whose script has no rate.
@@ -75,7 +77,7 @@ def imported(
     numbers = {command.number for command in mine}
     others = [command for command in every if command.number not in numbers]
     for command in programs.are_silent(others):
-        findings.settle(command, Fate.NOTHING)
+        findings.settle(command, CommandOutcome.NOTHING)
     reader, framing = _READERS[form]
     usable = _usable(mine, others, findings)
     found = tc.legs(usable, line_rate, findings, others) if form == "tc" else reader(usable, line_rate, findings)
@@ -86,7 +88,7 @@ def imported(
     for leg in found:
         leg.way.settings = legs.completed(leg.way, framing, line_rate).settings
     layout = legs.layout(found, findings)
-    untold = legs.completed(legs.Way(), framing, line_rate)
+    untold = legs.completed(legs.ImportedSettings(), framing, line_rate)
     findings.name_the_rest(every)
     notes = findings.shown()
     head = (
@@ -98,7 +100,7 @@ def imported(
     except DescriptionError as error:
         raise ImportingError(f"{file}: a description cannot say this: {error}") from None
     warnings = tuple(f"{file}:{note.line}: {note.text}" for note in notes if note.warns)
-    return Imported(made, spec, warnings, tuple((each, frozenset(findings.fates[each.number])) for each in every))
+    return ImportedLab(made, spec, warnings, tuple((each, frozenset(findings.fates[each.number])) for each in every))
 
 
 _EXAMPLES = {
@@ -115,7 +117,7 @@ def _name(file: str) -> str:
     return f"{stem if stem[:1].isalpha() else f'lab-{stem}'.strip('-')}.lab.yaml"
 
 
-def _of(command: Command) -> Format | None:
+def _of(command: ScriptCommand) -> Format | None:
     if command.name == "tc" or (command.name in _OF_TC and "dev" in command.words):
         return "tc"
     if UNKNOWN in command.name and command.words[:1] and command.words[0] in _OF_TC and "dev" in command.words:
@@ -131,11 +133,11 @@ _OF_TC = ("qdisc", "class", "filter")
 _TOOL = re.compile(r"\btc (?:-\S+ )*(?:qdisc|class|filter)\b|\bqdisc (?:add|replace)\b|\b(?:ipfw|dnctl|cnistnet) ")
 
 
-def _runs_a_tool(command: Command) -> bool:
+def _runs_a_tool(command: ScriptCommand) -> bool:
     return _TOOL.search(" ".join((command.name, *command.words))) is not None
 
 
-def _detected(of: dict[Format, list[Command]], every: Sequence[Command], file: str) -> Format:
+def _detected(of: dict[Format, list[ScriptCommand]], every: Sequence[ScriptCommand], file: str) -> Format:
     found = [form for form, commands in of.items() if commands]
     if len(found) == 1:
         return found[0]
@@ -148,16 +150,16 @@ def _detected(of: dict[Format, list[Command]], every: Sequence[Command], file: s
     raise ImportingError(f"{file}: has {tools} in it: say which with --format {found[0]} or --format {found[1]}")
 
 
-def _usable(mine: list[Command], others: Sequence[Command], findings: Findings) -> list[Command]:
+def _usable(mine: list[ScriptCommand], others: Sequence[ScriptCommand], findings: Findings) -> list[ScriptCommand]:
     """Commands that surely run, in one state of the network."""
-    usable: list[Command] = []
+    usable: list[ScriptCommand] = []
     ends = [each for each in others if each.name == "exit" and not each.conditional]
     pauses = list(programs.pauses(others))
     card = ""
     for each in mine:
         command = shown.of_card(each, card)
         if _shows(command):
-            findings.settle(command, Fate.NOTHING)
+            findings.settle(command, CommandOutcome.NOTHING)
             card = shown.value(command.words, "dev") or ""
         elif end := next((each for each in ends if programs.ends(each, command)), None):
             findings.warn(command, f"is behind the exit of line {end.line} and never runs: {command.text}")
@@ -179,7 +181,7 @@ def _usable(mine: list[Command], others: Sequence[Command], findings: Findings) 
     return shown.as_commands(usable, findings)
 
 
-def _shows(command: Command) -> bool:
+def _shows(command: ScriptCommand) -> bool:
     """True for a command that prints what is there, and changes nothing."""
     if command.name != "tc":
         return any(word in ("show", "list", "ls", "-s", "-V") for word in command.words[:3])
@@ -190,7 +192,7 @@ def _shows(command: Command) -> bool:
     return len(words) < 2 or "show".startswith(words[1]) or words[1] in ("list", "lst", "ls")
 
 
-def _unprefixed(command: Command) -> Command:
+def _unprefixed(command: ScriptCommand) -> ScriptCommand:
     """A line of a batch file, as if `tc` stood before it."""
     if command.name not in ("qdisc", "class", "filter") or shown.is_shown(command):
         return command

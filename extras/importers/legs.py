@@ -23,7 +23,7 @@ Setting = str | dict[str, "Setting"]
 
 
 @dataclass(slots=True)
-class Way:
+class ImportedSettings:
     """Settings of one direction as a description writes them, each with the reason that stands behind it."""
 
     settings: dict[str, tuple[Setting, str]] = field(default_factory=dict)
@@ -34,24 +34,24 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class ImportedDirection:
     """One direction. `what` is for people."""
 
     line: int
     source: str
     target: str
     what: str
-    way: Way
+    way: ImportedSettings
 
 
 @dataclass(frozen=True, slots=True)
-class OfDevice:
+class DeviceTraffic:
     """What leaves a card, or comes in by it."""
 
     line: int
     device: str
     outward: bool
-    way: Way
+    way: ImportedSettings
 
     @property
     def what(self) -> str:
@@ -60,11 +60,11 @@ class OfDevice:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ImportedLayout:
     """`links`: each with its ends, by name; the first leg goes from the first end to the second, the other one back."""
 
     hosts: tuple[str, ...]
-    links: tuple[tuple[str, str, Leg | None, Leg | None], ...]
+    links: tuple[tuple[str, str, ImportedDirection | None, ImportedDirection | None], ...]
     hub: str | None
 
     @property
@@ -78,10 +78,10 @@ def behind(device: str) -> str:
     return f"behind {device}"
 
 
-def of_devices(ways: Sequence[OfDevice], findings: Findings) -> list[Leg]:
+def of_devices(ways: Sequence[DeviceTraffic], findings: Findings) -> list[ImportedDirection]:
     """Legs of a machine's cards: one card of an end host, two of a box between two networks, or a box with more."""
     devices = list(dict.fromkeys(way.device for way in ways))
-    legs: list[Leg] = []
+    legs: list[ImportedDirection] = []
     for way in ways:
         if len(devices) == 2:
             other = devices[1 - devices.index(way.device)]
@@ -89,13 +89,13 @@ def of_devices(ways: Sequence[OfDevice], findings: Findings) -> list[Leg]:
         else:
             here = "here" if len(devices) == 1 else BOX
         ends = (here, behind(way.device)) if way.outward else (behind(way.device), here)
-        legs.append(Leg(way.line, *ends, way.what, way.way))
+        legs.append(ImportedDirection(way.line, *ends, way.what, way.way))
     return legs
 
 
-def layout(legs: Sequence[Leg], findings: Findings) -> Layout:
+def layout(legs: Sequence[ImportedDirection], findings: Findings) -> ImportedLayout:
     """ImportingError where two legs go the same way, or no lab has all of them."""
-    ways: dict[tuple[str, str], Leg] = {}
+    ways: dict[tuple[str, str], ImportedDirection] = {}
     for leg in legs:
         if leg.source == leg.target:
             raise findings.error(leg.line, leg.what, "goes from an end to itself: write two ends")
@@ -108,7 +108,7 @@ def layout(legs: Sequence[Leg], findings: Findings) -> Layout:
     ]
     if len(pairs) == 1:
         source, target = pairs[0]
-        return Layout(
+        return ImportedLayout(
             (source, target), ((source, target, ways.get((source, target)), ways.get((target, source))),), None
         )
     common = set(pairs[0]).intersection(*map(set, pairs[1:]))
@@ -119,7 +119,7 @@ def layout(legs: Sequence[Leg], findings: Findings) -> Layout:
     hub = BOX if BOX in common else pairs[0][0] if pairs[0][0] in common else pairs[0][1]
     others = [source if target == hub else target for source, target in pairs]
     links = tuple((hub, other, ways.get((hub, other)), ways.get((other, hub))) for other in others)
-    return Layout((*(() if hub == BOX else (hub,)), *others), links, hub)
+    return ImportedLayout((*(() if hub == BOX else (hub,)), *others), links, hub)
 
 
 def names(labels: Sequence[str]) -> dict[str, str]:
@@ -137,9 +137,9 @@ def names(labels: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def completed(way: Way, framing: tuple[str, str], line_rate: Rate) -> Way:
+def completed(way: ImportedSettings, framing: tuple[str, str], line_rate: Rate) -> ImportedSettings:
     """All that a direction must say; what a script does not say is the card's. `framing` comes with its reason."""
-    whole, why = Way(), "the script does not say: the card's"
+    whole, why = ImportedSettings(), "the script does not say: the card's"
     whole.put("framing", *framing)
     whole.put("rate", line_rate, why)
     whole.put("buffer", Buffer("packets", CARD_PACKETS), why)

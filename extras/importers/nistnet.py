@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ewan.extras.importers.findings import Fate, Findings
-from ewan.extras.importers.legs import Leg, Way
-from ewan.extras.importers.script import Command
+from ewan.extras.importers.findings import CommandOutcome, Findings
+from ewan.extras.importers.legs import ImportedDirection, ImportedSettings
+from ewan.extras.importers.script import ScriptCommand
 from ewan.labs.base.units import Buffer, Duration, Rate
 from ewan.labs.base.units.tools import nistnet_bandwidth, nistnet_delay, nistnet_percent
 
@@ -25,10 +25,10 @@ _ENDS = ("-d", "--down", "-F", "--flush")
 
 @dataclass(slots=True)
 class _Entry:
-    command: Command
+    command: ScriptCommand
     findings: Findings
     left: list[str]
-    way: Way
+    way: ImportedSettings
     word: str = ""
 
     def numbers(self, most: int) -> list[str]:
@@ -48,27 +48,27 @@ class _Entry:
         return f"line {self.command.line}"
 
 
-def legs(commands: Iterable[Command], line_rate: Rate, findings: Findings) -> list[Leg]:
+def legs(commands: Iterable[ScriptCommand], line_rate: Rate, findings: Findings) -> list[ImportedDirection]:
     """All of a script; ImportingError for what no lab has."""
-    found: dict[tuple[str, str], Leg] = {}
-    of: dict[tuple[str, str], Command] = {}
+    found: dict[tuple[str, str], ImportedDirection] = {}
+    of: dict[tuple[str, str], ScriptCommand] = {}
     for command in commands:
         words = list(command.words)
         while words and words[0] in _ON_OFF:
             if words.pop(0) in _ENDS and found:
                 findings.warn(command, f"{command.text} ends it: the lab is what was there before")
         if not words:
-            findings.settle(command, Fate.NOTHING)
+            findings.settle(command, CommandOutcome.NOTHING)
             continue
         verb = words.pop(0)
         if verb in ("-r", "--remove") and len(words) > 1:
             _undo((_end(words[0], command, findings), _end(words[1], command, findings)), found, of, findings)
-            findings.settle(command, Fate.LAB)
+            findings.settle(command, CommandOutcome.LAB)
         elif verb in ("-a", "--add"):
             leg = _entry(words, command, line_rate, findings)
             _undo((leg.source, leg.target), found, of, findings)
             found[leg.source, leg.target], of[leg.source, leg.target] = leg, command
-            findings.settle(command, Fate.LAB)
+            findings.settle(command, CommandOutcome.LAB)
         else:
             raise findings.error(
                 command.line, command.text, 'is no command of cnistnet that can be imported: write "-a"'
@@ -77,13 +77,16 @@ def legs(commands: Iterable[Command], line_rate: Rate, findings: Findings) -> li
 
 
 def _undo(
-    ends: tuple[str, str], found: dict[tuple[str, str], Leg], of: dict[tuple[str, str], Command], findings: Findings
+    ends: tuple[str, str],
+    found: dict[tuple[str, str], ImportedDirection],
+    of: dict[tuple[str, str], ScriptCommand],
+    findings: Findings,
 ) -> None:
     if found.pop(ends, None) is not None:
-        findings.settle(of.pop(ends), Fate.UNDONE)
+        findings.settle(of.pop(ends), CommandOutcome.UNDONE)
 
 
-def _end(text: str, command: Command, findings: Findings) -> str:
+def _end(text: str, command: ScriptCommand, findings: Findings) -> str:
     """An address, without port and protocol."""
     address, _, rest = text.partition(":")
     if rest:
@@ -91,7 +94,7 @@ def _end(text: str, command: Command, findings: Findings) -> str:
     return _ANY if address in ("0.0.0.0", "0") else address
 
 
-def _entry(words: list[str], command: Command, line_rate: Rate, findings: Findings) -> Leg:
+def _entry(words: list[str], command: ScriptCommand, line_rate: Rate, findings: Findings) -> ImportedDirection:
     if len(words) < 2 or words[0].startswith("-") or words[1].startswith("-"):
         raise findings.error(command.line, command.text, "has no two ends: write -a SOURCE TARGET")
     source, target = (_end(word, command, findings) for word in words[:2])
@@ -105,7 +108,7 @@ def _entry(words: list[str], command: Command, line_rate: Rate, findings: Findin
         why = "takes both directions"
         findings.cannot(command, command.text, why, "take it as the way there")
         source, target = "here", "there"
-    entry = _Entry(command, findings, left, Way())
+    entry = _Entry(command, findings, left, ImportedSettings())
     entry.way.put("framing", *FRAMING)
     entry.way.put("rate", line_rate, "there is no limit: the card's")
     entry.way.put("buffer", UNLIMITED, "NIST Net keeps all packets")
@@ -115,7 +118,7 @@ def _entry(words: list[str], command: Command, line_rate: Rate, findings: Findin
         if reader is None:
             raise findings.error(command.line, entry.word, "is no option of cnistnet that can be read here")
         reader(entry)
-    return Leg(command.line, source, target, f"{source} to {target}", entry.way)
+    return ImportedDirection(command.line, source, target, f"{source} to {target}", entry.way)
 
 
 def _delay(entry: _Entry) -> None:

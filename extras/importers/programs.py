@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ewan.extras.importers.script import Command
+from ewan.extras.importers.script import ScriptCommand
 
 _SILENT = frozenset((
     "", "echo", "printf", "set", "true", "false", "exit", "return", "[", "[[", "test", ":", "cd", "shift", "which",
@@ -32,7 +32,7 @@ _QUICK = frozenset((
 """Commands that do something and take no time, so that nothing is measured by them."""
 
 
-def are_silent(commands: Iterable[Command]) -> Iterator[Command]:
+def are_silent(commands: Iterable[ScriptCommand]) -> Iterator[ScriptCommand]:
     """Those that configure no network; a substitution is there for what it prints, unless it changes something."""
     for each in commands:
         asks = each.substituted and not _CHANGING & {*each.words}
@@ -40,22 +40,24 @@ def are_silent(commands: Iterable[Command]) -> Iterator[Command]:
             yield each
 
 
-def prints(command: Command) -> bool:
+def prints(command: ScriptCommand) -> bool:
     """Whether a command only prints its words."""
     return command.name in _SILENT
 
 
-def takes_away(command: Command) -> bool:
+def takes_away(command: ScriptCommand) -> bool:
     """Whether a command of tc, iptables, ipfw or cnistnet removes what was there."""
     return any(word.startswith("del") or word in ("flush", "-d", "-r") for word in command.words[:4])
 
 
-def ends(end: Command, command: Command) -> bool:
+def ends(end: ScriptCommand, command: ScriptCommand) -> bool:
     """Whether a command never runs because its shell, or one that began it, has ended by `exit`."""
     return command.number > end.number and command.shells[: len(end.shells)] == end.shells
 
 
-def before(command: Command, done: Sequence[Command], of: Sequence[tuple[Command, bool]]) -> Command | None:
+def before(
+    command: ScriptCommand, done: Sequence[ScriptCommand], of: Sequence[tuple[ScriptCommand, bool]]
+) -> ScriptCommand | None:
     """The first pause between a command and the first one that is done; one that is none perhaps counts where a command
     changes what was there. What waits in the background comes after all else of the script.
     """
@@ -70,7 +72,7 @@ def before(command: Command, done: Sequence[Command], of: Sequence[tuple[Command
     return None
 
 
-def pauses(of: Iterable[Command]) -> Iterator[tuple[Command, bool]]:
+def pauses(of: Iterable[ScriptCommand]) -> Iterator[tuple[ScriptCommand, bool]]:
     """Commands that take time, so that something has seen the network as it was; False for those that perhaps do."""
     for each in of:
         if each.conditional or each.substituted:

@@ -65,7 +65,7 @@ _PERHAPS = "?"
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ScriptCommand:
     """`name` without its directory, `words` behind it; `line` counts from 1; `text` is for people.
 
     `name` is empty where only the shell reads the line. `namespace` is where it runs, None for the script's own
@@ -94,9 +94,9 @@ class Command:
         return any(UNKNOWN in word for word in (self.name, self.namespace or "", *self.words))
 
 
-def commands(text: str) -> list[Command]:
+def commands(text: str) -> list[ScriptCommand]:
     """The script's commands; ScriptError where it is no text of a shell, or beyond the limits."""
-    found: list[Command] = []
+    found: list[ScriptCommand] = []
     _Reader(found, _Around(), _Variables()).read(statements(text))
     return found
 
@@ -125,7 +125,7 @@ class _Reader:
     """Of one text: the script, or one within it."""
 
     def __init__(
-        self, found: list[Command], around: _Around, variables: _Variables, groups: tuple[str, ...] = ()
+        self, found: list[ScriptCommand], around: _Around, variables: _Variables, groups: tuple[str, ...] = ()
     ) -> None:
         self.found, self.around, self.variables = found, around, variables
         self.groups = list(groups)
@@ -207,13 +207,15 @@ class _Reader:
         if left:
             self.printed.append((len(self.groups), _printed(of, left, stdin) if _certain(self.groups) else None))
         if not left or (text is not None and launch is not None):
-            self._add(of, Command(of.line, "", (), shown or _shown(of)))
+            self._add(of, ScriptCommand(of.line, "", (), shown or _shown(of)))
         else:
             if of.operator.startswith("|") and launch is not None and launch.words is None:
                 shown = f"{self.found[-1].text} | {shown}"
             name = left[0].rsplit("/", 1)[-1]
             shells = (next(around.next_shell),) if program else ()
-            command = Command(of.line, name, tuple(left[1:]), shown, around.conditional, around.place, shells=shells)
+            command = ScriptCommand(
+                of.line, name, tuple(left[1:]), shown, around.conditional, around.place, shells=shells
+            )
             self._add(of, command)
         if text is not None and launch is not None:
             around = replace(around, stdin=stdin if launch.text is not None else None, batch=launch.batch)
@@ -228,7 +230,7 @@ class _Reader:
         """For what another shell runs."""
         return replace(around, shells=(*around.shells, next(around.next_shell)))
 
-    def _add(self, of: Statement, command: Command) -> None:
+    def _add(self, of: Statement, command: ScriptCommand) -> None:
         last = self.around.last_line or of.last_line
         self.found.append(
             replace(
@@ -368,7 +370,7 @@ class _Variables:
             self.set(each, UNKNOWN, groups)
 
 
-def _is_uncertain(operator: str, before: bool, found: list[Command]) -> bool:
+def _is_uncertain(operator: str, before: bool, found: list[ScriptCommand]) -> bool:
     """Whether only running shows if the next command runs, in a list of `&&` and `||`."""
     if operator in ("|", "|&"):
         return before

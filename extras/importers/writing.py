@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ewan.extras.importers.legs import BOX, Layout, Leg, Setting, Way, names
+from ewan.extras.importers.legs import BOX, ImportedDirection, ImportedLayout, ImportedSettings, Setting, names
 from ewan.labs.base.reading import one_line
 
 COLUMN = 34
 WIDEST_LINE = 118
 
 
-def text(layout: Layout, head: Sequence[str], notes: Sequence[tuple[int, str]], untold: Way) -> str:
+def text(
+    layout: ImportedLayout, head: Sequence[str], notes: Sequence[tuple[int, str]], untold: ImportedSettings
+) -> str:
     """`notes` go by the line of the source; `untold` is the direction of which it says nothing."""
     lines = [*(f"# {one_line(each)}" for each in head)]
     for number, note in notes:
@@ -31,7 +33,7 @@ def _wrapped(note: str) -> Iterator[str]:
     yield line
 
 
-def _dumbbell(layout: Layout, untold: Way) -> Iterator[str]:
+def _dumbbell(layout: ImportedLayout, untold: ImportedSettings) -> Iterator[str]:
     ((_, _, there, back),) = layout.links
     yield "topology: dumbbell"
     yield "links:"
@@ -40,7 +42,7 @@ def _dumbbell(layout: Layout, untold: Way) -> Iterator[str]:
     yield from _direction("    ", "backward", back, untold)
 
 
-def _graph(layout: Layout, untold: Way) -> Iterator[str]:
+def _graph(layout: ImportedLayout, untold: ImportedSettings) -> Iterator[str]:
     named = names(layout.hosts)
     others = [named[other] for _, other, _, _ in layout.links]
     yield "topology:"
@@ -65,7 +67,7 @@ def _graph(layout: Layout, untold: Way) -> Iterator[str]:
     yield f"    pairs: [{', '.join(pairs)}]"
 
 
-def _direction(indent: str, key: str, leg: Leg | None, untold: Way) -> Iterator[str]:
+def _direction(indent: str, key: str, leg: ImportedDirection | None, untold: ImportedSettings) -> Iterator[str]:
     way = untold if leg is None else leg.way
     what = "of this the script says nothing" if leg is None else leg.what
     yield f"{f'{indent}{key}:':<{COLUMN - 1}} # {one_line(what)}"

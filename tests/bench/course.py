@@ -27,13 +27,13 @@ from ewan.analysis.one_run import SingleRun
 from ewan.experiments.engine.unit import Tools
 from ewan.experiments.store import Store
 from ewan.extras.course import amounts, grading, parameters, pool, reading, rendering, submission, truths
-from ewan.extras.course.executing import Here
-from ewan.extras.course.fields import Question, Setting
-from ewan.extras.course.grading import Machine
-from ewan.extras.course.pool import Lost
+from ewan.extras.course.executing import LocalExecutor
+from ewan.extras.course.fields import Question, SettingChoice
+from ewan.extras.course.grading import GradingMachine
+from ewan.extras.course.pool import LostCall
 from ewan.extras.course.reading import Lab
 from ewan.extras.course.runs import Student
-from ewan.extras.course.submission import Answer, Experiment, Run, Submission
+from ewan.extras.course.submission import Answer, Submission, SubmittedExperiment, SubmittedRun
 from ewan.extras.course.verdicts import Truth
 from ewan.labs.base import processes
 from ewan.labs.base.reporter import SilentReporter
@@ -73,7 +73,7 @@ def measure(context: Context, quick: bool, show: Callable[[str], None]) -> dict[
     tools = Tools(kernel.kernel(context.reporter.tell), node_binary(context.binary))
     with tempfile.TemporaryDirectory(prefix="ewan-bench-course-") as above:
         place = Path(above)
-        machine = Machine(SingleRun, tools, place / "students", place)
+        machine = GradingMachine(SingleRun, tools, place / "students", place)
         wanted = [Whose(lab, number) for lab in labs for number in range(students)]
         made_s = _make(machine, wanted, place / "in", show)
         show(f"grading {len(wanted)} submissions")
@@ -112,26 +112,26 @@ def tables(found: Mapping[str, Any]) -> Iterator[tuple[str, list[str], list[list
     yield "Grading a class", columns, [row]
 
 
-def _make(machine: Machine, wanted: Sequence[Whose], place: Path, show: Callable[[str], None]) -> float:
+def _make(machine: GradingMachine, wanted: Sequence[Whose], place: Path, show: Callable[[str], None]) -> float:
     """Writes what students hand in; how long that took."""
     begun = time.monotonic()
     place.mkdir()
     found = pool.each(functools.partial(handed_in, machine), wanted, processes.cpus(), LONGEST_S)
     for done, (index, made) in enumerate(found, 1):
-        if isinstance(made, Lost):
+        if isinstance(made, LostCall):
             raise LabError(f"{wanted[index]}: {made.why}")
         show(f"{done} of {len(wanted)} students at work")
         (place / f"{wanted[index].lab}-{_student(wanted[index].number)}.zip").write_bytes(made)
     return time.monotonic() - begun
 
 
-def handed_in(machine: Machine, whose: Whose) -> bytes:
+def handed_in(machine: GradingMachine, whose: Whose) -> bytes:
     """The bytes of a file that a student hands in."""
     lab = reading.find(whose.lab)
     kind = whose.number % 4
     with tempfile.TemporaryDirectory(prefix="student-", dir=machine.scratch) as scratch:
         assert machine.store is not None
-        executor = Here(
+        executor = LocalExecutor(
             SilentReporter(), machine.tools.binary, Store(machine.store), Path(scratch), 1, _tools=machine.tools
         )
 
@@ -147,7 +147,7 @@ def handed_in(machine: Machine, whose: Whose) -> bytes:
             for at, each in enumerate(lab.course.questions)
             if (answer := _answer(each, found.get(each.name, Truth()), kind, at)) is not None
         }
-        experiments: list[Experiment] = []
+        experiments: list[SubmittedExperiment] = []
         if kind != GUESSES:
             with Student(lab, drawing, executor, machine.see) as student:
                 experiments = [_experiment(student, executor, name) for name in _own(lab)]
@@ -169,16 +169,16 @@ def _own(lab: Lab) -> list[str]:
     return [name.removesuffix(names.SCENARIO) for name in plain if name.endswith(names.SCENARIO)]
 
 
-def _experiment(student: Student, executor: Here, scenario: str) -> Experiment:
+def _experiment(student: Student, executor: LocalExecutor, scenario: str) -> SubmittedExperiment:
     work = list(student.units(scenario))
     left = executor.results(work)
     runs = [
-        Run(name=each.name, key=each.key, inputs=grading.inputs_of(each), tables=grading.tables_of(files))
+        SubmittedRun(name=each.name, key=each.key, inputs=grading.inputs_of(each), tables=grading.tables_of(files))
         for each, files in zip(work, left, strict=True)
     ]
     content = rendering.files(student.lab, student.drawing)[f"{scenario}{names.SCENARIO}"]
     versions = executor.tools.versions
-    return Experiment(
+    return SubmittedExperiment(
         scenario=scenario,
         started="",
         command=f"ewan run {scenario}{names.SCENARIO} --runtime virtual",
@@ -207,7 +207,7 @@ def _answer(question: Question, truth: Truth, kind: int, at: int) -> Answer | No
     return f"{value * (PERCENT if unit == '%' else 1):.9g}{unit}"
 
 
-def _middle(setting: Setting) -> str:
+def _middle(setting: SettingChoice) -> str:
     """A value that may be chosen: the first, or the geometric mean of the two ends."""
     if setting.one_of is not None:
         return str(setting.one_of[0])

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from ewan.extras.course import reading
-from ewan.extras.course.executing import Here
+from ewan.extras.course.executing import LocalExecutor
 from ewan.labs.context import Context
 from tests.extras.course import audit
 
@@ -24,7 +24,7 @@ MOST_ALIKE = 0.05
 
 def trial(seed: int, place: Path) -> None:
     context = Context.of(os.environ)
-    executor = Here(context.reporter, context.binary, None, place)
+    executor = LocalExecutor(context.reporter, context.binary, None, place)
     problems: list[str] = []
     for name in reading.known():
         own = _AUDITS.setdefault(name, audit.Audit(reading.find(name)))

@@ -20,7 +20,7 @@ from pathlib import Path
 import yaml
 
 from ewan.extras.importers.findings import ImportingError
-from ewan.extras.importers.importing import Imported, imported
+from ewan.extras.importers.importing import ImportedLab, imported
 from ewan.labs.base.units import Duration, Fraction, Rate, Size
 from ewan.labs.base.units.tools import tc_percent, tc_rate, tc_size, tc_time
 from tests.torture.commands import run
@@ -173,7 +173,7 @@ def judged(text: str, state: State) -> str:
     return "warned"
 
 
-def nothing_is_forgotten(text: str, made: Imported) -> None:
+def nothing_is_forgotten(text: str, made: ImportedLab) -> None:
     """Each line that is not blank and no comment belongs to a command with a fate."""
     known = {line for command, fates in made.fates if fates for line in range(command.line, command.last_line + 1)}
     for number, line in enumerate(text.splitlines(), 1):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ewan.extras.course.grade import Grade, Question, Run
+from ewan.extras.course.grade import Grade, QuestionGrade, RunGrade
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Document, Struct, field
 
@@ -26,8 +26,8 @@ class GradeEntry(Struct):
     lab: str
     student: str
     language: str
-    questions: tuple[Question, ...]
-    runs: tuple[Run, ...]
+    questions: tuple[QuestionGrade, ...]
+    runs: tuple[RunGrade, ...]
     checks: int
     latest: str
     replaced: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ewan.extras.course.formats import wording
-from ewan.extras.course.grade import Grade, Question, Status
+from ewan.extras.course.grade import Grade, QuestionGrade, Status
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Struct
 
@@ -77,7 +77,7 @@ def results(grade: Grade) -> GradescopeResults:
     )
 
 
-def _test(number: int, question: Question, language: str) -> GradescopeTest:
+def _test(number: int, question: QuestionGrade, language: str) -> GradescopeTest:
     passed: Literal["passed", "failed"] = "passed" if question.verdict == "right" else "failed"
     return GradescopeTest(
         score=round(question.points, 4),

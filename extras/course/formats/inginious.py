@@ -13,7 +13,7 @@ import re
 from typing import Literal
 
 from ewan.extras.course.formats import wording
-from ewan.extras.course.grade import Grade, Question
+from ewan.extras.course.grade import Grade, QuestionGrade
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Struct, field
 
@@ -74,5 +74,5 @@ def _result(grade: Grade) -> Literal["success", "failed", "crash"]:
     return "success" if right else "failed"
 
 
-def _of(question: Question) -> Literal["success", "failed"]:
+def _of(question: QuestionGrade) -> Literal["success", "failed"]:
     return "success" if question.verdict in ("right", "teacher") else "failed"

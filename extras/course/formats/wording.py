@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from ewan.extras.course import words
-from ewan.extras.course.grade import NOT_CONFIRMED, TEACHER, Grade, Question
+from ewan.extras.course.grade import NOT_CONFIRMED, TEACHER, Grade, QuestionGrade
 
 
-def of_question(question: Question, language: str) -> str:
+def of_question(question: QuestionGrade, language: str) -> str:
     """A verdict in a line, in the student's language."""
     state = words.of(language).states[question.verdict]
     if question.verdict == TEACHER:

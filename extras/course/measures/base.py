@@ -26,14 +26,14 @@ class NoValueError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class TimeSeries:
     """Values over time, in order. `times` in seconds from the common start of all flows."""
 
     times: NDArray[np.float64]
     values: NDArray[np.float64]
 
 
-class Run(Protocol):
+class MeasuredRun(Protocol):
     """One run of the virtual clock."""
 
     @property
@@ -55,7 +55,7 @@ class Run(Protocol):
     def metric(self, words: str) -> float:
         """A metric of docs/metrics.md, perhaps of whom: `rtt p95 of probe`; NoValueError where it has none."""
 
-    def series(self, name: str, *, step: str = "", flow: str = "", link: str = "", window: float = 0.0) -> Series:
+    def series(self, name: str, *, step: str = "", flow: str = "", link: str = "", window: float = 0.0) -> TimeSeries:
         """A series of docs/metrics.md: of the load's flows, of a step's, of one flow, of a link (`core`,
         `core forward`; the bottleneck if none is named). `window`: means over so many seconds, 100 ms where several
         flows are put together; 0: every sample, of a single flow. NoValueError where it has none, or several lines."""

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ewan.extras.course.measures.base import NoValueError, Run, Series, measure
+from ewan.extras.course.measures.base import MeasuredRun, NoValueError, TimeSeries, measure
 
 
 @measure
-def metric(run: Run, words: str, step: str = "") -> float:
+def metric(run: MeasuredRun, words: str, step: str = "") -> float:
     """A metric of docs/metrics.md: `metric("rtt p95", step="probe", buffer="10BDP")`."""
     return run.metric(f"{words} of {step}" if step else words)
 
 
 @measure
-def value(run: Run, series: str, at: float, step: str = "", flow: str = "", link: str = "") -> float:
+def value(run: MeasuredRun, series: str, at: float, step: str = "", flow: str = "", link: str = "") -> float:
     """A series at so many seconds: its last sample until then."""
     found = run.series(series, step=step, flow=flow, link=link)
     before = found.values[found.times <= at]
@@ -27,7 +27,13 @@ def value(run: Run, series: str, at: float, step: str = "", flow: str = "", link
 
 @measure
 def largest(
-    run: Run, series: str, from_: float = 0.0, to: float = float("inf"), step: str = "", flow: str = "", link: str = ""
+    run: MeasuredRun,
+    series: str,
+    from_: float = 0.0,
+    to: float = float("inf"),
+    step: str = "",
+    flow: str = "",
+    link: str = "",
 ) -> float:
     """The largest value of a series between two times (s)."""
     return float(_between(run.series(series, step=step, flow=flow, link=link), series, from_, to).max())
@@ -35,7 +41,13 @@ def largest(
 
 @measure
 def least(
-    run: Run, series: str, from_: float = 0.0, to: float = float("inf"), step: str = "", flow: str = "", link: str = ""
+    run: MeasuredRun,
+    series: str,
+    from_: float = 0.0,
+    to: float = float("inf"),
+    step: str = "",
+    flow: str = "",
+    link: str = "",
 ) -> float:
     """The least value of a series between two times (s)."""
     return float(_between(run.series(series, step=step, flow=flow, link=link), series, from_, to).min())
@@ -43,14 +55,20 @@ def least(
 
 @measure
 def mean(
-    run: Run, series: str, from_: float = 0.0, to: float = float("inf"), step: str = "", flow: str = "", link: str = ""
+    run: MeasuredRun,
+    series: str,
+    from_: float = 0.0,
+    to: float = float("inf"),
+    step: str = "",
+    flow: str = "",
+    link: str = "",
 ) -> float:
     """The mean of the samples of a series between two times (s)."""
     return float(_between(run.series(series, step=step, flow=flow, link=link), series, from_, to).mean())
 
 
 @measure
-def power(runs: Sequence[Run], words: str, by: str, step: str = "") -> float:
+def power(runs: Sequence[MeasuredRun], words: str, by: str, step: str = "") -> float:
     """The exponent a of `metric ~ parameter^a`: the slope of the line of least squares through the logarithms."""
     pairs = [(run.parameters.get(by), metric(run, words, step)) for run in runs]
     numbers = [(float(x), y) for x, y in pairs if not isinstance(x, str | None) and x > 0 and y > 0]
@@ -60,7 +78,7 @@ def power(runs: Sequence[Run], words: str, by: str, step: str = "") -> float:
     return float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0])
 
 
-def _between(found: Series, name: str, from_: float, to: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _between(found: TimeSeries, name: str, from_: float, to: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     inside = found.values[(found.times >= from_) & (found.times <= to)]
     if not inside.size:
         raise NoValueError(f"{name}: has no sample between {from_:g} s and {to:g} s")

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import polars as pl
 
-from ewan.extras.course.measures.base import NoValueError, Run, measure
+from ewan.extras.course.measures.base import MeasuredRun, NoValueError, measure
 from ewan.labs.base.units import NS_PER_SECOND
 
 _FLOW = ("source", "destination", "protocol", "source_port", "destination_port", "ip_id")
 
 
 @measure
-def on_the_way(run: Run, start: str, end: str, at: float) -> float:
+def on_the_way(run: MeasuredRun, start: str, end: str, at: float) -> float:
     """Packets that had left one node at so many seconds, and came to the other after that: on links and in queues,
     without those that were lost. A packet is known by its addresses, ports and IP's identification, as far as that goes
     round more slowly than packets are on their way."""

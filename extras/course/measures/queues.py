@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from ewan.extras.course.measures.base import NoValueError, Run, measure
+from ewan.extras.course.measures.base import MeasuredRun, NoValueError, measure
 
 
 @measure
-def most_waiting(run: Run, link: str = "core") -> float:
+def most_waiting(run: MeasuredRun, link: str = "core") -> float:
     """The most bytes that waited at a link in its forward direction, framing counted, at any look at its counters.
 
     Series of links are means of windows; a burst of a few milliseconds is seen here alone.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ewan.extras.course.measures.base import NoValueError, Run, measure
+from ewan.extras.course.measures.base import MeasuredRun, NoValueError, measure
 from ewan.labs.base.units import BITS_PER_BYTE
 
 WINDOW_S = 0.5
@@ -16,7 +16,7 @@ WINDOW_S = 0.5
 
 
 @measure
-def recovery(run: Run, level: float, since: float, step: str = "") -> float:
+def recovery(run: MeasuredRun, level: float, since: float, step: str = "") -> float:
     """How long after `since` (s) the goodput is at least `level` (bit/s) for the first time, in windows of half a
     second that count with their middle."""
     found = run.series("goodput", step=step, window=WINDOW_S)
@@ -27,7 +27,7 @@ def recovery(run: Run, level: float, since: float, step: str = "") -> float:
 
 
 @measure
-def shortfall(run: Run, level: float, since: float, to: float, step: str = "") -> float:
+def shortfall(run: MeasuredRun, level: float, since: float, to: float, step: str = "") -> float:
     """The bytes that a flow delivered less between two times (s) than it would have at `level` (bit/s) all the time."""
     found = run.series("goodput", step=step, window=WINDOW_S)
     inside = (found.times >= since) & (found.times <= to)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import log
 
-from ewan.extras.course.measures.base import NoValueError, Run, measure
+from ewan.extras.course.measures.base import MeasuredRun, NoValueError, measure
 
 
 @measure
-def rtt_exponent(run: Run, one: str, other: str) -> float:
+def rtt_exponent(run: MeasuredRun, one: str, other: str) -> float:
     """The exponent a of `goodput ~ 1 / RTT^a` that the steady goodputs of two steps and the medians of their RTTs give,
     queueing included: log(x1/x2) / log(RTT2/RTT1). Lakshman and Madhow (1997): 1 to 2 for Reno."""
     goodputs = [run.metric(f"steady goodput of {step}") for step in (one, other)]

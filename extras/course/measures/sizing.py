@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import exp, log
 
-from ewan.extras.course.measures.base import NoValueError, Run, measure
+from ewan.extras.course.measures.base import MeasuredRun, NoValueError, measure
 
 
 @measure
-def enough(runs: Sequence[Run], words: str, reach: float, by: str) -> float:
+def enough(runs: Sequence[MeasuredRun], words: str, reach: float, by: str) -> float:
     """The value of a parameter from which on a metric reaches a value, between two runs by a straight line over the
     parameter's logarithm: the last crossing, as a buffer is enough only if all larger ones are."""
     points = []

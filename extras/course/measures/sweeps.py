@@ -9,11 +9,11 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from ewan.extras.course.measures.base import NoValueError, Run, measure
+from ewan.extras.course.measures.base import MeasuredRun, NoValueError, measure
 
 
 @measure
-def crossing(runs: Sequence[Run], words: str, level: float, by: str, step: str = "") -> float:
+def crossing(runs: Sequence[MeasuredRun], words: str, level: float, by: str, step: str = "") -> float:
     """The value of a parameter at which a metric passes `level`: on the straight line between the two neighbouring runs
     of which one is below it and one is not, over the logarithm of the parameter. The first such pair counts."""
     whole = f"{words} of {step}" if step else words
@@ -26,7 +26,7 @@ def crossing(runs: Sequence[Run], words: str, level: float, by: str, step: str =
 
 
 @measure
-def best(runs: Sequence[Run], words: str, by: str, among: str = "", most: bool = False) -> str:
+def best(runs: Sequence[MeasuredRun], words: str, by: str, among: str = "", most: bool = False) -> str:
     """The word of a parameter with the least value of a metric, or with the largest (`most`); `among`: words, with
     spaces between, of which one is meant."""
     wanted = among.split()
@@ -37,7 +37,7 @@ def best(runs: Sequence[Run], words: str, by: str, among: str = "", most: bool =
     return (max if most else min)(points)[1]
 
 
-def _number(run: Run, by: str) -> float:
+def _number(run: MeasuredRun, by: str) -> float:
     value = run.parameters.get(by)
     if isinstance(value, str | None) or value <= 0:
         raise NoValueError(f"{by} is no number above 0 in run {run.number}: {value}")

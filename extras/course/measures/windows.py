@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ewan.extras.course.measures.base import NoValueError, Run, Series, measure
+from ewan.extras.course.measures.base import MeasuredRun, NoValueError, TimeSeries, measure
 from ewan.labs.base.units import NS_PER_SECOND
 
 FALL = 0.12
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Tooth:
+class SawtoothCycle:
     """From one cut to the next. Indices of samples: the window's peak before the cut, its least value after it, the
     peak at which it ends."""
 
@@ -33,7 +33,7 @@ class Tooth:
     end: int
 
 
-def teeth(values: Sequence[float] | Floats) -> list[Tooth]:
+def teeth(values: Sequence[float] | Floats) -> list[SawtoothCycle]:
     """The whole teeth of a window, in order: each begins with a cut and ends at the peak before the next one."""
     cuts: list[tuple[int, int]] = []
     peak, low, falling = 0, 0, False
@@ -47,10 +47,10 @@ def teeth(values: Sequence[float] | Floats) -> list[Tooth]:
             peak = index
         elif each < (1 - FALL) * values[peak]:
             low, falling = index, True
-    return [Tooth(cut, low, after) for (cut, low), (after, _) in pairwise(cuts)]
+    return [SawtoothCycle(cut, low, after) for (cut, low), (after, _) in pairwise(cuts)]
 
 
-def _samples(run: Run, column: str, step: str) -> Series:
+def _samples(run: MeasuredRun, column: str, step: str) -> TimeSeries:
     """Each sample of a column of the table `series`, as it is there but for its times: of the flow of a step, or of the
     only flow of the load."""
     flows = run.table("flows")
@@ -61,14 +61,14 @@ def _samples(run: Run, column: str, step: str) -> Series:
     samples = samples.filter(samples["flow"] == flow[0])
     if samples["part"].n_unique() != 1:
         raise NoValueError(f"{column}: the flow has several connections, or none was sampled")
-    return Series(samples["time_ns"].to_numpy() / NS_PER_SECOND, samples[column].to_numpy().astype(float))
+    return TimeSeries(samples["time_ns"].to_numpy() / NS_PER_SECOND, samples[column].to_numpy().astype(float))
 
 
-def _window(run: Run, step: str) -> Series:
+def _window(run: MeasuredRun, step: str) -> TimeSeries:
     return _samples(run, "cwnd_segments", step)
 
 
-def _windows(run: Run, step: str, from_: float, to: float) -> tuple[Series, list[Tooth]]:
+def _windows(run: MeasuredRun, step: str, from_: float, to: float) -> tuple[TimeSeries, list[SawtoothCycle]]:
     """The window, and the teeth that lie between two times (s)."""
     found = _window(run, step)
     inside = [each for each in teeth(found.values) if from_ <= found.times[each.cut] and found.times[each.end] <= to]
@@ -78,28 +78,28 @@ def _windows(run: Run, step: str, from_: float, to: float) -> tuple[Series, list
 
 
 @measure
-def peak_window(run: Run, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
+def peak_window(run: MeasuredRun, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
     """The window at which it is cut, in segments: mean over the whole teeth between two times (s)."""
     found, inside = _windows(run, step, from_, to)
     return float(np.mean([found.values[each.end] for each in inside]))
 
 
 @measure
-def decrease(run: Run, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
+def decrease(run: MeasuredRun, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
     """The window after a cut by that before it: mean over the whole teeth between two times (s)."""
     found, inside = _windows(run, step, from_, to)
     return float(np.mean([found.values[each.low] / found.values[each.cut] for each in inside]))
 
 
 @measure
-def tooth_length(run: Run, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
+def tooth_length(run: MeasuredRun, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
     """Seconds from cut to cut: mean over the whole teeth between two times (s)."""
     found, inside = _windows(run, step, from_, to)
     return float(np.mean([found.times[each.end] - found.times[each.cut] for each in inside]))
 
 
 @measure
-def growth(run: Run, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
+def growth(run: MeasuredRun, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
     """Segments a second by which the window grows within a tooth: slope of least squares, mean over teeth."""
     found, inside = _windows(run, step, from_, to)
     slopes = []
@@ -112,7 +112,7 @@ def growth(run: Run, from_: float = 0.0, to: float = float("inf"), step: str = "
 
 
 @measure
-def growth_per_rtt(run: Run, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
+def growth_per_rtt(run: MeasuredRun, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
     """Segments by which the window grows in a round trip within a tooth: the slope times its mean smoothed RTT."""
     found, inside = _windows(run, step, from_, to)
     rtts, grown = _samples(run, "srtt_ns", step), []
@@ -125,7 +125,7 @@ def growth_per_rtt(run: Run, from_: float = 0.0, to: float = float("inf"), step:
 
 
 @measure
-def longest_window(run: Run, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
+def longest_window(run: MeasuredRun, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
     """The window, in segments, at which most samples are between two times (s): where it stays longest."""
     found = _window(run, step)
     inside = found.values[(found.times >= from_) & (found.times <= to)]
@@ -137,7 +137,7 @@ def longest_window(run: Run, from_: float = 0.0, to: float = float("inf"), step:
 
 @measure
 def window_after_cut(
-    run: Run, after: float, from_: float = 0.0, to: float = float("inf"), step: str = "", above: float = 0.0
+    run: MeasuredRun, after: float, from_: float = 0.0, to: float = float("inf"), step: str = "", above: float = 0.0
 ) -> float:
     """The window so many seconds after it was cut, in segments: mean over the teeth that last so long and whose
     window was cut at more than `above` segments."""
@@ -153,7 +153,9 @@ def window_after_cut(
 
 
 @measure
-def first_above(run: Run, series: str, above: float, from_: float = 0.0, step: str = "", link: str = "") -> float:
+def first_above(
+    run: MeasuredRun, series: str, above: float, from_: float = 0.0, step: str = "", link: str = ""
+) -> float:
     """When a series is above a value for the first time, in seconds from T0, from a time on."""
     found = _window(run, step) if series == "cwnd" else run.series(series, step=step, link=link)
     reached = found.times[(found.values > above) & (found.times >= from_)]
@@ -162,7 +164,7 @@ def first_above(run: Run, series: str, above: float, from_: float = 0.0, step: s
     return float(reached[0])
 
 
-def _begin(run: Run, step: str) -> tuple[Series, float]:
+def _begin(run: MeasuredRun, step: str) -> tuple[TimeSeries, float]:
     """The window, and when the flow's connection was there: data begin to be sent then."""
     window, flows = _window(run, step), run.table("flows")
     connected = flows.filter(flows["step"] == step if step else flows["role"] == "load")["connected_ns"][0]
@@ -172,7 +174,7 @@ def _begin(run: Run, step: str) -> tuple[Series, float]:
 
 
 @measure
-def window_in_round(run: Run, number: int, rtt: float, step: str = "") -> float:
+def window_in_round(run: MeasuredRun, number: int, rtt: float, step: str = "") -> float:
     """The window in the middle of a round trip of slow start, in segments; the first has number 1. `rtt`: of the empty
     path, in seconds."""
     found, begin = _begin(run, step)
@@ -182,7 +184,7 @@ def window_in_round(run: Run, number: int, rtt: float, step: str = "") -> float:
     return float(before[-1])
 
 
-def _exit(run: Run, step: str) -> tuple[Series, int]:
+def _exit(run: MeasuredRun, step: str) -> tuple[TimeSeries, int]:
     """The window, and the first sample after slow start's end."""
     threshold, found = _samples(run, "ssthresh_segments", step), _window(run, step)
     ended = np.flatnonzero(threshold.values < NO_THRESHOLD)
@@ -192,21 +194,21 @@ def _exit(run: Run, step: str) -> tuple[Series, int]:
 
 
 @measure
-def slow_start_end(run: Run, step: str = "") -> float:
+def slow_start_end(run: MeasuredRun, step: str = "") -> float:
     """When slow start ends, in seconds from T0: the first sample with a threshold."""
     found, at = _exit(run, step)
     return float(found.times[at])
 
 
 @measure
-def slow_start_peak(run: Run, step: str = "") -> float:
+def slow_start_peak(run: MeasuredRun, step: str = "") -> float:
     """The largest window of slow start, in segments: until the first sample with a threshold, that one included."""
     found, at = _exit(run, step)
     return float(found.values[: at + 1].max())
 
 
 @measure
-def threshold(run: Run, step: str = "") -> float:
+def threshold(run: MeasuredRun, step: str = "") -> float:
     """The slow-start threshold when slow start has ended, in segments."""
     found = _samples(run, "ssthresh_segments", step)
     ended = found.values[found.values < NO_THRESHOLD]
@@ -216,7 +218,7 @@ def threshold(run: Run, step: str = "") -> float:
 
 
 @measure
-def acknowledged(run: Run, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
+def acknowledged(run: MeasuredRun, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
     """Segments that were delivered from cut to cut: mean over the whole teeth between two times (s)."""
     _, inside = _windows(run, step, from_, to)
     delivered = _samples(run, "delivered_segments", step).values

@@ -25,12 +25,12 @@ from ewan.extras.course import (
     words,
 )
 from ewan.extras.course.amounts import Kind
-from ewan.extras.course.answers import Given
-from ewan.extras.course.fields import Drawn, Question
+from ewan.extras.course.answers import WrittenAnswer
+from ewan.extras.course.fields import DrawnParameter, Question
 from ewan.extras.course.measures.base import NoValueError, Value
 from ewan.extras.course.reading import Lab
 from ewan.extras.course.tests.courses import COURSE, GERMAN, SCENARIO, TEXT, written
-from ewan.extras.course.verdicts import Known, Truth
+from ewan.extras.course.verdicts import KnownMistake, Truth
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import UnitError
 
@@ -77,7 +77,7 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, old: str, new: str, s
 
 def test_a_students_values_are_the_same_everywhere() -> None:
     """Drawn by hand, as docs/adding/course-lab.md says it."""
-    drawn = Drawn.model_validate({"from": "30ms", "to": "90ms", "step": "2ms"})
+    drawn = DrawnParameter.model_validate({"from": "30ms", "to": "90ms", "step": "2ms"})
     digest = hashlib.sha256(b"ewan-course/1\0pipe\x004711\0rtt").digest()
     expected = 30 + 2 * (int.from_bytes(digest, "big") % 31)
     found = parameters.drawn("pipe", " 4711 ", {"rtt": drawn})
@@ -93,9 +93,9 @@ def test_a_students_number_is_a_word(word: str) -> None:
 
 
 def test_ranges_are_exact() -> None:
-    drawn = Drawn.model_validate({"from": "0.5Mbit/s", "to": "2Mbit/s", "step": "0.1Mbit/s"})
+    drawn = DrawnParameter.model_validate({"from": "0.5Mbit/s", "to": "2Mbit/s", "step": "0.1Mbit/s"})
     assert len(drawn.values) == 16 and drawn.values[0] == "500kbit/s" and drawn.values[-1] == "2Mbit/s"
-    assert Drawn.model_validate({"from": 1, "to": 3, "step": 1}).values == ["1", "2", "3"]
+    assert DrawnParameter.model_validate({"from": 1, "to": 3, "step": 1}).values == ["1", "2", "3"]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_no_answers_yet(lab: Lab) -> None:
 
 EN = words.of("en")
 TRUTHS: Mapping[str, Truth] = {
-    "pipe": Truth(42_000.0, (Known(21_000.0, "This is one way."),), "Multiply rate and time."),
+    "pipe": Truth(42_000.0, (KnownMistake(21_000.0, "This is one way."),), "Multiply rate and time."),
     "delay": Truth(0.02),
     "busy": Truth(0.87),
     "law": Truth("linear"),
@@ -327,7 +327,7 @@ TRUTHS: Mapping[str, Truth] = {
     ],
 )
 def test_verdicts_and_hints(lab: Lab, name: str, answer: str, state: str, say: str) -> None:
-    found = verdicts.judge(lab.questions[name], TRUTHS[name], Given(answer, place="a.yaml:7: "), EN)
+    found = verdicts.judge(lab.questions[name], TRUTHS[name], WrittenAnswer(answer, place="a.yaml:7: "), EN)
     assert found.state == state and say in found.say
     assert (found.say == "") == (say == "")
 
@@ -366,12 +366,12 @@ def asked(answer: str, tolerance: str) -> Question:
 def test_one_rule_of_rounding(truth: float, answer: str, state: str) -> None:
     """Three digits are right whatever the tolerance, fewer are close, and others are wrong."""
     question = asked("ratio", "0.1%")
-    assert verdicts.judge(question, Truth(truth), Given(answer), EN).state == state
+    assert verdicts.judge(question, Truth(truth), WrittenAnswer(answer), EN).state == state
     exact = asked("count", "0")
     if state == "close":
-        found = verdicts.judge(question, Truth(truth), Given(answer), EN)
+        found = verdicts.judge(question, Truth(truth), WrittenAnswer(answer), EN)
         assert (found.points, found.say) == (0, "give three digits")
-        assert verdicts.judge(exact, Truth(truth), Given(answer), EN).state == "wrong"
+        assert verdicts.judge(exact, Truth(truth), WrittenAnswer(answer), EN).state == "wrong"
         assert verdicts.status_of([found]) == 1
 
 
@@ -388,32 +388,34 @@ def test_one_rule_of_rounding(truth: float, answer: str, state: str) -> None:
 )
 def test_a_known_mistake_within_the_tolerance_is_told_apart(answer: str, state: str) -> None:
     question = asked("ratio", "2%")
-    truth = Truth(1.222, (Known(1.203, "That is the base RTT."), Known(1.2221, "Nobody can tell.")))
-    found = verdicts.judge(question, truth, Given(answer), EN)
+    truth = Truth(1.222, (KnownMistake(1.203, "That is the base RTT."), KnownMistake(1.2221, "Nobody can tell.")))
+    found = verdicts.judge(question, truth, WrittenAnswer(answer), EN)
     assert found.state == state and (state != "wrong" or found.say == "That is the base RTT.")
 
 
 def test_common_mistakes_are_named_where_they_can_be_meant() -> None:
     size = asked("size", "5%")
-    assert verdicts.judge(size, Truth(42_000.0), Given("44.2kB"), EN).say == EN.again, "5 % off is no 1024"
+    assert verdicts.judge(size, Truth(42_000.0), WrittenAnswer("44.2kB"), EN).say == EN.again, "5 % off is no 1024"
     wait = asked("time", "5%")
-    assert verdicts.judge(wait, Truth(236.0), Given("118s"), EN).say == EN.again, "minutes are no way of a packet"
-    assert verdicts.judge(wait, Truth(0.236), Given("118ms"), EN).say == EN.round_trip
+    assert verdicts.judge(wait, Truth(236.0), WrittenAnswer("118s"), EN).say == EN.again, (
+        "minutes are no way of a packet"
+    )
+    assert verdicts.judge(wait, Truth(0.236), WrittenAnswer("118ms"), EN).say == EN.round_trip
 
 
 def test_a_german_check_is_in_german(lab: Lab) -> None:
     german = words.of("de")
-    found = verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], Given("42", place="a.yaml:7: "), german)
+    found = verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], WrittenAnswer("42", place="a.yaml:7: "), german)
     assert found.say == 'a.yaml:7: pipe "42": schreibe es als Größe, etwa 1.2MB'
-    assert verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], Given("42,000kB"), german).state == "right"
+    assert verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], WrittenAnswer("42,000kB"), german).state == "right"
     assert verdicts.points_in_words([found], german) == "0 von 1 Punkten"
-    both = verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], Given("42.000 B", place="a.yaml:7: "), german)
+    both = verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], WrittenAnswer("42.000 B", place="a.yaml:7: "), german)
     assert (both.state, both.say) == (
         "unreadable",
         'a.yaml:7: pipe "42.000 B": kann zweierlei sein: schreibe "42,000 B" oder "42000 B"',
     )
-    assert verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], Given("42.000kB"), german).state == "right"
-    assert verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], Given("43.500 B"), german).state == "wrong"
+    assert verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], WrittenAnswer("42.000kB"), german).state == "right"
+    assert verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], WrittenAnswer("43.500 B"), german).state == "wrong"
     assert words.of("eo") == words.of("en"), "English where there are no words"
 
 
@@ -421,12 +423,12 @@ def test_a_verdict_does_not_tell_the_side(lab: Lab) -> None:
     """An answer above the truth and one below it are told the same."""
     for factor in (1.1, 1.5, 3, 8, 1000, 1e6):
         both = [f"{42_000 * factor:f}B", f"{42_000 / factor:f}B"]
-        said = {verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], Given(each), EN).say for each in both}
+        said = {verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], WrittenAnswer(each), EN).say for each in both}
         assert len(said) == 1
 
 
 def test_what_could_not_be_computed_is_no_fault_of_the_student(lab: Lab) -> None:
-    found = verdicts.judge(lab.questions["busy"], Truth(why="run 1 has no utilisation"), Given("80%"), EN)
+    found = verdicts.judge(lab.questions["busy"], Truth(why="run 1 has no utilisation"), WrittenAnswer("80%"), EN)
     assert (found.state, found.say) == ("unknown", "run 1 has no utilisation")
 
 
@@ -435,7 +437,7 @@ def test_settings_are_held_within_bounds(lab: Lab) -> None:
     values = {"rate": 8e6, "rtt": 0.06}
 
     def settings(text: str | None) -> dict[str, str]:
-        return verdicts.settings_of(question, Given(settings={"buffer": text}), values, EN)
+        return verdicts.settings_of(question, WrittenAnswer(settings={"buffer": text}), values, EN)
 
     assert settings("50 kB") == {"buffer": "50kB"}
     assert settings("0,5 BDP") == {"buffer": "30kB"}, "of 60 kB"
@@ -447,7 +449,7 @@ def test_settings_are_held_within_bounds(lab: Lab) -> None:
     for text, said in [*bad, (None, "buffer is missing")]:
         with pytest.raises(UnitError, match=said):
             settings(text)
-    chosen = Given(settings={"buffer": "50kB"})
+    chosen = WrittenAnswer(settings={"buffer": "50kB"})
     assert verdicts.settle(question, chosen, [True, True], EN).state == "right"
     assert verdicts.settle(question, chosen, [True, False], EN).say == "It works with less."
 
@@ -476,10 +478,10 @@ def test_a_text_that_is_too_long_is_said(lab: Lab) -> None:
 
 
 def test_the_exit_status_and_the_points(lab: Lab) -> None:
-    right = verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], Given("42kB"), EN)
-    wrong = verdicts.judge(lab.questions["delay"], TRUTHS["delay"], Given("1ms"), EN)
-    teacher = verdicts.judge(lab.questions["why"], TRUTHS["why"], Given("So."), EN)
-    broken = verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], Given("1"), EN)
+    right = verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], WrittenAnswer("42kB"), EN)
+    wrong = verdicts.judge(lab.questions["delay"], TRUTHS["delay"], WrittenAnswer("1ms"), EN)
+    teacher = verdicts.judge(lab.questions["why"], TRUTHS["why"], WrittenAnswer("So."), EN)
+    broken = verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], WrittenAnswer("1"), EN)
     assert [verdicts.status_of(each) for each in ([right, teacher], [right, wrong], [wrong, broken])] == [0, 1, 2]
     assert verdicts.points_of([right, wrong, teacher]) == (1, 2, 2)
 
@@ -544,8 +546,8 @@ def test_another_language(lab: Lab, tmp_path: Path) -> None:
     assert "durch den Buchstaben: a) linear zur Zeit; b) Quadratwurzel" in (path / "pipe.md").read_text()
     law = loaded.lab.questions["law"]
     for answer in ("a", "linear zur Zeit", "linear", "Antwort a"):
-        assert verdicts.judge(law, TRUTHS["law"], Given(answer), words.of("de")).state == "right"
-    assert verdicts.judge(law, TRUTHS["law"], Given("Quadratwurzel"), words.of("de")).state == "wrong"
+        assert verdicts.judge(law, TRUTHS["law"], WrittenAnswer(answer), words.of("de")).state == "right"
+    assert verdicts.judge(law, TRUTHS["law"], WrittenAnswer("Quadratwurzel"), words.of("de")).state == "wrong"
     with pytest.raises(UserError, match='is not in the language "fr": write one of en, de'):
         reading.translated(lab, "fr")
 
@@ -714,7 +716,7 @@ def test_what_is_no_amount_of_an_answer(text: str) -> None:
 
 
 def test_a_plain_number_may_say_what_is_counted() -> None:
-    asked = worded.QuestionWords.of("How many adjacencies? How many segments per second? In wie vielen Runden? In BDP?")
+    asked = worded.RepeatedWords.of("How many adjacencies? How many segments per second? In wie vielen Runden? In BDP?")
     texts = (
         ("8 adjacency", 8),
         ("8,2 segments/s", 8.2),

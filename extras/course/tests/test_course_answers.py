@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ewan.extras.course import verdicts, words
-from ewan.extras.course.answers import Given
-from ewan.extras.course.fields import Question, Setting
-from ewan.extras.course.verdicts import Truth, Verdict
+from ewan.extras.course.answers import WrittenAnswer
+from ewan.extras.course.fields import Question, SettingChoice
+from ewan.extras.course.verdicts import QuestionVerdict, Truth
 from ewan.labs.base.units import UnitError
 
 EN, DE = words.of("en"), words.of("de")
@@ -32,8 +32,8 @@ def chosen(*choices: str) -> Question:
     return Question.model_validate(told)
 
 
-def judged(question: Question, truth: float | str, answer: str, own: words.Words = EN) -> Verdict:
-    return verdicts.judge(question, Truth(truth), Given(answer), own)
+def judged(question: Question, truth: float | str, answer: str, own: words.LanguageWords = EN) -> QuestionVerdict:
+    return verdicts.judge(question, Truth(truth), WrittenAnswer(answer), own)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_capitals_may_be_of_two_units(answer: str, truth: float, text: str, both
 def test_the_two_amounts_of_a_comma_have_their_unit() -> None:
     said = 'may be either of two numbers: write "42.100 us" or "42100 us"'
     assert judged(asked("time"), 0.0421, "42,100 us").say == f'q "42,100 us": {said}'
-    setting = Setting.model_validate({"from": "3kB", "to": "10MB", "bdp": "1"})
+    setting = SettingChoice.model_validate({"from": "3kB", "to": "10MB", "bdp": "1"})
     with pytest.raises(UnitError) as refused:
         setting.check("43,750 B", bdp=1e5)
     assert str(refused.value) == 'may be either of two numbers: write "43.750 B" or "43750 B"'

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import pytest
 
 from ewan.extras.course import verdicts, words
-from ewan.extras.course.answers import Given
+from ewan.extras.course.answers import WrittenAnswer
 from ewan.extras.course.tests.test_course_answers import ASKS, asked
 from ewan.extras.course.verdicts import Truth
-from ewan.extras.course.words import Words
+from ewan.extras.course.words import LanguageWords
 
 EACH = 1000
 KINDS = ("time", "rate", "size", "packets", "count", "ratio", "share")
@@ -150,7 +150,7 @@ class Form:
     kind: str
     truth: float
     text: str
-    own: Words
+    own: LanguageWords
 
 
 def plain(value: float, places: int) -> str:
@@ -253,7 +253,7 @@ def test_right_answers_are_right_or_told_how_to_write_them(kind: str) -> None:
     question = asked(kind, tolerance(kind))
     refused = []
     for each in forms(right, kind):
-        found = verdicts.judge(question, Truth(each.truth), Given(each.text), each.own)
+        found = verdicts.judge(question, Truth(each.truth), WrittenAnswer(each.text), each.own)
         if found.state != "right":
             refused.append((each.text, found.state, found.say))
     assert all(state == "unreadable" and ("write" in say or "schreibe" in say) for _, state, say in refused), refused
@@ -265,7 +265,7 @@ def test_wrong_answers_are_never_right(kind: str) -> None:
     question = asked(kind, tolerance(kind))
     passed = []
     for each in forms(wrong, kind):
-        found = verdicts.judge(question, Truth(each.truth), Given(each.text), each.own)
+        found = verdicts.judge(question, Truth(each.truth), WrittenAnswer(each.text), each.own)
         if found.state == "right":
             passed.append((each.truth, each.text))
     assert not passed, passed

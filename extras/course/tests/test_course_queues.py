@@ -8,7 +8,7 @@ from typing import cast
 import polars as pl
 import pytest
 
-from ewan.extras.course.measures.base import NoValueError, Run
+from ewan.extras.course.measures.base import MeasuredRun, NoValueError
 from ewan.extras.course.measures.queues import most_waiting
 
 
@@ -25,7 +25,7 @@ class Looked:
 
 def test_the_most_that_waited_is_of_one_link_and_direction() -> None:
     rows = [("core", "forward", 10), ("core", "forward", 30), ("core", "backward", 90), ("access", "forward", 70)]
-    run = cast(Run, Looked(pl.DataFrame(rows, schema=["link", "direction", "queue_bytes"], orient="row")))
+    run = cast(MeasuredRun, Looked(pl.DataFrame(rows, schema=["link", "direction", "queue_bytes"], orient="row")))
     assert most_waiting(run) == 30
     assert most_waiting(run, link="access") == 70
     with pytest.raises(NoValueError):

@@ -12,8 +12,8 @@ import pytest
 
 from ewan.extras.course import expressions, truths
 from ewan.extras.course.measures import base, basic
-from ewan.extras.course.measures.base import NoValueError, Run, Series, Value
-from ewan.extras.course.runs import Chosen, RunOf, matching, same
+from ewan.extras.course.measures.base import MeasuredRun, NoValueError, TimeSeries, Value
+from ewan.extras.course.runs import RunSelection, StudentRun, matching, same
 from ewan.generator import scenario
 
 TEXT = """
@@ -41,13 +41,13 @@ steps: [{name: load, from: left1, to: right1, for: 1s, congestion: reno, bulk: }
 )
 def test_words_choose_runs(words: Mapping[str, Value | None], numbers: Sequence[int]) -> None:
     runs = scenario.parse(TEXT, Path("chosen.scenario.yaml")).runs()
-    assert list(matching(runs, Chosen.of(words))) == numbers
+    assert list(matching(runs, RunSelection.of(words))) == numbers
 
 
 def test_a_parameter_that_there_is_none_of() -> None:
     runs = scenario.parse(TEXT, Path("chosen.scenario.yaml")).runs()
     with pytest.raises(NoValueError, match="has no parameter bufer: rate, rtt, buffer"):
-        list(matching(runs, Chosen.of({"bufer": "1BDP"})))
+        list(matching(runs, RunSelection.of({"bufer": "1BDP"})))
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ class Made:
             raise NoValueError(f"run {self.number} has no {words}")
         return self.metrics[words]
 
-    def series(self, name: str, *, step: str = "", flow: str = "", link: str = "", window: float = 0.0) -> Series:
-        return Series(np.arange(len(self.values), dtype=float), np.array(self.values))
+    def series(self, name: str, *, step: str = "", flow: str = "", link: str = "", window: float = 0.0) -> TimeSeries:
+        return TimeSeries(np.arange(len(self.values), dtype=float), np.array(self.values))
 
     def table(self, name: str) -> pl.DataFrame:
         return pl.DataFrame()
@@ -95,7 +95,7 @@ class Made:
 
 
 def test_values_of_series() -> None:
-    run: Run = Made()
+    run: MeasuredRun = Made()
     assert basic.value(run, "cwnd", 2.5) == 2.0 and basic.value(run, "cwnd", 3.0) == 4.0
     assert basic.largest(run, "cwnd") == 5.0 and basic.largest(run, "cwnd", from_=2) == 4.0
     assert basic.least(run, "cwnd", from_=1, to=2) == 2.0 and basic.mean(run, "cwnd", to=1) == 3.0
@@ -119,9 +119,9 @@ class Choosing:
     """Gives all runs, and notes what was chosen."""
 
     made: Sequence[Made]
-    asked: list[Chosen] = field(default_factory=list)
+    asked: list[RunSelection] = field(default_factory=list)
 
-    def runs(self, chosen: Chosen) -> list[RunOf]:
+    def runs(self, chosen: RunSelection) -> list[StudentRun]:
         self.asked.append(chosen)
         return list(self.made)  # type: ignore[arg-type]
 
@@ -130,7 +130,7 @@ def test_a_calls_words_are_the_measures_own_or_choose_runs() -> None:
     chooser = Choosing([Made(metrics={"rtt p95 of files": 0.2})])
     text = 'metric("rtt p95", step="files", buffer="1BDP", of="chosen", seed=7)'
     assert expressions.evaluate(text, {}, truths.functions(chooser)) == 0.2
-    assert chooser.asked == [Chosen("chosen", None, 7, {"buffer": "1BDP"})]
+    assert chooser.asked == [RunSelection("chosen", None, 7, {"buffer": "1BDP"})]
 
 
 def test_one_run_must_be_left() -> None:
@@ -143,13 +143,13 @@ def test_a_measure_is_a_function_of_runs_with_a_name_of_its_own() -> None:
     with pytest.raises(TypeError, match="its first parameter is run or runs, not flows"):
         base.measure(lambda flows: 1.0)
 
-    def metric(run: Run) -> float:
+    def metric(run: MeasuredRun) -> float:
         return 1.0
 
     with pytest.raises(TypeError, match="measure metric: there is one of this name"):
         base.measure(metric)
 
-    def chosen(run: Run, seed: int) -> float:
+    def chosen(run: MeasuredRun, seed: int) -> float:
         return 1.0
 
     with pytest.raises(TypeError, match="measure chosen: seed choose runs"):

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ewan.extras.course import answers, folder, reading, verdicts, words, writing
-from ewan.extras.course.answers import Given
+from ewan.extras.course.answers import WrittenAnswer
 from ewan.extras.course.reading import Lab
-from ewan.extras.course.session import Checked, Session
+from ewan.extras.course.session import CheckTable, Session
 from ewan.extras.course.tests.courses import written
 from ewan.extras.course.verdicts import Truth
 from ewan.labs.context import Context
@@ -111,9 +111,9 @@ def test_commands_run_in_the_folder_and_tell_when_they_fail(own: Session, capfd:
 
 
 def test_a_check_is_shown_as_text_and_as_a_table(lab: Lab) -> None:
-    judged = verdicts.judge(lab.questions["why"], Truth(), Given("<b>&"), words.of("en"))
-    wrong = verdicts.judge(lab.questions["pipe"], Truth(42_000.0), Given("1kB"), words.of("en"))
-    found = Checked("A pipe", (wrong, judged), "en")
+    judged = verdicts.judge(lab.questions["why"], Truth(), WrittenAnswer("<b>&"), words.of("en"))
+    wrong = verdicts.judge(lab.questions["pipe"], Truth(42_000.0), WrittenAnswer("1kB"), words.of("en"))
+    found = CheckTable("A pipe", (wrong, judged), "en")
     assert repr(found).splitlines()[1] == f"pipe  wrong: {words.of('en').again}"
     assert "&lt;b&gt;&amp;" in found._repr_html_() and "<b>&" not in found._repr_html_()
     assert found.points == "0 of 1 points; 2 more from the teacher"

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from ewan.extras.course.measures.base import NoValueError, Run
+from ewan.extras.course.measures.base import MeasuredRun, NoValueError
 from ewan.extras.course.measures.sharing import rtt_exponent
 
 
@@ -24,7 +24,7 @@ class Pair:
 
 
 def exponent(goodputs: tuple[float, float], rtts: tuple[float, float]) -> float:
-    return rtt_exponent(cast("Run", Pair(goodputs, rtts)), "near", "far")
+    return rtt_exponent(cast("MeasuredRun", Pair(goodputs, rtts)), "near", "far")
 
 
 def test_the_exponent_is_that_of_the_inverse_rtts() -> None:

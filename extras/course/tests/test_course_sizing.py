@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from ewan.extras.course.measures.base import NoValueError, Run
+from ewan.extras.course.measures.base import MeasuredRun, NoValueError
 from ewan.extras.course.measures.sizing import enough
 
 
@@ -30,8 +30,8 @@ class Point:
         return self.goodput
 
 
-def runs(*points: tuple[Any, float]) -> Sequence[Run]:
-    return cast("Sequence[Run]", [Point(number, *point) for number, point in enumerate(points, 1)])
+def runs(*points: tuple[Any, float]) -> Sequence[MeasuredRun]:
+    return cast("Sequence[MeasuredRun]", [Point(number, *point) for number, point in enumerate(points, 1)])
 
 
 def test_the_crossing_is_on_a_line_over_the_logarithm() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ewan.extras.course.measures.base import NoValueError, Series, Value
+from ewan.extras.course.measures.base import NoValueError, TimeSeries, Value
 from ewan.extras.course.measures.recovery import recovery, shortfall
 from ewan.extras.course.measures.sweeps import best, crossing
 
@@ -28,10 +28,10 @@ class Made:
     def metric(self, words: str) -> float:
         return self.found[words]
 
-    def series(self, name: str, *, step: str = "", flow: str = "", link: str = "", window: float = 0.0) -> Series:
+    def series(self, name: str, *, step: str = "", flow: str = "", link: str = "", window: float = 0.0) -> TimeSeries:
         assert (name, step, window) == ("goodput", "download", 0.5)
         times = np.array([0.25 + 0.5 * place for place in range(len(self.goodput))], dtype=np.float64)
-        return Series(times, np.array(self.goodput, dtype=np.float64))
+        return TimeSeries(times, np.array(self.goodput, dtype=np.float64))
 
     def table(self, name: str) -> pl.DataFrame:
         raise NoValueError(name)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from ewan.extras.course.measures import passages, windows
-from ewan.extras.course.measures.base import NoValueError, Run, Series, Value
+from ewan.extras.course.measures.base import MeasuredRun, NoValueError, TimeSeries, Value
 
 
 class Constructed:
@@ -18,13 +18,13 @@ class Constructed:
     number, name, seed = 1, "constructed", 1
     parameters: Mapping[str, Value] = {}
 
-    def __init__(self, tables: Mapping[str, pl.DataFrame], series: Mapping[str, Series] | None = None) -> None:
+    def __init__(self, tables: Mapping[str, pl.DataFrame], series: Mapping[str, TimeSeries] | None = None) -> None:
         self._tables, self._series = tables, series or {}
 
     def metric(self, words: str) -> float:
         raise NoValueError(words)
 
-    def series(self, name: str, *, step: str = "", flow: str = "", link: str = "", window: float = 0.0) -> Series:
+    def series(self, name: str, *, step: str = "", flow: str = "", link: str = "", window: float = 0.0) -> TimeSeries:
         return self._series[name]
 
     def table(self, name: str) -> pl.DataFrame:
@@ -36,7 +36,7 @@ class Constructed:
 
 def sampled(
     cwnd: Sequence[float], every_s: float = 0.1, rtt_s: float = 0.1, threshold: Sequence[int] | None = None
-) -> Run:
+) -> MeasuredRun:
     """A run of one flow that was sampled so; each sample has a hundred segments more delivered."""
     count = len(cwnd)
     series = pl.DataFrame(
@@ -60,7 +60,7 @@ def sawtooth(low: int, high: int, times: int) -> list[float]:
 
 def test_teeth_of_a_sawtooth_have_their_ends_where_it_falls() -> None:
     found = windows.teeth([10, 20, 10, 15, 20, 10, 12])
-    assert found == [windows.Tooth(cut=1, low=2, end=4)]
+    assert found == [windows.SawtoothCycle(cut=1, low=2, end=4)]
 
 
 def test_a_small_dip_ends_no_tooth() -> None:
@@ -106,7 +106,7 @@ def test_slow_start_that_does_not_end_has_no_threshold() -> None:
 
 
 def test_when_a_series_is_above_a_value() -> None:
-    ping = Series(np.array([1.0, 2.0, 3.0]), np.array([0.06, 0.31, 0.62]))
+    ping = TimeSeries(np.array([1.0, 2.0, 3.0]), np.array([0.06, 0.31, 0.62]))
     run = Constructed({}, {"ping rtt": ping})
     assert windows.first_above(run, "ping rtt", 0.3) == 2
     assert windows.first_above(sampled([10, 20, 40]), "cwnd", 15) == pytest.approx(0.1)
@@ -122,7 +122,7 @@ def test_two_flows_have_no_common_window() -> None:
         windows.peak_window(both)
 
 
-def captured(rows: Sequence[tuple[str, str, float, int]]) -> Run:
+def captured(rows: Sequence[tuple[str, str, float, int]]) -> MeasuredRun:
     """Packets by node, direction, time (s) and identification."""
     packets = pl.DataFrame(
         {

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ewan.extras.importers.findings import Fate, Findings
-from ewan.extras.importers.legs import CARD_PACKETS, Leg, OfDevice, Setting, Way, of_devices
-from ewan.extras.importers.script import Command
+from ewan.extras.importers.findings import CommandOutcome, Findings
+from ewan.extras.importers.legs import (
+    CARD_PACKETS,
+    DeviceTraffic,
+    ImportedDirection,
+    ImportedSettings,
+    Setting,
+    of_devices,
+)
+from ewan.extras.importers.script import ScriptCommand
 from ewan.extras.importers.tc import branches, netfilter, stacked
 from ewan.extras.importers.tc.branches import Branch
 from ewan.extras.importers.tc.changes import cards
 from ewan.extras.importers.tc.choosing import Police, choice, police, redirected
 from ewan.extras.importers.tc.netem import Netem
 from ewan.extras.importers.tc.shapers import FULL_FRAME
-from ewan.extras.importers.tc.tree import Card, Filter
+from ewan.extras.importers.tc.tree import TcDevice, TcFilter
 from ewan.extras.importers.tc.words import EGRESS, INGRESS, Handle
 from ewan.labs.base.units import Buffer, Duration, Rate, bytes_in
 
@@ -25,11 +32,13 @@ _FRAMINGS = {0: "header", 4: "ethernet", 24: "wire", -14: "ip"}
 """Bytes that a size table or netem adds to a packet → what counts them so."""
 
 
-def legs(commands: Sequence[Command], line_rate: Rate, findings: Findings, others: Sequence[Command] = ()) -> list[Leg]:
+def legs(
+    commands: Sequence[ScriptCommand], line_rate: Rate, findings: Findings, others: Sequence[ScriptCommand] = ()
+) -> list[ImportedDirection]:
     """All of a script; ImportingError for what no lab has. `others`: its commands of other programs."""
     rules = netfilter.rules([command for command in commands if command.name in netfilter.TOOLS], findings)
     found = cards([command for command in commands if command.name not in netfilter.TOOLS], findings)
-    made: list[OfDevice | Leg] = []
+    made: list[DeviceTraffic | ImportedDirection] = []
     choosers: set[str] = set()
     entrances = {name: _entrance(card, findings) for name, card in found.items()}
     redirects: dict[str, str] = {}
@@ -59,21 +68,23 @@ def legs(commands: Sequence[Command], line_rate: Rate, findings: Findings, other
             if card.is_loopback:
                 made += _both(branch, name, way, policed, findings)
             elif branch.to is None:
-                made.append(OfDevice(branch.line, of or name, of is None, way))
+                made.append(DeviceTraffic(branch.line, of or name, of is None, way))
             elif of is None:
                 choosers.add(name)
-                made.append(Leg(branch.line, "here", branch.to, f"what leaves {name} to {branch.to}", way))
+                made.append(
+                    ImportedDirection(branch.line, "here", branch.to, f"what leaves {name} to {branch.to}", way)
+                )
             else:
                 raise findings.error(branch.line, branch.to, "chooses among what comes in: import what leaves alone")
         if (entering := entrances[name][1]) is not None:
             way = _way(Branch(None, entering.command), line_rate, entering, findings)
             way.put("framing", "ip", "a policer of what comes in counts packets without their Ethernet header")
-            made.append(OfDevice(entering.command.line, name, False, way))
+            made.append(DeviceTraffic(entering.command.line, name, False, way))
     for device in [device for device in redirects if device not in found]:
         filters = found[redirects[device]].filters
         findings.warn(filters[0].command, f"sends what comes in to {device}, which does nothing")
-    of_cards = [each for each in made if isinstance(each, OfDevice)]
-    chosen = [each for each in made if isinstance(each, Leg)]
+    of_cards = [each for each in made if isinstance(each, DeviceTraffic)]
+    chosen = [each for each in made if isinstance(each, ImportedDirection)]
     if chosen and (of_cards or len(choosers) > 1):
         first = next(each for each in of_cards or chosen)
         alone = (
@@ -84,15 +95,15 @@ def legs(commands: Sequence[Command], line_rate: Rate, findings: Findings, other
     return chosen or of_devices(of_cards, findings)
 
 
-def _loopback(found: dict[str, Card], findings: Findings) -> None:
+def _loopback(found: dict[str, TcDevice], findings: Findings) -> None:
     """Of what a machine sends to itself, lo has both directions, and other cards none."""
     used = [card for card in found.values() if card.qdiscs]
     for card in [card for card in used if card.is_loopback]:
         command = card.qdiscs[0].command
         if card.ended is not None and len(used) > 1:
             for each in card.commands:
-                findings.settle(each, Fate.UNDONE)
-            findings.settle(card.ended, Fate.LAB)
+                findings.settle(each, CommandOutcome.UNDONE)
+            findings.settle(card.ended, CommandOutcome.LAB)
             del found[card.name]
             continue
         if card.entrance is not None:
@@ -104,7 +115,9 @@ def _loopback(found: dict[str, Card], findings: Findings) -> None:
             del found[card.name]
 
 
-def _both(branch: Branch, name: str, way: Way, policed: Police | None, findings: Findings) -> list[OfDevice]:
+def _both(
+    branch: Branch, name: str, way: ImportedSettings, policed: Police | None, findings: Findings
+) -> list[DeviceTraffic]:
     """The two directions of lo: each meets the same, one after the other."""
     command = branch.command
     if branch.to is not None:
@@ -114,10 +127,10 @@ def _both(branch: Branch, name: str, way: Way, policed: Police | None, findings:
         why = "is shared by both directions, which leave by lo, and a description's directions share nothing"
         findings.cannot(command, command.text, why, "give each direction one of its own")
     findings.note(command, f"both directions leave by {name}, so each has what this line does")
-    return [OfDevice(branch.line, name, outward, way) for outward in (True, False)]
+    return [DeviceTraffic(branch.line, name, outward, way) for outward in (True, False)]
 
 
-def _entrance(card: Card, findings: Findings) -> tuple[str | None, Police | None]:
+def _entrance(card: TcDevice, findings: Findings) -> tuple[str | None, Police | None]:
     """Of what comes in by a card: the device (ifb) to which all is sent, or a policer of all."""
     found: tuple[str | None, Police | None] = (None, None)
     for each in sorted((each for each in card.filters if each.parent == INGRESS), key=lambda each: each.order):
@@ -137,7 +150,7 @@ def _entrance(card: Card, findings: Findings) -> tuple[str | None, Police | None
     return found
 
 
-def _policed(card: Card, parent: Handle, findings: Findings) -> Police | None:
+def _policed(card: TcDevice, parent: Handle, findings: Findings) -> Police | None:
     """The policer of all that leaves, before its qdisc."""
     found: Police | None = None
     for each in sorted((each for each in card.filters if each.parent == parent), key=lambda each: each.order):
@@ -152,14 +165,14 @@ def _policed(card: Card, parent: Handle, findings: Findings) -> Police | None:
     return found
 
 
-def _settle(of: Filter, card: Card, findings: Findings) -> None:
-    findings.settle(of.command, Fate.LAB)
+def _settle(of: TcFilter, card: TcDevice, findings: Findings) -> None:
+    findings.settle(of.command, CommandOutcome.LAB)
     if card.entrance is not None:
-        findings.settle(card.entrance.command, Fate.LAB)
+        findings.settle(card.entrance.command, CommandOutcome.LAB)
 
 
-def _way(branch: Branch, line_rate: Rate, policed: Police | None, findings: Findings) -> Way:
-    way = Way()
+def _way(branch: Branch, line_rate: Rate, policed: Police | None, findings: Findings) -> ImportedSettings:
+    way = ImportedSettings()
     netem, shaper, held = branch.netem, branch.shaper, branch.held
     framing, reason = _framing(branch, findings)
     way.put("framing", framing, reason)
@@ -214,7 +227,7 @@ def _framing(branch: Branch, findings: Findings) -> tuple[str, str]:
     return FRAMING
 
 
-def _buffer(way: Way, branch: Branch, rate: Rate, findings: Findings) -> None:
+def _buffer(way: ImportedSettings, branch: Branch, rate: Rate, findings: Findings) -> None:
     netem, shaper, held = branch.netem, branch.shaper, branch.held
     if held is not None and not (netem is not None and netem.rate is not None):
         way.put("buffer", held.buffer, f"line {held.command.line}: {held.words}")
@@ -268,7 +281,7 @@ def _pareto(netem: Netem, findings: Findings) -> tuple[Duration, Duration]:
     return Duration(netem.delay.ns + jitter - round(netem.jitter.ns * 2 / 3)), Duration(jitter)
 
 
-def _impairments(way: Way, netem: Netem, findings: Findings) -> None:
+def _impairments(way: ImportedSettings, netem: Netem, findings: Findings) -> None:
     where = f"line {netem.command.line}"
     delay, jitter = _pareto(netem, findings) if netem.distribution == "pareto" else (netem.delay, netem.jitter)
     way.put("delay", delay, where)

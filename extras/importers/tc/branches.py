@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ewan.extras.importers.findings import Fate, Findings
-from ewan.extras.importers.script import Command
+from ewan.extras.importers.findings import CommandOutcome, Findings
+from ewan.extras.importers.script import ScriptCommand
 from ewan.extras.importers.tc import netem, queues, shapers
 from ewan.extras.importers.tc.choosing import choice, flow_of
 from ewan.extras.importers.tc.netem import Netem
 from ewan.extras.importers.tc.netfilter import mark_of, marks_with
-from ewan.extras.importers.tc.queues import Held
+from ewan.extras.importers.tc.queues import QueueSettings
 from ewan.extras.importers.tc.shapers import Bands, HtbClass, Shaper
-from ewan.extras.importers.tc.tree import Card, Class, Filter, Qdisc
+from ewan.extras.importers.tc.tree import Class, Qdisc, TcDevice, TcFilter
 from ewan.extras.importers.tc.words import Handle, covers, is_ipv6
 from ewan.labs.base.units import Rate
 
@@ -33,7 +33,7 @@ class _Chosen:
 
     to: str | None
     flow: Handle
-    command: Command
+    command: ScriptCommand
 
 
 @dataclass(slots=True)
@@ -44,10 +44,10 @@ class Branch:
     """
 
     to: str | None
-    command: Command
+    command: ScriptCommand
     netem: Netem | None = None
     shaper: Shaper | None = None
-    held: Held | None = None
+    held: QueueSettings | None = None
     inner: bool = False
     stab: list[str] = field(default_factory=list)
 
@@ -57,13 +57,13 @@ class Branch:
         return self.command.line
 
 
-def of(card: Card, findings: Findings) -> list[Branch]:
+def of(card: TcDevice, findings: Findings) -> list[Branch]:
     """The branches of a card, none without a root."""
     root = card.root
     return list(_below(root, card, findings, 0)) if root is not None else []
 
 
-def _below(qdisc: Qdisc, card: Card, findings: Findings, level: int) -> Iterator[Branch]:
+def _below(qdisc: Qdisc, card: TcDevice, findings: Findings, level: int) -> Iterator[Branch]:
     if level > MOST_LEVELS:
         raise findings.error(qdisc.command.line, qdisc.command.text, "is below itself, or too deep: write another tree")
     for branch in _of(qdisc, card, findings, level):
@@ -72,9 +72,9 @@ def _below(qdisc: Qdisc, card: Card, findings: Findings, level: int) -> Iterator
         yield branch
 
 
-def _of(qdisc: Qdisc, card: Card, findings: Findings, level: int) -> Iterator[Branch]:
+def _of(qdisc: Qdisc, card: TcDevice, findings: Findings, level: int) -> Iterator[Branch]:
     command = qdisc.command
-    findings.settle(command, Fate.LAB)
+    findings.settle(command, CommandOutcome.LAB)
     child = card.child(qdisc) if qdisc.handle is not None else None
     below = (
         list(_below(child, card, findings, level + 1)) if child is not None and qdisc.kind in ("netem", "tbf") else []
@@ -118,7 +118,7 @@ def _shaped(branch: Branch, shaper: Shaper, findings: Findings) -> Branch:
     return branch
 
 
-def _prio(qdisc: Qdisc, card: Card, findings: Findings, level: int) -> Iterator[Branch]:
+def _prio(qdisc: Qdisc, card: TcDevice, findings: Findings, level: int) -> Iterator[Branch]:
     """Bands that filters choose; what no filter chooses goes to the band of packets without TOS bits."""
     command = qdisc.command
     bands = shapers.bands(command, qdisc.options, findings)
@@ -156,7 +156,7 @@ def _name_unused(bands: Bands, children: Mapping[Handle, Qdisc], used: Sequence[
         findings.cannot(child.command, child.command.text, why)
 
 
-def _htb(qdisc: Qdisc, card: Card, findings: Findings, level: int) -> Iterator[Branch]:
+def _htb(qdisc: Qdisc, card: TcDevice, findings: Findings, level: int) -> Iterator[Branch]:
     command = qdisc.command
     if qdisc.handle is None:
         raise findings.error(command.line, command.text, 'has no handle for its classes: write "handle 1:"')
@@ -200,7 +200,7 @@ def _alone(of: _Chosen, chosen: list[_Chosen], findings: Findings) -> None:
 
 
 def _class(
-    of: _Chosen, classes: dict[Handle, Class], read: dict[Handle, HtbClass], used: list[Handle], card: Card,
+    of: _Chosen, classes: dict[Handle, Class], read: dict[Handle, HtbClass], used: list[Handle], card: TcDevice,
     findings: Findings, level: int,
 ) -> Iterator[Branch]:  # fmt: skip
     command = classes[of.flow].command
@@ -210,7 +210,7 @@ def _class(
         raise findings.error(command.line, command.text, message)
     at: Handle | None = of.flow
     while at is not None:
-        findings.settle(classes[at].command, Fate.LAB)
+        findings.settle(classes[at].command, CommandOutcome.LAB)
         at = classes[at].parent
     child = card.below(of.flow)
     below = list(_below(child, card, findings, level + 1)) if child is not None else [Branch(None, command)]
@@ -270,7 +270,7 @@ def _named(branches: list[Branch], of: _Chosen, findings: Findings) -> Iterator[
         yield replace(branch, to=branch.to if of.to is None else of.to, command=of.command)
 
 
-def _chosen(qdisc: Qdisc, card: Card, findings: Findings) -> list[_Chosen]:
+def _chosen(qdisc: Qdisc, card: TcDevice, findings: Findings) -> list[_Chosen]:
     """Where packets are sent: by iptables first, then by filters in the order in which tc asks them."""
     found: list[_Chosen] = []
     handle = qdisc.handle or Handle(-1, 0)
@@ -299,7 +299,7 @@ def _chosen(qdisc: Qdisc, card: Card, findings: Findings) -> list[_Chosen]:
     return found
 
 
-def _add_marked(of: Filter, flow: Handle, card: Card, found: list[_Chosen], findings: Findings) -> None:
+def _add_marked(of: TcFilter, flow: Handle, card: TcDevice, found: list[_Chosen], findings: Findings) -> None:
     """A filter of kind `fw` takes what a line of iptables marks."""
     if not of.mark:
         findings.cannot(of.command, of.command.text, "takes marks for classes: write a filter for each mark")
@@ -310,7 +310,7 @@ def _add_marked(of: Filter, flow: Handle, card: Card, found: list[_Chosen], find
         findings.warn(of.command, f"no line of iptables marks packets with {of.mark}: {of.command.text}")
     for rule in rules:
         if _add(_Chosen(rule.to, flow, of.command), found, findings):
-            findings.settle(rule.command, Fate.LAB)
+            findings.settle(rule.command, CommandOutcome.LAB)
 
 
 def _add(new: _Chosen, found: list[_Chosen], findings: Findings) -> bool:
@@ -319,6 +319,6 @@ def _add(new: _Chosen, found: list[_Chosen], findings: Findings) -> bool:
     if before is not None:
         findings.warn(new.command, f"line {before.command.line} takes these packets before: {new.command.text}")
         return False
-    findings.settle(new.command, Fate.LAB)
+    findings.settle(new.command, CommandOutcome.LAB)
     found.append(new)
     return True

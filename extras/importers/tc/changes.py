@@ -1,6 +1,6 @@
 """tc's commands as the tree that each card ends up with. See tc(8).
 
-Comes in: commands in their order. Goes out: a `Card` for each device. What Linux refuses is refused here
+Comes in: commands in their order. Goes out: a `TcDevice` for each device. What Linux refuses is refused here
 (net/sched/sch_api.c, cls_api.c, sch_htb.c): such a line did nothing.
 """
 
@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from ewan.extras.importers.findings import Fate, Findings, ImportingError
-from ewan.extras.importers.script import Command
+from ewan.extras.importers.findings import CommandOutcome, Findings, ImportingError
+from ewan.extras.importers.script import ScriptCommand
 from ewan.extras.importers.tc import netem, shapers
-from ewan.extras.importers.tc.tree import Card, Class, Filter, Qdisc
+from ewan.extras.importers.tc.tree import Class, Qdisc, TcDevice, TcFilter
 from ewan.extras.importers.tc.words import (
     EGRESS,
     INGRESS,
     INGRESS_KINDS,
     Handle,
-    Words,
+    OptionWords,
     handle_of,
     in_words,
     known_options,
@@ -46,9 +46,9 @@ _AUTOMATIC, _LAST_AUTOMATIC = 0x8000, 0xC000
 """A filter that says no priority is asked before those from the first number on, and after all below it."""
 
 
-def cards(commands: Iterable[Command], findings: Findings) -> dict[str, Card]:
+def cards(commands: Iterable[ScriptCommand], findings: Findings) -> dict[str, TcDevice]:
     """By the device's name, with its namespace before it if there is one."""
-    found: dict[str, Card] = {}
+    found: dict[str, TcDevice] = {}
     for command in commands:
         words, options = without_options(command.words), known_options(command, findings)
         if file := options.get("-batch"):
@@ -57,13 +57,15 @@ def cards(commands: Iterable[Command], findings: Findings) -> dict[str, Card]:
         if namespace := options.get("-netns"):
             command = replace(command, namespace=namespace)
         if len(words) < 2:
-            findings.settle(command, Fate.NOTHING)
+            findings.settle(command, CommandOutcome.NOTHING)
         else:
             _take(words[0], words[1], words[2:], command, found, findings)
     return found
 
 
-def _take(what: str, verb: str, words: list[str], command: Command, found: dict[str, Card], findings: Findings) -> None:
+def _take(
+    what: str, verb: str, words: list[str], command: ScriptCommand, found: dict[str, TcDevice], findings: Findings
+) -> None:
     if "qdisc".startswith(what):
         take: type[_Change] = _OfQdisc
     elif "class".startswith(what):
@@ -90,13 +92,13 @@ def _take(what: str, verb: str, words: list[str], command: Command, found: dict[
         why = f"{block} gives several cards the same filters, which has no word in a description: write those of each"
         raise findings.error(command.line, command.text, why)
     read = in_words(words, take is _OfFilter, command, findings)
-    take(read, command, found.setdefault(name, Card(name)), findings).do(verb)
+    take(read, command, found.setdefault(name, TcDevice(name)), findings).do(verb)
 
 
 class _Change(ABC):
     """One command on one card."""
 
-    def __init__(self, words: Words, command: Command, card: Card, findings: Findings) -> None:
+    def __init__(self, words: OptionWords, command: ScriptCommand, card: TcDevice, findings: Findings) -> None:
         self.words, self.command, self.card, self.findings = words, command, card, findings
 
     @abstractmethod
@@ -114,13 +116,13 @@ class _Change(ABC):
     def go_on(self) -> None:
         """A card that was emptied is empty, where something is done to it again."""
         if self.card.ended is not None and self.card.root is not None:
-            self.findings.settle(self.card.ended, Fate.LAB)
+            self.findings.settle(self.card.ended, CommandOutcome.LAB)
             self.remove(self.card.root)
         self.card.ended = None
 
-    def undo(self, *commands: Command) -> None:
+    def undo(self, *commands: ScriptCommand) -> None:
         for each in commands:
-            self.findings.settle(each, Fate.UNDONE)
+            self.findings.settle(each, CommandOutcome.UNDONE)
 
     def remove(self, qdisc: Qdisc) -> None:
         """With all below it."""
@@ -137,7 +139,7 @@ class _Change(ABC):
             if each in self.card.qdiscs:
                 self.remove(each)
 
-    def remove_filters(self, chosen: Callable[[Filter], bool]) -> None:
+    def remove_filters(self, chosen: Callable[[TcFilter], bool]) -> None:
         self.undo(*(each.command for each in self.card.filters if chosen(each)))
         self.card.filters = [each for each in self.card.filters if not chosen(each)]
 
@@ -157,7 +159,7 @@ class _OfQdisc(_Change):
             self.delete(parent, handle, kind)
             return
         if not kind and verb != "add" and self.card.root is not None and "root" in self.words.head:
-            self.findings.settle(self.command, Fate.NOTHING)
+            self.findings.settle(self.command, CommandOutcome.NOTHING)
             return
         if not kind:
             raise self.refused('names no discipline: write one, like "netem"')
@@ -246,7 +248,7 @@ class _OfQdisc(_Change):
             instead = "a qdisc shapes what leaves: send what comes in to an ifb, and write it there"
             raise self.refused(f'{kind} has no options, so tc refuses "{options[0]}": {instead}')
         if verb == "delete":
-            self.findings.settle(self.command, Fate.NOTHING if here is None else Fate.LAB)
+            self.findings.settle(self.command, CommandOutcome.NOTHING if here is None else CommandOutcome.LAB)
             if here is not None and kind not in ("", here.kind):
                 raise self.refused(
                     f"line {here.command.line} put {here.kind} there, so tc refuses it: write {here.kind}"
@@ -273,7 +275,7 @@ class _OfQdisc(_Change):
         elif here := (self.card.with_handle(handle.major) if handle is not None else self.card.root):
             raise self.refused(f"says neither root nor parent, so tc refuses it and {here.kind} stays: write one")
         if here is None:
-            self.findings.settle(self.command, Fate.NOTHING)
+            self.findings.settle(self.command, CommandOutcome.NOTHING)
             return
         if handle is not None and here.handle != handle:
             own = f"has the handle {here.handle}" if here.handle is not None else "has another handle"
@@ -287,7 +289,7 @@ class _OfQdisc(_Change):
         if here.parent is None:
             self.card.ended = self.command
         else:
-            self.findings.settle(self.command, Fate.LAB)
+            self.findings.settle(self.command, CommandOutcome.LAB)
             self.remove(here)
 
 
@@ -357,11 +359,11 @@ class _OfClass(_Change):
 
     def delete(self, handle: Handle, before: Class | None) -> None:
         if before is None:
-            self.findings.settle(self.command, Fate.NOTHING)
+            self.findings.settle(self.command, CommandOutcome.NOTHING)
             return
         if self.card.has_below(handle) or any(str(handle) in each.words for each in self.card.filters):
             raise self.refused(f"class {handle} is in use, so tc refuses it: leave out what uses it")
-        self.findings.settle(self.command, Fate.LAB)
+        self.findings.settle(self.command, CommandOutcome.LAB)
         self.undo(before.command)
         del self.card.classes[handle]
         if (here := self.card.below(handle)) is not None:
@@ -373,7 +375,7 @@ class _OfFilter(_Change):
         self.go_on()
         head = self.words.head
         if verb == "delete" and not self.card.qdiscs:
-            self.findings.settle(self.command, Fate.NOTHING)
+            self.findings.settle(self.command, CommandOutcome.NOTHING)
             return
         parent = self.parent()
         if verb == "delete":
@@ -399,7 +401,7 @@ class _OfFilter(_Change):
         protocol = head.get("protocol", "all")
         mine = [each for each in self.card.filters if each.parent == parent]
         order = self.order(mine)
-        new = Filter(self.command, parent, order, protocol, head.get("handle", ""), tuple(self.words.rest))
+        new = TcFilter(self.command, parent, order, protocol, head.get("handle", ""), tuple(self.words.rest))
         for each in mine:
             if each.order == order and (each.protocol, each.kind) != (protocol, new.kind):
                 message = f"line {each.command.line} has another kind or protocol at the same prio, so tc refuses it"
@@ -422,7 +424,7 @@ class _OfFilter(_Change):
             raise self.refused('says no parent: write "parent 1:"')
         return root.handle
 
-    def order(self, mine: list[Filter]) -> int:
+    def order(self, mine: list[TcFilter]) -> int:
         """The priority: the lowest is asked first."""
         text = next((self.words.head[key] for key in ("prio", "pref") if key in self.words.head), "0")
         if order := self.findings.read(self.command, "prio", tc_whole, text):
@@ -435,5 +437,5 @@ class _OfFilter(_Change):
             raise self.refused("takes away one filter of several: write the filters as they are at the end")
         order = self.order([]) if "prio" in head or "pref" in head else None
         chosen = [each for each in self.card.filters if each.parent == parent and order in (None, each.order)]
-        self.findings.settle(self.command, Fate.LAB if chosen else Fate.NOTHING)
+        self.findings.settle(self.command, CommandOutcome.LAB if chosen else CommandOutcome.NOTHING)
         self.remove_filters(lambda each: each in chosen)

@@ -1,6 +1,6 @@
 """Which packets a filter of tc takes, where it sends them, and what it does to them. See tc-u32(8), tc-flower(8).
 
-Comes in: a `Filter`. Goes out: its matches, class and actions; a policer with what a description says of it.
+Comes in: a `TcFilter`. Goes out: its matches, class and actions; a policer with what a description says of it.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ewan.extras.importers.findings import Findings
-from ewan.extras.importers.script import Command
+from ewan.extras.importers.script import ScriptCommand
 from ewan.extras.importers.tc.options import ALIKE, OF_BUCKETS, bucket, pairs
 from ewan.extras.importers.tc.shapers import FULL_FRAME
-from ewan.extras.importers.tc.tree import Filter
+from ewan.extras.importers.tc.tree import TcFilter
 from ewan.extras.importers.tc.words import Handle, address_of, is_ipv6
 from ewan.labs.base.units import Rate, Size
 from ewan.labs.base.units.tools import tc_rate
@@ -26,7 +26,7 @@ _ENDS_POLICE = ("flowid", "classid", "match", "action")
 
 
 @dataclass(slots=True)
-class Choice:
+class PacketSelection:
     """`matches`: `dst ADDRESS`, `src ADDRESS`; none for all packets, None for what cannot be read.
 
     `strange`: why no lab has such a filter, which takes packets of IPv6 alone, or none at all; "" for others.
@@ -47,14 +47,14 @@ class Choice:
 class Police:
     """What exceeds the bucket is dropped."""
 
-    command: Command
+    command: ScriptCommand
     rate: Rate
     burst: Size
 
 
-def choice(of: Filter) -> Choice:
+def choice(of: TcFilter) -> PacketSelection:
     """Of u32, flower, matchall and fw; `matches` is None where another kind or word chooses."""
-    found = Choice()
+    found = PacketSelection()
     left = list(of.words[1:])
     known = of.kind in ("u32", "flower", "matchall", "fw") and of.protocol in _PROTOCOLS
     while left:
@@ -91,7 +91,7 @@ def _fits(family: str, text: str) -> bool:
     return text in _EVERY or is_ipv6(text) == (family == "ip6")
 
 
-def _strange(of: Filter, found: Choice) -> str:
+def _strange(of: TcFilter, found: PacketSelection) -> str:
     families = {is_ipv6(match) for match in found.matches or ()}
     if of.protocol in _IPV6 and False in families:
         return "is of protocol ipv6 and matches an address of IPv4, so it takes no packets of it"
@@ -102,14 +102,14 @@ def _strange(of: Filter, found: Choice) -> str:
     return ""
 
 
-def _match(end: str, text: str, found: Choice) -> bool:
+def _match(end: str, text: str, found: PacketSelection) -> bool:
     address = "" if text in _EVERY else address_of(text)
     if address and found.matches is not None:
         found.matches.append(f"{end} {address}")
     return end in ("dst", "src") and address is not None
 
 
-def flow_of(of: Filter, text: str | None, findings: Findings) -> Handle | None:
+def flow_of(of: TcFilter, text: str | None, findings: Findings) -> Handle | None:
     """The class that a filter names; refused, or None, where there is none."""
     parts = (text or "").split(":")
     if len(parts) != 2 or not all(len(part) <= 4 and _is_hexadecimal(part or "0") for part in parts):
@@ -130,7 +130,7 @@ def redirected(actions: Sequence[Sequence[str]]) -> str | None:
     return None
 
 
-def police(of: Filter, actions: Sequence[Sequence[str]], findings: Findings) -> Police | None:
+def police(of: TcFilter, actions: Sequence[Sequence[str]], findings: Findings) -> Police | None:
     """Of a filter with one action; None where that is none. Refused if what exceeds is not dropped."""
     if len(actions) != 1 or actions[0][:1] != ["police"]:
         return None

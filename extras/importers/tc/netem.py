@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ewan.extras.importers.findings import Findings
 from ewan.extras.importers.legs import Setting
-from ewan.extras.importers.script import Command
+from ewan.extras.importers.script import ScriptCommand
 from ewan.labs.base.units import Duration, Fraction, Rate
 from ewan.labs.base.units.tools import tc_percent, tc_rate, tc_size, tc_time, tc_whole
 
@@ -23,7 +23,7 @@ _SHAPES = ("uniform", "normal", "pareto")
 class Netem:
     """One netem. `limit` counts the delay line too, in packets; `overhead` is bytes of `rate`."""
 
-    command: Command
+    command: ScriptCommand
     delay: Duration = NONE
     jitter: Duration = NONE
     distribution: str = "uniform"
@@ -38,7 +38,7 @@ class Netem:
 class _Words:
     """The words that are left, taken one by one."""
 
-    def __init__(self, words: Sequence[str], command: Command, findings: Findings) -> None:
+    def __init__(self, words: Sequence[str], command: ScriptCommand, findings: Findings) -> None:
         self.left = list(words)
         self.command = command
         self.findings = findings
@@ -79,7 +79,7 @@ class _Words:
         self.findings.cannot(self.command, " ".join((self.key, *taken)), why)
 
 
-def read(command: Command, options: Sequence[str], findings: Findings) -> Netem:
+def read(command: ScriptCommand, options: Sequence[str], findings: Findings) -> Netem:
     """ImportingError for what is no option of netem, or has no word in a description."""
     netem = Netem(command)
     words = _Words(options, command, findings)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ewan.extras.importers.findings import Fate, Findings
-from ewan.extras.importers.script import Command
+from ewan.extras.importers.findings import CommandOutcome, Findings
+from ewan.extras.importers.script import ScriptCommand
 from ewan.extras.importers.tc.words import Handle, address_of, covers, handle_of, is_ipv6
 
 TOOLS = ("iptables", "ip6tables")
@@ -25,10 +25,10 @@ _WHOLE_MARK = 0xFFFF_FFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class MarkRule:
     """`to`: None for all packets. One of `flow` and `mark`. `device` is with its namespace, as a card's name."""
 
-    command: Command
+    command: ScriptCommand
     device: str | None
     to: str | None
     flow: Handle | None = None
@@ -42,14 +42,14 @@ class Rule:
         return self.command.name, self.command.namespace, self.table
 
 
-def is_rule(command: Command) -> bool:
+def is_rule(command: ScriptCommand) -> bool:
     """Whether a command leads packets to classes, or may take such rules away."""
     return command.name in TOOLS and bool({"CLASSIFY", "MARK", *_FLUSH, *_DELETE} & {*command.words})
 
 
-def rules(commands: Sequence[Command], findings: Findings) -> list[Rule]:
+def rules(commands: Sequence[ScriptCommand], findings: Findings) -> list[MarkRule]:
     """All of a script; ImportingError for what is no rule, or where the order of rules would decide."""
-    found: list[Rule] = []
+    found: list[MarkRule] = []
     for command in commands:
         if {*_FLUSH, *_DELETE} & {*command.words}:
             _take_away(command, found, findings)
@@ -67,12 +67,12 @@ def rules(commands: Sequence[Command], findings: Findings) -> list[Rule]:
     return found
 
 
-def marks_with(mark: int, of: Sequence[Rule]) -> list[Rule]:
+def marks_with(mark: int, of: Sequence[MarkRule]) -> list[MarkRule]:
     """The rules that give this mark."""
     return [rule for rule in of if rule.mark == mark]
 
 
-def mark_of(text: str, command: Command, findings: Findings) -> int:
+def mark_of(text: str, command: ScriptCommand, findings: Findings) -> int:
     """`5`, `0x5`, and `0x5/0xffffffff`, which is the same."""
     value, _, mask = text.partition("/")
     try:
@@ -83,7 +83,7 @@ def mark_of(text: str, command: Command, findings: Findings) -> int:
     raise findings.error(command.line, command.text, f'"{text}" is a part of a mark or none: write one like "5"')
 
 
-def _take_away(command: Command, found: list[Rule], findings: Findings) -> None:
+def _take_away(command: ScriptCommand, found: list[MarkRule], findings: Findings) -> None:
     """`-F`, and `-D` with the words of the rule; a command that takes no rule of ours away is not about the lab."""
     verb = next(word for word in command.words if word in (*_FLUSH, *_DELETE))
     words = [word for word in command.words if word not in ("-w", "--wait")]
@@ -97,12 +97,12 @@ def _take_away(command: Command, found: list[Rule], findings: Findings) -> None:
         if not mine:
             raise findings.error(command.line, command.text, "takes away a rule of several: write those that stay")
     for rule in mine:
-        findings.settle(rule.command, Fate.UNDONE)
-        findings.settle(command, Fate.LAB)
+        findings.settle(rule.command, CommandOutcome.UNDONE)
+        findings.settle(command, CommandOutcome.LAB)
         found.remove(rule)
 
 
-def _rule(command: Command, findings: Findings) -> Rule | None:
+def _rule(command: ScriptCommand, findings: Findings) -> MarkRule | None:
     line, text = command.line, command.text
     given: dict[str, str] = {}
     left = [word for word in command.words if word not in ("-w", "--wait")]
@@ -133,7 +133,7 @@ def _rule(command: Command, findings: Findings) -> Rule | None:
         device = f"{command.namespace}/{device}"
     table, chain = given.get("table", "filter"), given["chain"]
     if given.get("target") == "CLASSIFY" and "class" in given:
-        return Rule(
+        return MarkRule(
             command,
             device,
             to or None,
@@ -146,7 +146,7 @@ def _rule(command: Command, findings: Findings) -> Rule | None:
             raise findings.error(
                 line, text, 'MARK is in the table mangle only, so iptables refuses it: write "-t mangle"'
             )
-        return Rule(
+        return MarkRule(
             command, device, to or None, mark=mark_of(given["mark"], command, findings), table=table, chain=chain
         )
     raise findings.error(line, text, 'says no class or mark: write "--set-class 1:10" or "--set-mark 5"')

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from ewan.extras.importers.findings import Findings
-from ewan.extras.importers.script import Command
+from ewan.extras.importers.script import ScriptCommand
 from ewan.labs.base.units import Size
 from ewan.labs.base.units.tools import tc_size
 
@@ -24,7 +24,7 @@ def bucket(text: str) -> Size:
 
 
 def pairs(
-    words: Sequence[str], flags: Sequence[str], command: Command, findings: Findings, *,
+    words: Sequence[str], flags: Sequence[str], command: ScriptCommand, findings: Findings, *,
     once: Sequence[str] = (), alike: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:  # fmt: skip
     """`key value` pairs and flags, of which the last one counts; ImportingError where a value is missing, or for a key
@@ -45,7 +45,7 @@ def pairs(
     return found
 
 
-def unknown(given: dict[str, str], known: Sequence[str], command: Command, findings: Findings) -> None:
+def unknown(given: dict[str, str], known: Sequence[str], command: ScriptCommand, findings: Findings) -> None:
     """ImportingError for a key that is not known."""
     for key in given:
         if key not in known:

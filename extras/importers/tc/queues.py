@@ -11,7 +11,7 @@ from fractions import Fraction as Exact
 
 from ewan.extras.importers.findings import Findings
 from ewan.extras.importers.legs import CARD_PACKETS, Setting
-from ewan.extras.importers.script import Command
+from ewan.extras.importers.script import ScriptCommand
 from ewan.extras.importers.tc.options import pairs, unknown
 from ewan.labs.base.units import Buffer, Duration, Rate
 from ewan.labs.base.units.tools import tc_probability, tc_rate, tc_size, tc_time, tc_whole
@@ -21,35 +21,35 @@ SIXTEENTH_MHZ = Exact(125, 2)
 
 
 @dataclass(slots=True)
-class Held:
+class QueueSettings:
     """A queue: its buffer and discipline, with the words they come from.
 
     `bandwidth`: of RED, the rate by which its average sinks while the queue is empty.
     """
 
-    command: Command
+    command: ScriptCommand
     buffer: Buffer
     queue: Setting | None
     words: str
     bandwidth: Rate | None = None
 
 
-def queue(command: Command, kind: str, options: Sequence[str], findings: Findings) -> Held:
+def queue(command: ScriptCommand, kind: str, options: Sequence[str], findings: Findings) -> QueueSettings:
     """A qdisc without a rate of its own, at the end of a branch."""
     reader = QUEUES.get(kind)
     if reader is None:
         why = "is a discipline that has no word in a description"
         findings.cannot(command, kind, why, "take a drop-tail queue of 1000 packets")
-        return Held(command, Buffer("packets", CARD_PACKETS), None, kind)
+        return QueueSettings(command, Buffer("packets", CARD_PACKETS), None, kind)
     return reader(command, options, findings)
 
 
-def _limited(command: Command, given: dict[str, str], default: int, findings: Findings) -> Buffer:
+def _limited(command: ScriptCommand, given: dict[str, str], default: int, findings: Findings) -> Buffer:
     """Of codel and its like, where 0 is the default."""
     return Buffer("packets", findings.read(command, "limit", tc_whole, given.get("limit", "0")) or default)
 
 
-def _room(command: Command, given: dict[str, str], findings: Findings) -> int:
+def _room(command: ScriptCommand, given: dict[str, str], findings: Findings) -> int:
     """Of a fifo, whose packets tc reads as bytes: `1k` is 1024."""
     room = findings.read(command, "limit", tc_size, given["limit"]).bytes
     if not room:
@@ -57,28 +57,28 @@ def _room(command: Command, given: dict[str, str], findings: Findings) -> int:
     return room
 
 
-def _pfifo(command: Command, options: Sequence[str], findings: Findings) -> Held:
+def _pfifo(command: ScriptCommand, options: Sequence[str], findings: Findings) -> QueueSettings:
     given = pairs(options, (), command, findings)
     unknown(given, ("limit",), command, findings)
     room = _room(command, given, findings) if "limit" in given else CARD_PACKETS
-    return Held(command, Buffer("packets", room), None, "pfifo")
+    return QueueSettings(command, Buffer("packets", room), None, "pfifo")
 
 
-def _pfifo_fast(command: Command, options: Sequence[str], findings: Findings) -> Held:
+def _pfifo_fast(command: ScriptCommand, options: Sequence[str], findings: Findings) -> QueueSettings:
     why = "orders packets by their TOS bits, which a description says with classes of DSCP"
     findings.note(command, f"pfifo_fast {why}: taken as one queue")
-    return Held(command, Buffer("packets", CARD_PACKETS), None, "pfifo_fast")
+    return QueueSettings(command, Buffer("packets", CARD_PACKETS), None, "pfifo_fast")
 
 
-def _bfifo(command: Command, options: Sequence[str], findings: Findings) -> Held:
+def _bfifo(command: ScriptCommand, options: Sequence[str], findings: Findings) -> QueueSettings:
     given = pairs(options, (), command, findings)
     unknown(given, ("limit",), command, findings)
     if "limit" not in given:
         raise findings.error(command.line, command.text, "says no limit, and tc takes it from the card: write limit")
-    return Held(command, Buffer("bytes", _room(command, given, findings)), None, "bfifo")
+    return QueueSettings(command, Buffer("bytes", _room(command, given, findings)), None, "bfifo")
 
 
-def _codel_words(given: dict[str, str], command: Command, findings: Findings) -> dict[str, Setting]:
+def _codel_words(given: dict[str, str], command: ScriptCommand, findings: Findings) -> dict[str, Setting]:
     target = findings.read(command, "target", tc_time, given.get("target", "5ms"))
     interval = findings.read(command, "interval", tc_time, given.get("interval", "100ms"))
     if "ce_threshold" in given:
@@ -86,14 +86,14 @@ def _codel_words(given: dict[str, str], command: Command, findings: Findings) ->
     return {"target": str(target), "interval": str(interval)}
 
 
-def _codel(command: Command, options: Sequence[str], findings: Findings) -> Held:
+def _codel(command: ScriptCommand, options: Sequence[str], findings: Findings) -> QueueSettings:
     given = pairs(options, ("ecn", "noecn"), command, findings)
     unknown(given, ("limit", "target", "interval", "ecn", "noecn", "ce_threshold"), command, findings)
     words = _codel_words(given, command, findings) | {"ecn": _word("ecn" in given)}
-    return Held(command, _limited(command, given, 1000, findings), {"codel": words}, "codel")
+    return QueueSettings(command, _limited(command, given, 1000, findings), {"codel": words}, "codel")
 
 
-def _fq_codel(command: Command, options: Sequence[str], findings: Findings) -> Held:
+def _fq_codel(command: ScriptCommand, options: Sequence[str], findings: Findings) -> QueueSettings:
     given = pairs(options, ("ecn", "noecn"), command, findings)
     known = (
         "limit",
@@ -119,10 +119,10 @@ def _fq_codel(command: Command, options: Sequence[str], findings: Findings) -> H
             findings.cannot(
                 command, f"{key} {given[key]}", f"is other than {default}, and has no word in a description"
             )
-    return Held(command, _limited(command, given, 10240, findings), {"fq-codel": words}, "fq_codel")
+    return QueueSettings(command, _limited(command, given, 10240, findings), {"fq-codel": words}, "fq_codel")
 
 
-def _pie(command: Command, options: Sequence[str], findings: Findings) -> Held:
+def _pie(command: ScriptCommand, options: Sequence[str], findings: Findings) -> QueueSettings:
     flags = ("ecn", "noecn", "bytemode", "nobytemode", "dq_rate_estimator", "no_dq_rate_estimator")
     given = pairs(options, flags, command, findings)
     unknown(given, ("limit", "target", "tupdate", "alpha", "beta", *flags), command, findings)
@@ -143,7 +143,7 @@ def _pie(command: Command, options: Sequence[str], findings: Findings) -> Held:
         if gain.denominator != 1:
             raise findings.error(command.line, f"{key} {text}", "is no even number of sixteenths of a hertz: write one")
         words[key] = f"{int(gain) // 1000}.{int(gain) % 1000:03d}Hz"
-    return Held(command, _limited(command, given, 1000, findings), {"pie": words}, "pie")
+    return QueueSettings(command, _limited(command, given, 1000, findings), {"pie": words}, "pie")
 
 
 RED_BANDWIDTH = "10Mbit"
@@ -151,7 +151,7 @@ RED_BANDWIDTH = "10Mbit"
 MOST_RED_WEIGHT = 20
 
 
-def _red(command: Command, options: Sequence[str], findings: Findings) -> Held:
+def _red(command: ScriptCommand, options: Sequence[str], findings: Findings) -> QueueSettings:
     """Defaults are those of tc (tc-red(8), Floyd's recommendations); the weight is worked out as it does."""
     flags = ("ecn", "harddrop", "nodrop", "adaptive")
     given = pairs(options, flags, command, findings)
@@ -191,11 +191,11 @@ def _red(command: Command, options: Sequence[str], findings: Findings) -> Held:
         "ecn": _word("ecn" in given),
     }
     bandwidth = findings.read(command, "bandwidth", tc_rate, given.get("bandwidth", RED_BANDWIDTH))
-    return Held(command, Buffer("bytes", limit), {"red": words}, "red", bandwidth)
+    return QueueSettings(command, Buffer("bytes", limit), {"red": words}, "red", bandwidth)
 
 
 def _red_weight(
-    command: Command, given: dict[str, str], least: int, most: int, average: int, findings: Findings
+    command: ScriptCommand, given: dict[str, str], least: int, most: int, average: int, findings: Findings
 ) -> int:
     """The n of the average's 2^-n by which `burst` packets reach min (tc_red_eval_ewma of iproute2)."""
     text = given.get("burst", str((2 * least + most) // (3 * average)))
@@ -216,7 +216,7 @@ def _red_weight(
     )
 
 
-def _sfq(command: Command, options: Sequence[str], findings: Findings) -> Held:
+def _sfq(command: ScriptCommand, options: Sequence[str], findings: Findings) -> QueueSettings:
     given = pairs(options, ("headdrop", "ecn", "harddrop"), command, findings)
     known = ("limit", "perturb", "quantum")
     given = {key: value for key, value in given.items() if (key, value) not in (("depth", "127"), ("divisor", "1024"))}
@@ -227,14 +227,14 @@ def _sfq(command: Command, options: Sequence[str], findings: Findings) -> Held:
         words["perturb"] = str(findings.read(command, "perturb", Duration.parse, f"{seconds}s"))
     if "quantum" in given:
         words["quantum"] = str(findings.read(command, "quantum", tc_size, given["quantum"]))
-    return Held(command, _limited(command, given, 127, findings), {"sfq": words}, "sfq")
+    return QueueSettings(command, _limited(command, given, 127, findings), {"sfq": words}, "sfq")
 
 
 def _word(value: bool) -> str:
     return "true" if value else "false"
 
 
-QUEUES: dict[str, Callable[[Command, Sequence[str], Findings], Held]] = {
+QUEUES: dict[str, Callable[[ScriptCommand, Sequence[str], Findings], QueueSettings]] = {
     "pfifo": _pfifo,
     "pfifo_fast": _pfifo_fast,
     "bfifo": _bfifo,

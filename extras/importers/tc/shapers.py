@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from ewan.extras.importers.findings import Findings
 from ewan.extras.importers.legs import CARD_PACKETS
-from ewan.extras.importers.script import Command
+from ewan.extras.importers.script import ScriptCommand
 from ewan.extras.importers.tc.options import ALIKE, OF_BUCKETS, bucket, pairs, unknown
-from ewan.extras.importers.tc.queues import Held
+from ewan.extras.importers.tc.queues import QueueSettings
 from ewan.extras.importers.tc.tree import Class
 from ewan.labs.base.units import Buffer, Rate, Size
 from ewan.labs.base.units.tools import tbf_limit, tc_bps, tc_rate, tc_size, tc_time, tc_whole
@@ -26,14 +26,14 @@ FULL_FRAME = Size.parse("1514B")
 class Shaper:
     """A rate. `limit`: bytes that wait for it where nothing is below it; None for a class."""
 
-    command: Command
+    command: ScriptCommand
     rate: Rate
     burst: Size | None = None
     peak: Rate | None = None
     limit: Size | None = None
 
 
-def tbf(command: Command, options: Sequence[str], findings: Findings) -> Shaper:
+def tbf(command: ScriptCommand, options: Sequence[str], findings: Findings) -> Shaper:
     """ImportingError for what tc refuses, and for a second bucket that holds more than a packet."""
     given = pairs(options, (), command, findings, once=OF_BUCKETS, alike=ALIKE)
     unknown(given, OF_BUCKETS, command, findings)
@@ -70,7 +70,7 @@ def tbf(command: Command, options: Sequence[str], findings: Findings) -> Shaper:
     return shaper
 
 
-def _sizes(given: dict[str, str], command: Command, findings: Findings) -> None:
+def _sizes(given: dict[str, str], command: ScriptCommand, findings: Findings) -> None:
     for key, why in (
         ("mpu", "counts short packets as longer ones, which has no word in a description"),
         ("overhead", "is no longer read by Linux here: write it as stab overhead, or leave it out"),
@@ -118,7 +118,7 @@ def htb(of: Class, findings: Findings) -> HtbClass:
     return HtbClass(rate, ceil, depth if depth is not None and depth > ONE_PACKET else None)
 
 
-def htb_root(command: Command, options: Sequence[str], findings: Findings) -> tuple[int, Held]:
+def htb_root(command: ScriptCommand, options: Sequence[str], findings: Findings) -> tuple[int, QueueSettings]:
     """The minor number of the default class (0: none), and the queue of packets that no class limits."""
     given = pairs(options, ("offload",), command, findings)
     unknown(given, ("default", "r2q", "direct_qlen", "offload"), command, findings)
@@ -131,7 +131,7 @@ def htb_root(command: Command, options: Sequence[str], findings: Findings) -> tu
     except ValueError:
         raise findings.error(command.line, f"default {text}", 'is no class: write one like "10"') from None
     packets = findings.read(command, "direct_qlen", tc_whole, given.get("direct_qlen", str(CARD_PACKETS)))
-    return minor & 0xFFFF, Held(command, Buffer("packets", packets), None, "direct_qlen")
+    return minor & 0xFFFF, QueueSettings(command, Buffer("packets", packets), None, "direct_qlen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ _BULK, _INTERACTIVE_BULK, _INTERACTIVE = 2, 4, 6
 _PRIOMAP = (1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1)
 
 
-def bands(command: Command, options: Sequence[str], findings: Findings) -> Bands:
+def bands(command: ScriptCommand, options: Sequence[str], findings: Findings) -> Bands:
     """ImportingError for what tc or Linux refuses (prio_tune in net/sched/sch_prio.c)."""
     left, count, of_priority = list(options), 3, list(_PRIOMAP)
     while left:

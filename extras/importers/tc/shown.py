@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from ewan.extras.importers.findings import Fate, Findings
-from ewan.extras.importers.script import Command
+from ewan.extras.importers.findings import CommandOutcome, Findings
+from ewan.extras.importers.script import ScriptCommand
 from ewan.extras.importers.tc.words import INGRESS_KINDS
 
 _OWN = re.compile(r"[0-9a-f]{1,4}:")
@@ -24,7 +24,7 @@ _DROPPED = {"refcnt": 2, "offloaded": 1, "direct_packets_stat": 2, "ver": 2, "le
 _ROUNDED = "tc shows times and rates with three digits or so: a command has them exactly"
 
 
-def is_shown(command: Command) -> bool:
+def is_shown(command: ScriptCommand) -> bool:
     """Whether a line is of `tc qdisc show`, `tc class show` or `tc filter show`."""
     words = command.words
     if command.name == "qdisc":
@@ -34,7 +34,7 @@ def is_shown(command: Command) -> bool:
     return command.name == "filter" and words[:1] in (("parent",), ("protocol",), ("block",)) and "pref" in words
 
 
-def of_card(command: Command, card: str) -> Command:
+def of_card(command: ScriptCommand, card: str) -> ScriptCommand:
     """A line of `tc qdisc show dev CARD` or `tc class show dev CARD`, which leave the card out, with the card; other
     commands as they are."""
     if not card or command.name == "filter" or not is_shown(command) or "dev" in command.words:
@@ -42,7 +42,7 @@ def of_card(command: Command, card: str) -> Command:
     return replace(command, words=(*command.words[:2], "dev", card, *command.words[2:]))
 
 
-def as_commands(commands: Sequence[Command], findings: Findings) -> list[Command]:
+def as_commands(commands: Sequence[ScriptCommand], findings: Findings) -> list[ScriptCommand]:
     """All of them, those that were shown as commands."""
     shown = [command for command in commands if is_shown(command)]
     if not shown:
@@ -73,7 +73,7 @@ def as_commands(commands: Sequence[Command], findings: Findings) -> list[Command
     for command in shown:
         if command.name == "class":
             if command.words[0] in _TOLD_BY_QDISC:
-                findings.settle(command, Fate.NOTHING)
+                findings.settle(command, CommandOutcome.NOTHING)
             else:
                 made.append(_class(command, _card_of(command, devices, every, findings)))
         elif command.name == "filter":
@@ -81,7 +81,7 @@ def as_commands(commands: Sequence[Command], findings: Findings) -> list[Command
     return [*_in_order(made), *(command for command in commands if not is_shown(command))]
 
 
-def _are_whole(qdiscs: Sequence[Command], others: Sequence[Command], findings: Findings) -> None:
+def _are_whole(qdiscs: Sequence[ScriptCommand], others: Sequence[ScriptCommand], findings: Findings) -> None:
     """Of an htb, `tc qdisc show` and `tc class show` tell one half each."""
     made = [command for command in others if command.name == "tc" and "htb" in command.words]
     classes = [command for command in others if command.name == "class" and command.words[0] == "htb"]
@@ -98,12 +98,12 @@ def _are_whole(qdiscs: Sequence[Command], others: Sequence[Command], findings: F
                 raise findings.error(each.line, each.text, why)
 
 
-def _configures(command: Command, findings: Findings) -> bool:
+def _configures(command: ScriptCommand, findings: Findings) -> bool:
     """Whether somebody put it there; `0:` is a card's own."""
     if command.words[1] != "0:":
         return True
     if command.words[0] == "noqueue":
-        findings.settle(command, Fate.NOTHING)
+        findings.settle(command, CommandOutcome.NOTHING)
     else:
         findings.warn(command, f"{command.words[0]} 0: is what the card has if nobody configures it: not imported")
     return False
@@ -114,7 +114,7 @@ def value(words: Sequence[str], key: str) -> str | None:
     return next((value for word, value in pairwise(words) if word == key), None)
 
 
-def _qdisc(command: Command, device: str, findings: Findings) -> Command:
+def _qdisc(command: ScriptCommand, device: str, findings: Findings) -> ScriptCommand:
     kind, handle, *rest = command.words
     words = ["qdisc", "add", "dev", device]
     parent = value(rest, "parent")
@@ -139,7 +139,7 @@ def _qdisc(command: Command, device: str, findings: Findings) -> Command:
     return replace(command, name="tc", words=(*words, "handle", handle, kind, *read))
 
 
-def _card_of(command: Command, devices: dict[str, set[str]], every: set[str], findings: Findings) -> str:
+def _card_of(command: ScriptCommand, devices: dict[str, set[str]], every: set[str], findings: Findings) -> str:
     """The card of a class: the one that it names, or that of the qdisc which has its handle."""
     named = value(command.words, "dev")
     known = {named} if named else devices.get(f"{command.words[1].split(':')[0]}:", every)
@@ -149,7 +149,7 @@ def _card_of(command: Command, devices: dict[str, set[str]], every: set[str], fi
     return next(iter(known), _CARD)
 
 
-def _class(command: Command, device: str) -> Command:
+def _class(command: ScriptCommand, device: str) -> ScriptCommand:
     kind, handle, *rest = command.words
     words = ["class", "add", "dev", device]
     parent = value(rest, "parent")
@@ -208,9 +208,9 @@ def _above(words: Sequence[str]) -> str:
     return (value(words, "parent") or own.split(":")[0]).rstrip(":")
 
 
-def _in_order(commands: list[Command]) -> list[Command]:
+def _in_order(commands: list[ScriptCommand]) -> list[ScriptCommand]:
     """Each below what is there already; what has nothing above it comes last."""
-    left, made, there = list(commands), list[Command](), set[str]()
+    left, made, there = list(commands), list[ScriptCommand](), set[str]()
     while left:
         ready = [each for each in left if _above(each.words) in ("", *there)]
         for each in ready or left:

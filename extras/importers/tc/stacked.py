@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from ewan.extras.importers.findings import Findings
-from ewan.extras.importers.script import Command
-from ewan.extras.importers.tc.tree import Card
+from ewan.extras.importers.script import ScriptCommand
+from ewan.extras.importers.tc.tree import TcDevice
 
 
-def refuse(cards: Mapping[str, Card], others: Sequence[Command], findings: Findings) -> None:
+def refuse(cards: Mapping[str, TcDevice], others: Sequence[ScriptCommand], findings: Findings) -> None:
     """ImportingError where tc shapes what leaves both of two such cards."""
     shaped = {name: card for name, card in cards.items() if card.root is not None}
     for upper, lower in (*_by_name(shaped), *_made(others)):
@@ -32,7 +32,7 @@ def _by_name(names: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield name, lower
 
 
-def _made(commands: Iterable[Command]) -> Iterator[tuple[str, str]]:
+def _made(commands: Iterable[ScriptCommand]) -> Iterator[tuple[str, str]]:
     """`ip link add link LOWER name UPPER type vlan`, `ip link set LOWER master UPPER`; only in the same namespace."""
     for command in commands:
         words = [word for word in command.words if not word.startswith("-")]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ewan.extras.importers.script import Command
-from ewan.extras.importers.tc.netfilter import Rule
+from ewan.extras.importers.script import ScriptCommand
+from ewan.extras.importers.tc.netfilter import MarkRule
 from ewan.extras.importers.tc.words import INGRESS_KINDS, Handle
 
 
@@ -13,7 +13,7 @@ from ewan.extras.importers.tc.words import INGRESS_KINDS, Handle
 class Qdisc:
     """`parent`: None at the root. `stab`: words of the size table."""
 
-    command: Command
+    command: ScriptCommand
     kind: str
     handle: Handle | None
     parent: Handle | None
@@ -25,17 +25,17 @@ class Qdisc:
 class Class:
     """Of HTB. `parent` is a class, or None at the qdisc."""
 
-    command: Command
+    command: ScriptCommand
     handle: Handle
     parent: Handle | None
     options: list[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class TcFilter:
     """`words` from its kind on; `mark` is the handle of a `fw`."""
 
-    command: Command
+    command: ScriptCommand
     parent: Handle
     order: int
     protocol: str
@@ -49,15 +49,15 @@ class Filter:
 
 
 @dataclass(slots=True)
-class Card:
+class TcDevice:
     """A device, with all that was put on it."""
 
     name: str
     qdiscs: list[Qdisc] = field(default_factory=list)
     classes: dict[Handle, Class] = field(default_factory=dict)
-    filters: list[Filter] = field(default_factory=list)
-    rules: list[Rule] = field(default_factory=list)
-    ended: Command | None = None
+    filters: list[TcFilter] = field(default_factory=list)
+    rules: list[MarkRule] = field(default_factory=list)
+    ended: ScriptCommand | None = None
 
     @property
     def root(self) -> Qdisc | None:
@@ -70,7 +70,7 @@ class Card:
         return next((each for each in self.qdiscs if each.kind in INGRESS_KINDS), None)
 
     @property
-    def commands(self) -> list[Command]:
+    def commands(self) -> list[ScriptCommand]:
         """Those that made what is there."""
         below = [*(each.command for each in self.classes.values()), *(each.command for each in self.filters)]
         return [*(each.command for each in self.qdiscs), *below]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ewan.extras.importers.findings import Findings
-from ewan.extras.importers.script import Command
+from ewan.extras.importers.script import ScriptCommand
 
 _HANDLE = re.compile(r"(?:0x)?([0-9a-fA-F]{0,4}):(?:0x)?([0-9a-fA-F]{0,4})")
 _SHORT = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){0,2}/[0-9]{1,2}")
@@ -42,7 +42,7 @@ INGRESS_KINDS = ("ingress", "clsact")
 
 
 @dataclass(slots=True)
-class Words:
+class OptionWords:
     """`rest` begins with the kind."""
 
     head: dict[str, str] = field(default_factory=dict)
@@ -61,7 +61,7 @@ def options_of(words: Sequence[str]) -> list[tuple[str, str]]:
     return found
 
 
-def known_options(command: Command, findings: Findings) -> dict[str, str]:
+def known_options(command: ScriptCommand, findings: Findings) -> dict[str, str]:
     """The options with their values; ImportingError for one that tc has not, since such a line did nothing."""
     found = dict(options_of(command.words))
     for option, value in found.items():
@@ -80,12 +80,12 @@ def without_options(words: Sequence[str]) -> list[str]:
     return list(words[sum(1 + bool(value) for _, value in options_of(words)) :])
 
 
-def in_words(words: list[str], of_filter: bool, command: Command, findings: Findings) -> Words:
+def in_words(words: list[str], of_filter: bool, command: ScriptCommand, findings: Findings) -> OptionWords:
     """What stands behind the verb; ImportingError where a value is missing or a word comes twice.
 
     `ingress` is a direction of filters, and else a kind.
     """
-    found = Words(rest=list(words))
+    found = OptionWords(rest=list(words))
     while found.rest:
         key = _ALIKE.get(found.rest[0], found.rest[0])
         if found.rest[:2] == ["parent", "root"]:
@@ -113,7 +113,7 @@ def in_words(words: list[str], of_filter: bool, command: Command, findings: Find
     return found
 
 
-def handle_of(text: str, like: str, command: Command, findings: Findings) -> Handle:
+def handle_of(text: str, like: str, command: ScriptCommand, findings: Findings) -> Handle:
     """`1:10`; of `10`, where `like`, an example, is a qdisc's own, `10:`, and `:10` where it is without a colon."""
     if ":" not in text:
         text = f"{text}:" if like.endswith(":") else text if ":" in like else f":{text}"

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from ewan.cli import main
-from ewan.extras.importers.findings import Fate, ImportingError
-from ewan.extras.importers.importing import Imported, imported
+from ewan.extras.importers.findings import CommandOutcome, ImportingError
+from ewan.extras.importers.importing import ImportedLab, imported
 from tests.torture.imports import directions, nothing_is_forgotten
 from tests.torture.shaping_scripts import script
 
@@ -33,7 +33,7 @@ def way(text: str, label: str = "what leaves eth0") -> dict[str, object]:
     return directions(imported(text, "a.sh").text)[label]
 
 
-def fates(made: Imported) -> list[set[Fate]]:
+def fates(made: ImportedLab) -> list[set[CommandOutcome]]:
     return [set(each) for _, each in made.fates]
 
 
@@ -58,7 +58,7 @@ def test_iptables_leads_packets_to_a_class(lines: str) -> None:
     there = directions(made.text)["what leaves eth0 to 10.0.0.2"]
     assert (there["rate"], there["delay"], there["loss"]) == ("10Mbit/s", "30ms", "1%")
     assert made.warnings == ()
-    assert fates(made) == [{Fate.LAB}] * len(made.fates)
+    assert fates(made) == [{CommandOutcome.LAB}] * len(made.fates)
 
 
 def test_a_class_whose_parent_is_not_there_is_a_root_class() -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from ewan.extras.importers.findings import ImportingError
-from ewan.extras.importers.importing import Imported, imported
+from ewan.extras.importers.importing import ImportedLab, imported
 from tests.torture.imports import directions, nothing_is_forgotten
 
 NETEM = "tc qdisc add dev eth0 root netem delay 5ms"
 BATCH = NETEM.removeprefix("tc ")
 
 
-def read(text: str) -> Imported:
+def read(text: str) -> ImportedLab:
     made = imported(text, "a.sh")
     nothing_is_forgotten(text, made)
     return made

@@ -21,11 +21,11 @@ import click
 
 from ewan.analysis.one_run import SingleRun
 from ewan.extras.course import amounts, parameters, reading, truths, verdicts, words
-from ewan.extras.course.answers import Given
-from ewan.extras.course.executing import Here
+from ewan.extras.course.answers import WrittenAnswer
+from ewan.extras.course.executing import LocalExecutor
 from ewan.extras.course.fields import Question
 from ewan.extras.course.reading import Lab
-from ewan.extras.course.runs import Executor, Student
+from ewan.extras.course.runs import RunExecutor, Student
 from ewan.extras.course.verdicts import Truth
 from ewan.labs.context import Context
 from tests.extras.course.desk import written
@@ -43,7 +43,7 @@ class Audit:
     problems: list[str] = field(default_factory=list)
     cpu_s: list[float] = field(default_factory=list)
 
-    def add(self, student: str, executor: Executor) -> None:
+    def add(self, student: str, executor: RunExecutor) -> None:
         """Looks at one student."""
         begun = _cpu_s()
         drawing = parameters.drawn(self.lab.name, student, self.lab.course.parameters)
@@ -85,7 +85,7 @@ def wrong(lab: Lab, found: Mapping[str, Truth]) -> Iterator[str]:
         if truth.value is None:
             yield f"{question.name}: no truth: {truth.why}"
             continue
-        given = Given(answer_of(question, truth))
+        given = WrittenAnswer(answer_of(question, truth))
         verdict = verdicts.judge(question, truth, given, words.of("en"))
         if verdict.state != "right":
             yield f"{question.name}: the truth itself, {given.text}, is {verdict.state}: {verdict.say}"
@@ -97,12 +97,14 @@ def wrong(lab: Lab, found: Mapping[str, Truth]) -> Iterator[str]:
             if abs(value - truth.closed) > within * abs(truth.closed):
                 yield f"{question.name}: run {value:.6g}, formula {truth.closed:.6g}: not within {within:.0%}"
         if not question.exact:
-            three = verdicts.judge(question, truth, Given(answered(question, value, verdicts.DIGITS)), words.of("en"))
+            three = verdicts.judge(
+                question, truth, WrittenAnswer(answered(question, value, verdicts.DIGITS)), words.of("en")
+            )
             if three.state != "right":
                 yield f"{question.name}: the truth with three digits, {three.answer}, is {three.state}: {three.say}"
         for known in truth.known:
             if verdicts.apart(known, value) or (question.exact and known.value == value):
-                told = Given(answered(question, float(known.value)))
+                told = WrittenAnswer(answered(question, float(known.value)))
                 if verdicts.judge(question, truth, told, words.of("en")).state == "right":
                     yield f"{question.name}: a mistake ({known.say}) gives {told.text}, right is {value:.6g}"
 
@@ -130,7 +132,7 @@ def passing(lab: Lab, one: Mapping[str, Truth], other: Mapping[str, Truth]) -> f
     return right / len(amounts_asked) if amounts_asked else 0.0
 
 
-def audited(lab: Lab, students: Sequence[str], executor: Executor) -> Audit:
+def audited(lab: Lab, students: Sequence[str], executor: RunExecutor) -> Audit:
     """A lab with several students."""
     audit = Audit(lab)
     for student in students:
@@ -152,7 +154,7 @@ def main(names: tuple[str, ...], students: int, ranges: bool) -> None:
         lab = reading.find(name)
         begun = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="ewan-audit-") as scratch:
-            executor = Here(context.reporter, context.binary, None, Path(scratch))
+            executor = LocalExecutor(context.reporter, context.binary, None, Path(scratch))
             audit = audited(lab, [f"{each:04}" for each in range(1, students + 1)], executor)
         alike, pairs = len(audit.alike()), students * (students - 1) // 2
         cpu = sum(audit.cpu_s) / students

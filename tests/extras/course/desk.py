@@ -25,7 +25,7 @@ from ewan.experiments.engine import engine, preparation
 from ewan.experiments.store import Store
 from ewan.experiments.tests import engines
 from ewan.extras.course import amounts, folder, markdown
-from ewan.extras.course.executing import Here
+from ewan.extras.course.executing import LocalExecutor
 from ewan.extras.course.folder import Folder
 from ewan.extras.course.reading import Lab
 from ewan.generator import scenario as scenarios
@@ -71,10 +71,10 @@ class Desk:
         """That of the student's commands."""
         return dataclasses.replace(Context.of(os.environ), store=self.store, runtime="virtual")
 
-    def executor(self, scratch: Path) -> Here:
+    def executor(self, scratch: Path) -> LocalExecutor:
         """What checks of this folder execute runs with."""
         context = self.context
-        return Here(context.reporter, context.binary, Store(self.store), scratch)
+        return LocalExecutor(context.reporter, context.binary, Store(self.store), scratch)
 
     def run(self, command: str) -> Results:
         """`ewan run FILE [--set NAME=VALUES] [--scale NAME] [--seeds N] --runtime virtual`, in the folder."""

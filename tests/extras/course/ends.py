@@ -22,7 +22,7 @@ from ewan.calibration.certificates import certify
 from ewan.experiments.engine.experiment import family
 from ewan.experiments.engine.verification import refusal
 from ewan.extras.course import parameters, reading
-from ewan.extras.course.executing import Here
+from ewan.extras.course.executing import LocalExecutor
 from ewan.extras.course.reading import Lab
 from ewan.extras.course.runs import Student
 from ewan.labs import plan as plans
@@ -48,7 +48,7 @@ def students(lab: Lab) -> list[str]:
 
 def refused(lab: Lab, student: str, context: Context, place: Path) -> Iterator[str]:
     """Why labs of a student are not to be believed, a line each."""
-    executor = Here(context.reporter, context.binary, None, place)
+    executor = LocalExecutor(context.reporter, context.binary, None, place)
     drawing = parameters.drawn(lab.name, student, lab.course.parameters)
     kinds: dict[str, tuple[str, Plan]] = {}
     with Student(lab, drawing, executor, SingleRun) as own:

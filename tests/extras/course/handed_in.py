@@ -29,11 +29,11 @@ def document(**changed: Any) -> dict[str, Any]:
     }
 
 
-def run(inputs: str = "a", tables: str = "b", key: str = "c", name: str = "buffer=1BDP") -> submission.Run:
-    return submission.Run(name=name, key=key * 64, inputs=inputs * 64, tables=tables * 64)
+def run(inputs: str = "a", tables: str = "b", key: str = "c", name: str = "buffer=1BDP") -> submission.SubmittedRun:
+    return submission.SubmittedRun(name=name, key=key * 64, inputs=inputs * 64, tables=tables * 64)
 
 
-def experiment(*runs: submission.Run, **changed: Any) -> submission.Experiment:
+def experiment(*runs: submission.SubmittedRun, **changed: Any) -> submission.SubmittedExperiment:
     told: dict[str, Any] = {
         "scenario": "bloat",
         "started": "2026-11-24T17:00:00+00:00",
@@ -43,7 +43,7 @@ def experiment(*runs: submission.Run, **changed: Any) -> submission.Experiment:
         "kernel": "e" * 64,
         "binary": "f" * 64,
     }
-    return submission.Experiment(**{**told, **changed}, runs=runs)
+    return submission.SubmittedExperiment(**{**told, **changed}, runs=runs)
 
 
 def zipped(members: Mapping[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
@@ -58,12 +58,12 @@ def handed_in(**changed: Any) -> bytes:
     return zipped({submission.DOCUMENT: orjson.dumps(document(**changed))})
 
 
-def question(name: str = "pipe", verdict: State = "right", **changed: Any) -> grade.Question:
+def question(name: str = "pipe", verdict: State = "right", **changed: Any) -> grade.QuestionGrade:
     told: dict[str, Any] = {"kind": "size", "points": 1.0 if verdict == "right" else 0.0, "most": 1.0}
-    return grade.Question(**{**told, **changed}, name=name, verdict=verdict)
+    return grade.QuestionGrade(**{**told, **changed}, name=name, verdict=verdict)
 
 
-def graded(student: str = "4711", *questions: grade.Question, **changed: Any) -> grade.Grade:
+def graded(student: str = "4711", *questions: grade.QuestionGrade, **changed: Any) -> grade.Grade:
     lab = changed.pop("lab", "bufferbloat")
     told: dict[str, Any] = {"file": f"{lab}-{student}.zip", "sha256": f"{student:0>64}"}
     return grade.Grade(**{**told, **changed}, lab=lab, student=student, questions=questions)

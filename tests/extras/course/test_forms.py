@@ -27,8 +27,8 @@ MIXED = graded(
     question("tuned", "unreadable", kind="settings", say='write a size as "1MB"'),
     question("why", grade.TEACHER, kind="words", most=2.0, answer=HOSTILE),
     runs=(
-        grade.Run(scenario="bloat", name="buffer=1BDP", inputs="a" * 64, said=grade.CONFIRMED),
-        grade.Run(scenario="bloat", name="buffer=2BDP", inputs="b" * 64, said=grade.CHANGED),
+        grade.RunGrade(scenario="bloat", name="buffer=1BDP", inputs="a" * 64, said=grade.CONFIRMED),
+        grade.RunGrade(scenario="bloat", name="buffer=2BDP", inputs="b" * 64, said=grade.CHANGED),
     ),
     own=("a" * 64,),
     notes=("2 wrong answers are the right ones of 4712",),

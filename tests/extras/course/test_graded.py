@@ -33,8 +33,8 @@ from ewan.extras.course import (
     submission,
 )
 from ewan.extras.course.grade import Grade
-from ewan.extras.course.grading import Machine, Task
-from ewan.extras.course.ledger import Ledger
+from ewan.extras.course.grading import GradingMachine, GradingTask
+from ewan.extras.course.ledger import GradeLedger
 from ewan.extras.course.runs import Student
 from ewan.extras.course.sources import SourceError, below
 from ewan.extras.course.submission import Submission
@@ -63,14 +63,14 @@ class Class:
     """Two students of the tiny lab, the first of whom has run it; a machine that grades."""
 
     place: Path
-    machine: Machine
+    machine: GradingMachine
     first: Submission
     second: Submission
 
     def grade(self, told: Submission, name: str = "") -> Grade:
         path = self.place / (name or f"{told.lab}-{told.student}.zip")
         path.write_bytes(submission.packed(told))
-        return grading.graded(self.machine, Task(path.name, path, grading_cli.digest(path)))
+        return grading.graded(self.machine, GradingTask(path.name, path, grading_cli.digest(path)))
 
 
 def answers_of(mine: folder.Folder) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Class]:
             history.add(mine.path, {"pipe": verdict})
     first, second = (folder.load(mine.path, LABS) for mine in (first, second))
     tools = Tools(kernel.kernel(lambda line: None), node_binary(BINARY))
-    machine = Machine(SingleRun, tools, place / "store", place, LABS)
+    machine = GradingMachine(SingleRun, tools, place / "store", place, LABS)
     yield Class(place, machine, handing.made(first).submission, handing.made(second).submission)
 
 
@@ -125,11 +125,11 @@ def ran(course: Class, chosen: str, **changed: Any) -> Submission:
     name, _, values = chosen.partition("=")
     lab = reading.find("tiny", root=LABS)
     drawing = folder.load(course.place / "4711", LABS).drawing
-    executor = executing.Here(SilentReporter(), BINARY, None, course.place, workers=1)
+    executor = executing.LocalExecutor(SilentReporter(), BINARY, None, course.place, workers=1)
     with Student(lab, drawing, executor, SingleRun) as student:
         works = list(student.changed("tiny", {name: values}).units())
         runs = [
-            submission.Run(
+            submission.SubmittedRun(
                 name=work.name,
                 key=work.key,
                 inputs=grading.inputs_of(work),
@@ -169,7 +169,7 @@ def test_a_student_who_ran_nothing_is_said_to_the_teacher(course: Class) -> None
     assert course.grade(alone).notes == ("5 of 5 right, no confirmed run, 2 checks",)
     fewer = replace(alone, answers={"pipe": alone.answers["pipe"]})
     assert course.grade(fewer).notes == (), "what was computed by hand needs no run"
-    once = replace(course.first, checks=(), journal=submission.Journal(checks=0, last=""))
+    once = replace(course.first, checks=(), journal=submission.CheckJournal(checks=0, last=""))
     assert course.grade(once).notes == ("5 of 5 right, 0 checks",)
     cut = replace(course.first, checks=course.first.checks[1:])
     assert course.grade(cut).notes == ("the journal of checks was changed: 1 of 2 are in it",)
@@ -205,7 +205,7 @@ def test_a_copy_is_wrong_and_found_out(course: Class) -> None:
 
 
 def changed(told: Submission, **of_runs: str) -> Submission:
-    def one(each: submission.Experiment) -> submission.Experiment:
+    def one(each: submission.SubmittedExperiment) -> submission.SubmittedExperiment:
         runs = tuple(replace(run, **of_runs) for run in each.runs)
         return replace(each, runs=runs)
 
@@ -265,7 +265,7 @@ def test_whatever_goes_wrong_here_is_a_line(course: Class, monkeypatch: pytest.M
     machine = dataclasses.replace(course.machine, see=broken)
     path = course.place / "x.zip"
     path.write_bytes(submission.packed(course.first))
-    found = grading.graded(machine, Task("x.zip", path, "0" * 64))
+    found = grading.graded(machine, GradingTask("x.zip", path, "0" * 64))
     assert (found.status, found.error) == ("failed", "broken in two lines")
 
 
@@ -292,7 +292,7 @@ def directory(course: Class, tmp_path: Path) -> Path:
 
 def graded_all(course: Class, place: Path, table: Path) -> list[Grade]:
     context = Context.of({})
-    with Ledger(table).opened() as book:
+    with GradeLedger(table).opened() as book:
         return grading_cli.all_graded(context, course.machine, below(place), book)
 
 
@@ -318,7 +318,9 @@ def test_one_bad_submission_stops_no_other(course: Class, tmp_path: Path) -> Non
     same = functools.partial(replace, seconds=0.0)
     for source, several in zip(below(place), found, strict=True):
         if source.file != "link.zip":
-            alone = grading.graded(course.machine, Task(source.file, source.path, grading_cli.digest(source.path)))
+            alone = grading.graded(
+                course.machine, GradingTask(source.file, source.path, grading_cli.digest(source.path))
+            )
             assert same(alone) == same(several)
 
 
@@ -331,7 +333,9 @@ def test_what_was_graded_is_not_graded_again_until_it_changes(
         (place / f"tiny-{told.student}.zip").write_bytes(submission.packed(told))
     asked: list[int] = []
 
-    def cut(function: Callable[[Task], Grade], given: Sequence[Task], *_: object) -> Iterator[tuple[int, Grade]]:
+    def cut(
+        function: Callable[[GradingTask], Grade], given: Sequence[GradingTask], *_: object
+    ) -> Iterator[tuple[int, Grade]]:
         """The call is interrupted when two are done."""
         asked.append(len(given))
         for number, each in enumerate(given):

@@ -25,17 +25,17 @@ from ewan.extras.course import (
     uploader,
     verdicts,
 )
-from ewan.extras.course.confirming import Known, Versions
-from ewan.extras.course.ledger import Ledger
+from ewan.extras.course.confirming import KnownRun, StudentVersions
+from ewan.extras.course.ledger import GradeLedger
 from ewan.extras.course.roster import RosterError
 from ewan.labs.runtime.base import LabError
 from tests.extras.course.handed_in import experiment, graded, handed_in, question, run
 
-OWN = Known("bloat", "buffer=1BDP", key="c" * 64, inputs="a" * 64, tables="b" * 64)
-VERSIONS = Versions(kernel="e" * 64, binary="f" * 64, texts={"bloat": "d" * 64})
+OWN = KnownRun("bloat", "buffer=1BDP", key="c" * 64, inputs="a" * 64, tables="b" * 64)
+VERSIONS = StudentVersions(kernel="e" * 64, binary="f" * 64, texts={"bloat": "d" * 64})
 
 
-def said(*experiments: object, known: tuple[Known, ...] = (OWN,)) -> list[str]:
+def said(*experiments: object, known: tuple[KnownRun, ...] = (OWN,)) -> list[str]:
     return [each.said for each in confirming.confirm(experiments, known, VERSIONS)]  # type: ignore[arg-type]
 
 
@@ -71,7 +71,7 @@ def test_what_another_kernel_or_binary_made_is_said_to_be_so() -> None:
 
 
 def test_a_run_that_cannot_be_executed_here_is_not_the_students_fault() -> None:
-    broken = Known("bloat", "buffer=1BDP", key="c" * 64, inputs="a" * 64, tables=None, error="no room in /dev/shm")
+    broken = KnownRun("bloat", "buffer=1BDP", key="c" * 64, inputs="a" * 64, tables=None, error="no room in /dev/shm")
     assert said(experiment(run()), known=(broken,)) == [
         "not confirmed: could not be executed here: no room in /dev/shm"
     ]
@@ -91,11 +91,11 @@ def test_no_more_than_so_many_are_compared(monkeypatch: pytest.MonkeyPatch) -> N
     assert found == [grade.CONFIRMED, grade.CHANGED, grade.TOO_MANY, grade.TOO_MANY]
 
 
-def wrong(name: str, value: float, truth: str = "else") -> grade.Question:
+def wrong(name: str, value: float, truth: str = "else") -> grade.QuestionGrade:
     return question(name, "wrong", value=value, truth=truth)
 
 
-def right(name: str, value: float) -> grade.Question:
+def right(name: str, value: float) -> grade.QuestionGrade:
     return question(name, "right", value=value, truth=f"{value}")
 
 
@@ -130,7 +130,7 @@ def test_who_has_a_value_in_common_by_chance_is_not_named() -> None:
 
 
 def test_answers_that_are_wrong_for_both_are_found() -> None:
-    def given(truth: str) -> list[grade.Question]:
+    def given(truth: str) -> list[grade.QuestionGrade]:
         return [wrong(name, 1.0, truth) for name in "abc"]
 
     assert notes(graded("1", *given("x")), graded("2", *given("y")), graded("3", *given("z"))) == [
@@ -164,10 +164,10 @@ def test_a_text_that_two_wrote_alike_is_found_whatever_its_spaces() -> None:
 
 
 def test_records_of_another_student_are_found() -> None:
-    ran = grade.Run(scenario="bloat", name="x", inputs="a" * 64, said=grade.CONFIRMED)
+    ran = grade.RunGrade(scenario="bloat", name="x", inputs="a" * 64, said=grade.CONFIRMED)
     first = graded("1", runs=(ran,), own=("a" * 64,))
     second = graded(
-        "2", runs=(grade.Run(scenario="bloat", name="x", inputs="a" * 64, said=grade.CHANGED),), own=("b" * 64,)
+        "2", runs=(grade.RunGrade(scenario="bloat", name="x", inputs="a" * 64, said=grade.CHANGED),), own=("b" * 64,)
     )
     assert notes(first, second) == [
         ("2 handed in 1 run of its scenarios",),
@@ -176,7 +176,7 @@ def test_records_of_another_student_are_found() -> None:
 
 
 def test_runs_that_are_the_same_for_all_are_everybodys() -> None:
-    ran = grade.Run(scenario="bloat", name="x", inputs="a" * 64, said=grade.CONFIRMED)
+    ran = grade.RunGrade(scenario="bloat", name="x", inputs="a" * 64, said=grade.CONFIRMED)
     assert notes(*(graded(name, runs=(ran,), own=("a" * 64,)) for name in "12")) == [(), ()]
 
 
@@ -244,7 +244,7 @@ def test_a_file_of_somebody_whose_number_begins_alike_is_misnamed() -> None:
 def test_things_that_are_counted_speak_for_no_copy() -> None:
     """Who counts rounds from 0 has the small numbers of half of the class."""
 
-    def counted(verdict: verdicts.State, truth: str) -> list[grade.Question]:
+    def counted(verdict: verdicts.State, truth: str) -> list[grade.QuestionGrade]:
         return [question(name, verdict, kind="count", value=4.0, truth=truth) for name in "abc"]
 
     assert notes(graded("1", *counted("right", "4")), graded("2", *counted("wrong", "5"))) == [(), ()]
@@ -350,7 +350,7 @@ def test_who_handed_in_what_cannot_be_read_did_not_hand_in_nothing() -> None:
 FULL = graded(
     "4711",
     question("pipe", value=1.5, truth="1.5s", say="x"),
-    runs=(grade.Run(scenario="s", name="n", inputs="a" * 64, said=grade.CONFIRMED),),
+    runs=(grade.RunGrade(scenario="s", name="n", inputs="a" * 64, said=grade.CONFIRMED),),
     own=("a" * 64,),
     checks=3,
     seconds=1.5,
@@ -359,32 +359,32 @@ FULL = graded(
 
 
 def test_a_grade_is_found_again_until_anything_changes(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "g").opened() as book:
+    with GradeLedger(tmp_path / "g").opened() as book:
         book.add(FULL, "by")
-    with Ledger(tmp_path / "g").opened() as book:
+    with GradeLedger(tmp_path / "g").opened() as book:
         assert book.find(FULL.file, FULL.sha256, "by") == FULL
         renamed = book.find("other.zip", FULL.sha256, "by")
         assert renamed is not None and renamed.file == "other.zip"
         assert book.find(FULL.file, "0" * 64, "by") is None
         assert book.find(FULL.file, FULL.sha256, "another version") is None
-    with Ledger(tmp_path / "g").opened(again=True) as book:
+    with GradeLedger(tmp_path / "g").opened(again=True) as book:
         assert book.find(FULL.file, FULL.sha256, "by") is None
 
 
 def test_a_ledger_that_was_cut_anywhere_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "g"
     other = graded("4712")
-    with Ledger(path).opened() as book:
+    with GradeLedger(path).opened() as book:
         book.add(FULL, "by")
         first = path.stat().st_size
         book.add(other, "by")
     whole = path.read_bytes()
     for length in range(first, len(whole), 7):
         path.write_bytes(whole[:length])
-        with Ledger(path).opened() as book:
+        with GradeLedger(path).opened() as book:
             assert book.find(FULL.file, FULL.sha256, "by") == FULL
             book.add(other, "by")
-        with Ledger(path).opened() as book:
+        with GradeLedger(path).opened() as book:
             assert book.find(other.file, other.sha256, "by") == other
             assert book.find(FULL.file, FULL.sha256, "by") == FULL
 
@@ -394,35 +394,41 @@ def test_lines_that_are_none_are_not_believed(tmp_path: Path) -> None:
     path.write_bytes(
         b'x\n{"format":"ewan-grades/1"}\n{"format":"ewan-grades/1","basis":"by","grade":{"file":1}}\n\xff\n[]\n'
     )
-    with Ledger(path).opened() as book:
+    with GradeLedger(path).opened() as book:
         assert book.find("1", "", "by") is None
 
 
 def test_one_grader_at_a_time(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "g").opened(), pytest.raises(LabError, match="another"), Ledger(tmp_path / "g").opened():
+    with (
+        GradeLedger(tmp_path / "g").opened(),
+        pytest.raises(LabError, match="another"),
+        GradeLedger(tmp_path / "g").opened(),
+    ):
         pass
 
 
 def test_a_ledger_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(LabError, match="--csv"), Ledger(tmp_path / "none" / "g").opened():
+    with pytest.raises(LabError, match="--csv"), GradeLedger(tmp_path / "none" / "g").opened():
         pass
 
 
 def test_grades_are_for_the_teacher_alone(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        with Ledger(tmp_path / "g").opened():
+        with GradeLedger(tmp_path / "g").opened():
             assert (tmp_path / "g").stat().st_mode & 0o777 == 0o600
     finally:
         os.umask(before)
 
 
-def check(number: int, before: str = "") -> submission.Check:
-    return submission.Check(at="2026-11-24T17:00:00+00:00", verdicts={"pipe": "wrong"}, number=number, before=before)
+def check(number: int, before: str = "") -> submission.CheckRecord:
+    return submission.CheckRecord(
+        at="2026-11-24T17:00:00+00:00", verdicts={"pipe": "wrong"}, number=number, before=before
+    )
 
 
-def chain(length: int) -> list[submission.Check]:
-    found: list[submission.Check] = []
+def chain(length: int) -> list[submission.CheckRecord]:
+    found: list[submission.CheckRecord] = []
     for number in range(1, length + 1):
         found.append(check(number, found[-1].digest if found else ""))
     return found
@@ -430,17 +436,19 @@ def chain(length: int) -> list[submission.Check]:
 
 def test_a_journal_that_was_cut_anywhere_is_seen() -> None:
     whole = chain(5)
-    journal = submission.Journal(checks=5, last=whole[-1].digest)
+    journal = submission.CheckJournal(checks=5, last=whole[-1].digest)
     assert history.missing(whole, journal) == ""
-    assert history.missing(whole, submission.Journal(checks=4, last=whole[3].digest)) == "", "a check was interrupted"
-    assert history.missing([], submission.Journal(checks=0, last="")) == ""
+    assert history.missing(whole, submission.CheckJournal(checks=4, last=whole[3].digest)) == "", (
+        "a check was interrupted"
+    )
+    assert history.missing([], submission.CheckJournal(checks=0, last="")) == ""
     for cut in (whole[:4], whole[1:], whole[:2] + whole[3:], [], [whole[-1]], [*whole[:4], check(5)], whole[::-1]):
         said = history.missing(cut, journal)
         assert said == f"the journal of checks was changed: {len(cut)} of 5 are in it"
     old = [check(0), check(0)]
-    assert history.missing(old, submission.Journal(checks=0, last="")) == "", "checks of an older version"
+    assert history.missing(old, submission.CheckJournal(checks=0, last="")) == "", "checks of an older version"
     later = check(3, old[-1].digest)
-    assert history.missing([*old, later], submission.Journal(checks=3, last=later.digest)) == ""
+    assert history.missing([*old, later], submission.CheckJournal(checks=3, last=later.digest)) == ""
 
 
 def test_checks_are_chained_in_the_folder(tmp_path: Path) -> None:
@@ -448,7 +456,7 @@ def test_checks_are_chained_in_the_folder(tmp_path: Path) -> None:
     for _ in range(3):
         history.add(mine, {"pipe": "wrong"})
     loaded = folder.load(mine)
-    made = submission.Journal(checks=loaded.record.checks, last=loaded.record.last_check)
+    made = submission.CheckJournal(checks=loaded.record.checks, last=loaded.record.last_check)
     assert (made.checks, history.missing(history.read(mine), made)) == (3, "")
     lines = (mine / history.FILE).read_text().splitlines(keepends=True)
     (mine / history.FILE).write_text(lines[-1])
@@ -457,7 +465,7 @@ def test_checks_are_chained_in_the_folder(tmp_path: Path) -> None:
     assert history.missing(history.read(mine), made) == "the journal of checks was changed: 0 of 3 are in it"
     history.add(mine, {"pipe": "right"})
     loaded = folder.load(mine)
-    made = submission.Journal(checks=loaded.record.checks, last=loaded.record.last_check)
+    made = submission.CheckJournal(checks=loaded.record.checks, last=loaded.record.last_check)
     assert history.missing(history.read(mine), made), "checks that are made later do not hide it"
 
 
@@ -518,7 +526,7 @@ def test_broken_answers_stop_no_hand_in(tmp_path: Path) -> None:
 def test_who_tries_much_hands_in_the_runs_that_were_asked_for() -> None:
     """Of very many experiments, the oldest tries of the scenario that was tried most are left out."""
 
-    def at(minute: int, scenario: str, changed: bool) -> submission.Experiment:
+    def at(minute: int, scenario: str, changed: bool) -> submission.SubmittedExperiment:
         return experiment(run(), started=f"2026-11-24T17:{minute:02}:00+00:00", scenario=scenario, changed=changed)
 
     asked = [at(0, "tuning", False), at(1, "stock", True), at(2, "buffers", False)]
@@ -533,12 +541,12 @@ def test_a_scenario_whose_runs_nobody_confirmed_is_said() -> None:
     lab = reading.find("buffer-sizing")
     told = submission.read(handed_in(lab="buffer-sizing", journal={"checks": 9, "last": ""}))
     questions = [question(name) for name in ("pipe", "four", "price", "whole")]
-    ran = [grade.Run(scenario="single", name="x", inputs="a" * 64, said=grade.CONFIRMED)]
-    known = [Known(name, "x", "c" * 64, inputs * 64, "b" * 64) for name, inputs in (("single", "a"), ("many", "b"))]
+    ran = [grade.RunGrade(scenario="single", name="x", inputs="a" * 64, said=grade.CONFIRMED)]
+    known = [KnownRun(name, "x", "c" * 64, inputs * 64, "b" * 64) for name, inputs in (("single", "a"), ("many", "b"))]
     (line, journal) = doubts.of(told, lab, questions, ran, known)
     assert line == "no confirmed run of many, whose results are right answers to four, price"
     assert journal == "the journal of checks was changed: 0 of 9 are in it"
-    both = [*ran, grade.Run(scenario="many", name="x", inputs="b" * 64, said=grade.CONFIRMED)]
+    both = [*ran, grade.RunGrade(scenario="many", name="x", inputs="b" * 64, said=grade.CONFIRMED)]
     assert list(doubts.of(told, lab, questions, both, known)) == [journal]
     assert next(doubts.of(told, lab, questions, [], known)) == "4 of 4 right, no confirmed run, 9 checks"
     assert list(doubts.of(told, lab, questions[:1], [], known)) == [journal], "what is computed needs no run"

@@ -27,11 +27,11 @@ from ewan.extras.course import (
     verdicts,
     words,
 )
-from ewan.extras.course.answers import Given
+from ewan.extras.course.answers import WrittenAnswer
 from ewan.extras.course.fields import Question
 from ewan.extras.course.reading import Lab
 from ewan.extras.course.runs import Student
-from ewan.extras.course.verdicts import Truth, Verdict
+from ewan.extras.course.verdicts import QuestionVerdict, Truth
 from tests.conftest import ROOT
 from tests.extras.course import audit
 from tests.extras.course.desk import Desk, written
@@ -48,7 +48,7 @@ class Solved:
     """A lab with the answers of a good student, the truths of two, and what checks are made with."""
 
     desk: Desk
-    given: Mapping[str, Given]
+    given: Mapping[str, WrittenAnswer]
     student: Student
     found: Mapping[str, Truth]
     other: Mapping[str, Truth]
@@ -57,7 +57,7 @@ class Solved:
     def lab(self) -> Lab:
         return self.desk.lab
 
-    def check(self, changed: Mapping[str, Given]) -> dict[str, Verdict]:
+    def check(self, changed: Mapping[str, WrittenAnswer]) -> dict[str, QuestionVerdict]:
         """The verdicts on the good student's answers with some of them changed."""
         given = {**self.given, **changed}
         questions = self.lab.course.questions
@@ -120,11 +120,11 @@ def test_wrong_units_are_told(solved: Solved) -> None:
     """A number alone is refused with what to write; bits for bytes are wrong, with a hint at that."""
     for question, text, value in solved.amounts():
         bare = f"{value:.6g}" if question.answer not in ("count", "ratio", "packets", "share") else f"{value:.6g}ms"
-        found = solved.check({question.name: Given(bare)})[question.name]
+        found = solved.check({question.name: WrittenAnswer(bare)})[question.name]
         assert found.state == "unreadable" and found.points == 0
         assert amounts.EXAMPLES[question.kind or "number"] in found.say, text
         if question.answer == "size" and value:
-            found = solved.check({question.name: Given(written(value * 8, "size"))})[question.name]
+            found = solved.check({question.name: WrittenAnswer(written(value * 8, "size"))})[question.name]
             known = {each.say for each in solved.found[question.name].known}
             assert found.state == "wrong" and found.say in {words.of("en").bits, *known}
 
@@ -138,10 +138,10 @@ def test_rounding_is_told_from_error(solved: Solved) -> None:
             truth = found[question.name]
             for digits, states in ((3, {"right"}), (4, {"right"}), (2, {"right", "close"})):
                 text = written(float(truth.value or 0), question.answer, digits)
-                verdict = verdicts.judge(question, truth, Given(text), words.of("en"))
+                verdict = verdicts.judge(question, truth, WrittenAnswer(text), words.of("en"))
                 assert verdict.state in states, (question.name, text, verdict)
                 assert verdict.state != "close" or verdict.say == "give three digits"
-                comma = verdicts.judge(question, truth, Given(text.replace(".", ",")), words.of("de"))
+                comma = verdicts.judge(question, truth, WrittenAnswer(text.replace(".", ",")), words.of("de"))
                 assert comma.state == verdict.state
 
 
@@ -149,19 +149,19 @@ def test_a_guess_is_wrong_and_gets_a_hint_that_does_not_tell(solved: Solved) -> 
     for question, text, value in solved.amounts():
         tolerance = question.margin.around(value)
         guess = value + 3.7 * tolerance + 0.037 * abs(value)
-        found = solved.check({question.name: Given(written(guess, question.answer))})[question.name]
+        found = solved.check({question.name: WrittenAnswer(written(guess, question.answer))})[question.name]
         assert found.state == "wrong" and found.say and found.points == 0, (question.name, text, guess)
         told = verdicts.told(question, solved.found[question.name])
         assert told not in found.say, f"{question.name}: the hint tells the truth"
     for question in solved.lab.course.questions:
         for choice in question.choices or ():
-            state = solved.check({question.name: Given(choice)})[question.name].state
+            state = solved.check({question.name: WrittenAnswer(choice)})[question.name].state
             assert state == ("right" if choice == solved.found[question.name].value else "wrong")
 
 
 def test_somebody_elses_answers_do_not_pass(solved: Solved) -> None:
     copied = {
-        question.name: Given(audit.answer_of(question, solved.other[question.name]))
+        question.name: WrittenAnswer(audit.answer_of(question, solved.other[question.name]))
         for question in audit.checked(solved.lab)
         if question.kind is not None
     }

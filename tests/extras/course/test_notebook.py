@@ -13,7 +13,7 @@ import ewan
 from ewan.analysis.api import Results
 from ewan.analysis.one_run import SingleRun
 from ewan.extras.course import folder, reading
-from ewan.extras.course.session import Checked, Session
+from ewan.extras.course.session import CheckTable, Session
 from ewan.extras.course.tests.courses import written
 from ewan.labs.context import Context
 
@@ -38,7 +38,7 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capf
     said = capfd.readouterr().out
     assert "complete  report: results/" in said and "\x1b" not in said, "lines of a log, without colours"
     assert [each for each in shown if hasattr(each, "_repr_svg_")], "the figure"
-    (checked,) = (each for each in shown if isinstance(each, Checked))
+    (checked,) = (each for each in shown if isinstance(each, CheckTable))
     assert [each.state for each in checked.verdicts] == ["wrong", *["missing"] * 5]
     assert "missing" not in repr(checked) and "no answer yet" in checked._repr_html_()
     assert session.results().metric("utilisation").frame.height == 1

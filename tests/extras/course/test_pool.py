@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ewan.extras.course import pool
-from ewan.extras.course.pool import Lost
+from ewan.extras.course.pool import LostCall
 from ewan.labs.base.product import ROOT
 
 pytestmark = pytest.mark.slow
@@ -38,13 +38,13 @@ def test_each_is_done_once_in_whatever_order() -> None:
 def test_one_that_is_killed_is_told_and_the_others_are_done() -> None:
     found = dict(pool.each(double, [3, 1, 3, 2], 2, LONGEST_S))
     assert (found[1], found[3]) == (2, 4)
-    assert found[0] == found[2] == Lost("the process that graded it was killed (SIGKILL)")
+    assert found[0] == found[2] == LostCall("the process that graded it was killed (SIGKILL)")
 
 
 def test_one_that_hangs_is_ended() -> None:
     begun = time.monotonic()
     found = dict(pool.each(double, [4, 1], 2, 1.0))
-    assert found == {0: Lost("it took too long"), 1: 2}
+    assert found == {0: LostCall("it took too long"), 1: 2}
     assert time.monotonic() - begun < LONGEST_S
 
 

@@ -13,12 +13,12 @@ from ewan.analysis.one_run import SingleRun
 from ewan.experiments.engine.unit import Unit
 from ewan.experiments.store import Store
 from ewan.extras.course import answers, checking, parameters, reading, truths
-from ewan.extras.course.executing import Here
+from ewan.extras.course.executing import LocalExecutor
 from ewan.extras.course.measures.base import NoValueError
 from ewan.extras.course.reading import Lab
-from ewan.extras.course.runs import Chosen, Files, Student
+from ewan.extras.course.runs import Files, RunSelection, Student
 from ewan.extras.course.tests.courses import COURSE, SCENARIO, written
-from ewan.extras.course.verdicts import Verdict
+from ewan.extras.course.verdicts import QuestionVerdict
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.runtime.base import LabError
 from tests.extras.course.desk import Desk
@@ -37,7 +37,7 @@ def desk(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Desk:
     return Desk.of(lab, "4711", place, place / "store")
 
 
-def check(desk: Desk, text: str, executor: Here) -> dict[str, Verdict]:
+def check(desk: Desk, text: str, executor: LocalExecutor) -> dict[str, QuestionVerdict]:
     given = answers.read(text, "answers.yaml", desk.lab.questions)
     found = checking.check(desk.lab, desk.folder.drawing, given, executor, SingleRun)
     return {each.question: each for each in found}
@@ -57,7 +57,7 @@ def test_what_a_student_has_run_is_not_run_again(desk: Desk, tmp_path: Path) -> 
 def test_what_is_seen_of_a_run_is_what_reports_compute(desk: Desk, tmp_path: Path) -> None:
     results = desk.run(desk.commands[0])
     with Student(desk.lab, desk.folder.drawing, desk.executor(tmp_path), SingleRun) as student:
-        (run,) = student.runs(Chosen())
+        (run,) = student.runs(RunSelection())
     for words in ("aggregate goodput", "mean rtt", "utilisation", "queueing delay p95", "start lateness p99"):
         assert run.metric(words) == pytest.approx(desk.read(results, words), rel=1e-12), words
     sampled = results.table("series").filter(pl.col("cwnd_segments").is_not_null())
@@ -77,7 +77,7 @@ def test_what_is_seen_of_a_run_is_what_reports_compute(desk: Desk, tmp_path: Pat
 
 
 def test_nothing_is_run_for_words_alone(desk: Desk, tmp_path: Path) -> None:
-    class Nobody(Here):
+    class Nobody(LocalExecutor):
         def results(self, units: Sequence[Unit]) -> list[Files]:
             raise AssertionError("nothing is to be run")
 
@@ -107,20 +107,22 @@ def test_settings_are_run(desk: Desk, tmp_path: Path, buffer: str, state: str, s
 
 def test_a_damaged_entry_of_the_store_is_measured_again(desk: Desk, tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    first = Here(desk.context.reporter, desk.context.binary, store, tmp_path / "scratch")
+    first = LocalExecutor(desk.context.reporter, desk.context.binary, store, tmp_path / "scratch")
     assert check(desk, "busy: 1%\n", first)["busy"].state == "wrong" and first.executed == 1
     (entry,) = (tmp_path / "store").rglob("*.tar.zst")
     content = entry.read_bytes()
     entry.write_bytes(content[: len(content) // 2])
     for executed in (1, 0):
-        again = Here(desk.context.reporter, desk.context.binary, store, tmp_path / "scratch")
+        again = LocalExecutor(desk.context.reporter, desk.context.binary, store, tmp_path / "scratch")
         assert check(desk, "busy: 1%\n", again)["busy"].state == "wrong" and again.executed == executed
     assert not list((tmp_path / "scratch").iterdir())
 
 
 def test_a_store_that_takes_nothing_hinders_nothing(desk: Desk, tmp_path: Path) -> None:
     (tmp_path / "store").write_text("")
-    executor = Here(desk.context.reporter, desk.context.binary, Store(tmp_path / "store"), tmp_path / "scratch")
+    executor = LocalExecutor(
+        desk.context.reporter, desk.context.binary, Store(tmp_path / "store"), tmp_path / "scratch"
+    )
     assert check(desk, "busy: 1%\n", executor)["busy"].state == "wrong"
 
 
@@ -136,7 +138,7 @@ def test_a_run_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
     """What Ctrl-C does: those at work are told to stop."""
     lab = reading.read(written(tmp_path / "labs", scenario=SCENARIO.replace("for: 2s", "for: 3000s")))
     desk = Desk.of(lab, "4711", tmp_path, tmp_path / "store")
-    executor = Here(desk.context.reporter, desk.context.binary, None, tmp_path / "scratch")
+    executor = LocalExecutor(desk.context.reporter, desk.context.binary, None, tmp_path / "scratch")
     with Student(desk.lab, desk.folder.drawing, executor, SingleRun) as student:
         work = next(student.units("pipe"))
         stop = threading.Event()
