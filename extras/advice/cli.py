@@ -20,7 +20,7 @@ from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Parts
 from ewan.experiments.engine.several import Planned
 from ewan.extras.advice import objectives, ranking
-from ewan.extras.advice.derive import derive
+from ewan.extras.advice.derived_lab import derive
 from ewan.extras.advice.objectives import OBJECTIVES, AdviceRequest, Word
 from ewan.extras.advice.ranking import RankedProtocol
 from ewan.generator import congestion

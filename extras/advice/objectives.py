@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ewan.extras.advice.derive import DerivedLab, crossing
+from ewan.extras.advice.derived_lab import DerivedLab, crossing
 from ewan.generator.scenario.data import ScenarioMapping, ScenarioValue
 from ewan.generator.scenario.writing import to_yaml
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, Duration, Size

@@ -2,8 +2,8 @@
 of Dask that is there.
 
 In: a file that says whose cores, and units of runs (`experiments/engine/unit.py`). Out: what became of each.
-`reading.py` reads the file, `starting.py` has the workers started, `remote.py` is what they do, `sharing.py` gives them
-work. Dask comes with `make setup-cluster`, and is imported when it is needed.
+`reading.py` reads the file, `dask_workers.py` has the workers started, `remote.py` is what they do, `work_queue.py`
+gives them work. Dask comes with `make setup-cluster`, and is imported when it is needed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ewan.extra import Extra
 
 
 def _dask() -> Callable[..., Any]:
-    from ewan.extras.executors.elsewhere import executor
+    from ewan.extras.executors.cluster_executor import executor
 
     return executor
 

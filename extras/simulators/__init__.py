@@ -8,13 +8,13 @@ from ewan.extra import Export, Extra
 
 
 def _ns2() -> Callable[..., str]:
-    from ewan.extras.simulators.writing import script_of_ns2
+    from ewan.extras.simulators.scripts import script_of_ns2
 
     return script_of_ns2
 
 
 def _ns3() -> Callable[..., str]:
-    from ewan.extras.simulators.writing import program_of_ns3
+    from ewan.extras.simulators.scripts import program_of_ns3
 
     return program_of_ns3
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ewan.extras.suites.ends import SuiteEndpoints
+from ewan.extras.suites.endpoints import SuiteEndpoints
 from ewan.extras.suites.parameters import Parameters
 from ewan.extras.suites.profiles import PROFILES, SuiteProfile
 from ewan.generator.scenario.data import ScenarioMapping

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ewan.extras.suites import background
 from ewan.extras.suites.application import Application, ApplicationCase, Values
-from ewan.extras.suites.pieces import LONGEST_DAY_NS, whole_seconds
+from ewan.extras.suites.steps import LONGEST_DAY_NS, whole_seconds
 from ewan.generator.scenario.data import ScenarioMapping
 from ewan.generator.scenario.writing import to_yaml
 from ewan.labs.base import codec

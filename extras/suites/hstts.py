@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from ewan.extras.suites import background, document, ends, parameters, sweep
+from ewan.extras.suites import background, document, endpoints, parameters, sweep
 from ewan.extras.suites.application import OURS, Application, ApplicationCase
 from ewan.extras.suites.applications import APPLICATIONS
 from ewan.extras.suites.parameters import Parameters
@@ -125,16 +125,16 @@ def _build(wanted: SuiteRequest, profile: SuiteProfile, app: Application, note: 
         return _in_dumbbell(wanted, profile, app, given)
     folder = Path()
     spec, plan = _lab(wanted.topology, given, profile, note)
-    rate = ends.bottleneck([pair.bottleneck_bps for pair in plan.pairs])
+    rate = endpoints.bottleneck([pair.bottleneck_bps for pair in plan.pairs])
     rtt = Duration(max(pair.rtt_ns for pair in plan.pairs))
     alone = {word: text for word, text in given.items() if word not in ("RTT", "RATE")}
     defaults = parameters.Defaults(str(rate), str(rtt))
     parameters.elsewhere(given, defaults, wanted.topology)
     result = parameters.elsewhere(alone, defaults, wanted.topology)
     pairs = [(pair.source, pair.sink) for pair in plan.pairs]
-    who, folder = ends.elsewhere(spec.raw, pairs, result.background != background.NONE), spec.folder
+    who, folder = endpoints.elsewhere(spec.raw, pairs, result.background != background.NONE), spec.folder
     if app.one_source:
-        who = ends.one(who)
+        who = endpoints.one(who)
     return ApplicationScenario(
         app.word, document.text(app, _case(wanted, profile, app, result, who)), folder, result, _compared(wanted)
     )
@@ -148,9 +148,9 @@ def _in_dumbbell(
     swept = sweep.several(given)
     given_all = list(sweep.combinations(given, swept))
     results = [parameters.resolve(each, defaults, one_source=app.one_source) for each in given_all]
-    room = ends.LabSize.of(results, switched) if swept else None
+    room = endpoints.LabSize.of(results, switched) if swept else None
     varied = frozenset(swept)
-    cases = [_case(wanted, profile, app, each, ends.dumbbell(each, switched, room), varied) for each in results]
+    cases = [_case(wanted, profile, app, each, endpoints.dumbbell(each, switched, room), varied) for each in results]
     if not swept:
         return ApplicationScenario(app.word, document.text(app, cases[0]), Path(), results[0], _compared(wanted))
     known: dict[str, list[str | int]] = {word.lower(): [each[word] for each in given_all] for word in swept}
@@ -185,7 +185,7 @@ def _case(
     profile: SuiteProfile,
     app: Application,
     result: Parameters,
-    who: ends.SuiteEndpoints,
+    who: endpoints.SuiteEndpoints,
     varied: frozenset[str] = frozenset(),
 ) -> ApplicationCase:
     seeds = profile.seeds if wanted.seeds is None else wanted.seeds

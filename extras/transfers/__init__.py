@@ -1,8 +1,8 @@
 """Bulk transfers with time windows: requests, the plans of a transfer service, the best that any plan could do.
 
 A file of requests and its lab become a problem of volumes, windows and capacities (`reading.py`). `strategies.py` plans
-and `optimum.py` bounds by linear programs; both are pure. `writing.py` makes a plan a scenario, and `seen.py` puts a
-run beside it.
+and `optimum.py` bounds by linear programs; both are pure. `scenario_text.py` makes a plan a scenario, and `outcomes.py`
+puts a run beside it.
 """
 
 from __future__ import annotations

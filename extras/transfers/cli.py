@@ -20,10 +20,10 @@ from ewan.experiments.engine import several, trust
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Parts
 from ewan.experiments.engine.several import Planned
-from ewan.extras.transfers import optimum, reading, seen, show, strategies, writing
+from ewan.extras.transfers import optimum, outcomes, presentation, reading, scenario_text, strategies
 from ewan.extras.transfers.plan import TransferPlan
+from ewan.extras.transfers.presentation import TransfersRun
 from ewan.extras.transfers.reading import TransferRequests
-from ewan.extras.transfers.show import TransfersRun
 from ewan.extras.transfers.strategies import STRATEGIES, Strategy
 from ewan.generator import scenario as scenarios
 from ewan.labs import host
@@ -91,15 +91,15 @@ def transfers_command(
     plans = {strategy: strategies.plan(asked.problem, strategy) for strategy in wanted}
     word = None if pacing == "none" else pacing
     if only_shown:
-        texts = [writing.text(asked, plan, strategy, word) for strategy, plan in plans.items() if plan.accepted]
+        texts = [scenario_text.text(asked, plan, strategy, word) for strategy, plan in plans.items() if plan.accepted]
         click.echo("---\n".join(texts), nl=False)
         return
     best = optimum.best(asked.problem)
     if not as_json:
         for strategy, plan in plans.items():
-            context.reporter.console.print(show.plan_sheet(plan, strategy))
+            context.reporter.console.print(presentation.plan_sheet(plan, strategy))
             context.reporter.console.print()
-        context.reporter.console.print(show.objectives_sheet(plans, best))
+        context.reporter.console.print(presentation.objectives_sheet(plans, best))
     complete = True
     runs: dict[Strategy, TransfersRun] = {}
     if run:
@@ -108,7 +108,7 @@ def transfers_command(
             as_root(context)
         complete = _run(context, asked, read, plans, word, unverified, called, runs, as_json)
     if as_json:
-        context.reporter.emit(codec.data_of(show.document(asked.problem, plans, best, runs)))
+        context.reporter.emit(codec.data_of(presentation.document(asked.problem, plans, best, runs)))
     sys.exit(0 if complete else 1)
 
 
@@ -138,8 +138,8 @@ def _run(
         if not plan.accepted:
             context.reporter.note(f"{strategy} accepts no request: there is nothing to run")
             continue
-        file = asked.file.parent / f"{writing.name_of(asked, strategy)}.scenario.yaml"
-        scenario = scenarios.parse(writing.text(asked, plan, strategy, pacing), file)
+        file = asked.file.parent / f"{scenario_text.name_of(asked, strategy)}.scenario.yaml"
+        scenario = scenarios.parse(scenario_text.text(asked, plan, strategy, pacing), file)
         runtime = "virtual" if virtual else context.runtime
         facts = running.facts_of(scenario, None, None, {}, None, runtime, called)
         planned.append(Planned(strategy, scenario.name, scenario.runs(), facts))
@@ -148,11 +148,11 @@ def _run(
     def ended(name: str, experiment: Experiment) -> None:
         strategy = cast(Strategy, name)
         directory = experiment.directory
-        found = seen.compared(plans[strategy], experiment.place(experiment.runs[0]))
-        runs[strategy] = show.run_entry(directory, found)
+        found = outcomes.compared(plans[strategy], experiment.place(experiment.runs[0]))
+        runs[strategy] = presentation.run_entry(directory, found)
         if not as_json:
             context.reporter.console.print()
-            context.reporter.console.print(show.seen_sheet(found, strategy))
+            context.reporter.console.print(presentation.seen_sheet(found, strategy))
             where = f"{experiment.document.status}  report: {directory / 'report.html'}"
             context.reporter.console.print(where, soft_wrap=True, markup=False)
 

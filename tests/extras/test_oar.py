@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ewan.extras.executors import reading, starting
+from ewan.extras.executors import dask_workers, reading
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.untimed  # it needs a program that `make check` does not install
@@ -44,7 +44,7 @@ def oarsub(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def script(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The job of the example."""
-    return starting.script(reading.load(ROOT / "docs/clusters/oar.yaml"), tmp_path_factory.mktemp("job"))
+    return dask_workers.script(reading.load(ROOT / "docs/clusters/oar.yaml"), tmp_path_factory.mktemp("job"))
 
 
 def options(script: str) -> list[str]:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from ewan.analysis import comparisons
 from ewan.cli import main
 from ewan.extras.advice import objectives, ranking
-from ewan.extras.advice.derive import ASSUMED_BUFFER, crossing, derive, rounded
+from ewan.extras.advice.derived_lab import ASSUMED_BUFFER, crossing, derive, rounded
 from ewan.extras.advice.objectives import OBJECTIVES, AdviceRequest, Word
 from ewan.generator import scenario as scenarios
 from ewan.labs import host

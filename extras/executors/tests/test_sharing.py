@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from ewan.experiments.engine.unit import Unit
-from ewan.extras.executors import remote, sharing
-from ewan.extras.executors.sharing import QueuedRun
+from ewan.extras.executors import remote, work_queue
+from ewan.extras.executors.work_queue import QueuedRun
 from ewan.labs.base.units import NS_PER_SECOND
 
 UNIT = Unit("0" * 64, b"", b"", b"", 0, 0, "s", "e", "n")
@@ -19,8 +19,8 @@ def runs(*seconds: float) -> Iterator[QueuedRun]:
     return (QueuedRun(number, UNIT, round(each * NS_PER_SECOND)) for number, each in enumerate(seconds, 1))
 
 
-def sizes(*seconds: float, most: int = sharing.MOST_UNITS) -> list[int]:
-    return [len(bundle) for bundle in sharing.bundled(runs(*seconds), most)]
+def sizes(*seconds: float, most: int = work_queue.MOST_UNITS) -> list[int]:
+    return [len(bundle) for bundle in work_queue.bundled(runs(*seconds), most)]
 
 
 def test_short_runs_go_together_and_long_ones_alone() -> None:
@@ -40,7 +40,7 @@ def test_no_more_go_together_than_leave_work_for_all() -> None:
 
 def test_runs_are_named_by_their_numbers() -> None:
     first, *_, last = runs(1, 1, 1)
-    assert (sharing.described([first]), sharing.described([first, last])) == ("run 1", "runs 1 to 3")
+    assert (work_queue.described([first]), work_queue.described([first, last])) == ("run 1", "runs 1 to 3")
 
 
 @pytest.mark.parametrize("variable", [remote.ENDS, "SLURM_JOB_END_TIME"])

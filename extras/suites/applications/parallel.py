@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ewan.extras.suites.application import Application, ApplicationCase, ApplicationTraffic, Values
-from ewan.extras.suites.pieces import reverse_time, rtt_ns, whole_seconds
+from ewan.extras.suites.steps import reverse_time, rtt_ns, whole_seconds
 from ewan.generator.scenario.data import ScenarioMapping
 from ewan.labs.base.units import Duration, parse_volume, time_for
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ewan.extras.suites.application import COMPLETION, Application, ApplicationCase, ApplicationTraffic
-from ewan.extras.suites.pieces import drain_ns, reverse_volume, staggered_ns, transfer
+from ewan.extras.suites.steps import drain_ns, reverse_volume, staggered_ns, transfer
 
 
 def _traffic(case: ApplicationCase) -> ApplicationTraffic:

@@ -11,7 +11,7 @@ from ewan.extras.suites.application import (
     ApplicationCase,
     ApplicationTraffic,
 )
-from ewan.extras.suites.pieces import LONGEST_DAY_NS, exponential, interval, pareto, percent, reverse_time
+from ewan.extras.suites.steps import LONGEST_DAY_NS, exponential, interval, pareto, percent, reverse_time
 from ewan.generator.scenario.data import ScenarioMapping
 from ewan.labs.base.units import Duration, parse_volume
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ewan.extras.transfers import reading, seen, strategies, writing
+from ewan.extras.transfers import outcomes, reading, scenario_text, strategies
 from ewan.extras.transfers.reading import TransferRequests
 from ewan.generator import scenario
 from ewan.generator.tests.scenarios import FACTS, flows, planned
@@ -48,10 +48,10 @@ def test_links_count_headers_and_requests_payload() -> None:
 def test_a_plan_becomes_a_scenario_that_holds_sources_to_its_rates() -> None:
     wanted = asked(TWO)
     plan = strategies.one_after_another(wanted.problem)
-    text = writing.text(wanted, plan, "ts2", "psp")
+    text = scenario_text.text(wanted, plan, "ts2", "psp")
     assert "- {name: first, at: 0ms, from: left1, to: right1, pacing: psp 100Mbit/s, bulk: 5MB}" in text
     assert "- {name: second, after: first, from: left2, to: right2, pacing: psp 50Mbit/s, bulk: 5MB}" in text
-    unpaced = writing.text(wanted, plan, "ts2", None)
+    unpaced = scenario_text.text(wanted, plan, "ts2", None)
     (run,) = scenario.parse(unpaced, Path("wanted-ts2.scenario.yaml")).runs()
     sent = flows(planned(run))
     assert [(flow["after"], flow["work"]["bytes"]) for flow in sent] == [([], 5_000_000), ([0], 5_000_000)]
@@ -73,11 +73,11 @@ def test_what_was_promised_stands_beside_what_was_seen(tmp_path: Path) -> None:
     flows_seen = pl.DataFrame(rows, schema={key: tables.TABLES["flows"][key] for key in rows[0]})
     missing = [pl.lit(None, kind).alias(name) for name, kind in tables.TABLES["flows"].items() if name not in rows[0]]
     tables.write(tmp_path, "flows", flows_seen.with_columns(missing))
-    first, second = seen.compared(plan, tmp_path)
+    first, second = outcomes.compared(plan, tmp_path)
     assert (first.start_s, first.satisfied) == (0, True)
     assert first.late_s == pytest.approx(0.25)
     assert (second.end_s, second.late_s, second.satisfied) == (None, None, False)
-    assert seen.longest_s([first]) == pytest.approx(promised + 0.25) and seen.longest_s([first, second]) is None
+    assert outcomes.longest_s([first]) == pytest.approx(promised + 0.25) and outcomes.longest_s([first, second]) is None
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ewan.extras.transfers.optimum import Optimum
+from ewan.extras.transfers.outcomes import TransferOutcome, longest_s
 from ewan.extras.transfers.plan import Problem, Transfer, TransferPlan
-from ewan.extras.transfers.seen import TransferOutcome, longest_s
 from ewan.extras.transfers.strategies import TITLES, Strategy
 from ewan.labs.base.codec import Document, Struct
 from ewan.labs.base.sheet import Sheet, grid

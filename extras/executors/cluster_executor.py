@@ -19,10 +19,10 @@ from ewan.experiments.engine.forecast import Forecast
 from ewan.experiments.engine.keeping import ResultKeeper
 from ewan.experiments.engine.progress import Board
 from ewan.experiments.engine.unit import RunAnswer, Versions
-from ewan.extras.executors import reading, starting
+from ewan.extras.executors import dask_workers, reading
+from ewan.extras.executors.dask_workers import WorkerPool
 from ewan.extras.executors.file import Workers
-from ewan.extras.executors.sharing import QueuedRun, Sharing
-from ewan.extras.executors.starting import WorkerPool
+from ewan.extras.executors.work_queue import QueuedRun, Sharing
 from ewan.labs import trust
 from ewan.labs.context import Context
 from ewan.labs.record.experiment import Entry
@@ -103,7 +103,7 @@ class ClusterExecutor:
             begun, reporter = time.monotonic(), self._context.reporter
             self._place, self._keep_logs = (experiment.directory / PLACE).absolute(), True
             with reporter.progress(f"starting workers ({self._workers.engine})"):
-                self._fleet = self._stack.enter_context(starting.started(self._workers, self._place))
+                self._fleet = self._stack.enter_context(dask_workers.started(self._workers, self._place))
             shown = f": {self._fleet.dashboard} shows what they do" if self._fleet.dashboard else ""
             took = f"{time.monotonic() - begun:.1f} s"
             reporter.tell(f"workers by {self._workers.file.name}, {self._fleet.at_once} at once ({took}){shown}")
@@ -125,7 +125,7 @@ def executor(context: Context, file: Path) -> ClusterExecutor:
 
     LabError where Dask is not installed, DescriptionError where the file cannot be read.
     """
-    starting.check()
+    dask_workers.check()
     workers = reading.load(file)
     for each in (file, *([workers.ssh_config] if workers.ssh_config else [])):
         trust.ask_for_file(context, each)

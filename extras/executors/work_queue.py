@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ewan.experiments.engine.unit import RunAnswer, Tools, Unit
-from ewan.extras.executors import asking, remote
+from ewan.extras.executors import remote, worker_check
+from ewan.extras.executors.dask_workers import MEMORY, WorkerPool
 from ewan.extras.executors.file import BATCH, Workers
 from ewan.extras.executors.remote import TaskResult, WorkerTask
-from ewan.extras.executors.starting import MEMORY, WorkerPool
 from ewan.labs.base.reporter import Tell
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
@@ -78,7 +78,7 @@ class Sharing:
         self._asked = -ASK_S
         import cloudpickle
 
-        cloudpickle.register_pickle_by_value(asking)
+        cloudpickle.register_pickle_by_value(worker_check)
 
     def provide(self) -> None:
         """Sends kernel and node binary to the workers that see no files of this machine, and to those that come."""
@@ -212,7 +212,7 @@ class Sharing:
             self._known = frozenset()
             return self._known
         if new := there - self._known:
-            said = self._client.run(asking.missing, workers=list(new), on_error="ignore")
+            said = self._client.run(worker_check.missing, workers=list(new), on_error="ignore")
             if why := next((each for each in said.values() if each), ""):
                 remedy = "write python: of this project there, or make setup-cluster"
                 raise LabError(f"{self._workers.file}: a worker cannot execute runs: {why}: {remedy}")
