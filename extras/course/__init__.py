@@ -3,9 +3,9 @@
 A lab is a directory of data (`reading.py`, `fields.py`). A student's values are drawn by hash (`parameters.py`) and put
 into its files (`rendering.py`). Expressions are a closed vocabulary (`expressions.py`) of measures of runs
 (`measures`); the runs that they need are read off them first, so that `truths.py` has all executed at once, through the
-store (`runs.py`, `executing.py`). `verdicts.py` is pure, and never tells the truth. The command, the notebook
-(`session.py`) and the grader check by `checking.py`. A submission is data of strangers (`archive.py`, `submission.py`):
-lab and student alone decide what is executed (`grading.py`, each in a process of its own, `pool.py`).
+store (`runs.py`, `local_executor.py`). `verdicts.py` is pure, and never tells the truth. The command, the notebook
+(`session.py`) and the grader check by `answer_check.py`. A submission is data of strangers (`archive.py`,
+`submission.py`): lab and student alone decide what is executed (`grading.py`, each in a process of its own, `pool.py`).
 """
 
 from __future__ import annotations

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction as Exact
 
-from ewan.extras.course import worded
+from ewan.extras.course import amount_words
+from ewan.extras.course.amount_words import MINUS, NOTHING, QUOTES, RepeatedWords, bare
 from ewan.extras.course.named_units import Kind
 from ewan.extras.course.named_units import unit as named
-from ewan.extras.course.worded import MINUS, NOTHING, QUOTES, RepeatedWords, bare
 from ewan.labs.base.units import NS_PER_SECOND, UnitError, scale
 
 __all__ = ["EXAMPLES", "QUOTES", "Amount", "Kind", "TypedAmount", "read", "read_as", "readings", "typed"]
@@ -151,10 +151,10 @@ def _typed(number: str, size: Exact, kind: Kind) -> TypedAmount:
 
 def _behind(unit: str, kind: Kind, asked: RepeatedWords) -> tuple[Kind, Exact] | None:
     """Kind and size of all that is behind a number; None where it holds an unknown word."""
-    factor, rest = worded.scaled(unit)
+    factor, rest = amount_words.scaled(unit)
     if kind in ("number", "packets") and asked.counts(rest):
         return "number", Exact(factor)
-    for told, behind in worded.cuts(rest):
+    for told, behind in amount_words.cuts(rest):
         if behind and not asked.names(behind, kind):
             return None
         if (found := named(told)) is not None and (found[0] != "number" or not told or kind == "number"):

@@ -10,7 +10,7 @@ import re
 import string
 from collections.abc import Sequence
 
-from ewan.extras.course.worded import MINUS, QUOTES
+from ewan.extras.course.amount_words import MINUS, QUOTES
 
 LETTERS = string.ascii_lowercase
 """The letters of choices, in their order."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from ewan.extras.course import answers, checking, executing, folder, history, reading, verdicts, words
+from ewan.extras.course import answer_check, answers, folder, history, local_executor, reading, verdicts, words
 from ewan.extras.course.answers import Answers
 from ewan.extras.course.folder import Folder
 from ewan.extras.course.verdicts import QuestionVerdict, State
@@ -45,7 +45,7 @@ def _subcommand(name: str) -> click.Command | None:
         case "check":
             return check_command
         case "hand-in":
-            from ewan.extras.course.handing_cli import hand_in_command
+            from ewan.extras.course.hand_in_cli import hand_in_command
 
             return hand_in_command
         case "grade":
@@ -177,8 +177,8 @@ def checked(context: Context, mine: Folder, given: Answers) -> list[QuestionVerd
         )
     from ewan.analysis.one_run import SingleRun  # it takes a second to import
 
-    with executing.here(context, mine.path) as executor:
-        return checking.check(mine.lab, mine.drawing, given, executor, SingleRun)
+    with local_executor.here(context, mine.path) as executor:
+        return answer_check.check(mine.lab, mine.drawing, given, executor, SingleRun)
 
 
 def show(context: Context, mine: Folder, found: Sequence[QuestionVerdict]) -> None:

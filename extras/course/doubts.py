@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ewan.extras.course import expressions, grade, history
-from ewan.extras.course.confirming import KnownRun
+from ewan.extras.course.confirmation import KnownRun
 from ewan.extras.course.fields import Question
 from ewan.extras.course.reading import TEMPLATE, Lab
 from ewan.extras.course.submission import Submission

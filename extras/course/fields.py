@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, PlainValidator, PrivateAttr, model_validator
 
-from ewan.extras.course import amounts, worded
+from ewan.extras.course import amount_words, amounts
 from ewan.extras.course.amounts import Amount, Kind
 from ewan.extras.course.choices import LETTERS, differ
 from ewan.generator.scenario.fields import Text
@@ -256,9 +256,9 @@ class Question(Model):
         return result
 
     @cached_property
-    def asked(self) -> worded.RepeatedWords:
+    def asked(self) -> amount_words.RepeatedWords:
         """What an answer may repeat of the question behind its amount."""
-        return worded.RepeatedWords.of(self.ask)
+        return amount_words.RepeatedWords.of(self.ask)
 
     @property
     def kind(self) -> Kind | None:

@@ -19,9 +19,9 @@ from ewan.experiments.engine.unit import Tools, Unit
 from ewan.experiments.store import Store, key
 from ewan.extras.course import (
     amounts,
+    answer_check,
     answers,
-    checking,
-    confirming,
+    confirmation,
     doubts,
     grade,
     parameters,
@@ -33,13 +33,13 @@ from ewan.extras.course import (
     verdicts,
     words,
 )
-from ewan.extras.course.asked import RequiredRuns
-from ewan.extras.course.confirming import KnownRun, StudentVersions
-from ewan.extras.course.executing import LocalExecutor
+from ewan.extras.course.confirmation import KnownRun, StudentVersions
 from ewan.extras.course.fields import Question
 from ewan.extras.course.folder import RECORD
 from ewan.extras.course.grade import Grade
+from ewan.extras.course.local_executor import LocalExecutor
 from ewan.extras.course.reading import Lab
+from ewan.extras.course.required_runs import RequiredRuns
 from ewan.extras.course.runs import Files, See, Student
 from ewan.extras.course.submission import Submission, SubmissionError
 from ewan.extras.course.verdicts import QuestionVerdict, Truth
@@ -152,7 +152,7 @@ def _found(
     true = truths.of(student)
     questions = []
     for each in lab.course.questions:
-        verdict = checking.one(student, each, true, given[each.name])
+        verdict = answer_check.one(student, each, true, given[each.name])
         questions.append(_question(each, verdict, true[each.name], lab.language))
     texts = {
         name.removesuffix(names.SCENARIO): hashlib.sha256(content).hexdigest()
@@ -161,7 +161,7 @@ def _found(
     }
     known = list(_known(told, RequiredRuns(student, texts).units(given, told.experiments), executor))
     versions = executor.tools.versions
-    runs = confirming.confirm(told.experiments, known, StudentVersions(versions.kernel, versions.binary, texts))
+    runs = confirmation.confirm(told.experiments, known, StudentVersions(versions.kernel, versions.binary, texts))
     notes = [*_notes(told, lab, questions), *doubts.of(told, lab, questions, runs, known)]
     return questions, runs, [each.inputs for each in known], notes
 

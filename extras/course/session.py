@@ -21,7 +21,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ewan.extras.course import answers, checking, executing, folder, history, reading, verdicts, words, writing
+from ewan.extras.course import (
+    answer_check,
+    answer_file,
+    answers,
+    folder,
+    history,
+    local_executor,
+    reading,
+    verdicts,
+    words,
+)
 from ewan.extras.course.folder import Folder
 from ewan.extras.course.runs import See
 from ewan.extras.course.verdicts import QuestionVerdict
@@ -139,7 +149,7 @@ class Session:
 
         def work() -> None:
             before = file.read_text() if file.exists() else ""
-            files.write(file, writing.put(before, name, given, questions, str(file)))
+            files.write(file, answer_file.put(before, name, given, questions, str(file)))
 
         _plain(work)
 
@@ -153,8 +163,8 @@ class Session:
         given = answers.load(mine.answers, mine.lab.questions)
         for line in given.strange:
             self._context.reporter.warn(line)
-        with executing.here(self._context, mine.path) as executor:
-            found = checking.check(mine.lab, mine.drawing, given, executor, self._see)
+        with local_executor.here(self._context, mine.path) as executor:
+            found = answer_check.check(mine.lab, mine.drawing, given, executor, self._see)
         try:
             history.add(mine.path, verdicts.summary_of(found))
         except LabError as error:  # the verdicts are given all the same

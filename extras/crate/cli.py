@@ -57,10 +57,10 @@ def archive_command(
     \b
     ewan archive results/20261121T120000Z-parallel-streams --author "Lovelace, Ada <0000-0002-1825-0097>"
     """
-    from ewan.extras.crate import write  # rocrate is slow to import, and nothing else needs it
+    from ewan.extras.crate import writer  # rocrate is slow to import, and nothing else needs it
 
     people = [citation.author(words) for words in authors]
-    terms = write.Terms(people, citation.licence(licence), _shareable(repository))
+    terms = writer.Terms(people, citation.licence(licence), _shareable(repository))
     source = experiment_of(run)
     place = output or beside(source)
     _free(place, source)
@@ -70,7 +70,7 @@ def archive_command(
             go_on = f": ewan run --resume {source} goes on with it" if source.is_dir() else ""
             raise Refused(f"{source}: no run of it is complete, there is nothing to check{go_on}")
         with context.reporter.progress(f"{place.name}: copying") as shown:
-            number = write.write(
+            number = writer.write(
                 experiment,
                 place,
                 terms,

@@ -1,7 +1,7 @@
 """Scripts of other emulators as lab descriptions: tc (netem, tbf, htb), Dummynet, NIST Net.
 
-Pure: a script's simple commands with their lines (`script.py`), a reader for each tool, ways between ends (`legs.py`),
-the text of a description (`writing.py`). labs/base/units/tools.py has the tools' own units.
+Pure: a script's simple commands with their lines (`script.py`), a reader for each tool, ways between ends
+(`directions.py`), the text of a description (`description_text.py`). labs/base/units/tools.py has the tools' own units.
 """
 
 from __future__ import annotations

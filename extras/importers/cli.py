@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ewan.extras.importers.importing import FORMATS, LINE_RATE, Format, imported
+from ewan.extras.importers.conversion import FORMATS, LINE_RATE, Format, imported
 from ewan.labs.base import reading, writing
 from ewan.labs.base.units import Rate, UnitError
 from ewan.labs.commands.errors import Refused, guarded

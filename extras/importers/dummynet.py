@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction as Exact
 
+from ewan.extras.importers.directions import DeviceTraffic, ImportedDirection, ImportedSettings, Setting, of_devices
 from ewan.extras.importers.findings import CommandOutcome, Findings
-from ewan.extras.importers.legs import DeviceTraffic, ImportedDirection, ImportedSettings, Setting, of_devices
 from ewan.extras.importers.script import ScriptCommand
 from ewan.labs.base.units import Buffer, Rate, Size, UnitError
 from ewan.labs.base.units.tools import (

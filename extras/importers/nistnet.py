@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from ewan.extras.importers.directions import ImportedDirection, ImportedSettings
 from ewan.extras.importers.findings import CommandOutcome, Findings
-from ewan.extras.importers.legs import ImportedDirection, ImportedSettings
 from ewan.extras.importers.script import ScriptCommand
 from ewan.labs.base.units import Buffer, Duration, Rate
 from ewan.labs.base.units.tools import nistnet_bandwidth, nistnet_delay, nistnet_percent

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ewan.extras.nxe import vocabulary
-from ewan.extras.nxe.places import ScenarioBuilder
+from ewan.extras.nxe.builder import ScenarioBuilder
 from ewan.extras.nxe.tree import Element
 from ewan.labs.base.source import Path
 from ewan.labs.base.wording import nearest

@@ -27,9 +27,9 @@ from ewan.analysis.one_run import SingleRun
 from ewan.experiments.engine.unit import Tools
 from ewan.experiments.store import Store
 from ewan.extras.course import amounts, grading, parameters, pool, reading, rendering, submission, truths
-from ewan.extras.course.executing import LocalExecutor
 from ewan.extras.course.fields import Question, SettingChoice
 from ewan.extras.course.grading import GradingMachine
+from ewan.extras.course.local_executor import LocalExecutor
 from ewan.extras.course.pool import LostCall
 from ewan.extras.course.reading import Lab
 from ewan.extras.course.runs import Student

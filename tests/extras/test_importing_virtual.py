@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ewan.extras.importers.importing import describe
+from ewan.extras.importers.conversion import describe
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.virtual

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from ewan.extras.course import reading
-from ewan.extras.course.executing import LocalExecutor
+from ewan.extras.course.local_executor import LocalExecutor
 from ewan.labs.context import Context
 from tests.extras.course import audit
 

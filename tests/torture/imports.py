@@ -19,8 +19,8 @@ from pathlib import Path
 
 import yaml
 
+from ewan.extras.importers.conversion import ImportedLab, imported
 from ewan.extras.importers.findings import ImportingError
-from ewan.extras.importers.importing import ImportedLab, imported
 from ewan.labs.base.units import Duration, Fraction, Rate, Size
 from ewan.labs.base.units.tools import tc_percent, tc_rate, tc_size, tc_time
 from tests.torture.commands import run

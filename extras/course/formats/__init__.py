@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from ewan.extras.course.formats import document, gradescope, inginious, wide
+from ewan.extras.course.formats import document, gradescope, inginious
+from ewan.extras.course.formats import student_sheet as wide
 from ewan.extras.course.grade import Grade
 from ewan.extras.course.sources import folder_of
 

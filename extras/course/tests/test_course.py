@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from ewan.extras.course import (
+    amount_words,
     amounts,
     answers,
     expressions,
@@ -21,7 +22,6 @@ from ewan.extras.course import (
     reading,
     rendering,
     verdicts,
-    worded,
     words,
 )
 from ewan.extras.course.amounts import Kind
@@ -716,7 +716,9 @@ def test_what_is_no_amount_of_an_answer(text: str) -> None:
 
 
 def test_a_plain_number_may_say_what_is_counted() -> None:
-    asked = worded.RepeatedWords.of("How many adjacencies? How many segments per second? In wie vielen Runden? In BDP?")
+    asked = amount_words.RepeatedWords.of(
+        "How many adjacencies? How many segments per second? In wie vielen Runden? In BDP?"
+    )
     texts = (
         ("8 adjacency", 8),
         ("8,2 segments/s", 8.2),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ewan.extras.course import answers, folder, reading, verdicts, words, writing
+from ewan.extras.course import answer_file, answers, folder, reading, verdicts, words
 from ewan.extras.course.answers import WrittenAnswer
 from ewan.extras.course.reading import Lab
 from ewan.extras.course.session import CheckTable, Session
@@ -50,8 +50,8 @@ def own(lab: Lab, tmp_path: Path) -> Session:
 )
 def test_what_is_written_is_read_as_the_same(lab: Lab, text: str) -> None:
     before = folder.blank(lab)
-    after = writing.put(before, "why", text, lab.questions, "answers.yaml")
-    again = writing.put(after, "why", "more", lab.questions, "answers.yaml")
+    after = answer_file.put(before, "why", text, lab.questions, "answers.yaml")
+    again = answer_file.put(after, "why", "more", lab.questions, "answers.yaml")
     found = answers.read(after, "answers.yaml", lab.questions)
     assert found["why"].text == text
     assert answers.read(again, "answers.yaml", lab.questions)["why"].text == "more"
@@ -62,15 +62,15 @@ def test_what_is_written_is_read_as_the_same(lab: Lab, text: str) -> None:
 def test_settings_are_written_where_they_are(lab: Lab) -> None:
     before = folder.blank(lab)
     for text in (before, "tuned: {buffer: 1kB}\n", "tuned:\n", "pipe: 1kB", "tuned:\n  buffer: 1kB  # so\n"):
-        after = writing.put(text, "tuned", {"buffer": "30kB"}, lab.questions, "answers.yaml")
+        after = answer_file.put(text, "tuned", {"buffer": "30kB"}, lab.questions, "answers.yaml")
         assert answers.read(after, "answers.yaml", lab.questions)["tuned"].settings == {"buffer": "30kB"}, after
         assert after.count("#") == text.count("#")
 
 
 @pytest.mark.parametrize("text", ["pipe: [", "- a\nlaw: b\n", "why: {a: 1}\n", "tuned: {other: 1}\n"])
 def test_a_file_that_was_broken_by_hand_is_written_to(lab: Lab, text: str) -> None:
-    after = writing.put(
-        writing.put(text, "why", "x", lab.questions, "a"), "tuned", {"buffer": "1kB"}, lab.questions, "a"
+    after = answer_file.put(
+        answer_file.put(text, "why", "x", lab.questions, "a"), "tuned", {"buffer": "1kB"}, lab.questions, "a"
     )
     found = answers.read(after, "a", lab.questions)
     assert found["why"].text == "x" and found["tuned"].settings == {"buffer": "1kB"}

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ewan.extras.importers.findings import CommandOutcome, Findings
-from ewan.extras.importers.legs import (
+from ewan.extras.importers.directions import (
     CARD_PACKETS,
     DeviceTraffic,
     ImportedDirection,
@@ -16,11 +15,13 @@ from ewan.extras.importers.legs import (
     Setting,
     of_devices,
 )
+from ewan.extras.importers.findings import CommandOutcome, Findings
 from ewan.extras.importers.script import ScriptCommand
-from ewan.extras.importers.tc import branches, netfilter, stacked
+from ewan.extras.importers.tc import branches, netfilter
+from ewan.extras.importers.tc import upper_cards as stacked
 from ewan.extras.importers.tc.branches import Branch
 from ewan.extras.importers.tc.changes import cards
-from ewan.extras.importers.tc.choosing import Police, choice, police, redirected
+from ewan.extras.importers.tc.filters import Police, choice, police, redirected
 from ewan.extras.importers.tc.netem import Netem
 from ewan.extras.importers.tc.shapers import FULL_FRAME
 from ewan.extras.importers.tc.tree import TcDevice, TcFilter

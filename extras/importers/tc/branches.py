@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from ewan.extras.importers.findings import CommandOutcome, Findings
 from ewan.extras.importers.script import ScriptCommand
 from ewan.extras.importers.tc import netem, queues, shapers
-from ewan.extras.importers.tc.choosing import choice, flow_of
+from ewan.extras.importers.tc.filters import choice, flow_of
 from ewan.extras.importers.tc.netem import Netem
 from ewan.extras.importers.tc.netfilter import mark_of, marks_with
 from ewan.extras.importers.tc.queues import QueueSettings

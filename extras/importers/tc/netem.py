@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ewan.extras.importers.directions import Setting
 from ewan.extras.importers.findings import Findings
-from ewan.extras.importers.legs import Setting
 from ewan.extras.importers.script import ScriptCommand
 from ewan.labs.base.units import Duration, Fraction, Rate
 from ewan.labs.base.units.tools import tc_percent, tc_rate, tc_size, tc_time, tc_whole

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction as Exact
 
+from ewan.extras.importers.directions import CARD_PACKETS, Setting
 from ewan.extras.importers.findings import Findings
-from ewan.extras.importers.legs import CARD_PACKETS, Setting
 from ewan.extras.importers.script import ScriptCommand
 from ewan.extras.importers.tc.options import pairs, unknown
 from ewan.labs.base.units import Buffer, Duration, Rate

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ewan.extras.importers.directions import CARD_PACKETS
 from ewan.extras.importers.findings import Findings
-from ewan.extras.importers.legs import CARD_PACKETS
 from ewan.extras.importers.script import ScriptCommand
 from ewan.extras.importers.tc.options import ALIKE, OF_BUCKETS, bucket, pairs, unknown
 from ewan.extras.importers.tc.queues import QueueSettings

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from ewan.cli import main
+from ewan.extras.importers.conversion import describe
 from ewan.extras.importers.findings import ImportingError
-from ewan.extras.importers.importing import describe
 from ewan.extras.importers.scan import UNKNOWN
 from ewan.extras.importers.script import commands
 from ewan.labs.base.units import Duration, Fraction, Rate, Size, UnitError, tools

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ewan.extras.importers.conversion import imported
 from ewan.extras.importers.findings import ImportingError
-from ewan.extras.importers.importing import imported
 from ewan.labs.base.units import Duration, Rate, Size
 from ewan.labs.base.units.tools import tc_rate, tc_size, tc_time, tc_whole
 from tests.torture.imports import directions, nothing_is_forgotten

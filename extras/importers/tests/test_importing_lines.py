@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from ewan.cli import main
+from ewan.extras.importers.conversion import ImportedLab, imported
 from ewan.extras.importers.findings import CommandOutcome, ImportingError
-from ewan.extras.importers.importing import ImportedLab, imported
 from tests.torture.imports import directions, nothing_is_forgotten
 from tests.torture.shaping_scripts import script
 

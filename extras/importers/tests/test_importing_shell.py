@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ewan.extras.importers.conversion import ImportedLab, imported
 from ewan.extras.importers.findings import ImportingError
-from ewan.extras.importers.importing import ImportedLab, imported
 from tests.torture.imports import directions, nothing_is_forgotten
 
 NETEM = "tc qdisc add dev eth0 root netem delay 5ms"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ewan.experiments.scenarios import in_another_format
 from ewan.experiments.scenarios import load as load_any
-from ewan.extras.nxe import read as nxe_reading
-from ewan.extras.nxe import tree, vocabulary, write
+from ewan.extras.nxe import reader as nxe_reading
+from ewan.extras.nxe import tree, vocabulary, writer
 from ewan.extras.simulators.network import network
 from ewan.generator import scenario as scenarios
 from ewan.generator.scenario import DescriptionError, ScenarioRun
@@ -185,7 +185,7 @@ def said(run: ScenarioRun) -> Any:
 
 
 def round_trip(run: ScenarioRun) -> ScenarioRun:
-    return read(write.experiment(run, compile_spec(run.spec, FACTS)))
+    return read(writer.experiment(run, compile_spec(run.spec, FACTS)))
 
 
 NOT_IN_XML = {
@@ -267,7 +267,7 @@ def test_what_both_can_say_survives_the_way_through_xml(steps: list[Any], wan: d
 
 def test_what_decides_about_looking_is_named_in_a_comment() -> None:
     run = scenarios.load("parallel-streams").runs(scale="quick")[0]
-    text = write.experiment(run, compile_spec(run.spec, FACTS), repetitions=3)
+    text = writer.experiment(run, compile_spec(run.spec, FACTS), repetitions=3)
     assert "<repetitions>3</repetitions>" in text
     assert "left out, as NXE has no element for it: beside" in text
     assert len(nxe_reading.parse(text, Path("x.xml")).scenario.runs()) == 3
@@ -286,4 +286,4 @@ def test_what_decides_about_looking_is_named_in_a_comment() -> None:
 def test_a_lab_that_xml_cannot_say_is_refused_by_its_link(lab: str, said: str) -> None:
     run = next(iter(parse(f"lab: {lab}\nsteps: [{{name: a, from: left1, to: right1, bulk: 1MB}}]\n").runs()))
     with pytest.raises(DescriptionError, match=said):
-        write.experiment(run, compile_spec(run.spec, FACTS))
+        writer.experiment(run, compile_spec(run.spec, FACTS))

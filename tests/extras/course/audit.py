@@ -22,8 +22,8 @@ import click
 from ewan.analysis.one_run import SingleRun
 from ewan.extras.course import amounts, parameters, reading, truths, verdicts, words
 from ewan.extras.course.answers import WrittenAnswer
-from ewan.extras.course.executing import LocalExecutor
 from ewan.extras.course.fields import Question
+from ewan.extras.course.local_executor import LocalExecutor
 from ewan.extras.course.reading import Lab
 from ewan.extras.course.runs import RunExecutor, Student
 from ewan.extras.course.verdicts import Truth

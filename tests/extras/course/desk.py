@@ -25,8 +25,8 @@ from ewan.experiments.engine import engine, preparation
 from ewan.experiments.store import Store
 from ewan.experiments.tests import engines
 from ewan.extras.course import amounts, folder, markdown
-from ewan.extras.course.executing import LocalExecutor
 from ewan.extras.course.folder import Folder
+from ewan.extras.course.local_executor import LocalExecutor
 from ewan.extras.course.reading import Lab
 from ewan.generator import scenario as scenarios
 from ewan.labs import rundir

@@ -22,7 +22,7 @@ from ewan.calibration.certificates import certify
 from ewan.experiments.engine.experiment import family
 from ewan.experiments.engine.verification import refusal
 from ewan.extras.course import parameters, reading
-from ewan.extras.course.executing import LocalExecutor
+from ewan.extras.course.local_executor import LocalExecutor
 from ewan.extras.course.reading import Lab
 from ewan.extras.course.runs import Student
 from ewan.labs import plan as plans

@@ -14,7 +14,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from ewan.extras.course import grade
-from ewan.extras.course.formats import FORMATS, document, gradescope, inginious, sheet, wide
+from ewan.extras.course.formats import FORMATS, document, gradescope, inginious, sheet
+from ewan.extras.course.formats import student_sheet as wide
 from ewan.labs.base.codec import replace
 from tests.extras.course.handed_in import graded, question
 

@@ -22,12 +22,12 @@ from ewan.experiments.engine.unit import Tools
 from ewan.extras.course import (
     answers,
     copies,
-    executing,
     folder,
     grading,
     grading_cli,
-    handing,
+    hand_in,
     history,
+    local_executor,
     pool,
     reading,
     submission,
@@ -103,7 +103,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Class]:
     first, second = (folder.load(mine.path, LABS) for mine in (first, second))
     tools = Tools(kernel.kernel(lambda line: None), node_binary(BINARY))
     machine = GradingMachine(SingleRun, tools, place / "store", place, LABS)
-    yield Class(place, machine, handing.made(first).submission, handing.made(second).submission)
+    yield Class(place, machine, hand_in.made(first).submission, hand_in.made(second).submission)
 
 
 def verdicts(grade: Grade) -> dict[str, str]:
@@ -125,7 +125,7 @@ def ran(course: Class, chosen: str, **changed: Any) -> Submission:
     name, _, values = chosen.partition("=")
     lab = reading.find("tiny", root=LABS)
     drawing = folder.load(course.place / "4711", LABS).drawing
-    executor = executing.LocalExecutor(SilentReporter(), BINARY, None, course.place, workers=1)
+    executor = local_executor.LocalExecutor(SilentReporter(), BINARY, None, course.place, workers=1)
     with Student(lab, drawing, executor, SingleRun) as student:
         works = list(student.changed("tiny", {name: values}).units())
         runs = [
@@ -364,7 +364,7 @@ def test_an_experiment_that_is_damaged_is_not_taken(course: Class, tmp_path: Pat
     (document,) = (tmp_path / "mine").glob("results/*/experiment.json")
     shutil.copytree(document.parent, document.parent.with_name("other"))
     document.write_bytes(document.read_bytes()[:-100])
-    made = handing.made(folder.load(tmp_path / "mine", LABS))
+    made = hand_in.made(folder.load(tmp_path / "mine", LABS))
     assert [len(each.runs) for each in made.submission.experiments] == [2]
     (line,) = made.notes
     assert "damaged" in line and str(document) in line
@@ -372,15 +372,15 @@ def test_an_experiment_that_is_damaged_is_not_taken(course: Class, tmp_path: Pat
 
 def test_what_is_handed_in_is_the_same_each_time_and_has_no_place_in_it(course: Class, tmp_path: Path) -> None:
     mine = folder.load(course.place / "4711", LABS)
-    assert handing.made(mine).content == handing.made(mine).content
+    assert hand_in.made(mine).content == hand_in.made(mine).content
     shutil.copytree(mine.path, tmp_path / "elsewhere")
-    assert handing.made(folder.load(tmp_path / "elsewhere", LABS)).content == handing.made(mine).content
+    assert hand_in.made(folder.load(tmp_path / "elsewhere", LABS)).content == hand_in.made(mine).content
 
 
 def test_a_notebook_goes_along_unread(course: Class) -> None:
     mine = folder.load(course.place / "4711", LABS)
-    made = handing.made(mine, with_notebook=True)
-    assert len(made.content) > len(handing.made(mine).content)
+    made = hand_in.made(mine, with_notebook=True)
+    assert len(made.content) > len(hand_in.made(mine).content)
     assert submission.read(made.content) == made.submission
 
 

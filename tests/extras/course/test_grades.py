@@ -10,12 +10,12 @@ import pytest
 
 from ewan.extras.course import (
     answers,
-    confirming,
+    confirmation,
     copies,
     doubts,
     folder,
     grade,
-    handing,
+    hand_in,
     history,
     reading,
     records,
@@ -25,7 +25,7 @@ from ewan.extras.course import (
     uploader,
     verdicts,
 )
-from ewan.extras.course.confirming import KnownRun, StudentVersions
+from ewan.extras.course.confirmation import KnownRun, StudentVersions
 from ewan.extras.course.ledger import GradeLedger
 from ewan.extras.course.roster import RosterError
 from ewan.labs.runtime.base import LabError
@@ -36,7 +36,7 @@ VERSIONS = StudentVersions(kernel="e" * 64, binary="f" * 64, texts={"bloat": "d"
 
 
 def said(*experiments: object, known: tuple[KnownRun, ...] = (OWN,)) -> list[str]:
-    return [each.said for each in confirming.confirm(experiments, known, VERSIONS)]  # type: ignore[arg-type]
+    return [each.said for each in confirmation.confirm(experiments, known, VERSIONS)]  # type: ignore[arg-type]
 
 
 def test_the_same_run_with_the_same_bytes_is_confirmed() -> None:
@@ -86,7 +86,7 @@ def test_a_run_that_is_forged_beside_a_real_one_is_seen() -> None:
 
 
 def test_no_more_than_so_many_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confirming, "MOST_RUNS", 2)
+    monkeypatch.setattr(confirmation, "MOST_RUNS", 2)
     found = said(experiment(run(), run("1"), run("2"), run("3")))
     assert found == [grade.CONFIRMED, grade.CHANGED, grade.TOO_MANY, grade.TOO_MANY]
 
@@ -509,7 +509,7 @@ def test_broken_answers_stop_no_hand_in(tmp_path: Path) -> None:
     lines = ["pipe: [1, 2", "full: 1,1s", "full: 2s", "why: It waits: for a loss.", "- so", "pip: 3kB"]
     lines += ["tuned: {bufer: 1kB}", "small: 99,9ms", "remedy: " + "x" * 30_000]
     (mine / answers.FILE).write_text("\n".join(lines))
-    made = handing.made(folder.load(mine))
+    made = hand_in.made(folder.load(mine))
     assert made.submission.answers["why"] == "It waits: for a loss.\n- so"
     assert (made.submission.answers["small"], made.submission.answers["pipe"]) == ("99,9ms", "[1, 2")
     assert submission.read(made.content) == made.submission

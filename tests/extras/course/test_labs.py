@@ -17,8 +17,8 @@ import pytest
 from ewan.analysis.one_run import SingleRun
 from ewan.extras.course import (
     amounts,
+    answer_check,
     answers,
-    checking,
     markdown,
     parameters,
     reading,
@@ -61,7 +61,7 @@ class Solved:
         """The verdicts on the good student's answers with some of them changed."""
         given = {**self.given, **changed}
         questions = self.lab.course.questions
-        return {each.name: checking.one(self.student, each, self.found, given[each.name]) for each in questions}
+        return {each.name: answer_check.one(self.student, each, self.found, given[each.name]) for each in questions}
 
     def amounts(self) -> Iterator[tuple[Question, str, float]]:
         """The questions that are answered by an amount, the good answer, and the same as a number."""

@@ -12,8 +12,8 @@ import pytest
 from ewan.analysis.one_run import SingleRun
 from ewan.experiments.engine.unit import Unit
 from ewan.experiments.store import Store
-from ewan.extras.course import answers, checking, parameters, reading, truths
-from ewan.extras.course.executing import LocalExecutor
+from ewan.extras.course import answer_check, answers, parameters, reading, truths
+from ewan.extras.course.local_executor import LocalExecutor
 from ewan.extras.course.measures.base import NoValueError
 from ewan.extras.course.reading import Lab
 from ewan.extras.course.runs import Files, RunSelection, Student
@@ -39,7 +39,7 @@ def desk(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Desk:
 
 def check(desk: Desk, text: str, executor: LocalExecutor) -> dict[str, QuestionVerdict]:
     given = answers.read(text, "answers.yaml", desk.lab.questions)
-    found = checking.check(desk.lab, desk.folder.drawing, given, executor, SingleRun)
+    found = answer_check.check(desk.lab, desk.folder.drawing, given, executor, SingleRun)
     return {each.question: each for each in found}
 
 

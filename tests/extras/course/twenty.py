@@ -22,7 +22,7 @@ from typing import Any
 import click
 
 from ewan.analysis.one_run import SingleRun
-from ewan.extras.course import answers, checking, folder, handing, history, reading, submission, truths, verdicts
+from ewan.extras.course import answer_check, answers, folder, hand_in, history, reading, submission, truths, verdicts
 from ewan.extras.course.folder import Folder
 from ewan.extras.course.reading import Lab
 from ewan.extras.course.runs import Student
@@ -87,7 +87,7 @@ class Maker:
 
     def check(self, mine: Folder, desk: Desk, times: int) -> None:
         given = answers.load(mine.answers, mine.lab.questions)
-        found = checking.check(mine.lab, mine.drawing, given, desk.executor(self.place), SingleRun)
+        found = answer_check.check(mine.lab, mine.drawing, given, desk.executor(self.place), SingleRun)
         for _ in range(times):
             history.add(mine.path, verdicts.summary_of(found))
 
@@ -98,7 +98,7 @@ class Maker:
         change: Callable[[submission.Submission], submission.Submission] | None = None,
         name: str = "",
     ) -> None:
-        made = handing.made(folder.load(mine.path, mine.lab.folder.parent))
+        made = hand_in.made(folder.load(mine.path, mine.lab.folder.parent))
         told = made.submission if change is None else change(made.submission)
         path = self.out / folder_name / (name or made.name)
         path.parent.mkdir(parents=True, exist_ok=True)

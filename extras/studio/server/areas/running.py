@@ -21,7 +21,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ewan.extras.studio.server import api, files, live, threads
 from ewan.extras.studio.server.api import Body, Endpoint, Word
-from ewan.extras.studio.server.capturing import LONGEST, MOST, Capture
+from ewan.extras.studio.server.capture import LONGEST, MOST, Capture
 from ewan.extras.studio.server.guard import Access
 from ewan.extras.studio.server.terminal import Terminal
 from ewan.generator.scenario.recorded import recorded

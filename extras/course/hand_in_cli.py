@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from ewan.extras.course import folder, handing, words
+from ewan.extras.course import folder, hand_in, words
 from ewan.labs.base.units.shown import about
 from ewan.labs.base.writing import trouble, write
 from ewan.labs.commands.errors import Refused, guarded
@@ -35,7 +35,7 @@ def hand_in_command(context: Context, name: str | None, notebook: bool, out: Pat
     ewan course hand-in bufferbloat      writes bufferbloat-4711.zip
     """
     mine = folder.find(name)
-    made, own = handing.made(mine, notebook), words.of(mine.lab.language)
+    made, own = hand_in.made(mine, notebook), words.of(mine.lab.language)
     path = out / made.name
     try:
         write(path, made.content)

@@ -13,8 +13,8 @@ from pathlib import Path as File
 from typing import Any, NamedTuple
 
 from ewan.extras.nxe import script, tree, vocabulary
+from ewan.extras.nxe.builder import ScenarioBuilder
 from ewan.extras.nxe.links import NxeTopology, topology
-from ewan.extras.nxe.places import ScenarioBuilder
 from ewan.extras.nxe.tree import Element
 from ewan.generator.scenario import Scenario
 from ewan.labs.base.reading import read_text

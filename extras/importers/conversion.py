@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from ewan.extras.importers import dummynet, legs, nistnet, programs, tc, writing
+from ewan.extras.importers import description_text, directions, dummynet, nistnet, programs, tc
+from ewan.extras.importers.directions import ImportedDirection
 from ewan.extras.importers.findings import CommandOutcome, Findings, ImportingError
-from ewan.extras.importers.legs import ImportedDirection
 from ewan.extras.importers.scan import UNKNOWN, ScriptError
 from ewan.extras.importers.script import ScriptCommand, commands
-from ewan.extras.importers.tc import netfilter, shown
+from ewan.extras.importers.tc import listing as shown
+from ewan.extras.importers.tc import netfilter
 from ewan.extras.importers.tc.words import options_of, without_options
 from ewan.labs.base.reading import one_line
 from ewan.labs.base.units import Rate
@@ -86,15 +87,15 @@ def imported(
         why = f"shapes nothing, nor does any line before it, so the script has no path of {_TITLES[form]} in it"
         raise findings.error(last.line, last.text, f"{why}: write its commands, like {_EXAMPLES[form]}")
     for leg in found:
-        leg.way.settings = legs.completed(leg.way, framing, line_rate).settings
-    layout = legs.layout(found, findings)
-    untold = legs.completed(legs.ImportedSettings(), framing, line_rate)
+        leg.way.settings = directions.completed(leg.way, framing, line_rate).settings
+    layout = directions.layout(found, findings)
+    untold = directions.completed(directions.ImportedSettings(), framing, line_rate)
     findings.name_the_rest(every)
     notes = findings.shown()
     head = (
         f"Imported from {one_line(Path(file).name)} ({_TITLES[form]}) by ewan import. Lines are lines of that file.",
     )
-    made = writing.text(layout, head, [(note.line, note.text) for note in notes], untold)
+    made = description_text.text(layout, head, [(note.line, note.text) for note in notes], untold)
     try:
         spec = parse(made, Path(_name(file)))
     except DescriptionError as error:

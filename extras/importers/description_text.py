@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ewan.extras.importers.legs import BOX, ImportedDirection, ImportedLayout, ImportedSettings, Setting, names
+from ewan.extras.importers.directions import BOX, ImportedDirection, ImportedLayout, ImportedSettings, Setting, names
 from ewan.labs.base.reading import one_line
 
 COLUMN = 34
