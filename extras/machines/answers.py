@@ -97,7 +97,7 @@ class Carriers(Struct):
     at_ns: int
 
 
-class MachineAnswer(Struct):
+class JointRunAnswer(Struct):
     """A line of a run (emulator/batch/src/joint.rs). `over`: nothing is left to do there; `ending`: it ends."""
 
     ready: RunReadiness | None = None
@@ -124,7 +124,7 @@ class Nothing(Struct):
     """An order that needs no more words."""
 
 
-class MachineOrder(Struct):
+class JointRunOrder(Struct):
     """A line to a machine in a run. `end`: all have done their part; `interrupt`: all are to end early."""
 
     begin: RunStart | None = None

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from ewan.extras.machines import deployment, joint_results, programs, tunnels
-from ewan.extras.machines.answers import MachineAnswer, MachineOrder, Nothing, RunStart, StepEnded
+from ewan.extras.machines.answers import JointRunAnswer, JointRunOrder, Nothing, RunStart, StepEnded
 from ewan.extras.machines.joint_probes import Offset
 from ewan.extras.machines.joint_results import Clocks, LostMachine
 from ewan.extras.machines.programs import PART, NodePlaces, ProgramSplit
@@ -65,7 +65,7 @@ shift
 cat >program.json
 """
 
-THE_END = MachineOrder(end=Nothing())
+THE_END = JointRunOrder(end=Nothing())
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +264,7 @@ class _Course:
             self.check()
         except (KeyboardInterrupt, SystemExit):
             self._interrupted = True
-            self._end(MachineOrder(interrupt=Nothing()) if self._begin_ns is not None else None)
+            self._end(JointRunOrder(interrupt=Nothing()) if self._begin_ns is not None else None)
         now = time.monotonic()
         for name in list(self._processes):
             if name in self._ending:
@@ -285,7 +285,7 @@ class _Course:
             self._answer(name, came)
 
     def _answer(self, name: str, line: bytes) -> None:
-        told = said(MachineAnswer, name, line)
+        told = said(JointRunAnswer, name, line)
         if told.ready is not None:
             self._ready[name] = told.ready.lead_ns, told.ready.real_ns, time.monotonic_ns()
             if len(self._ready) == len(self.split.parts):
@@ -313,7 +313,7 @@ class _Course:
         self._begin_ns = now + lead_ns
         for name, process in self._processes.items():
             self._heard[name] = time.monotonic() + lead_ns / NS_PER_SECOND, 0
-            self._tell(process, MachineOrder(begin=RunStart(at_ns + self.ahead_ns.get(name, 0))))
+            self._tell(process, JointRunOrder(begin=RunStart(at_ns + self.ahead_ns.get(name, 0))))
 
     def _step_ended(self, name: str, part: int, at_ns: int) -> None:
         """A machine's part of a step ended: with the last one, all who wait for it are told when it counts as ended."""
@@ -331,9 +331,9 @@ class _Course:
         begins_ns = max(now_ns + STEP_LEAD_NS + 3 * self.trip_ns + flows * FLOW_LEAD_NS, *ends.values())
         for machine in wait:
             if machine in self._processes:
-                self._tell(self._processes[machine], MachineOrder(step=StepEnded(step, begins_ns)))
+                self._tell(self._processes[machine], JointRunOrder(step=StepEnded(step, begins_ns)))
 
-    def _end(self, order: MachineOrder | None) -> None:
+    def _end(self, order: JointRunOrder | None) -> None:
         """Tells all that still run to end; those that have not begun are ended."""
         for name, process in self._processes.items():
             if name in self._ending:
@@ -357,7 +357,7 @@ class _Course:
             self.lost = LostMachine(name, self._heard[name][1])
         self._end(THE_END)
 
-    def _tell(self, process: RemoteProcess, order: MachineOrder) -> None:
+    def _tell(self, process: RemoteProcess, order: JointRunOrder) -> None:
         # One that is gone is heard of otherwise.
         with suppress(LabError):
             process.write(codec.line(order))
