@@ -44,6 +44,7 @@ from ewan.labs.runtime.base import (
     RouteConvergence,
     RuntimeVersions,
 )
+from ewan.labs.runtime.probe_documents import ProbeAnswer, ProbeResult, StreamResult, StreamsResult
 
 QUANTILES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1.0)
 """Of one-way delays, kept in a certificate."""
@@ -143,9 +144,9 @@ def _live(
     counted = _counters(plan, lab.labs)
     since = {link: int(each["end_ms"]) for link, each in _series(plan, lab.labs, {}).items()}
 
-    def known(results: Sequence[Mapping[str, Any]]) -> Certificate:
+    def known(results: Sequence[ProbeResult]) -> Certificate:
         first = probing.first(len(results))
-        rows = compare(expected, first, {"results": results}, {}, bounds, instrument=instrument)
+        rows = compare(expected, first, ProbeAnswer(tuple(results)), {}, bounds, instrument=instrument)
         measured = tuple(row for row in rows if row.measured is not None)
         return codec.replace(nothing, rows=measured, elapsed_ns=time.monotonic_ns() - begun)
 
@@ -171,7 +172,7 @@ def _live(
     if thorough:
         drained_s = drained_ns(expected.links) / NS_PER_SECOND
 
-        def measure(asked: ProbePlan) -> tuple[dict[str, Any], dict[str, spinner.LinkFacts]]:
+        def measure(asked: ProbePlan) -> tuple[ProbeAnswer, dict[str, spinner.LinkFacts]]:
             time.sleep(drained_s)
             earlier = _statistics(plan, lab.labs)
             told = lab.labs.probe(plan.lab, asked.probes, lambda text: progress(f"thorough: {text}"))
@@ -183,7 +184,7 @@ def _live(
         nothing,
         tolerances={**nothing.tolerances, "instrument": dataclasses.asdict(instrument)},
         rows=rows,
-        probes=_without_raw(answer),
+        probes=_recorded(answer),
         spinners={str(index): found for index, found in enumerate(after)},
         elapsed_ns=time.monotonic_ns() - begun,
         machine={
@@ -204,8 +205,10 @@ def _batch(plan: Plan, lab: BatchLab, tolerances: Tolerances | None) -> Certific
     run = lab.runs.run(plan, exact.program(plan, probing), lab.directory, lab.stop)
     if run.interrupted:
         raise RuntimeError("interrupted before the lab was verified")
-    answer = exact.answer(probing, run.directory)
-    rows = compare(expected, probing, answer, {}, bounds)
+    answer, flows = exact.answer(probing, run.directory)
+    rows = compare(expected, probing, answer, {}, bounds, flows=flows)
+    probes = _recorded(answer)
+    probes["results"] += [each.data for each in flows]
     return Certificate(
         plan_sha256=digest(plan),
         lab=plan.lab,
@@ -222,9 +225,9 @@ def _batch(plan: Plan, lab: BatchLab, tolerances: Tolerances | None) -> Certific
         ),
         tolerances={**dataclasses.asdict(bounds), "reasons": exact.REASONS},
         rows=rows,
-        probes=_without_raw(answer),
+        probes=probes,
         spinners={},
-        elapsed_ns=sum(result["elapsed_ns"] for result in answer["results"]),
+        elapsed_ns=sum(result["elapsed_ns"] for result in probes["results"]),
         clock="virtual",
         routing=run.document("routing.json") or {},
         dropped=host_drops.read(run.directory / host_drops.FILE),
@@ -347,13 +350,17 @@ def _version(binary: Path) -> str:
     return shown.stdout.strip().removeprefix("ewan-node ") or "unknown"
 
 
-def _without_raw(answer: dict[str, Any]) -> dict[str, Any]:
+def _recorded(answer: ProbeAnswer) -> Any:
     """In place of all delays the record has the quantiles from which their distribution can be drawn; the times between
     packets, which come with them, it does not need."""
-    for result in answer["results"]:
-        for stream in result.get("streams", ()):
-            stream.pop("spacings_ns", None)
-            delays = sorted(stream.pop("delays_ns", None) or ())
-            if delays:
-                stream["quantiles_ns"] = [[share, quantile(delays, share)] for share in QUANTILES]
-    return answer
+
+    def without_raw(stream: StreamResult) -> StreamResult:
+        delays = sorted(stream.delays_ns or ())
+        drawn = tuple((share, quantile(delays, share)) for share in QUANTILES) if delays else ()
+        return codec.replace(stream, delays_ns=None, spacings_ns=None, quantiles_ns=drawn)
+
+    results = [
+        codec.replace(each, streams=tuple(map(without_raw, each.streams))) if isinstance(each, StreamsResult) else each
+        for each in answer.results
+    ]
+    return codec.data_of(ProbeAnswer(tuple(results)))

@@ -9,9 +9,11 @@ import orjson
 import pytest
 
 from ewan.calibration import certify, report, spinner
-from ewan.calibration.tests.captured import captured_certificate, read
+from ewan.calibration.tests.captured import FIXTURES, captured_certificate, read
+from ewan.labs.base import documents
 from ewan.labs.base.codec import replace
 from ewan.labs.record import Certificate, host_facts, to_json
+from ewan.labs.runtime.probe_documents import ProbeAnswer
 
 
 @pytest.fixture
@@ -98,7 +100,7 @@ def test_of_many_rows_those_outside_are_never_put_together(certificate: Certific
 def test_the_record_keeps_no_value_of_every_packet() -> None:
     streams = [
         stream
-        for result in certify._without_raw(read("dumbbell.answer.json"))["results"]
+        for result in certify._recorded(documents.read(ProbeAnswer, FIXTURES / "dumbbell.answer.json"))["results"]
         for stream in result.get("streams", ())
     ]
     assert any("quantiles_ns" in stream for stream in streams)

@@ -12,7 +12,7 @@ import pytest
 from ewan.calibration import hints, machine, report, spinner
 from ewan.calibration.compare import compare
 from ewan.calibration.machine import MachineLoad, Process, Snapshot
-from ewan.calibration.tests.plans import answer, plan, prepared
+from ewan.calibration.tests.plans import answer, plan, prepared, told
 from ewan.calibration.tolerances import Tolerances
 from ewan.experiments.engine import verification
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
@@ -88,7 +88,7 @@ def test_who_passed_or_has_no_clock_of_this_machine_is_not_advised() -> None:
 def test_the_note_of_a_row_names_what_is_known_and_guesses_only_where_nothing_is() -> None:
     lab = plan()
     expected, probing = prepared(lab)
-    slow = answer(probing, rate_bps=0.98e9)
+    slow = told(answer(probing, rate_bps=0.98e9))
 
     def note(busy: bool = False, changes: tuple[dict[str, Any], ...] = (), bounds: Tolerances | None = None) -> str:
         facts = spinner.with_changes({}, changes)

@@ -17,6 +17,7 @@ from ewan.labs.compile import HostFacts, compile
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabState, RemoteMachine, Seen
+from ewan.labs.runtime.probe_documents import FailedResult, Probe, ProbeAnswer
 from ewan.labs.runtime.state_documents import Head
 from ewan.labs.spec import load
 
@@ -57,11 +58,11 @@ class Slow:
         return []
 
     def probe(
-        self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None], seen: Seen | None = None
-    ) -> dict[str, Any]:
+        self, name: str, probes: Sequence[Probe], tell: Callable[[str], None], seen: Seen | None = None
+    ) -> ProbeAnswer:
         assert self.waited, "probes were sent before the routes were there"
         self.probed += 1
-        return {"results": [{"kind": "failed", "error": "nothing is there"} for _ in probes]}
+        return ProbeAnswer(tuple(FailedResult(each.name, 1, "nothing is there") for each in probes))
 
 
 @pytest.fixture

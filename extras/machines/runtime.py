@@ -43,6 +43,7 @@ from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.multi_machine import MachineNeeds, MissingPrograms
 from ewan.labs.runtime.namespaces import NAMESPACES
 from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.probe_documents import Probe, ProbeAnswer
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.state_documents import APPLIED, DOWN, MANIFEST, AppliedPlan, LinksDown
 
@@ -243,8 +244,8 @@ class ClusterRuntime(NetnsRuntime):
         return self._relays[name]
 
     def probe(
-        self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None], seen: Seen | None = None
-    ) -> dict[str, Any]:
+        self, name: str, probes: Sequence[Probe], tell: Callable[[str], None], seen: Seen | None = None
+    ) -> ProbeAnswer:
         """A process on each machine has the ends that are there; their clocks are compared before and after."""
         record = self.record(name)
         fleet = self._fleet(record.machines, record.config)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ewan.labs.capture.words import CaptureCounts, CaptureRequest
     from ewan.labs.plan import Plan
     from ewan.labs.runtime.answers import Removed, Status
+    from ewan.labs.runtime.probe_documents import Probe, ProbeAnswer, ProbeResult
     from ewan.labs.runtime.program import Program
     from ewan.labs.runtime.state_documents import Head, SettingsChange
     from ewan.labs.runtime.virtual import Run
@@ -35,7 +36,7 @@ Name = Literal[LiveChoice, "virtual"]
 NAMES: tuple[Name, ...] = get_args(Name)
 
 
-Seen = Callable[[Sequence[Mapping[str, Any]]], None]
+Seen = Callable[[Sequence["ProbeResult"]], None]
 """Gets the results of all probes that have ended."""
 
 
@@ -131,9 +132,9 @@ class ProbeSender(Protocol):
     """Labs through which probes can be sent while they are up."""
 
     def probe(
-        self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None], seen: Seen | None = None
-    ) -> dict[str, Any]:
-        """Sends probes one after the other; the answer of `ewan-node probe`, see emulator/traffic/src/probe.
+        self, name: str, probes: Sequence[Probe], tell: Callable[[str], None], seen: Seen | None = None
+    ) -> ProbeAnswer:
+        """Sends probes one after the other; the answer of `ewan-node probe`.
 
         `tell` gets a line of each that begins; `seen` the results so far, after each, before the next begins. Raises
         LabError.

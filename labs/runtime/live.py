@@ -29,6 +29,7 @@ from ewan.labs.runtime.base import (
 from ewan.labs.runtime.containerlab import ContainerlabRuntime, Show
 from ewan.labs.runtime.multi_machine import MANIFEST
 from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.probe_documents import Probe, ProbeAnswer
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.state import Owner, State
 from ewan.labs.runtime.state_documents import DONE, SettingsChange
@@ -126,8 +127,8 @@ class LiveRuntime:
         return self._of(name).control(name, target, request)
 
     def probe(
-        self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None], seen: Seen | None = None
-    ) -> dict[str, Any]:
+        self, name: str, probes: Sequence[Probe], tell: Callable[[str], None], seen: Seen | None = None
+    ) -> ProbeAnswer:
         """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).probe(name, probes, tell, seen)
 

@@ -30,6 +30,7 @@ from ewan.labs.runtime.base import LabError, LabState, OpenCapture, RemoteMachin
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.capturing import LocalCapture
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
+from ewan.labs.runtime.probe_documents import Probe, ProbeAnswer
 from ewan.labs.runtime.probes import send
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.state import State
@@ -269,8 +270,8 @@ class NetnsRuntime:
             ) from None
 
     def probe(
-        self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None], seen: Seen | None = None
-    ) -> dict[str, Any]:
+        self, name: str, probes: Sequence[Probe], tell: Callable[[str], None], seen: Seen | None = None
+    ) -> ProbeAnswer:
         """One process enters all namespaces, and reads one clock for both ends."""
         self._need_root("measuring a lab")
         cpus = self.load(name).plan.host_cpus
