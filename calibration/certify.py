@@ -134,7 +134,7 @@ def _live(
         probes={},
         spinners={},
         elapsed_ns=0,
-        routing=routing,
+        routing={} if routing is None else codec.data_of(routing),
         policy=policy,
     )
     expected = expect.expectations(plan)

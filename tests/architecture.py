@@ -42,6 +42,7 @@ LAYERS = (
             "topologies",
             "forwarding",
             "routed_paths",
+            "routing_documents",
             "cards",
             "node_overrides",
         )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ewan.labs.capture.words import CaptureCounts, CaptureRequest
     from ewan.labs.plan import Plan
+    from ewan.labs.routing_documents import Convergence, Recovery, RoutingTable
     from ewan.labs.runtime.answers import Removed, Status
     from ewan.labs.runtime.probe_documents import Probe, ProbeAnswer, ProbeResult
     from ewan.labs.runtime.program import Program
@@ -149,12 +150,10 @@ class ProbeSender(Protocol):
 class RouteConvergence(Protocol):
     """Labs in which routing protocols find the routes."""
 
-    def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
-        """Waits until the routers' routes carry every pair of hosts; {} at once where routing is static.
+    def converge(self, name: str, longest_s: float = 120.0) -> Convergence | None:
+        """Waits until the routers' routes carry every pair of hosts; None at once where routing is static.
 
-        Else {"format": "ewan-routing/1", "protocol", "converged", "after_ns" (since the first router's services were
-        started), "waited_ns", "unreachable", "cut_off", "astray" (of each the first pairs, {"from", "to"}: without a
-        route; without any path; not on the plan's path)}; after `longest_s` with `converged` false. Raises LabError.
+        After `longest_s` with `converged` false. Raises LabError.
         """
         ...
 
@@ -162,12 +161,9 @@ class RouteConvergence(Protocol):
 class RouteReader(Protocol):
     """Labs whose nodes' routes can be read."""
 
-    def routes(self, name: str) -> dict[str, Any]:
+    def routes(self, name: str) -> dict[str, RoutingTable]:
         """Each node's main routing table and its interfaces' carriers, as they are now; `labs/routed_paths.py` reads
-        them.
-
-        {NODE: {"interfaces": [[index, name, whether frames can leave], …], "routes": [[destination, its length, metric,
-        index of the interface, gateway or None], …]}}. Raises LabError.
+        them. Raises LabError.
         """
         ...
 
@@ -175,11 +171,9 @@ class RouteReader(Protocol):
 class LinkFailures(Protocol):
     """Links that can fail."""
 
-    def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
-        """Takes an emulated link down or brings it up, and waits for the routes to follow where a protocol finds them.
-
-        {"recovered_ns" (from the change to the last change of routes; None: not within `longest_s`), "unreachable",
-        "cut_off"}, as `RouteConvergence.converge` has them. Raises LabError.
+    def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> Recovery:
+        """Takes an emulated link down or brings it up, and waits for the routes to follow where a protocol finds them,
+        `longest_s` at most. Raises LabError.
         """
         ...
 
