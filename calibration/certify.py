@@ -45,6 +45,7 @@ from ewan.labs.runtime.base import (
     RuntimeVersions,
 )
 from ewan.labs.runtime.probe_documents import ProbeAnswer, ProbeResult, StreamResult, StreamsResult
+from ewan.labs.runtime.spinner_stats import SpinnerStats, stats_of
 
 QUANTILES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1.0)
 """Of one-way delays, kept in a certificate."""
@@ -157,13 +158,13 @@ def _live(
         counters = lab.labs.inspect(plan.lab, "drops")
         answer = lab.labs.probe(plan.lab, probing.probes, progress, tell)
         after = _statistics(plan, lab.labs)
-        seen = around.over(before, after)
+        seen = around.over(_stats(before), _stats(after))
         dropped = host_drops.grown(counters, lab.labs.inspect(plan.lab, "drops"))
     if seen.machines:
         # Where the user types was measured, if anything was.
         instrument = Instrument()
     instrument = dataclasses.replace(instrument, stolen_ratio=seen.steal_ratio)
-    facts = spinner.with_changes(spinner.facts(before, after), _changes(plan, lab.labs))
+    facts = spinner.with_changes(spinner.facts(_stats(before), _stats(after)), _changes(plan, lab.labs))
     rows = compare(expected, probing, answer, facts, bounds, machine=seen.cause, instrument=instrument)
     rows += lab_cards.offload_rows(on) + plugged_in.rows(plan)
     told = _devices(plan, lab.labs)
@@ -176,7 +177,7 @@ def _live(
             time.sleep(drained_s)
             earlier = _statistics(plan, lab.labs)
             told = lab.labs.probe(plan.lab, asked.probes, lambda text: progress(f"thorough: {text}"))
-            return told, spinner.facts(earlier, _statistics(plan, lab.labs))
+            return told, spinner.facts(_stats(earlier), _stats(_statistics(plan, lab.labs)))
 
         with _off_the_spinners(plan):
             rows += tuple(thorough_rows(expected, plan.lab, measure, bounds, instrument, HOLDS_S))
@@ -252,7 +253,7 @@ class _LoadWatch:
         self._elsewhere = labs.elsewhere(lab)
         self._here = machine.snapshot(lab)
 
-    def over(self, before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> _MachineLoads:
+    def over(self, before: elsewhere.Answers, after: elsewhere.Answers) -> _MachineLoads:
         """`before`, `after`: the spinners' answers."""
         if not self._elsewhere:
             load = machine.between(self._here, machine.snapshot(self._lab), list(zip(before, after, strict=True)))
@@ -299,6 +300,10 @@ def _statistics(plan: Plan, labs: LinkControl) -> list[dict[str, Any]]:
         except (OSError, RuntimeError, ValueError) as error:
             answers.append({"ok": False, "error": str(error)})
     return answers
+
+
+def _stats(answers: Sequence[Mapping[str, Any]]) -> list[SpinnerStats | None]:
+    return [stats_of(each) for each in answers]
 
 
 def _counters(plan: Plan, labs: LinkControl) -> dict[str, Any]:

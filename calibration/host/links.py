@@ -33,6 +33,7 @@ from ewan.labs.plan import Link, Plan
 from ewan.labs.record import COVERAGE_FACTOR
 from ewan.labs.runtime.base import LabError, LabLifecycle, LinkControl, ProbeSender
 from ewan.labs.runtime.probe_documents import FailedResult, StreamResult
+from ewan.labs.runtime.spinner_stats import SpinnerStats, stats_of
 from ewan.labs.spec import from_template
 
 MTU_BYTES = 1500
@@ -114,10 +115,11 @@ class Bench:
         """What a packet counts on the links."""
         return self.expected[0].direction.framing
 
-    def statistics(self) -> list[dict[str, Any]]:
+    def statistics(self) -> list[SpinnerStats | None]:
         """What the links counted, an answer a spinner."""
         asked = [each for each in self.plan.spinners if each.links]
-        return [self.runtime.control(self.plan.lab, each.links[0], {"command": "stats"}) for each in asked]
+        request = {"command": "stats"}
+        return [stats_of(self.runtime.control(self.plan.lab, each.links[0], request)) for each in asked]
 
     def send(
         self, packet_bytes: int, interval_ns: float, *, raw: bool = False, extra_ns: int = 0

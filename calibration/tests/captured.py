@@ -16,6 +16,7 @@ from ewan.labs.base import codec, documents
 from ewan.labs.plan import digest, from_json
 from ewan.labs.record import Certificate, MachineFacts
 from ewan.labs.runtime.probe_documents import ProbeAnswer
+from ewan.labs.runtime.spinner_stats import stats_of
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 
@@ -34,7 +35,7 @@ def captured_certificate() -> Certificate:
         expected,
         plan_probes(expected, lab.lab, LiveProbes()),
         answer,
-        spinner.facts([stats["before"]], [stats["after"]]),
+        spinner.facts([stats_of(stats["before"])], [stats_of(stats["after"])]),
     )
     host = MachineFacts("6.18", "x86_64", "a CPU", 2, 4 << 30, "tsc", True, {"python": "3.11"})
     return Certificate(

@@ -15,6 +15,7 @@ from ewan.calibration.spinner import LinkFacts
 from ewan.calibration.tests.plans import DROP_TAIL, answer, asked, delays, plan, prepared, told
 from ewan.labs.link import BernoulliLoss, Codel, EveryNthLoss, GaussMarkovDelay, GilbertElliottLoss, Queue, UniformDelay
 from ewan.labs.record import Row
+from ewan.labs.runtime.spinner_stats import stats_of
 
 GOOD = LinkFacts(release_p50_ns=300, release_p99_ns=5_000, release_max_ns=40_000)
 
@@ -58,14 +59,20 @@ def test_how_late_a_link_that_sleeps_may_wake_is_in_the_uncertainty_of_its_delay
 
 
 def test_a_spinner_tells_how_late_it_wakes_where_it_has_slept() -> None:
-    told: dict[str, Any] = {"ok": True, "gaps": {"classes": (), "lost_ns": 0}, "shared": False, "wake_up_ns": 60_000}
+    told: dict[str, Any] = {
+        "ok": True,
+        "cpu": 1,
+        "gaps": {"classes": (), "lost_ns": 0},
+        "shared": False,
+        "wake_up_ns": 60_000,
+    }
     way = {"lateness_ns": {"classes": ()}, "drops": {"store_full": 0}}
     port = {"kind": "veth", "ring_overruns": 0, "refused": 0}
     drops = {"receive": 0, "ring_full": 0, "transmit": 0}
     link = {"forward": way, "backward": way, "ports": [{**port, "veth_drops": drops}] * 2}
     for naps, wake_up_ns in ((0, 0), (1, 60_000)):
         now = {**told, "links": {"core": link}, "naps": {"count": naps}}
-        assert spinner.facts([now], [now])["core forward"].wake_up_ns == wake_up_ns
+        assert spinner.facts([stats_of(now)], [stats_of(now)])["core forward"].wake_up_ns == wake_up_ns
 
 
 @pytest.mark.parametrize("rate, verdict", [(0.98e9, "outside"), (1.02e9, "outside"), (0.9995e9, "ok")])
@@ -291,8 +298,8 @@ def test_a_link_that_a_fault_ended_is_named_as_the_cause() -> None:
     way = {"lateness_ns": late, "drops": {"store_full": 0}}
     gaps = {"classes": [], "lost_ns": 0}
     link = {"ended": "index out of bounds", "running": False, "ports": [port, port], "forward": way, "backward": way}
-    now = {"ok": True, "gaps": gaps, "shared": False, "links": {"core": link}}
-    found = spinner.facts([now], [now])["core forward"]
+    now = {"ok": True, "cpu": 1, "gaps": gaps, "shared": False, "links": {"core": link}}
+    found = spinner.facts([stats_of(now)], [stats_of(now)])["core forward"]
     assert found.release_p50_ns is None
     assert found.cause() == "the link has ended: a fault in the program: index out of bounds"
     expected, probing = prepared(plan())

@@ -34,6 +34,7 @@ from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from ewan.labs.runtime.probe_documents import Probe, ProbeAnswer
 from ewan.labs.runtime.probes import send
 from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.spinner_stats import stats_of
 from ewan.labs.runtime.state import State
 from ewan.labs.runtime.state_documents import APPLIED, DOWN, AppliedPlan, LinksDown
 
@@ -345,7 +346,7 @@ class NetnsRuntime:
             pid = running.get(number)
             try:
                 answer = self.control(name, number, {"command": "stats"})
-                found.append(SpinnerStatus(number, spinner.cpu, pid, answer, spinners.ended(answer)))
+                found.append(SpinnerStatus(number, spinner.cpu, pid, answer, spinners.ended(stats_of(answer))))
             except LabError as error:
                 why = str(error) if number in running else "not running"
                 found.append(SpinnerStatus(number, spinner.cpu, pid, None, why))
