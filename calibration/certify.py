@@ -31,6 +31,7 @@ from ewan.calibration.uncertainty import Instrument, quantile
 from ewan.labs import routes
 from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.hardware.told import DeviceCounted, DeviceSeries, device_of
 from ewan.labs.plan import Plan, digest
 from ewan.labs.record import Certificate, Emulating, MachineFacts, Policy, host_drops, host_facts
 from ewan.labs.record.experiment import checksum
@@ -143,7 +144,7 @@ def _live(
     on = lab.labs.inspect(plan.lab, "left-on")
     of_cards = lab_cards.facts(lab.labs.inspect(plan.lab, "cards") if plan.cards else ())
     counted = _counters(plan, lab.labs)
-    since = {link: int(each["end_ms"]) for link, each in _series(plan, lab.labs, {}).items()}
+    since = {link: each.end_ms for link, each in _series(plan, lab.labs, {}).items()}
 
     def known(results: Sequence[ProbeResult]) -> Certificate:
         first = probing.first(len(results))
@@ -168,7 +169,7 @@ def _live(
     rows = compare(expected, probing, answer, facts, bounds, machine=seen.cause, instrument=instrument)
     rows += lab_cards.offload_rows(on) + plugged_in.rows(plan)
     told = _devices(plan, lab.labs)
-    rows += devices.rows(told) + devices.read_rates(rows, _series(plan, lab.labs, since))
+    rows += devices.rows([device_of(each) for each in told]) + devices.read_rates(rows, _series(plan, lab.labs, since))
     rows += devices.counted(counted, _counters(plan, lab.labs))
     if thorough:
         drained_s = drained_ns(expected.links) / NS_PER_SECOND
@@ -306,12 +307,13 @@ def _stats(answers: Sequence[Mapping[str, Any]]) -> list[SpinnerStats | None]:
     return [stats_of(each) for each in answers]
 
 
-def _counters(plan: Plan, labs: LinkControl) -> dict[str, Any]:
+def _counters(plan: Plan, labs: LinkControl) -> devices.Counts:
     """By link what its device counts, of those that count and answer."""
     found = {}
     for each in plan.hardware:
         with contextlib.suppress(OSError, RuntimeError, ValueError, LabError):
-            found[each.link] = labs.control(plan.lab, each.link, {"command": "counters"})["counters"]
+            answer = labs.control(plan.lab, each.link, {"command": "counters"})
+            found[each.link] = codec.from_data(DeviceCounted, answer, "counters").counters
     return found
 
 
@@ -340,13 +342,13 @@ def _devices(plan: Plan, labs: LinkControl) -> list[dict[str, Any]]:
     return told
 
 
-def _series(plan: Plan, labs: LinkControl, since: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+def _series(plan: Plan, labs: LinkControl, since: Mapping[str, int]) -> dict[str, DeviceSeries]:
     """The milliseconds of each device that tells of them, by link, from `since` on; else its last one."""
     found = {}
     for each in plan.hardware:
         request = {"command": "series", "link": each.link, "since_ms": since.get(each.link, -1)}
         with contextlib.suppress(LabError):
-            found[each.link] = labs.control(plan.lab, each.link, request)
+            found[each.link] = codec.from_data(DeviceSeries, labs.control(plan.lab, each.link, request), "series")
     return found
 
 
