@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ewan.calibration.expectation import BYTE_NS
 from ewan.calibration.spinner import LinkFacts
@@ -167,18 +166,17 @@ def round_trip(
     return {**components, "stack path": own}, samples
 
 
-def goodput(transfer: Mapping[str, Any], instrument: Instrument | None) -> tuple[Components, SampleCount]:
+def goodput(
+    measured_bps: float, window_ns: int, segment_bytes: int, instrument: Instrument | None
+) -> tuple[Components, SampleCount]:
     """Of what TCP delivered over a window: acknowledgements tell of two segments at a time."""
-    one = transfer["segment_bytes"] * BYTE_NS / transfer["steady_ns"]
-    samples = SampleCount(transfer["goodput_bps"] / one if one else 1.0, BY_LENGTH, "segments")
+    one = segment_bytes * BYTE_NS / window_ns
+    samples = SampleCount(measured_bps / one if one else 1.0, BY_LENGTH, "segments")
     if instrument is None:
         return {}, samples
     components: Components = {
-        "clock": transfer["goodput_bps"] * rectangular(instrument.clock_ppb / PPB),
-        "stack path": transfer["goodput_bps"]
-        * math.sqrt(2)
-        * rectangular(instrument.instant_ns)
-        / transfer["steady_ns"],
+        "clock": measured_bps * rectangular(instrument.clock_ppb / PPB),
+        "stack path": measured_bps * math.sqrt(2) * rectangular(instrument.instant_ns) / window_ns,
         "finite sample": math.sqrt(2) * rectangular(2 * one),
     }
     return components, samples

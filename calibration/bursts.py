@@ -22,11 +22,14 @@ from ewan.calibration.expect import expectations
 from ewan.calibration.expectation import framed_bytes, serialisation_ns
 from ewan.calibration.probing import packet_stream
 from ewan.labs import host
+from ewan.labs.base import documents
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.compile import compile
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.probe_documents import DelayProbe, DelayResult, FailedResult, ProbeAnswer, ProbeRequest
 from ewan.labs.runtime.program import Preparation, Program
 from ewan.labs.runtime.sweep import sweep
 from ewan.labs.runtime.virtual import VirtualRuntime
@@ -104,30 +107,29 @@ def program_of(plan: Plan, setting: Setting) -> Program:
     interval_ns = int(serialisation_ns(expected.direction, expected.mtu_bytes))
     packets = -(-DURATION_NS // interval_ns)
     stream = packet_stream(setting.key, expected.ends, plan.lab, expected.mtu_bytes, interval_ns, packets)
-    probe = {"kind": "delay", "name": "stream", "drain_ns": DRAIN_NS, "streams": [{**stream, "raw": True}]}
-    request = {"clock": "virtual", "cpus": list(plan.host_cpus), "probes": [probe]}
-    return Program(request, prepare=(Preparation(link.node, tc),))
+    probe = DelayProbe("stream", (replace(stream, raw=True),), DRAIN_NS)
+    return Program(ProbeRequest(tuple(plan.host_cpus), (probe,), "virtual"), prepare=(Preparation(link.node, tc),))
 
 
-def series_of(plan: Plan, setting: Setting, program: Program, answer: dict[str, Any]) -> BurstSeries:
+def series_of(plan: Plan, setting: Setting, program: Program, answer: ProbeAnswer) -> BurstSeries:
     """What was measured; RuntimeError when packets are missing: arrival times follow from delays only without loss."""
     assert program.probe is not None
-    (asked,) = program.probe["probes"][0]["streams"]
-    (result,) = answer["results"]
-    if result["kind"] == "failed":
-        raise RuntimeError(f"{setting.key}: {result['error']}")
-    (found,) = result["streams"]
-    if found["received_packets"] != asked["packets"]:
-        raise RuntimeError(f"{setting.key}: {found['received_packets']} of {asked['packets']} packets arrived")
+    (probe,), (result,) = program.probe.probes, answer.results
+    if isinstance(result, FailedResult):
+        raise RuntimeError(f"{setting.key}: {result.error}")
+    assert isinstance(probe, DelayProbe) and isinstance(result, DelayResult)
+    (asked,), (found,) = probe.streams, result.streams
+    if found.received_packets != asked.packets:
+        raise RuntimeError(f"{setting.key}: {found.received_packets} of {asked.packets} packets arrived")
     direction = expectations(plan).links[0].direction
-    delays = tuple(found["delays_ns"])
+    delays = found.delays_ns or ()
     return BurstSeries(
         key=setting.key,
         title=setting.title,
         # No packet overtakes another here: the k-th to arrive was the k-th sent.
-        times_ns=tuple(number * asked["interval_ns"] + delay for number, delay in enumerate(delays)),
+        times_ns=tuple(number * asked.interval_ns + delay for number, delay in enumerate(delays)),
         latencies_ns=delays,
-        packet_bytes=framed_bytes(direction.framing, asked["packet_bytes"]),
+        packet_bytes=framed_bytes(direction.framing, asked.packet_bytes),
         rate_bps=direction.rate_bps,
     )
 
@@ -145,7 +147,7 @@ def measure(runtime: VirtualRuntime, place: Path) -> list[BurstSeries]:
             result = runtime.run(plan, program, place / setting.key, stop)
             if result.interrupted:
                 raise LabError("interrupted")
-            return series_of(plan, setting, program, result.document("probe.json") or {})
+            return series_of(plan, setting, program, documents.read(ProbeAnswer, result.directory / "probe.json"))
 
         return run
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan, digest
 from ewan.labs.record import Certificate, Policy, Row
+from ewan.labs.runtime.probe_documents import Probe, ProbeResult
 from ewan.labs.runtime.probes import send as send_probes
 
 
@@ -183,7 +185,7 @@ def calibrate_path(context: Context, ends: tuple[str, str], as_json: bool) -> No
     what = f"measuring the path from {a.name} to {b.name}"
     with context.reporter.progress(what) as progress:
 
-        def send(probes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        def send(probes: Sequence[Probe]) -> Sequence[ProbeResult]:
             # The last CPU is that of links that spin.
             cpus = usable[:-1] or usable
 
@@ -194,8 +196,7 @@ def calibrate_path(context: Context, ends: tuple[str, str], as_json: bool) -> No
                 found = labs.probe(stretched, probes, tell)
             else:
                 found = send_probes(probes, cpus, context.binary, tell)
-            results: list[dict[str, Any]] = found["results"]
-            return results
+            return found.results
 
         try:
             # What was measured of this machine is not of others.

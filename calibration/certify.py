@@ -31,6 +31,7 @@ from ewan.calibration.uncertainty import Instrument, quantile
 from ewan.labs import routes
 from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.hardware.told import DeviceCounted, DeviceSeries, device_of
 from ewan.labs.plan import Plan, digest
 from ewan.labs.record import Certificate, Emulating, MachineFacts, Policy, host_drops, host_facts
 from ewan.labs.record.experiment import checksum
@@ -44,6 +45,8 @@ from ewan.labs.runtime.base import (
     RouteConvergence,
     RuntimeVersions,
 )
+from ewan.labs.runtime.probe_documents import ProbeAnswer, ProbeResult, StreamResult, StreamsResult
+from ewan.labs.runtime.spinner_stats import SpinnerStats, stats_of
 
 QUANTILES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1.0)
 """Of one-way delays, kept in a certificate."""
@@ -133,7 +136,7 @@ def _live(
         probes={},
         spinners={},
         elapsed_ns=0,
-        routing=routing,
+        routing={} if routing is None else codec.data_of(routing),
         policy=policy,
     )
     expected = expect.expectations(plan)
@@ -141,11 +144,11 @@ def _live(
     on = lab.labs.inspect(plan.lab, "left-on")
     of_cards = lab_cards.facts(lab.labs.inspect(plan.lab, "cards") if plan.cards else ())
     counted = _counters(plan, lab.labs)
-    since = {link: int(each["end_ms"]) for link, each in _series(plan, lab.labs, {}).items()}
+    since = {link: each.end_ms for link, each in _series(plan, lab.labs, {}).items()}
 
-    def known(results: Sequence[Mapping[str, Any]]) -> Certificate:
+    def known(results: Sequence[ProbeResult]) -> Certificate:
         first = probing.first(len(results))
-        rows = compare(expected, first, {"results": results}, {}, bounds, instrument=instrument)
+        rows = compare(expected, first, ProbeAnswer(tuple(results)), {}, bounds, instrument=instrument)
         measured = tuple(row for row in rows if row.measured is not None)
         return codec.replace(nothing, rows=measured, elapsed_ns=time.monotonic_ns() - begun)
 
@@ -156,26 +159,26 @@ def _live(
         counters = lab.labs.inspect(plan.lab, "drops")
         answer = lab.labs.probe(plan.lab, probing.probes, progress, tell)
         after = _statistics(plan, lab.labs)
-        seen = around.over(before, after)
+        seen = around.over(_stats(before), _stats(after))
         dropped = host_drops.grown(counters, lab.labs.inspect(plan.lab, "drops"))
     if seen.machines:
         # Where the user types was measured, if anything was.
         instrument = Instrument()
     instrument = dataclasses.replace(instrument, stolen_ratio=seen.steal_ratio)
-    facts = spinner.with_changes(spinner.facts(before, after), _changes(plan, lab.labs))
+    facts = spinner.with_changes(spinner.facts(_stats(before), _stats(after)), _changes(plan, lab.labs))
     rows = compare(expected, probing, answer, facts, bounds, machine=seen.cause, instrument=instrument)
     rows += lab_cards.offload_rows(on) + plugged_in.rows(plan)
     told = _devices(plan, lab.labs)
-    rows += devices.rows(told) + devices.read_rates(rows, _series(plan, lab.labs, since))
+    rows += devices.rows([device_of(each) for each in told]) + devices.read_rates(rows, _series(plan, lab.labs, since))
     rows += devices.counted(counted, _counters(plan, lab.labs))
     if thorough:
         drained_s = drained_ns(expected.links) / NS_PER_SECOND
 
-        def measure(asked: ProbePlan) -> tuple[dict[str, Any], dict[str, spinner.LinkFacts]]:
+        def measure(asked: ProbePlan) -> tuple[ProbeAnswer, dict[str, spinner.LinkFacts]]:
             time.sleep(drained_s)
             earlier = _statistics(plan, lab.labs)
             told = lab.labs.probe(plan.lab, asked.probes, lambda text: progress(f"thorough: {text}"))
-            return told, spinner.facts(earlier, _statistics(plan, lab.labs))
+            return told, spinner.facts(_stats(earlier), _stats(_statistics(plan, lab.labs)))
 
         with _off_the_spinners(plan):
             rows += tuple(thorough_rows(expected, plan.lab, measure, bounds, instrument, HOLDS_S))
@@ -183,7 +186,7 @@ def _live(
         nothing,
         tolerances={**nothing.tolerances, "instrument": dataclasses.asdict(instrument)},
         rows=rows,
-        probes=_without_raw(answer),
+        probes=_recorded(answer),
         spinners={str(index): found for index, found in enumerate(after)},
         elapsed_ns=time.monotonic_ns() - begun,
         machine={
@@ -204,8 +207,10 @@ def _batch(plan: Plan, lab: BatchLab, tolerances: Tolerances | None) -> Certific
     run = lab.runs.run(plan, exact.program(plan, probing), lab.directory, lab.stop)
     if run.interrupted:
         raise RuntimeError("interrupted before the lab was verified")
-    answer = exact.answer(probing, run.directory)
-    rows = compare(expected, probing, answer, {}, bounds)
+    answer, flows = exact.answer(probing, run.directory)
+    rows = compare(expected, probing, answer, {}, bounds, flows=flows)
+    probes = _recorded(answer)
+    probes["results"] += [each.data for each in flows]
     return Certificate(
         plan_sha256=digest(plan),
         lab=plan.lab,
@@ -222,9 +227,9 @@ def _batch(plan: Plan, lab: BatchLab, tolerances: Tolerances | None) -> Certific
         ),
         tolerances={**dataclasses.asdict(bounds), "reasons": exact.REASONS},
         rows=rows,
-        probes=_without_raw(answer),
+        probes=probes,
         spinners={},
-        elapsed_ns=sum(result["elapsed_ns"] for result in answer["results"]),
+        elapsed_ns=sum(result["elapsed_ns"] for result in probes["results"]),
         clock="virtual",
         routing=run.document("routing.json") or {},
         dropped=host_drops.read(run.directory / host_drops.FILE),
@@ -249,7 +254,7 @@ class _LoadWatch:
         self._elsewhere = labs.elsewhere(lab)
         self._here = machine.snapshot(lab)
 
-    def over(self, before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> _MachineLoads:
+    def over(self, before: elsewhere.Answers, after: elsewhere.Answers) -> _MachineLoads:
         """`before`, `after`: the spinners' answers."""
         if not self._elsewhere:
             load = machine.between(self._here, machine.snapshot(self._lab), list(zip(before, after, strict=True)))
@@ -298,12 +303,17 @@ def _statistics(plan: Plan, labs: LinkControl) -> list[dict[str, Any]]:
     return answers
 
 
-def _counters(plan: Plan, labs: LinkControl) -> dict[str, Any]:
+def _stats(answers: Sequence[Mapping[str, Any]]) -> list[SpinnerStats | None]:
+    return [stats_of(each) for each in answers]
+
+
+def _counters(plan: Plan, labs: LinkControl) -> devices.Counts:
     """By link what its device counts, of those that count and answer."""
     found = {}
     for each in plan.hardware:
         with contextlib.suppress(OSError, RuntimeError, ValueError, LabError):
-            found[each.link] = labs.control(plan.lab, each.link, {"command": "counters"})["counters"]
+            answer = labs.control(plan.lab, each.link, {"command": "counters"})
+            found[each.link] = codec.from_data(DeviceCounted, answer, "counters").counters
     return found
 
 
@@ -332,13 +342,13 @@ def _devices(plan: Plan, labs: LinkControl) -> list[dict[str, Any]]:
     return told
 
 
-def _series(plan: Plan, labs: LinkControl, since: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+def _series(plan: Plan, labs: LinkControl, since: Mapping[str, int]) -> dict[str, DeviceSeries]:
     """The milliseconds of each device that tells of them, by link, from `since` on; else its last one."""
     found = {}
     for each in plan.hardware:
         request = {"command": "series", "link": each.link, "since_ms": since.get(each.link, -1)}
         with contextlib.suppress(LabError):
-            found[each.link] = labs.control(plan.lab, each.link, request)
+            found[each.link] = codec.from_data(DeviceSeries, labs.control(plan.lab, each.link, request), "series")
     return found
 
 
@@ -347,13 +357,17 @@ def _version(binary: Path) -> str:
     return shown.stdout.strip().removeprefix("ewan-node ") or "unknown"
 
 
-def _without_raw(answer: dict[str, Any]) -> dict[str, Any]:
+def _recorded(answer: ProbeAnswer) -> Any:
     """In place of all delays the record has the quantiles from which their distribution can be drawn; the times between
     packets, which come with them, it does not need."""
-    for result in answer["results"]:
-        for stream in result.get("streams", ()):
-            stream.pop("spacings_ns", None)
-            delays = sorted(stream.pop("delays_ns", None) or ())
-            if delays:
-                stream["quantiles_ns"] = [[share, quantile(delays, share)] for share in QUANTILES]
-    return answer
+
+    def without_raw(stream: StreamResult) -> StreamResult:
+        delays = sorted(stream.delays_ns or ())
+        drawn = tuple((share, quantile(delays, share)) for share in QUANTILES) if delays else ()
+        return codec.replace(stream, delays_ns=None, spacings_ns=None, quantiles_ns=drawn)
+
+    results = [
+        codec.replace(each, streams=tuple(map(without_raw, each.streams))) if isinstance(each, StreamsResult) else each
+        for each in answer.results
+    ]
+    return codec.data_of(ProbeAnswer(tuple(results)))

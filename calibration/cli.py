@@ -21,7 +21,7 @@ from ewan.calibration import reference as reference_readings
 from ewan.calibration.host import calibrations as host_kept
 from ewan.calibration.host.finding import Finding
 from ewan.labs import clock, descriptions, routes, rundir
-from ewan.labs.base import writing
+from ewan.labs.base import codec, writing
 from ewan.labs.base.product import RESULTS
 from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.commands import live, tables, virtual
@@ -41,6 +41,7 @@ from ewan.labs.context import Context
 from ewan.labs.plan import Plan, to_json
 from ewan.labs.record import CERTIFICATE_FILE, Certificate, Policy, host_drops
 from ewan.labs.record import to_json as certificate_json
+from ewan.labs.routing_documents import Convergence
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.virtual import Run
@@ -243,7 +244,8 @@ def drawn(context: Context, certificate: Certificate, path: Path | None, as_json
     for number, note in enumerate(notes, 1):
         context.reporter.console.print(f"[dim]{number}[/] {note}", soft_wrap=True, markup=True)
     context.reporter.console.print()
-    live.show_routing(context, certificate.routing)
+    routing = certificate.routing
+    live.show_routing(context, codec.from_data(Convergence, routing, "routing") if routing else None)
     for line in host_drops.lines(certificate.dropped):
         context.reporter.console.print(f"{line}, while the lab was measured", soft_wrap=True, markup=False)
     colour = "green" if certificate.passed else "bold red"

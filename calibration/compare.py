@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from ewan.calibration import budget, hints, statistic
 from ewan.calibration.expectation import BYTE_NS, Expectations, LinkExpectation, framed_bytes, own_ns, serialisation_ns
 from ewan.calibration.judge import (
+    ArrivedFlow,
     Judge,
     ProbeResults,
-    Stream,
     dither_note,
     exact,
     of_link,
@@ -34,6 +33,7 @@ from ewan.calibration.tolerances import Tolerances
 from ewan.calibration.uncertainty import Components, Instrument, enough_for, expanded, recorded, rectangular
 from ewan.labs.base.units.shown import written
 from ewan.labs.record import Row
+from ewan.labs.runtime.probe_documents import ProbeAnswer, SaturateProbe, StreamResult
 
 NEARLY = 0.15
 """Of what the delay line holds: so far off may a queue's limit be that lacks it, where senders pause now and then."""
@@ -51,18 +51,19 @@ another pace, and its other programs are others."""
 def compare(
     expected: Expectations,
     probing: ProbePlan,
-    answer: dict[str, Any],
+    answer: ProbeAnswer,
     facts: Mapping[str, LinkFacts],
     tolerances: Tolerances | None = None,
     machine: str = "",
     instrument: Instrument | None = None,
+    flows: Sequence[ArrivedFlow] = (),
 ) -> tuple[Row, ...]:
     """`facts` by the link's key ("core forward"). `machine`: what disturbed all of this machine meanwhile.
 
-    `instrument`: what the probes add in the live clock.
+    `instrument`: what the probes add in the live clock. `flows`: the transfers of the virtual clock.
     """
     bounds = tolerances or Tolerances()
-    results = ProbeResults.of(probing, answer)
+    results = ProbeResults.of(probing, answer, flows)
     shared = (None, None) if exact(bounds) else (instrument or Instrument(), HOLDS_S)
     count = max(len(expected.links), 1)
     rows: list[Row] = []
@@ -112,30 +113,30 @@ def _delay(
     wake_up_ns: int,
 ) -> Iterator[Row]:
     stream = results.streams.get(("delay", link.key))
-    size = PROBE_BYTES if stream is None else stream["packet_bytes"]
+    size = PROBE_BYTES if stream is None else stream.packet_bytes
     base = link.delay_ns(size)
     first = "delay p50" if link.line.constant else "delay mean"
     why = why_not(results, "delay", link.key)
     if why or stream is None:
         yield judge.missing(first, "ns", base, why or "not probed")
         return
-    delay, arrived = stream["delay"], stream["received_packets"]
+    delay, arrived = stream.delay, stream.received_packets
     if moved := link.untold("delay"):
         yield judge.missing(first, "ns", base, moved)
         if delay is not None and link.moves_all:
-            yield _least_delay(link, judge, stream, bounds)
+            yield _least_delay(link, judge, stream, delay.min_ns, bounds)
         elif delay is not None:
-            yield judge.shown("delay min", "ns", None, delay["min_ns"], f"of {arrived} packets")
+            yield judge.shown("delay min", "ns", None, delay.min_ns, f"of {arrived} packets")
         return
     if delay is None or arrived < 3:
-        lost = f"{arrived} of {stream['sent_packets']} packets arrived"
+        lost = f"{arrived} of {stream.sent_packets} packets arrived"
         if delay is None and link.loss.probability < 0.5:
             yield judge.dead(first, "ns", base, f"nothing came through: {lost}", judge.cause)
         else:
             yield judge.missing(first, "ns", base, lost)
         return
     near = max(bounds.delay_ns, bounds.delay_share * base)
-    clocks_ns = stream.get("clocks_ns", 0)
+    clocks_ns = stream.clocks_ns or 0
     # A copy leaves right after its original.
     copy = own_ns(link.backend, link.direction, size) if link.duplicates else 0.0
     rounded = rounding_ns(_own_parts(link, size))
@@ -149,16 +150,15 @@ def _delay(
     if link.line.constant:
         step = results.clock_steps["delay", link.key]
 
-        def quantile(share: float, tolerance: tuple[float, float], note: str = "", steady: bool = False) -> Row:
+        def quantile(
+            share: float, value: int, tolerance: tuple[float, float], note: str = "", steady: bool = False
+        ) -> Row:
             name = f"p{round(100 * share)}"
-            known = budget.delay_quantile(
-                sorted(stream.get("delays_ns") or ()), share, judge.instrument, step, clocks_ns
-            )
+            known = budget.delay_quantile(sorted(stream.delays_ns or ()), share, judge.instrument, step, clocks_ns)
             if known is None or (share > 0.5 and arrived < LEAST_FOR_TAIL):
                 enough = LEAST_FOR_TAIL if judge.instrument is None else enough_for(share)
-                return judge.few(f"delay {name}", "ns", base, delay[f"{name}_ns"], arrived, enough)
+                return judge.few(f"delay {name}", "ns", base, value, arrived, enough)
             parts, samples = known
-            value = delay[f"{name}_ns"]
             hint, told = "", judge
             if steady:
                 hint = hints.delay(link, other, size, value, max(tolerance))
@@ -179,23 +179,23 @@ def _delay(
                 allowed=allowed,
             )
 
-        yield quantile(0.5, (near, above), dither_note(link.dither_ns), steady=True)
+        yield quantile(0.5, delay.p50_ns, (near, above), dither_note(link.dither_ns), steady=True)
         if link.direction.displace_ppb:
             yield judge.missing("delay p99", "ns", base, "it displaces packets, which then are later")
             return
         behind = bounds.other_bytes * BYTE_NS / link.direction.rate_bps
-        yield quantile(0.99, (near, above + bounds.delay_p99_ns + behind))
+        yield quantile(0.99, delay.p99_ns, (near, above + bounds.delay_p99_ns + behind))
         if exact(bounds):
-            yield judge.row("delay min", "ns", base, delay["min_ns"], (near, above), allowed=allowed)
+            yield judge.row("delay min", "ns", base, delay.min_ns, (near, above), allowed=allowed)
             note = f"of {arrived} packets"
-            yield judge.row("delay max", "ns", base, delay["max_ns"], (near, above + behind), note, allowed=allowed)
+            yield judge.row("delay max", "ns", base, delay.max_ns, (near, above + behind), note, allowed=allowed)
         else:
-            yield judge.shown("delay max", "ns", base, delay["max_ns"], f"of {arrived} packets")
+            yield judge.shown("delay max", "ns", base, delay.max_ns, f"of {arrived} packets")
         return
     telling = arrived / link.line.dispersion
     needed = max(round(ENOUGH_TELLING * link.line.dispersion), LEAST_FOR_MEAN)
     if arrived < needed:
-        yield judge.few("delay mean", "ns", base, delay["mean_ns"], arrived, needed)
+        yield judge.few("delay mean", "ns", base, delay.mean_ns, arrived, needed)
         return
     z = statistic.quantile(bounds.confidence, 2 * count)
     deviation = link.line.wander_ns(arrived)
@@ -203,14 +203,14 @@ def _delay(
     note = f"of {arrived} packets" + ("" if link.line.dispersion == 1 else f", worth {telling:.0f} independent ones")
     parts, _ = budget.delay_mean(base, deviation, telling, judge.instrument, clocks_ns)
     limits = near + wander, above + wander
-    yield judge.drawn("delay mean", "ns", base, delay["mean_ns"], limits, recorded({**parts, **allowed}), note=note)
+    yield judge.drawn("delay mean", "ns", base, delay.mean_ns, limits, recorded({**parts, **allowed}), note=note)
     own = own_ns(link.backend, link.direction, size)
     if link.line.deviation_ns < 5 * bounds.delay_ns:
         yield judge.missing("delay distribution", "ratio", 0, "it is too narrow for this host's own wander")
         return
     # The best fit within the tolerance for a fixed offset: the shape is judged here, the place above.
-    offset = max(-near - clocks_ns, min(above + clocks_ns, delay["mean_ns"] - base))
-    values = [value - own - offset for value in stream["delays_ns"]]
+    offset = max(-near - clocks_ns, min(above + clocks_ns, delay.mean_ns - base))
+    values = [value - own - offset for value in stream.delays_ns or ()]
     distance = statistic.kolmogorov(values, link.line.distribution)
     limit = (
         statistic.kolmogorov_limit(telling, bounds.confidence, 2 * count) + bounds.delay_ns / link.line.deviation_ns / 5
@@ -218,14 +218,16 @@ def _delay(
     yield judge.row("delay distribution", "ratio", 0, distance, limit, "Kolmogorov distance")
 
 
-def _least_delay(link: LinkExpectation, judge: Judge, stream: Stream, bounds: Tolerances) -> Row:
+def _least_delay(
+    link: LinkExpectation, judge: Judge, stream: StreamResult, measured_ns: int, bounds: Tolerances
+) -> Row:
     """The least delay of a direction whose delay moves: it lies where the trace and the slots allow it."""
-    least, greatest = link.least_delays_ns(stream["packet_bytes"])
+    least, greatest = link.least_delays_ns(stream.packet_bytes)
     near = max(bounds.delay_ns, bounds.delay_share * least)
     above = greatest - least + near + rounding_ns((least,)) + link.dither_ns + link.wakeups * bounds.switch_ns
-    known = budget.delay_least(stream["delay"]["min_ns"], judge.instrument, stream.get("clocks_ns", 0))
-    note = f"of {stream['received_packets']} packets: at least this, and at most {written(greatest, 'ns')}"
-    return judge.row("delay min", "ns", least, stream["delay"]["min_ns"], (near, above), note, components=known)
+    known = budget.delay_least(measured_ns, judge.instrument, stream.clocks_ns or 0)
+    note = f"of {stream.received_packets} packets: at least this, and at most {written(greatest, 'ns')}"
+    return judge.row("delay min", "ns", least, measured_ns, (near, above), note, components=known)
 
 
 def _own_parts(link: LinkExpectation, packet_bytes: int) -> tuple[float, ...]:
@@ -252,15 +254,17 @@ def _release(judge: Judge, facts: LinkFacts, bounds: Tolerances) -> Iterator[Row
     yield judge.shown("release error max", "ns", 0, facts.release_max_ns, facts.disturbance())
 
 
-def _starved(link: LinkExpectation, probing: ProbePlan, offered_bps: float, stream: Stream, bounds: Tolerances) -> bool:
+def _starved(
+    link: LinkExpectation, probing: ProbePlan, offered_bps: float, stream: StreamResult, bounds: Tolerances
+) -> bool:
     """Whether a sender got so little CPU time that less than half came of what was to be more than the link carries:
     then it is the sender's pauses that a rate or a queue shows."""
     asked = 0.0
     for probe in probing.probes if not exact(bounds) else ():
-        for each in probe["streams"] if probe["kind"] == "saturate" else ():
-            if of_link(each["name"]) == link.key:
-                asked += framed_bytes(link.direction.framing, each["packet_bytes"]) * BYTE_NS / each["interval_ns"]
-    above = asked * link.through(stream["packet_bytes"]) - link.direction.rate_bps
+        for each in probe.streams if isinstance(probe, SaturateProbe) else ():
+            if of_link(each.name) == link.key:
+                asked += framed_bytes(link.direction.framing, each.packet_bytes) * BYTE_NS / each.interval_ns
+    above = asked * link.through(stream.packet_bytes) - link.direction.rate_bps
     return offered_bps - link.direction.rate_bps < above / 2
 
 
@@ -291,25 +295,27 @@ def _throughput(
     if why or stream is None:
         yield judge.missing("rate", "bit/s", configured, with_mtu(why or "not probed", link.mtu_bytes, short))
         return
-    framed = framed_bytes(link.direction.framing, stream["packet_bytes"])
-    offered = offered_bps(stream, framed) * link.through(stream["packet_bytes"])
-    steady = stream["steady"]
-    if steady is None or steady["packets"] < 8:
-        yield judge.missing("rate", "bit/s", configured, with_mtu(FEW, stream["packet_bytes"], short))
+    framed = framed_bytes(link.direction.framing, stream.packet_bytes)
+    offered = offered_bps(stream, framed) * link.through(stream.packet_bytes)
+    steady = stream.steady
+    if steady is None or steady.packets < 8:
+        yield judge.missing("rate", "bit/s", configured, with_mtu(FEW, stream.packet_bytes, short))
         return
-    packets, window = steady["packets"], steady["fitted_window_ns"]
+    window: float
+    packets: float
+    packets, window = steady.packets, steady.fitted_window_ns
     through = packets * framed * BYTE_NS / window
     late = 0.0
-    room = link.queue_packets(stream["packet_bytes"]) * serialisation_ns(link.direction, stream["packet_bytes"])
-    if link.wakeups and through < 0.7 * _carried_bps(offered, configured, room, stream["longest_sender_gap_ns"]):
+    room = link.queue_packets(stream.packet_bytes) * serialisation_ns(link.direction, stream.packet_bytes)
+    if link.wakeups and through < 0.7 * _carried_bps(offered, configured, room, stream.longest_sender_gap_ns):
         yield judge.row("rate", "bit/s", configured, through, 0.0, f"of {rate_text(offered)} offered")
         return
-    if link.line.constant and link.active_queue is None and stream["longest_sender_gap_ns"] > room / 4:
+    if link.line.constant and link.active_queue is None and stream.longest_sender_gap_ns > room / 4:
         # A sender that pauses empties a short queue: only the time in which the link was never idle counts.
-        packets, window = steady["busy_packets"], steady["busy_window_ns"]
+        packets, window = steady.busy_packets, steady.busy_window_ns
         # How late its first packet may have come without being told from one that waited.
         late = 4 * bounds.instant_ns + room / 10
-        if packets < 8 or window < min(2_000 * bounds.instant_ns, steady["window_ns"] / 2):
+        if packets < 8 or window < min(2_000 * bounds.instant_ns, steady.window_ns / 2):
             whose = "its" if exact(bounds) else "this host's"
             note = f"{whose} sender paused for longer than the queue holds out"
             yield judge.missing("rate", "bit/s", configured, note)
@@ -317,9 +323,9 @@ def _throughput(
     drawn = 0.0
     if link.damaged:
         # What was damaged took its time on the link, and is missing at random: no pace can be fitted to the others.
-        window = steady["window_ns"] if packets == steady["packets"] else window
+        window = steady.window_ns if packets == steady.packets else window
         if exact(bounds) and link.line.constant and not link.bucket:
-            packets = steady["services"]
+            packets = steady.services
         else:
             packets, drawn = packets / (1 - link.damaged), math.sqrt(link.damaged / packets)
     measured = packets * framed * BYTE_NS / window
@@ -339,8 +345,8 @@ def _throughput(
         allowed = {**allowed, "damaged packets": measured * drawn}
         tolerance += statistic.quantile(bounds.confidence, 2 * count) * measured * drawn
     far = tolerance + expanded(parts)
-    if stream["socket_drops_packets"] > 0 and measured < configured - far:
-        dropped = f"the probe's own receive buffer had no room for {stream['socket_drops_packets']} packets"
+    if stream.socket_drops_packets > 0 and measured < configured - far:
+        dropped = f"the probe's own receive buffer had no room for {stream.socket_drops_packets} packets"
         why = dropped if exact(bounds) else f"{dropped}: CPU too slow"
         yield judge.missing("rate", "bit/s", configured, why)
     elif link.wakeups and measured < 0.95 * min(offered, configured):
@@ -355,7 +361,7 @@ def _throughput(
     else:
         note = f"{rate_text(offered)} were offered"
         near = tolerance if exact(bounds) else expanded(parts)
-        hint = hints.rate(link, other, stream["packet_bytes"], measured, near)
+        hint = hints.rate(link, other, stream.packet_bytes, measured, near)
         yield judge.row(
             "rate",
             "bit/s",
@@ -378,14 +384,15 @@ def _too_little(offered: float, bounds: Tolerances) -> str:
     return f"above this host's reach: it could offer {rate_text(offered)}"
 
 
-def _unqueued_ns(link: LinkExpectation, stream: Stream, alone: Stream | None) -> float:
+def _unqueued_ns(link: LinkExpectation, stream: StreamResult, alone: StreamResult | None) -> float:
     """What a packet of a stream that fills the queue takes when it does not wait: as its first one, which a CPU that is
     taken away just then makes late, or as lone packets of another size (`alone`) did before."""
-    first = float(stream["delay"]["min_ns"])
-    if alone is None or alone["delay"] is None:
+    assert stream.delay is not None
+    first = float(stream.delay.min_ns)
+    if alone is None or alone.delay is None:
         return first
-    longer = link.delay_ns(stream["packet_bytes"]) - link.delay_ns(alone["packet_bytes"])
-    return min(first, float(alone["delay"]["p50_ns"]) + longer)
+    longer = link.delay_ns(stream.packet_bytes) - link.delay_ns(alone.packet_bytes)
+    return min(first, float(alone.delay.p50_ns) + longer)
 
 
 def _queue(
@@ -397,7 +404,7 @@ def _queue(
     short: int | None,
 ) -> Iterator[Row]:
     stream = results.saturation(link.key)
-    size = link.mtu_bytes if stream is None else stream["packet_bytes"]
+    size = link.mtu_bytes if stream is None else stream.packet_bytes
     framed = framed_bytes(link.direction.framing, size)
     configured = link.queue_packets(size) * framed
     why = probing.skipped.get((link.key, "queue limit")) or why_not(results, "saturate", link.key)
@@ -405,20 +412,22 @@ def _queue(
         yield judge.missing("queue limit", "bytes", configured, with_mtu(why or "not probed", size, short))
         return
     rate = link.direction.rate_bps
-    offered = offered_bps(stream, framed) * link.through(stream["packet_bytes"])
-    steady = stream["steady"]
-    if steady is None or steady["packets"] < 8:
+    offered = offered_bps(stream, framed) * link.through(stream.packet_bytes)
+    steady = stream.steady
+    if steady is None or steady.packets < 8:
         yield judge.missing("queue limit", "bytes", configured, with_mtu(FEW, size, short))
         return
     own = serialisation_ns(link.direction, size)
     alone = results.streams.get(("delay", link.key))
-    clocks_ns = stream.get("clocks_ns", 0) + (alone or {}).get("clocks_ns", 0)
+    clocks_ns = (stream.clocks_ns or 0) + ((alone and alone.clocks_ns) or 0)
     # What others have in the queue may fill one more place than it has bytes for: the wait is rounded up to packets.
     slack = bounds.queue_packets + (1 + math.ceil(bounds.other_bytes / framed) if bounds.other_bytes else 0)
     allowed: Components = {}
+    measured: float
     if exact(bounds):
         # The longest wait, of whole packets: one that found the last place, just after a packet had left.
-        waited = stream["delay"]["max_ns"] - link.delay_ns(size)
+        assert stream.delay is not None
+        waited = stream.delay.max_ns - link.delay_ns(size)
         measured = math.ceil((waited - 2) / own) * framed
         dithered = math.ceil(link.dither_ns / own)
         allowed = {"dither": rectangular(float(dithered * framed))}
@@ -427,18 +436,18 @@ def _queue(
         # The 90th percentile. Of a sender whose CPU is taken away now and then, the half of the packets or more find a
         # queue that has just been emptied a little: the median says how long it paused. And no more than a tenth may
         # have come out late because the link's CPU was taken away.
-        waited = steady["delay"]["p90_ns"] - _unqueued_ns(link, stream, alone)
+        waited = steady.delay.p90_ns - _unqueued_ns(link, stream, alone)
         measured = waited * rate / BYTE_NS
     tolerance = bounds.queue_share * configured + slack * framed
     if not exact(bounds):
         tolerance += bounds.instant_ns * rate / BYTE_NS  # what leaves while a sender's burst is on its way
-    parts, samples = budget.queue(rate, framed, bounds.other_bytes, judge.instrument, steady["packets"], clocks_ns)
-    excess = (offered - rate) * stream["sending_ns"] / BYTE_NS
+    parts, samples = budget.queue(rate, framed, bounds.other_bytes, judge.instrument, steady.packets, clocks_ns)
+    excess = (offered - rate) * stream.sending_ns / BYTE_NS
     starved = _starved(link, probing, offered, stream, bounds)
     if (excess < (1 if exact(bounds) else 1.05) * configured or starved) and measured < configured - tolerance:
         note = "not filled: " + _too_little(offered, bounds)
         yield judge.missing("queue limit", "bytes", configured, note)
-    elif stream["refused_packets"] > 0 and measured > configured + tolerance:
+    elif stream.refused_packets > 0 and measured > configured + tolerance:
         yield judge.missing("queue limit", "bytes", configured, "packets waited before the link: it was too slow")
     else:
         near = 0.0 if exact(bounds) else NEARLY * link.line.mean_ns * rate / BYTE_NS

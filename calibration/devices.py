@@ -8,46 +8,44 @@ fault: it is dead, it rounds, it was reset. The rows of the measurements beside 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from ewan.calibration.reference import InstrumentReading, Readings
 from ewan.labs.base.units import NS_PER_MS, mean_rate_bps
-from ewan.labs.hardware.abilities import Abilities, ranges, read_abilities
-from ewan.labs.hardware.settings import DeviceSettings, read_settings
+from ewan.labs.hardware.abilities import Abilities, ranges
+from ewan.labs.hardware.account import Fault
+from ewan.labs.hardware.counts import DeviceCount
+from ewan.labs.hardware.settings import DeviceSettings
+from ewan.labs.hardware.told import DeviceSeries, DeviceSilent, DeviceTold
 from ewan.labs.link.delay import nominal_ns
 from ewan.labs.record import COVERAGE_FACTOR, Certificate, Row, Verdict
 
 HEADINGS = ("forward", "backward")
 QUANTITIES = {"delay": ("ns", "delay.delay_ns"), "rate": ("bit/s", "rate_bps"), "loss": ("ppb", "loss.ppb")}
 """Of what a device says: the unit of its row, and which of its ranges has the step."""
+Counts = Mapping[str, Mapping[str, DeviceCount]]
+"""By link and direction."""
 WINDOW_MS = 100
 MEASURED = {"delay": "delay p50", "rate": "rate", "loss": "loss"}
 """The row of the measurement beside it."""
 
 
-def rows(told: Sequence[Mapping[str, Any]]) -> tuple[Row, ...]:
-    """Of all devices; `told` has an answer, or {"link", "error"} in its place."""
+def rows(told: Sequence[DeviceTold | DeviceSilent]) -> tuple[Row, ...]:
+    """Of all devices."""
     return tuple(row for each in told for row in _of_device(each))
 
 
-def _of_device(told: Mapping[str, Any]) -> Iterator[Row]:
-    link = str(told["link"])
-    if "error" in told:
-        yield _answers(link, False, str(told["error"]))
+def _of_device(told: DeviceTold | DeviceSilent) -> Iterator[Row]:
+    link = told.link
+    if isinstance(told, DeviceSilent):
+        yield _answers(link, False, told.error)
         return
-    dead = [each for each in told["faults"] if each["kind"] == "dead"]
-    yield _answers(link, not dead, dead[-1]["said"] if dead else f"{told['device']}, driver {told['driver']}")
-    abilities = read_abilities(told["abilities"], "abilities")
+    dead = [each for each in told.faults if each.kind == "dead"]
+    yield _answers(link, not dead, dead[-1].said if dead else f"{told.device}, driver {told.driver}")
     for heading in HEADINGS:
-        faults = [each for each in told["faults"] if each["said"].startswith(heading) and each["kind"] != "dead"]
-        asked = _known(told["requested"], heading)
-        says = _known(told["says"], heading)
+        faults = [each for each in told.faults if each.said.startswith(heading) and each.kind != "dead"]
+        asked, says = told.requested.get(heading), told.says.get(heading)
         if asked is not None and says is not None:
-            yield from _of_direction(link, heading, asked, says, abilities, faults)
-
-
-def _known(of: Mapping[str, Any], heading: str) -> DeviceSettings | None:
-    return read_settings(of[heading], heading) if heading in of else None
+            yield from _of_direction(link, heading, asked, says, told.abilities, faults)
 
 
 def _answers(link: str, holds: bool, note: str) -> Row:
@@ -64,7 +62,7 @@ def _of_direction(
     asked: DeviceSettings,
     says: DeviceSettings,
     abilities: Abilities,
-    faults: Sequence[Mapping[str, Any]],
+    faults: Sequence[Fault],
 ) -> Iterator[Row]:
     steps = ranges(abilities)
     for quantity, (unit, name) in QUANTITIES.items():
@@ -72,11 +70,11 @@ def _of_direction(
         step = steps[name].step if name in steps else 1
         error = found - wanted
         within = abs(error) <= step / 2
-        known = [each for each in faults if f" {quantity} " in f"{each['said']} "]
+        known = [each for each in faults if f" {quantity} " in f"{each.said} "]
         note = ""
         if known:
-            note = f"the device's fault, {known[-1]['kind']}: {known[-1]['said']}"
-            note += " (over)" if known[-1]["ended_s"] is not None else ""
+            note = f"the device's fault, {known[-1].kind}: {known[-1].said}"
+            note += " (over)" if known[-1].ended_s is not None else ""
         elif error:
             note = f"the device has steps of {step} {unit}"
         verdict: Verdict = "ok" if within and not known else "outside"
@@ -104,7 +102,7 @@ def _value(settings: DeviceSettings, quantity: str) -> float:
             return float(getattr(settings.loss, "loss_ppb", 0))
 
 
-def read_rates(found: Sequence[Row], series: Mapping[str, Mapping[str, Any]]) -> tuple[Row, ...]:
+def read_rates(found: Sequence[Row], series: Mapping[str, DeviceSeries]) -> tuple[Row, ...]:
     """The highest rate over `WINDOW_MS` that each device read while the probes ran, beside what was measured; shown.
 
     `series`: by link what its keeper answered, of the time of the probes alone.
@@ -112,8 +110,8 @@ def read_rates(found: Sequence[Row], series: Mapping[str, Mapping[str, Any]]) ->
     measured = {(row.link, row.direction): row for row in found if row.quantity == "rate"}
     shown = []
     for link, answer in series.items():
-        for heading in HEADINGS:
-            sent = [int(each) for each in answer[heading]["out_bytes"]]
+        for heading, columns in zip(HEADINGS, (answer.forward, answer.backward), strict=True):
+            sent = columns.out_bytes
             if len(sent) < WINDOW_MS:
                 continue
             total = most = sum(sent[:WINDOW_MS])
@@ -130,7 +128,7 @@ def read_rates(found: Sequence[Row], series: Mapping[str, Mapping[str, Any]]) ->
     return tuple(shown)
 
 
-def counted(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Row, ...]:
+def counted(before: Counts, after: Counts) -> tuple[Row, ...]:
     """What each device counted while the probes ran, beside what our cards behind it counted; shown.
 
     By link what its keeper answered to `counters` before and after them.
@@ -141,10 +139,11 @@ def counted(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Row, .
             then, now = before[link].get(heading), after[link].get(heading)
             if then is None or now is None:
                 continue
-            device, ours, dropped = (now[key] - then[key] for key in ("out_packets", "came_packets", "dropped_packets"))
+            device, ours = now.out_packets - then.out_packets, now.came_packets - then.came_packets
+            dropped = now.dropped_packets - then.dropped_packets
             note = f"beside what our card behind it counted; it dropped {dropped}"
             if device < 0 or dropped < 0:
-                device, note = now["out_packets"], "it was reset meanwhile; beside what our card behind it counted"
+                device, note = now.out_packets, "it was reset meanwhile; beside what our card behind it counted"
             row = ("device counts packets", "count", float(ours), float(device), float(device - ours), None, "shown")
             shown.append(Row(link, heading, *row, note))  # type: ignore[arg-type]
     return tuple(sorted(shown, key=lambda row: (row.link, row.direction == "backward")))

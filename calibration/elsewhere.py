@@ -10,17 +10,17 @@ import contextlib
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ewan.calibration import machine
 from ewan.calibration.machine import MachineLoad, Process
 from ewan.labs.record import Emulating, MachineFacts, processor
 from ewan.labs.runtime.base import RemoteMachine
+from ewan.labs.runtime.spinner_stats import SpinnerStats
 
 _BINARY = "ewan-node-"
 """What begins the name of a process of the binary that was sent, of which the kernel keeps 15 letters."""
 KIB = 1024
-Answers = Sequence[Mapping[str, Any]]
+Answers = Sequence[SpinnerStats | None]
 
 
 def measured(
@@ -33,7 +33,7 @@ def measured(
         facts = facts_of(now.files)
         answers = [(spinners[0][number], spinners[1][number]) for number in now.spinners]
         load = machine.between(_snapshot(then.files), _snapshot(now.files), answers, facts.cpus)
-        cpus = tuple(sorted({int(answer["cpu"]) for _, answer in answers if answer.get("ok")}))
+        cpus = tuple(sorted({answer.cpu for _, answer in answers if answer is not None}))
         told = {**dataclasses.asdict(load), "disturbed": load.words()}
         found[name] = Emulating(facts, cpus, tuple(now.host_cpus), told), load
     return found

@@ -11,16 +11,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import orjson
 
 from ewan.calibration.expectation import ENOUGH, LinkExpectation, PairExpectation, framed_bytes, serialisation_ns
+from ewan.calibration.judge import ArrivedFlow
 from ewan.calibration.probing import (
     MS,
     PROBE_BYTES,
     ProbePlan,
-    Stream,
     hidden_limit,
     link_stream,
     packet_stream,
@@ -33,10 +30,13 @@ from ewan.calibration.tolerances import REASONS as REASONS_LIVE
 from ewan.calibration.tolerances import Tolerances
 from ewan.generator import traffic_request
 from ewan.generator.traffic_request import end
+from ewan.labs.base import documents
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan
 from ewan.labs.record import host_drops
 from ewan.labs.record.traffic import BulkWork, FlowRequest, SocketOptions
+from ewan.labs.runtime.probe_documents import ProbeAnswer, ProbeRequest, ProbeStream
 from ewan.labs.runtime.program import Program
 
 TOLERANCES = Tolerances(
@@ -114,9 +114,8 @@ class Budget:
 
 def program(plan: Plan, probing: ProbePlan) -> Program:
     """The probes, and after them the transfers."""
-    flows: list[FlowRequest] = [flow for probe in probing.probes for flow in probe.get("flows", ())]
-    probes = [probe for probe in probing.probes if "flows" not in probe]
-    request = {"clock": "virtual", "cpus": list(plan.host_cpus), "probes": probes}
+    flows = probing.flows
+    request = ProbeRequest(tuple(plan.host_cpus), tuple(probing.probes), "virtual")
     longest = max((flow.stop_ns or 0 for flow in flows), default=0) + 1
     traffic = None
     if flows:
@@ -126,28 +125,16 @@ def program(plan: Plan, probing: ProbePlan) -> Program:
     return Program(request, longest_ns=longest, expected_ns=probing.duration_ns, traffic=traffic, drops=watched)
 
 
-def answer(probing: ProbePlan, run: Path) -> dict[str, Any]:
-    """What the run of `program` found: a result for each of the probes, transfers among them."""
-    found: dict[str, Any] = orjson.loads((run / "probe.json").read_bytes())
-    results = iter(found["results"])
-    transfers = any("flows" in probe for probe in probing.probes)
-    flows = iter(traffic_request.read(run) if transfers else [])
-    arrived = traffic_request.arrived(run) if transfers else {}
-    together = [
-        _transferred(probe, next(flows), arrived) if "flows" in probe else next(results) for probe in probing.probes
-    ]
-    return {**found, "results": together}
-
-
-def _transferred(
-    probe: dict[str, Any], flow: dict[str, Any], arrived: dict[int, list[tuple[int, int]]]
-) -> dict[str, Any]:
-    asked: FlowRequest
-    (asked,) = probe["flows"]
-    assert asked.sample_ns is not None and asked.stop_ns is not None
-    flow = {**flow, "arrived": arrived.get(flow["flow"], []), "busy_ns": BUSY_SAMPLES * asked.sample_ns}
-    elapsed_ns = asked.stop_ns - asked.start_ns
-    return {"kind": probe["kind"], "name": probe["name"], "elapsed_ns": elapsed_ns, "flows": [flow]}
+def answer(probing: ProbePlan, run: Path) -> tuple[ProbeAnswer, list[ArrivedFlow]]:
+    """What the run of `program` found: a result for each of the probes, and the transfers after them."""
+    found = documents.read(ProbeAnswer, run / "probe.json")
+    arrived = traffic_request.arrived(run) if probing.flows else {}
+    flows = []
+    for asked, told in zip(probing.flows, traffic_request.read(run) if probing.flows else (), strict=True):
+        assert asked.sample_ns is not None and asked.stop_ns is not None
+        lasts_ns = asked.stop_ns - asked.start_ns
+        flows.append(ArrivedFlow(told, arrived.get(told.flow, []), BUSY_SAMPLES * asked.sample_ns, lasts_ns))
+    return found, flows
 
 
 def _alone_ns(link: LinkExpectation, packet_bytes: int) -> float:
@@ -182,7 +169,7 @@ class VirtualProbes:
         """Virtual time is free."""
         return math.inf
 
-    def delays(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[Stream], float]:
+    def delays(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[ProbeStream], float]:
         """A stream through each link, and the time for its last packets (ns)."""
         streams = []
         share = self.budget.all_delay_packets // max(len(links), 1)
@@ -199,11 +186,11 @@ class VirtualProbes:
             constant = link.line.constant
             enough = self.budget.delay_packets if constant else self.budget.spread_packets * link.line.dispersion
             packets = max(min(round(enough), share), 3)
-            streams.append({**link_stream(link, turn, lab, packets), "raw": not constant})
+            streams.append(replace(link_stream(link, turn, lab, packets), raw=not constant))
         stay = max((_stay_ns(link, probe_bytes(link)) for link in links), default=0)
         return streams, stay
 
-    def losses(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[Stream], float]:
+    def losses(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[ProbeStream], float]:
         """A stream through each link, and the time for its last packets (ns)."""
         packets = max(min(self.budget.loss_packets, self.budget.all_loss_packets // max(len(links), 1)), 3)
         least = [max(10_000, _alone_ns(link, probe_bytes(link))) for link in links]
@@ -211,7 +198,7 @@ class VirtualProbes:
         stay = max((_stay_ns(link, probe_bytes(link)) for link in links), default=0)
         return streams, stay
 
-    def round_trips(self, pairs: Sequence[PairExpectation], lab: str) -> tuple[list[Stream], float]:
+    def round_trips(self, pairs: Sequence[PairExpectation], lab: str) -> tuple[list[ProbeStream], float]:
         """A stream between each pair, and the time for its last answers (ns)."""
         streams, longest = [], 0.0
         for pair in pairs:
@@ -263,12 +250,10 @@ class VirtualProbes:
             interval = math.floor(own * through / above) * len(senders)
             each = math.ceil(packets / len(senders))
             streams = shared_streams(link.key, senders, lab, link.mtu_bytes, interval, each)
-            more = {
-                "batch_packets": batch,
-                "skip_ns": round((2 * BATCH_PACKETS * len(senders) + burst + dithered) * own),
-            }
+            skip_ns = round((2 * BATCH_PACKETS * len(senders) + burst + dithered) * own)
+            filling = [replace(stream, batch_packets=batch, skip_ns=skip_ns) for stream in streams]
             stay = _stay_ns(link, link.mtu_bytes) + limit * own
-            probing.add("saturate", f"rate {link.key}", [stream | more for stream in streams], stay)
+            probing.add("saturate", f"rate {link.key}", filling, stay)
 
     def transfers(self, probing: ProbePlan, pairs: Sequence[PairExpectation], lab: str) -> None:
         """One after the other."""
@@ -296,7 +281,7 @@ class VirtualProbes:
                 stop_ns=start + round(duration),
                 work=BulkWork(),
             )
-            probing.probes.append({"kind": "bulk", "name": f"tcp {pair.key}", "flows": [flow]})
+            probing.flows.append(flow)
             # What one leaves in the queues is gone when the next begins.
             start += 2 * round(duration)
 

@@ -6,7 +6,7 @@ In: the answer of `ewan-node probe`. Out: rows with their verdicts, and reasons 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,44 +15,61 @@ from ewan.calibration.probing import SENDER, ProbePlan
 from ewan.calibration.spinner import CHANGED
 from ewan.calibration.tolerances import Tolerances
 from ewan.calibration.uncertainty import Components, Instrument, SampleCount, decide, deciding, expanded, recorded
+from ewan.generator.traffic_request import FlowRecord
+from ewan.labs.base import codec
 from ewan.labs.base.codec import replace
 from ewan.labs.base.units.shown import written
 from ewan.labs.record import Row, Uncertainty
+from ewan.labs.runtime.probe_documents import FailedResult, ProbeAnswer, StreamResult, TcpProbe, TcpResult
 
-Stream = dict[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class ArrivedFlow:
+    """A transfer of the virtual clock: its record, and what arrived in bins of equal length that follow one another
+    (the end of each in ns, bytes). Its goodput is that of `busy_ns` of it."""
+
+    told: FlowRecord
+    arrived: Sequence[tuple[int, int]]
+    busy_ns: int
+    lasts_ns: int
+
+    @property
+    def data(self) -> Any:
+        """As a certificate has it among the results of probes."""
+        flow = codec.data_of(self.told) | {"arrived": self.arrived, "busy_ns": self.busy_ns}
+        return {"kind": "bulk", "name": f"tcp {self.told.name}", "elapsed_ns": self.lasts_ns, "flows": [flow]}
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResults:
     """What `ewan-node probe` or `exact.answer` gave, by kind and by the name of the stream (of the probe for TCP)."""
 
-    streams: Mapping[tuple[str, str], Stream]
-    transfers: Mapping[str, dict[str, Any]]
+    streams: Mapping[tuple[str, str], StreamResult]
+    transfers: Mapping[str, TcpResult | ArrivedFlow]
     failures: Mapping[str, str]
     """By the name of the probe."""
     failed_streams: Mapping[tuple[str, str], str]
     clock_steps: Mapping[tuple[str, str], int]
 
     @classmethod
-    def of(cls, probing: ProbePlan, answer: dict[str, Any]) -> ProbeResults:
-        """An answer, whose results are in the order of the probes that were asked for."""
-        streams, transfers, failures, failed, steps = {}, {}, {}, {}, {}
-        for asked, result in zip(probing.probes, answer["results"], strict=True):
-            if result["kind"] == "failed":
-                failures[asked["name"]] = result["error"]
-                for stream in asked.get("streams", ()):
-                    failed[asked["kind"], stream["name"]] = result["error"]
-            elif result["kind"] == "tcp":
-                transfers[result["name"]] = result
-            elif result["kind"] == "bulk":
-                transfers[result["name"]] = result["flows"][0]
+    def of(cls, probing: ProbePlan, answer: ProbeAnswer, flows: Sequence[ArrivedFlow] = ()) -> ProbeResults:
+        """An answer, whose results are in the order of the probes that were asked for, and the transfers after them."""
+        streams, failures, failed, steps = {}, {}, {}, {}
+        transfers: dict[str, TcpResult | ArrivedFlow] = {f"tcp {flow.told.name}": flow for flow in flows}
+        for asked, result in zip(probing.probes, answer.results, strict=True):
+            if isinstance(result, FailedResult):
+                failures[asked.name] = result.error
+                for stream in () if isinstance(asked, TcpProbe) else asked.streams:
+                    failed[asked.kind, stream.name] = result.error
+            elif isinstance(result, TcpResult):
+                transfers[result.name] = result
             else:
-                for stream in result["streams"]:
-                    streams[result["kind"], stream["name"]] = stream
-                    steps[result["kind"], stream["name"]] = result["clock_step_ns"]
+                for found in result.streams:
+                    streams[result.kind, found.name] = found
+                    steps[result.kind, found.name] = result.clock_step_ns
         return cls(streams, transfers, failures, failed, steps)
 
-    def saturation(self, key: str) -> Stream | None:
+    def saturation(self, key: str) -> StreamResult | None:
         """What filled a link, and what came through: of all its senders together, where they were several."""
         found = [stream for (kind, name), stream in self.streams.items() if kind == "saturate" and of_link(name) == key]
         return _together(found) if len(found) > 1 else found[0] if found else None
@@ -63,20 +80,24 @@ def of_link(name: str) -> str:
     return name.split(SENDER)[0]
 
 
-def _together(streams: list[Stream]) -> Stream:
+def _together(streams: list[StreamResult]) -> StreamResult:
     """One stream in place of several that shared a link; what is steady, the first one tells of all."""
-    counts = ("sent_packets", "received_packets", "refused_packets", "socket_drops_packets")
-    merged = streams[0] | {key: sum(stream[key] for stream in streams) for key in counts}
-    merged |= {key: max(stream[key] for stream in streams) for key in ("sending_ns", "longest_sender_gap_ns")}
-    delays = [stream["delay"] for stream in streams if stream["delay"] is not None]
-    if any("clocks_ns" in stream for stream in streams):
-        merged["clocks_ns"] = max(stream.get("clocks_ns", 0) for stream in streams)
+    delays = [stream.delay for stream in streams if stream.delay is not None]
+    delay = None
     if delays:
-        merged["delay"] = {
-            "min_ns": min(delay["min_ns"] for delay in delays),
-            "max_ns": max(delay["max_ns"] for delay in delays),
-        }
-    return merged
+        least, greatest = min(each.min_ns for each in delays), max(each.max_ns for each in delays)
+        delay = replace(delays[0], min_ns=least, max_ns=greatest)
+    return replace(
+        streams[0],
+        sent_packets=sum(stream.sent_packets for stream in streams),
+        received_packets=sum(stream.received_packets for stream in streams),
+        refused_packets=sum(stream.refused_packets for stream in streams),
+        socket_drops_packets=sum(stream.socket_drops_packets for stream in streams),
+        sending_ns=max(stream.sending_ns for stream in streams),
+        longest_sender_gap_ns=max(stream.longest_sender_gap_ns for stream in streams),
+        clocks_ns=max(stream.clocks_ns or 0 for stream in streams),
+        delay=delay,
+    )
 
 
 OTHER_TRAFFIC = "is other traffic on it?"
@@ -210,8 +231,8 @@ def why_not(results: ProbeResults, kind: str, key: str) -> str | None:
         return "not probed"
     if abs(results.clock_steps[kind, key]) > 20_000:
         return f"this host's clock was stepped by {results.clock_steps[kind, key]} ns meanwhile"
-    if stream["sent_packets"] == 0:
-        return f"nothing could be sent: {stream['refused_why'] or 'the host was too busy'}"
+    if stream.sent_packets == 0:
+        return f"nothing could be sent: {stream.refused_why or 'the host was too busy'}"
     return None
 
 
@@ -230,11 +251,11 @@ def dither_note(dither_ns: int) -> str:
     return f"and a dither below {dither_ns} ns" if dither_ns else ""
 
 
-def offered_bps(stream: Mapping[str, Any], framed: float) -> float:
+def offered_bps(stream: StreamResult, framed: float) -> float:
     """The rate at which packets left the sender's own interface, as the link counts bytes."""
-    if stream["sending_ns"] == 0:
+    if stream.sending_ns == 0:
         return 0.0
-    return float(stream["sent_packets"] - 1) * framed * BYTE_NS / float(stream["sending_ns"])
+    return (stream.sent_packets - 1) * framed * BYTE_NS / stream.sending_ns
 
 
 def rate_text(bps: float) -> str:

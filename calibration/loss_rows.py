@@ -28,8 +28,8 @@ def loss_rows(
     if why or stream is None:
         yield judge.missing("loss", "ppb", configured * PPB, why or "not probed")
         return
-    sent, lost = stream["sent_packets"], stream["lost_packets"]
-    own = stream["socket_drops_packets"]
+    sent, lost = stream.sent_packets, stream.lost_packets
+    own = stream.socket_drops_packets
     lost = max(lost - own, 0)
     note = f"{lost} of {sent}"
     share = lost / sent
@@ -42,7 +42,7 @@ def loss_rows(
         yield judge.row("loss", "ppb", configured * PPB, share * PPB, slack, note, hint=hints.loss(configured, lost))
     else:
         yield _binomial(judge, "loss", configured, lost, sent, z, link.loss.dispersion, bounds)
-    copies, arrived = stream["duplicated_packets"], stream["received_packets"]
+    copies, arrived = stream.duplicated_packets, stream.received_packets
     if link.duplicates > 0 and arrived > 0:
         yield _binomial(judge, "duplicates", link.duplicates_of_arrived, copies, arrived, z, 1.0, bounds)
     elif copies > 0:

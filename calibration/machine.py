@@ -13,13 +13,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ewan.calibration.spinner import HistogramClasses
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
 from ewan.labs.record import clock_source
 from ewan.labs.record.bounds import LONGEST_GAP_NS, STEAL_SHARE
+from ewan.labs.runtime.spinner_stats import Gaps, SpinnerStats
 
 NODE_BINARY = "ewan-node"
 MOST_PROGRAMS = 3
@@ -55,16 +55,26 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class CpuTaken:
+    """How often a spinner was without its CPU, for how long in all and at once, and whether it shares it."""
+
+    cpu: int
+    count: int
+    lost_ns: int
+    longest_ns: int
+    shared: bool
+
+
+@dataclass(frozen=True, slots=True)
 class MachineLoad:
     """While the links were measured. `programs`: name and share of one CPU of those that are not the lab's, largest
-    first. `taken`: of each spinner its CPU, how often it was without it, for how long in all and at once (ns), and
-    whether it shares its CPU with another."""
+    first. `taken`: of each spinner."""
 
     cpus: int
     load_average: float
     steal_ratio: float
     programs: tuple[tuple[str, float], ...]
-    taken: tuple[dict[str, Any], ...]
+    taken: tuple[CpuTaken, ...]
     clock_source: str = "tsc"
     """Where the time comes from; two words with an arrow where it changed meanwhile."""
 
@@ -77,12 +87,12 @@ class MachineLoad:
             slow = "each look at the time takes a system call and a wait for a device"
             found.append(f"the clock source is {self.clock_source}: {slow} (ewan doctor)")
         for each in self.taken:
-            if each["shared"]:
-                found.append(f"CPU {each['cpu']} serves the links of several labs or spinners")
-            if each["longest_ns"] > LONGEST_GAP_NS:
-                lost, longest = about(each["lost_ns"], "time", 3), about(each["longest_ns"], "time", 3)
-                times = f"{each['count']} times, {lost} in all, {longest} at once"
-                found.append(f"CPU {each['cpu']} was taken from the links {times}")
+            if each.shared:
+                found.append(f"CPU {each.cpu} serves the links of several labs or spinners")
+            if each.longest_ns > LONGEST_GAP_NS:
+                lost, longest = about(each.lost_ns, "time", 3), about(each.longest_ns, "time", 3)
+                times = f"{each.count} times, {lost} in all, {longest} at once"
+                found.append(f"CPU {each.cpu} was taken from the links {times}")
         if self.steal_ratio >= STEAL_SHARE:
             found.append(f"the hypervisor gave {self.steal_ratio:.0%} of the CPU time to others (steal)")
         large = [f"{name} ({share:.0%} of a CPU)" for name, share in self.programs if share >= PROGRAM_SHARE]
@@ -124,7 +134,7 @@ def of_texts(
 def between(
     before: Snapshot,
     after: Snapshot,
-    spinners: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    spinners: Sequence[tuple[SpinnerStats | None, SpinnerStats | None]],
     cpus: int | None = None,
 ) -> MachineLoad:
     """`spinners`: the answers of each to `stats`, before and after; `cpus`: of another machine than this one."""
@@ -151,7 +161,7 @@ def between(
         load_average=after.load_average,
         steal_ratio=(after.stolen_ticks - before.stolen_ticks) / total if total > 0 else 0.0,
         programs=tuple((name, round(share, 3)) for name, share in shares[:10]),
-        taken=tuple(_taken(old, new) for old, new in spinners if new.get("ok")),
+        taken=tuple(_taken(old, new) for old, new in spinners if new is not None),
         clock_source=CHANGE.join(dict.fromkeys((before.clock_source, after.clock_source))),
     )
 
@@ -161,17 +171,12 @@ def _past(before: Snapshot, key: tuple[int, int]) -> int:
     return 0 if past is None else past.ticks
 
 
-def _taken(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+def _taken(before: SpinnerStats | None, after: SpinnerStats) -> CpuTaken:
     """How a spinner was without its CPU between two of its answers."""
-    past, now = before.get("gaps", {}), after["gaps"]
-    lengths = HistogramClasses.between(past, now)
-    return {
-        "cpu": after["cpu"],
-        "count": lengths.count,
-        "lost_ns": now["lost_ns"] - past.get("lost_ns", 0),
-        "longest_ns": lengths.percentile(100) or 0,
-        "shared": bool(after["shared"]),
-    }
+    past, now = Gaps((), 0) if before is None else before.gaps, after.gaps
+    lengths = HistogramClasses.between(past.classes, now.classes)
+    longest_ns = lengths.percentile(100) or 0
+    return CpuTaken(after.cpu, lengths.count, now.lost_ns - past.lost_ns, longest_ns, after.shared)
 
 
 def _processes(lab: str, proc: Path) -> Iterator[tuple[tuple[int, int], Process]]:

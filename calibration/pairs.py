@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
 
 from ewan.calibration import budget, statistic
 from ewan.calibration.expectation import BYTE_NS, PairExpectation, own_ns
 from ewan.calibration.hints import SMALLER
-from ewan.calibration.judge import Judge, ProbeResults, Stream, dither_note, exact, rate_text, rounding_ns, why_not
+from ewan.calibration.judge import ArrivedFlow, Judge, ProbeResults, dither_note, exact, rate_text, rounding_ns, why_not
 from ewan.calibration.probing import PROBE_BYTES, ProbePlan, mtu_sizes, mtu_stream
 from ewan.calibration.tolerances import Tolerances
 from ewan.calibration.uncertainty import Components, enough_for, recorded, rectangular
 from ewan.labs.base.units.shown import written
 from ewan.labs.record import Row
+from ewan.labs.runtime.probe_documents import StreamResult, TcpResult
 
 BUSY_RATIO = 0.05
 """Share of idle CPU time below which the hosts, and not the link, limit a transfer."""
@@ -42,9 +43,9 @@ def pair_rows(
     why = probing.skipped.get((pair.key, "base RTT")) or why_not(results, "rtt", pair.key)
     if why or stream is None:
         yield judge.missing("base RTT", "ns", base, why or "not probed")
-    elif stream["delay"] is None:
-        lost = f"no answer to {stream['sent_packets']} packets"
-        if (1 - pair.answered(PROBE_BYTES)) ** stream["sent_packets"] > BY_CHANCE:
+    elif stream.delay is None:
+        lost = f"no answer to {stream.sent_packets} packets"
+        if (1 - pair.answered(PROBE_BYTES)) ** stream.sent_packets > BY_CHANCE:
             yield judge.missing("base RTT", "ns", base, f"{lost}, most of which are lost on purpose")
         else:
             yield judge.dead("base RTT", "ns", base, lost)
@@ -53,10 +54,10 @@ def pair_rows(
         parts += [exit_.serialisation_ns(PROBE_BYTES) for exit_ in pair.exits]
         near = len(pair.links) * max(bounds.rtt_ns, bounds.delay_share * base)
         z = statistic.quantile(bounds.confidence, 10)
-        wander = z * pair.wander_ns(stream["received_packets"])
-        value = stream["delay"]["p50_ns" if pair.deviation_ns == 0 else "mean_ns"]
+        wander = z * pair.wander_ns(stream.received_packets)
+        value = stream.delay.p50_ns if pair.deviation_ns == 0 else stream.delay.mean_ns
         note = "; ".join(
-            part for part in (f"of {stream['received_packets']} round trips", dither_note(pair.dither_ns)) if part
+            part for part in (f"of {stream.received_packets} round trips", dither_note(pair.dither_ns)) if part
         )
         slower = pair.dither_ns + pair.wakeups * bounds.switch_ns
         rounding = rounding_ns(parts)
@@ -82,7 +83,7 @@ def _path_mtu(pair: PairExpectation, judge: Judge, results: ProbeResults) -> Ite
         if why := results.failed_streams.get(("rtt", mtu_stream(pair, sizes[0]))):
             yield judge.missing("path MTU", "bytes", sizes[0], why)
         return
-    passed = [size for size, stream in asked.items() if stream["received_packets"]]
+    passed = [size for size, stream in asked.items() if stream.received_packets]
     if not passed:
         yield judge.dead("path MTU", "bytes", sizes[0], "no packet of any size was answered")
         return
@@ -99,7 +100,7 @@ def shortened(pairs: Sequence[PairExpectation], results: ProbeResults) -> dict[s
     for pair in pairs:
         sizes = mtu_sizes(pair)
         streams = [results.streams.get(("rtt", mtu_stream(pair, size))) for size in sizes]
-        passed = [size for size, each in zip(sizes, streams, strict=True) if each and each["received_packets"]]
+        passed = [size for size, each in zip(sizes, streams, strict=True) if each and each.received_packets]
         if not passed or not pair.lossless:
             continue
         if passed[0] == sizes[0]:
@@ -119,7 +120,7 @@ def with_mtu(why: str, packet_bytes: int, short: int | None) -> str:
 def _round_trips(
     pair: PairExpectation,
     judge: Judge,
-    stream: Stream,
+    stream: StreamResult,
     base: float,
     value: float,
     tolerance: tuple[float, float],
@@ -128,13 +129,13 @@ def _round_trips(
 ) -> Row:
     if pair.deviation_ns:
         parts, _ = budget.delay_mean(
-            base, pair.wander_ns(stream["received_packets"]), stream["received_packets"], judge.instrument
+            base, pair.wander_ns(stream.received_packets), stream.received_packets, judge.instrument
         )
         return judge.drawn("base RTT", "ns", base, value, tolerance, recorded({**parts, **allowed}), note=note)
-    ordered = sorted(stream.get("delays_ns") or ())
+    ordered = sorted(stream.delays_ns or ())
     known = budget.round_trip(ordered, 2 * len(pair.links), judge.instrument)
     if known is None:
-        return judge.few("base RTT", "ns", base, value, stream["received_packets"], enough_for(0.5))
+        return judge.few("base RTT", "ns", base, value, stream.received_packets, enough_for(0.5))
     parts, samples = known
     return judge.row(
         "base RTT",
@@ -159,65 +160,99 @@ def _goodput(
     elif (pair.key, "TCP goodput") in probing.skipped:
         yield judge.missing("TCP goodput", "bit/s", pair.goodput_bps, probing.skipped[pair.key, "TCP goodput"])
     elif name in results.transfers:
-        transfer = results.transfers[name]
-        if exact(bounds):
-            transfer = _busiest_part(transfer)
-        if "error" in transfer:
-            yield judge.missing("TCP goodput", "bit/s", pair.goodput_bps, transfer["error"])
+        found = results.transfers[name]
+        transfer = _busiest_part(found) if isinstance(found, ArrivedFlow) else _judged_part(found)
+        if isinstance(transfer, str):
+            yield judge.missing("TCP goodput", "bit/s", pair.goodput_bps, transfer)
         else:
             yield _transfer(pair, judge, transfer, bounds)
 
 
-def _busiest_part(flow: dict[str, Any]) -> dict[str, Any]:
-    """A bulk flow as a transfer: the goodput of that part of it, as long as its probe says, in which most arrived."""
-    if flow.get("connected_ns", 0) is None and not flow.get("error"):
-        waited = written(flow["ended_ns"] - flow["started_ns"], "ns", 3)
-        return {"error": f"its connection was not answered within {waited}: nothing comes back"}
-    bins, series = flow.get("arrived", []), flow.get("series", [])
+@dataclass(frozen=True, slots=True)
+class _JudgedTransfer:
+    """The part of a transfer that is judged: `steady_ns` of it, in which its window was never below
+    `window_segments`."""
+
+    congestion: str | None
+    retransmitted_segments: int | None
+    segment_bytes: int
+    goodput_bps: float
+    steady_ns: int
+    window_segments: int
+    idle_ratio: float
+
+
+def _judged_part(found: TcpResult) -> _JudgedTransfer:
+    return _JudgedTransfer(
+        found.congestion,
+        found.retransmitted_segments,
+        found.segment_bytes,
+        found.goodput_bps,
+        found.steady_ns,
+        _least_window(((each.time_ns, each.cwnd_segments) for each in found.series), found.steady_ns),
+        found.idle_ratio,
+    )
+
+
+def _least_window(windows: Iterable[tuple[int, int]], steady_ns: int) -> int:
+    """Of the last `steady_ns`; `windows`: each with its time."""
+    seen = list(windows)
+    return min(window for time_ns, window in seen if time_ns >= seen[-1][0] - steady_ns)
+
+
+def _busiest_part(flow: ArrivedFlow) -> _JudgedTransfer | str:
+    """A bulk flow as a transfer: the goodput of that part of it, as long as its probe says, in which most arrived; or
+    why there is none."""
+    told, bins = flow.told, flow.arrived
+    if told.connected_ns is None and not told.error:
+        waited = written((told.ended_ns or 0) - (told.started_ns or 0), "ns", 3)
+        return f"its connection was not answered within {waited}: nothing comes back"
+    series = told.series or ()
     width_ns = bins[1][0] - bins[0][0] if len(bins) > 1 else 0
-    count = math.ceil(flow["busy_ns"] / width_ns) if width_ns else 0
-    if flow.get("error") or not series or not 0 < count < len(bins):
-        return {"error": flow.get("error") or "it was too short to tell"}
+    count = math.ceil(flow.busy_ns / width_ns) if width_ns else 0
+    if told.error or told.segment_bytes is None or not series or not 0 < count < len(bins):
+        return told.error or "it was too short to tell"
     came = list(accumulate((size for _, size in bins), initial=0))
     last = max(range(count, len(came)), key=lambda last: came[last] - came[last - count])
     end_ns, busy_ns = bins[last - 1][0], count * width_ns
-    seen = [sample for sample in series if end_ns - busy_ns <= sample["time_ns"] <= end_ns] or series
+    seen = [sample for sample in series if end_ns - busy_ns <= sample.time_ns <= end_ns] or series
     goodput = (came[last] - came[last - count]) * BYTE_NS / busy_ns
-    flow = {key: value for key, value in flow.items() if key not in ("error", "arrived")}
-    return {**flow, "series": seen, "goodput_bps": goodput, "steady_ns": busy_ns, "idle_ratio": 1.0}
+    window = _least_window(((each.time_ns, each.cwnd_segments) for each in seen), busy_ns)
+    return _JudgedTransfer(
+        told.congestion, told.retransmitted_segments, told.segment_bytes, goodput, busy_ns, window, 1.0
+    )
 
 
-def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bounds: Tolerances) -> Row:
+def _transfer(pair: PairExpectation, judge: Judge, transfer: _JudgedTransfer, bounds: Tolerances) -> Row:
     """More goodput than the headers leave of the rate is outside: the link does not limit.
 
     Less is judged only where the sender's window filled the path. A window that losses kept small, or that still grew,
     tells of TCP and not of the link: the row is shown only.
     """
-    measured = transfer["goodput_bps"]
-    note = f"{transfer['congestion']}, {transfer['retransmitted_segments']} segments retransmitted"
+    measured = transfer.goodput_bps
+    note = f"{transfer.congestion}, {transfer.retransmitted_segments} segments retransmitted"
     above, below = bounds.goodput_above * pair.goodput_bps, bounds.goodput_below * pair.goodput_bps
     allowed: Components = {}
     # What a policer's bucket holds passes above its rate.
-    above += pair.bucket_bytes * BYTE_NS / transfer["steady_ns"]
+    above += pair.bucket_bytes * BYTE_NS / transfer.steady_ns
     if exact(bounds):
         # Counted are whole segments, which come earlier or later by dither and jitter, and what a bucket lets pass.
-        one = transfer["segment_bytes"] * BYTE_NS / transfer["steady_ns"]
-        passes = max(direction.burst_bytes for direction in pair.directions) * BYTE_NS / transfer["steady_ns"]
-        edges = 2 * one + passes + pair.goodput_bps * pair.spread_ns / transfer["steady_ns"]
+        one = transfer.segment_bytes * BYTE_NS / transfer.steady_ns
+        passes = max(direction.burst_bytes for direction in pair.directions) * BYTE_NS / transfer.steady_ns
+        edges = 2 * one + passes + pair.goodput_bps * pair.spread_ns / transfer.steady_ns
         allowed = {"window edges": rectangular(edges)}
         above += edges
         below += 2 * one
-    start = transfer["series"][-1]["time_ns"] - transfer["steady_ns"]
-    window = min(sample["cwnd_segments"] for sample in transfer["series"] if sample["time_ns"] >= start)
+    window = transfer.window_segments
     # Between neighbours of a switch nothing takes time in the live clock's plan.
-    carried = window * transfer["segment_bytes"] * BYTE_NS / max(pair.round_trip_ns(PROBE_BYTES), 1)
+    carried = window * transfer.segment_bytes * BYTE_NS / max(pair.round_trip_ns(PROBE_BYTES), 1)
     if measured < pair.goodput_bps - below and (not pair.goodput_fair or carried < pair.goodput_bps):
         why = f"its window was {window} segments" if pair.goodput_fair else "loss, jitter or a queue below the BDP"
         return judge.shown("TCP goodput", "bit/s", pair.goodput_bps, measured, f"{note}; kept below: {why}")
-    if measured < pair.goodput_bps - below and transfer["idle_ratio"] < BUSY_RATIO and not exact(bounds):
-        why = f"above this host's reach: its CPUs were busy for {1 - transfer['idle_ratio']:.0%} of the time"
+    if measured < pair.goodput_bps - below and transfer.idle_ratio < BUSY_RATIO and not exact(bounds):
+        why = f"above this host's reach: its CPUs were busy for {1 - transfer.idle_ratio:.0%} of the time"
         return judge.missing("TCP goodput", "bit/s", pair.goodput_bps, f"{why} and carried {rate_text(measured)}")
-    parts, samples = budget.goodput(transfer, judge.instrument)
+    parts, samples = budget.goodput(measured, transfer.steady_ns, transfer.segment_bytes, judge.instrument)
     limits = below, above
     return judge.row(
         "TCP goodput",

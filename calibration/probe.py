@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ewan.calibration.expectation import BYTE_NS, ENOUGH, LinkExpectation, PairExpectation, serialisation_ns
 from ewan.calibration.probing import (
@@ -18,7 +17,6 @@ from ewan.calibration.probing import (
     SECOND,
     SENDER,
     ProbePlan,
-    Stream,
     hidden_limit,
     link_stream,
     packet_stream,
@@ -28,6 +26,8 @@ from ewan.calibration.probing import (
 )
 from ewan.calibration.slow_start import full_round_trip_ns, slow_start_ns
 from ewan.generator.traffic_request import end
+from ewan.labs.base.codec import replace
+from ewan.labs.runtime.probe_documents import ProbeStream, TcpProbe
 
 TELLING = 15
 """Where so many losses are to be expected, none at all is outside: the interval of none (Wilson) ends below the loss
@@ -86,7 +86,7 @@ class LiveProbes:
         """As long as delays are measured."""
         return self.budget.delay_longest_ns
 
-    def delays(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[Stream], float]:
+    def delays(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[ProbeStream], float]:
         """A stream through each link, and the time for its last packets (ns)."""
         streams = []
         gap = max(MS, self.budget.delay_gap_ns * len(links))
@@ -99,10 +99,10 @@ class LiveProbes:
             telling = 20 * link.line.dispersion * turn.interval_ns
             duration = min(max(self.budget.delay_ns, telling), self.budget.delay_longest_ns)
             packets = max(int(duration / turn.interval_ns), 3)
-            streams.append({**link_stream(link, turn, lab, packets), "raw": True})
+            streams.append(replace(link_stream(link, turn, lab, packets), raw=True))
         return streams, self._stay_ns(links)
 
-    def losses(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[Stream], float]:
+    def losses(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[ProbeStream], float]:
         """A stream through each link, and the time for its last packets (ns)."""
         streams = []
         gap = self.budget.loss_gap_ns * len(links)
@@ -121,7 +121,7 @@ class LiveProbes:
         latest = max((link.latest_ns(probe_bytes(link)) for link in links), default=0)
         return min(latest, self.longest_wait_ns) + 100 * MS
 
-    def round_trips(self, pairs: Sequence[PairExpectation], lab: str) -> tuple[list[Stream], float]:
+    def round_trips(self, pairs: Sequence[PairExpectation], lab: str) -> tuple[list[ProbeStream], float]:
         """A stream between each pair, and the time for its last answers (ns)."""
         streams = []
         longest = 0.0
@@ -132,7 +132,7 @@ class LiveProbes:
             duration = min(max(self.budget.rtt_ns, 20 * interval), self.budget.delay_longest_ns)
             packets = max(int(duration / interval), 3)
             stream = packet_stream(pair.key, pair.ends, lab, PROBE_BYTES, interval, packets)
-            streams.append({**stream, "raw": True})
+            streams.append(replace(stream, raw=True))
             longest = max(longest, pair.round_trip_ns(PROBE_BYTES) + 5 * pair.deviation_ns)
         return streams, longest + 100 * MS
 
@@ -145,16 +145,16 @@ class LiveProbes:
         share = budget.rates_ns / rounds
         planned = [(link, *_saturation(probing, link, lab, budget, share)) for link in links]
 
-        def order(item: tuple[LinkExpectation, list[dict[str, Any]], float]) -> tuple[bool, bool, float]:
+        def order(item: tuple[LinkExpectation, list[ProbeStream], float]) -> tuple[bool, bool, float]:
             link, streams, stay = item
             back = link.direction.half_duplex and link.name == "backward"
-            return link.wakeups > 0, back, streams[0]["interval_ns"] * streams[0]["packets"] + stay
+            return link.wakeups > 0, back, streams[0].lasts_ns + stay
 
-        batches: list[list[tuple[dict[str, Any], float]]] = [[]]
+        batches: list[list[tuple[ProbeStream, float]]] = [[]]
         load, media = 0.0, set[str]()
         for link, streams, stay in sorted(planned, key=order):
             # A switch in user space needs the CPUs itself.
-            pace = sum(SECOND / stream["interval_ns"] for stream in streams)
+            pace = sum(SECOND / stream.interval_ns for stream in streams)
             pace += (link.wakeups > 0) * budget.packets_per_second
             many = load + pace > budget.packets_per_second or len(batches[-1]) + len(streams) > 256
             if batches[-1] and (many or link.link in media):
@@ -163,7 +163,7 @@ class LiveProbes:
             media |= {link.link} if link.direction.half_duplex else set()
             batches[-1] += [(stream, stay) for stream in streams]
             load += pace
-        longest = [max((s["interval_ns"] * s["packets"] + stay for s, stay in batch), default=0.0) for batch in batches]
+        longest = [max((stream.lasts_ns + stay for stream, stay in batch), default=0.0) for batch in batches]
         # Too many for the time there is: every so many of them, forward and backward in turn.
         every = max(1, math.ceil(sum(longest) / budget.rates_longest_ns))
         for number, batch in enumerate(batches):
@@ -174,7 +174,7 @@ class LiveProbes:
             for stream in streams:
                 for what in ("rate", "queue limit"):
                     probing.skip(
-                        stream["name"].split(SENDER)[0],
+                        stream.name.split(SENDER)[0],
                         what,
                         f"of so many fast links, one direction in {every} is measured",
                     )
@@ -190,18 +190,17 @@ class LiveProbes:
             if pair.goodput_bps * duration / BYTE_NS < 100_000:
                 probing.skip(pair.key, "TCP goodput", "too slow for a transfer of a few seconds")
                 continue
-            tcp = {
-                "kind": "tcp",
-                "name": f"tcp {pair.key}",
-                "from": end(lab, pair.ends.source, pair.ends.source_address).data,
-                "to": end(lab, pair.ends.sink, pair.ends.sink_address).data,
+            tcp = TcpProbe(
+                name=f"tcp {pair.key}",
+                from_=end(lab, pair.ends.source, pair.ends.source_address),
+                to=end(lab, pair.ends.sink, pair.ends.sink_address),
                 # Every kernel has Reno, and its slow start fills the pipe whatever a sample of the RTT says; CUBIC's
                 # (HyStart) ends at the first late packet and then needs many seconds.
-                "congestion": "reno",
-                "duration_ns": duration,
-                "steady_ns": judged,
-                "connect_timeout_ns": round(3 * pair.rtt_ns) + 3 * SECOND,
-            }
+                congestion="reno",
+                duration_ns=duration,
+                steady_ns=judged,
+                connect_timeout_ns=round(3 * pair.rtt_ns) + 3 * SECOND,
+            )
             probing.probes.append(tcp)
 
 
@@ -211,7 +210,7 @@ def _in_line_ns(link: LinkExpectation) -> float:
 
 def _saturation(
     probing: ProbePlan, link: LinkExpectation, lab: str, budget: TimeBudget, share_ns: float
-) -> tuple[list[dict[str, Any]], float]:
+) -> tuple[list[ProbeStream], float]:
     """Streams that offer more than the link's rate, and how long after the last packet was sent all have arrived (ns).
 
     One stream, or several where hosts share a port of a switch.
@@ -242,5 +241,5 @@ def _saturation(
     through = link.through(size)
     interval = max(own * max(through, 0.01) / above, 1_000) * len(senders)
     streams = shared_streams(link.key, senders, lab, size, interval, max(int(sending / interval), 3))
-    streams = [{**stream, "skip_ns": round(fill)} for stream in streams]
+    streams = [replace(stream, skip_ns=round(fill)) for stream in streams]
     return streams, stay + min(full, max(above - 1, 0) * sending) + own

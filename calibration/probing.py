@@ -7,13 +7,25 @@ comes last, because it leaves full queues behind.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from ewan.calibration.expectation import Expectations, LinkExpectation, PairExpectation, ProbeEnds
 from ewan.generator.traffic_request import end
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
+from ewan.labs.record.traffic import FlowRequest
+from ewan.labs.runtime.probe_documents import (
+    DelayProbe,
+    LossProbe,
+    OfStreams,
+    Probe,
+    ProbeStream,
+    RttProbe,
+    SaturateProbe,
+    TcpProbe,
+)
 
 MS = NS_PER_MS
 SECOND = NS_PER_SECOND
@@ -26,17 +38,23 @@ SENDER = " sender "
 SETTLES = " settles"
 """Follows the link's key in the name of a stream of which nothing is read."""
 
-Stream = dict[str, Any]
-"""A stream of packets, as a request to `ewan-node probe` has it."""
+KINDS: dict[str, Callable[[str, tuple[ProbeStream, ...], int], OfStreams]] = {
+    "delay": DelayProbe,
+    "loss": LossProbe,
+    "rtt": RttProbe,
+    "saturate": SaturateProbe,
+}
 
 
 @dataclass(slots=True)
 class ProbePlan:
-    """The probes, and the reasons why some quantities of some links are not measured."""
+    """The probes, and the reasons why some quantities of some links are not measured. `flows`: transfers that follow
+    the probes, of the virtual clock."""
 
-    probes: list[dict[str, Any]] = field(default_factory=list)
+    probes: list[Probe] = field(default_factory=list)
     skipped: dict[tuple[str, str], str] = field(default_factory=dict)
     """(link or pair, quantity) → reason."""
+    flows: list[FlowRequest] = field(default_factory=list)
 
     def first(self, count: int) -> ProbePlan:
         """The same, of so many probes alone."""
@@ -49,18 +67,19 @@ class ProbePlan:
     @property
     def duration_ns(self) -> int:
         """About how long all probes take on a host that is fast enough."""
-        total = 0
-        for probe in self.probes:
-            sending = max((s["interval_ns"] * s["packets"] for s in probe.get("streams", ())), default=0)
-            flows = max((flow.stop_ns - flow.start_ns for flow in probe.get("flows", ())), default=0)
-            total += sending + flows + probe.get("drain_ns", 0) + probe.get("duration_ns", 0) + 10 * MS
-        return total
+        lasting = [
+            each.duration_ns
+            if isinstance(each, TcpProbe)
+            else max(stream.lasts_ns for stream in each.streams) + each.drain_ns
+            for each in self.probes
+        ]
+        lasting += [(flow.stop_ns or 0) - flow.start_ns for flow in self.flows]
+        return sum(lasting) + 10 * MS * len(lasting)
 
-    def add(self, kind: str, name: str, streams: Sequence[Stream], drain_ns: float) -> None:
+    def add(self, kind: str, name: str, streams: Sequence[ProbeStream], drain_ns: float) -> None:
         """Adds a probe, if it has streams; after the last packet was sent it waits `drain_ns` for those on the way."""
         if streams:
-            probe = {"kind": kind, "name": name, "drain_ns": round(drain_ns), "streams": list(streams)}
-            self.probes.append(probe)
+            self.probes.append(KINDS[kind](name, tuple(streams), round(drain_ns)))
 
 
 class Method(Protocol):
@@ -81,13 +100,13 @@ class Method(Protocol):
     def longest_wait_ns(self) -> float:
         """How long a probe waits for its last packets, at most."""
 
-    def delays(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[Stream], float]:
+    def delays(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[ProbeStream], float]:
         """A stream through each link, whose packets do not wait for each other."""
 
-    def losses(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[Stream], float]:
+    def losses(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[ProbeStream], float]:
         """A stream through each link that loses or duplicates packets."""
 
-    def round_trips(self, pairs: Sequence[PairExpectation], lab: str) -> tuple[list[Stream], float]:
+    def round_trips(self, pairs: Sequence[PairExpectation], lab: str) -> tuple[list[ProbeStream], float]:
         """A stream between each pair, whose packets are answered."""
 
     def rates(self, probing: ProbePlan, links: Sequence[LinkExpectation], lab: str) -> None:
@@ -130,7 +149,7 @@ def mtu_sizes(pair: PairExpectation) -> list[int]:
     return [most, *(size for size in (most - 8, most - 50, most - 100, 1280, 576, 296, 128) if 100 < size < most)]
 
 
-def _of_sizes(pairs: Sequence[PairExpectation], lab: str, method: Method) -> tuple[list[Stream], float]:
+def _of_sizes(pairs: Sequence[PairExpectation], lab: str, method: Method) -> tuple[list[ProbeStream], float]:
     """Of the first pairs whose paths differ, as many as transfers: a few packets of each size (RFC 4821, 7.6), and how
     long after the last one was sent all answers have arrived (ns)."""
     first = list({pair.links: pair for pair in reversed(pairs)}.values())[::-1][: method.most_transfers]
@@ -146,7 +165,7 @@ def _of_sizes(pairs: Sequence[PairExpectation], lab: str, method: Method) -> tup
     return streams, min(longest, method.longest_wait_ns)
 
 
-def _settling(links: Sequence[LinkExpectation], lab: str, method: Method) -> tuple[list[Stream], float]:
+def _settling(links: Sequence[LinkExpectation], lab: str, method: Method) -> tuple[list[ProbeStream], float]:
     """Packets that end what an overload left behind in queues, before TCP meets it; and how long after the last one was
     sent all have arrived (ns)."""
     streams, longest = [], 0.0
@@ -193,16 +212,16 @@ def _one_per_bottleneck(probing: ProbePlan, pairs: Sequence[PairExpectation], mo
 
 def packet_stream(
     key: str, ends: ProbeEnds, lab: str, packet_bytes: int, interval_ns: float, packets: int
-) -> dict[str, Any]:
+) -> ProbeStream:
     """One stream of a request to `ewan-node probe`: IP packets of equal size at equal intervals, rounded to 1 ns."""
-    return {
-        "name": key,
-        "from": end(lab, ends.source, ends.source_address).data,
-        "to": end(lab, ends.sink, ends.sink_address).data,
-        "packet_bytes": packet_bytes,
-        "interval_ns": max(round(interval_ns), 1),
-        "packets": packets,
-    }
+    return ProbeStream(
+        name=key,
+        from_=end(lab, ends.source, ends.source_address),
+        to=end(lab, ends.sink, ends.sink_address),
+        packet_bytes=packet_bytes,
+        interval_ns=max(round(interval_ns), 1),
+        packets=packets,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,17 +258,17 @@ def turns(links: Sequence[LinkExpectation], least_ns: Sequence[float]) -> list[P
 
 def shared_streams(
     key: str, senders: Sequence[ProbeEnds], lab: str, packet_bytes: int, interval_ns: float, packets: int
-) -> list[Stream]:
+) -> list[ProbeStream]:
     """The same from each of several senders. The first has the link's own name; the others say that they share it."""
     first, *others = (packet_stream(key, ends, lab, packet_bytes, interval_ns, packets) for ends in senders)
-    named = [{**each, "name": f"{key}{SENDER}{number}"} for number, each in enumerate(others, 2)]
-    return [first, *({**each, "shares_with": key} for each in named)]
+    named = (replace(each, name=f"{key}{SENDER}{number}", shares_with=key) for number, each in enumerate(others, 2))
+    return [first, *named]
 
 
-def link_stream(link: LinkExpectation, turn: ProbeTurn, lab: str, packets: int) -> Stream:
+def link_stream(link: LinkExpectation, turn: ProbeTurn, lab: str, packets: int) -> ProbeStream:
     """A stream of small packets through a link."""
     stream = packet_stream(link.key, link.ends, lab, probe_bytes(link), turn.interval_ns, packets)
-    return stream | ({"start_ns": turn.start_ns} if turn.start_ns else {})
+    return replace(stream, start_ns=turn.start_ns or None)
 
 
 def probe_bytes(link: LinkExpectation) -> int:

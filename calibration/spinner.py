@@ -9,11 +9,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.record.bounds import LONGEST_GAP_NS
+from ewan.labs.runtime.spinner_stats import Classes, Gaps, LinkStats, SpinnerStats
 
+HEADINGS: tuple[Literal["forward", "backward"], ...] = ("forward", "backward")
 CHANGED = "changed since the lab came up (ewan ps)"
 OFFLOADED = "an offload is on in the lab, and several packets come as one"
 
@@ -25,10 +27,10 @@ class HistogramClasses:
     counts: tuple[tuple[int, int], ...]
 
     @classmethod
-    def between(cls, before: Mapping[str, Any], after: Mapping[str, Any]) -> HistogramClasses:
+    def between(cls, before: Classes, after: Classes) -> HistogramClasses:
         """The values that were added between two readings of one histogram."""
-        past = dict(before.get("classes", ()))
-        counts = ((upper, count - past.get(upper, 0)) for upper, count in after["classes"])
+        past = dict(before)
+        counts = ((upper, count - past.get(upper, 0)) for upper, count in after)
         return cls(tuple((upper, count) for upper, count in counts if count))
 
     @property
@@ -91,24 +93,26 @@ class LinkFacts:
         return "; ".join(causes)
 
 
-def facts(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> dict[str, LinkFacts]:
+def facts(before: Sequence[SpinnerStats | None], after: Sequence[SpinnerStats | None]) -> dict[str, LinkFacts]:
     """Facts by the link's key ("core forward"), of the time between the two answers.
 
     `before`, `after`: one answer per spinner, in the same order; spinners whose answer failed are skipped.
     """
     found: dict[str, LinkFacts] = {}
     for old, new in zip(before, after, strict=True):
-        if not new.get("ok"):
+        if new is None:
             continue
-        gaps, gaps_before = new["gaps"], old.get("gaps", {})
-        lengths = HistogramClasses.between(gaps_before, gaps)
-        wake_up_ns = int(new["wake_up_ns"]) if new.get("naps", {}).get("count") else 0
-        for name, link in new["links"].items():
-            past = old.get("links", {}).get(name)
-            for index, way in enumerate(("forward", "backward")):
-                late = HistogramClasses.between(past[way]["lateness_ns"] if past else {}, link[way]["lateness_ns"])
-                if link.get("ended") is not None:
-                    found[f"{name} {way}"] = LinkFacts(ended=link["ended"])
+        gaps, gaps_before = new.gaps, Gaps((), 0) if old is None else old.gaps
+        lengths = HistogramClasses.between(gaps_before.classes, gaps.classes)
+        wake_up_ns = new.wake_up_ns if new.naps.count else 0
+        for name, link in new.links.items():
+            past = None if old is None else old.links.get(name)
+            for index, way in enumerate(HEADINGS):
+                late = HistogramClasses.between(
+                    past.way(way).lateness_ns.classes if past else (), link.way(way).lateness_ns.classes
+                )
+                if link.ended is not None:
+                    found[f"{name} {way}"] = LinkFacts(ended=link.ended)
                     continue
                 found[f"{name} {way}"] = LinkFacts(
                     release_p50_ns=late.percentile(50),
@@ -116,12 +120,12 @@ def facts(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]
                     release_max_ns=late.percentile(100),
                     release=late,
                     gaps=lengths.count,
-                    gaps_ns=gaps["lost_ns"] - gaps_before.get("lost_ns", 0),
+                    gaps_ns=gaps.lost_ns - gaps_before.lost_ns,
                     longest_gap_ns=lengths.percentile(100) or 0,
-                    shares_cpu=bool(new["shared"]),
+                    shares_cpu=new.shared,
                     overrun_packets=_overruns(link, index) - (_overruns(past, index) if past else 0),
-                    too_long_packets=_too_long(link, index) - (_too_long(past, index) if past else 0),
-                    port=str(link["ports"][index]["kind"]),
+                    too_long_packets=link.ports[index].too_long - (past.ports[index].too_long if past else 0),
+                    port=link.ports[index].kind,
                     wake_up_ns=wake_up_ns,
                 )
     return found
@@ -134,15 +138,10 @@ def with_changes(found: Mapping[str, LinkFacts], changes: Iterable[Mapping[str, 
     return {**found, **marked}
 
 
-def _too_long(link: Mapping[str, Any], index: int) -> int:
-    return int(link["ports"][index].get("too_long", 0))
-
-
-def _overruns(link: Mapping[str, Any], index: int) -> int:
+def _overruns(link: LinkStats, index: int) -> int:
     """Packets of one direction that were dropped around the link: in at port `index`, out at the other."""
-    entry, exit_ = link["ports"][index], link["ports"][1 - index]
-    way = link["forward" if index == 0 else "backward"]
+    entry, exit_ = link.ports[index], link.ports[1 - index]
     # The interface counts what did not fit the ring among what it dropped on receipt.
-    came = max(entry["ring_overruns"], entry["veth_drops"]["receive"]) + entry["veth_drops"]["ring_full"]
-    went = exit_["refused"] + exit_["veth_drops"]["transmit"]
-    return int(came + went + way["drops"]["store_full"])
+    came = max(entry.ring_overruns, entry.veth_drops.receive) + entry.veth_drops.ring_full
+    went = exit_.refused + exit_.veth_drops.transmit
+    return came + went + link.way(HEADINGS[index]).drops.store_full

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from ewan.calibration import budget
 from ewan.calibration.expectation import (
@@ -22,6 +21,7 @@ from ewan.calibration.expectation import (
     serialisation_ns,
 )
 from ewan.calibration.judge import Judge, offered_bps
+from ewan.calibration.path import error_of, streams_of
 from ewan.calibration.probe import LiveProbes
 from ewan.calibration.probing import MS, PROBE_BYTES, ProbePlan, packet_stream, plan_probes
 from ewan.calibration.spinner import LinkFacts
@@ -30,6 +30,7 @@ from ewan.calibration.uncertainty import Instrument, recorded
 from ewan.labs.base.codec import replace
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import Row
+from ewan.labs.runtime.probe_documents import ProbeAnswer, StreamResult, TcpProbe, TcpResult
 
 TOGETHER = ", all links loaded"
 """Follows a quantity's name in its row."""
@@ -44,7 +45,7 @@ waited."""
 MOST_HOPS = 3
 """Of the longest links, taken for a path."""
 MOST_DRAIN_NS = 5_000 * MS
-Measure = Callable[[ProbePlan], tuple[dict[str, Any], Mapping[str, LinkFacts]]]
+Measure = Callable[[ProbePlan], tuple[ProbeAnswer, Mapping[str, LinkFacts]]]
 """Sends probes; their answer, and what the links counted meanwhile."""
 
 
@@ -86,18 +87,18 @@ def together(
         interval = serialisation_ns(link.direction, link.mtu_bytes) / share
         count = max(int(SENDING_NS / interval), 3)
         stream = packet_stream(link.key, link.ends, lab, link.mtu_bytes, interval, count)
-        streams.append({**stream, "skip_ns": SKIP_NS})
+        streams.append(replace(stream, skip_ns=SKIP_NS))
     probing = ProbePlan()
     longest = max(link.line.mean_ns + 5 * link.line.deviation_ns for link in told)
     full = max(_room_ns(link) for link in told)
     probing.add("saturate", "all links at once", streams, longest + min(full, SENDING_NS) + DRAIN_NS)
     answer, facts = measure(probing)
-    (result,) = answer["results"]
-    found = {stream["name"]: stream for stream in result.get("streams", ())}
+    (result,) = answer.results
+    found = {stream.name: stream for stream in streams_of(result)}
     for link in told:
         own = facts.get(link.key, LinkFacts())
         judge = Judge(link.link, link.name, own.cause(), "", instrument, holds_s)
-        yield _loaded(link, judge, found.get(link.key), bounds, result.get("error", ""))
+        yield _loaded(link, judge, found.get(link.key), bounds, error_of(result))
         if own.release_p99_ns is not None and (known := budget.release(own, 0.99)) is not None:
             parts, samples = known
             name = f"release error p99{TOGETHER}"
@@ -110,27 +111,25 @@ def _alone(link: LinkExpectation) -> bool:
     return not (link.direction.half_duplex and link.name == "backward")
 
 
-def _loaded(
-    link: LinkExpectation, judge: Judge, stream: Mapping[str, Any] | None, bounds: Tolerances, error: str
-) -> Row:
+def _loaded(link: LinkExpectation, judge: Judge, stream: StreamResult | None, bounds: Tolerances, error: str) -> Row:
     name, rate = f"rate{TOGETHER}", link.direction.rate_bps
     if stream is None:
         return judge.missing(name, "bit/s", rate, error or "not probed")
-    framed = framed_bytes(link.direction.framing, stream["packet_bytes"])
+    framed = framed_bytes(link.direction.framing, stream.packet_bytes)
     offered = offered_bps(stream, framed)
-    steady = stream["steady"]
-    if steady is None or steady["packets"] < 8:
+    steady = stream.steady
+    if steady is None or steady.packets < 8:
         return judge.missing(name, "bit/s", rate, "too few packets arrived in the time there was")
-    packets, window = steady["packets"], steady["fitted_window_ns"]
+    packets, window = steady.packets, steady.fitted_window_ns
     late = 0.0
     if link.line.constant and packets * framed * BYTE_NS < (1 - bounds.rate_share) * rate * window:
         # A link that is too slow is never idle; one whose sender paused for longer than its queue held out was.
-        packets, window = steady["busy_packets"], steady["busy_window_ns"]
+        packets, window = steady.busy_packets, steady.busy_window_ns
         late = LATE_INSTANTS * bounds.instant_ns
-        if packets < 8 or window < steady["window_ns"] / 2:
+        if packets < 8 or window < steady.window_ns / 2:
             return judge.missing(name, "bit/s", rate, "this host's senders paused for longer than its queue holds out")
     measured = packets * framed * BYTE_NS / window
-    if offered * link.through(stream["packet_bytes"]) < ENOUGH * rate:
+    if offered * link.through(stream.packet_bytes) < ENOUGH * rate:
         return judge.missing(name, "bit/s", rate, f"this host could offer {offered / rate:.0%} of it to all at once")
     ends = late + (0.0 if link.line.constant else 2 * link.line.spread_ns)
     parts, samples = budget.rate(measured, window, packets, ends_ns=ends, others=0.0, instrument=judge.instrument)
@@ -144,25 +143,25 @@ def transfers(
     """The metrics of RFC 6349, section 4, of each transfer of a verification, repeated: median, and the standard
     uncertainty of it by the spread."""
     wanted = plan_probes(expected, lab, LiveProbes()).probes
-    asked = [probe for probe in wanted if probe["kind"] == "tcp"]
-    found: dict[str, list[dict[str, Any]]] = {}
+    asked = [probe for probe in wanted if isinstance(probe, TcpProbe)]
+    found: dict[str, list[TcpResult]] = {}
     for number in range(REPEATS):
         for probe in asked:
             probing = ProbePlan()
-            probing.probes.append({**probe, "name": f"{probe['name']}, {number + 1} of {REPEATS}"})
-            (result,) = measure(probing)[0]["results"]
-            if result["kind"] == "tcp":
-                found.setdefault(probe["name"], []).append(result)
+            probing.probes.append(replace(probe, name=f"{probe.name}, {number + 1} of {REPEATS}"))
+            (result,) = measure(probing)[0].results
+            if isinstance(result, TcpResult):
+                found.setdefault(probe.name, []).append(result)
     for pair in expected.pairs:
         results = found.get(f"tcp {pair.key}", [])
         if len(results) == REPEATS:
             yield from _metrics(pair, Judge(pair.key, "", "", "", instrument, holds_s), results)
 
 
-def _metrics(pair: PairExpectation, judge: Judge, results: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
+def _metrics(pair: PairExpectation, judge: Judge, results: Sequence[TcpResult]) -> Iterator[Row]:
     base = pair.round_trip_ns(PROBE_BYTES)
     for name, configured, values in (
-        ("transfer time ratio", 1.0, [pair.goodput_bps / max(each["goodput_bps"], 1.0) for each in results]),
+        ("transfer time ratio", 1.0, [pair.goodput_bps / max(each.goodput_bps, 1.0) for each in results]),
         ("TCP efficiency", 1.0, [_efficiency(each) for each in results]),
         ("buffer delay", None, [_round_trip_ns(each) / base - 1 for each in results]),
     ):
@@ -174,14 +173,14 @@ def _metrics(pair: PairExpectation, judge: Judge, results: Sequence[Mapping[str,
         yield replace(row, uncertainty=known, holds_s=judge.holds_s)
 
 
-def _efficiency(result: Mapping[str, Any]) -> float:
+def _efficiency(result: TcpResult) -> float:
     """Segments that were sent once, of all that were sent (RFC 6349, section 4.2)."""
-    last = result["series"][-1]
-    sent = last["delivered_segments"] + last["retransmitted_segments"]
-    return 1.0 - float(last["retransmitted_segments"] / max(sent, 1))
+    last = result.series[-1]
+    sent = last.delivered_segments + last.retransmitted_segments
+    return 1.0 - float(last.retransmitted_segments / max(sent, 1))
 
 
-def _round_trip_ns(result: Mapping[str, Any]) -> float:
+def _round_trip_ns(result: TcpResult) -> float:
     """Mean of the smoothed RTT over the part of the transfer that is judged (section 4.3)."""
-    from_ns = result["series"][-1]["time_ns"] - result["steady_ns"]
-    return statistics.fmean(sample["srtt_ns"] for sample in result["series"] if sample["time_ns"] >= from_ns)
+    from_ns = result.series[-1].time_ns - result.steady_ns
+    return statistics.fmean(sample.srtt_ns for sample in result.series if sample.time_ns >= from_ns)

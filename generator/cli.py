@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
+from msgspec.structs import astuple
 
 from ewan.generator import congestion, traffic_request
+from ewan.generator.traffic_request import FlowRecord, FlowSample
 from ewan.labs import descriptions, rundir
+from ewan.labs.base import codec
 from ewan.labs.base.sheet import grid
 from ewan.labs.base.units import NS_PER_SECOND, Size, UnitError
 from ewan.labs.base.units.shown import about
@@ -114,7 +117,7 @@ def transfer_command(
     except rundir.DiskFullError as error:
         raise Incomplete(str(error)) from None
     if as_json:
-        context.reporter.emit({"lab": plan.lab, "directory": str(place), "flows": result})
+        context.reporter.emit({"lab": plan.lab, "directory": str(place), "flows": codec.data_of(result)})
         return
     columns = [
         "congestion control",
@@ -167,7 +170,7 @@ def in_live(context: Context, plan: Plan, programs: dict[str, Program], place: P
         run_and_remove(context, plan, program, place / control)
 
 
-def flows_of(control: str, run: Path) -> list[dict[str, Any]]:
+def flows_of(control: str, run: Path) -> list[FlowRecord]:
     """The records of a run's flows; the command fails where one of them did not run as it should."""
     try:
         return traffic_request.completed(run)
@@ -175,31 +178,31 @@ def flows_of(control: str, run: Path) -> list[dict[str, Any]]:
         raise Refused(f"{control}: {error}") from None
 
 
-def write_series(path: Path, flows: list[dict[str, Any]]) -> None:
+def write_series(path: Path, flows: list[FlowRecord]) -> None:
     """One line for each sample of each flow; the units are in the names."""
     with io.TextIOWrapper(anew(path), newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        names = next((list(sample) for flow in flows for sample in flow["series"]), [])
+        names = FlowSample.__struct_fields__ if any(flow.series for flow in flows) else ()
         writer.writerow(["flow", *names])
         for number, flow in enumerate(flows):
-            writer.writerows([number, *(sample[name] for name in names)] for sample in flow["series"])
+            writer.writerows([number, *astuple(sample)] for sample in flow.series or ())
 
 
-def row(control: str, flows: list[dict[str, Any]]) -> list[str]:
+def row(control: str, flows: list[FlowRecord]) -> list[str]:
     """A row of the table: what all flows of a run did together."""
-    goodputs = [flow["goodput_bps"] for flow in flows]
+    goodputs = [flow.goodput_bps or 0.0 for flow in flows]
     # Jain, Chiu, Hawe 1984.
     squares = sum(goodput**2 for goodput in goodputs)
     fairness = sum(goodputs) ** 2 / (len(goodputs) * squares) if squares else 0.0
-    cwnd = max((sample["cwnd_segments"] for flow in flows for sample in flow["series"]), default=0)
-    longest = max(((flow["ended_ns"] or 0) - flow["started_ns"] for flow in flows), default=0)
+    cwnd = max((sample.cwnd_segments for flow in flows for sample in flow.series or ()), default=0)
+    longest = max(((flow.ended_ns or 0) - (flow.started_ns or 0) for flow in flows), default=0)
     return [
         control,
         str(len(flows)),
-        about(sum(flow["received_bytes"] for flow in flows), "size"),
+        about(sum(flow.received_bytes for flow in flows), "size"),
         about(sum(goodputs), "rate"),
         f"{fairness:.4f}",
-        str(sum(flow["retransmitted_segments"] for flow in flows)),
+        str(sum(flow.retransmitted_segments or 0 for flow in flows)),
         f"{cwnd} segments",
         f"{longest / NS_PER_SECOND:.6f} s",
     ]

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import polars as pl
 from polars.exceptions import PolarsError
 
 from ewan.generator import external, readers
 from ewan.generator.link_rates import with_mean_rates
-from ewan.generator.rows import Row, frame_of
+from ewan.generator.rows import Row, frame_of, number, text
 from ewan.labs.base import documents
 from ewan.labs.base.codec import Meta, Struct
 from ewan.labs.base.documents import DocumentError
@@ -151,11 +151,11 @@ def traffic_records(path: Path) -> list[Row]:
         return []
 
 
-def flow_rows(flows: Iterable[Flow], records: Iterable[Mapping[str, Any]]) -> list[Row]:
+def flow_rows(flows: Iterable[Flow], records: Iterable[Row]) -> list[Row]:
     """Rows of FLOWS for the flows of our own generator, in the order of the schedule."""
-    by_flow: dict[int, list[Mapping[str, Any]]] = {}
+    by_flow: dict[int, list[Row]] = {}
     for record in records:
-        by_flow.setdefault(record["flow"], []).append(record)
+        by_flow.setdefault(number(record, "flow"), []).append(record)
     rows = []
     for flow in flows:
         if (index := flow.request) is None:
@@ -171,9 +171,9 @@ def _unstarted(flow: Flow) -> str:
     return "it left no record"
 
 
-def flow_row(flow: Flow, record: Mapping[str, Any]) -> Row:
+def flow_row(flow: Flow, record: Row) -> Row:
     """The row of one direction, or of one rank, of a flow."""
-    part = record["part"]
+    part = number(record, "part")
     source: str = flow.source
     sink: str | None = flow.sink
     if flow.members:
@@ -186,12 +186,11 @@ def flow_row(flow: Flow, record: Mapping[str, Any]) -> Row:
     return {**fallback, **record, **own, "error": error_of(record)}
 
 
-def error_of(record: Mapping[str, Any]) -> str | None:
+def error_of(record: Row) -> str | None:
     """Why a flow did not do its work; one whose time was over before it was connected says nothing itself."""
     if record["error"] is None and record.get("kind") in CONNECTED and record.get("connected_ns") is None:
         return "was not connected in its time"
-    error: str | None = record["error"]
-    return error
+    return None if record["error"] is None else text(record, "error")
 
 
 def csv(path: Path, schema: tables.Schema) -> pl.DataFrame:

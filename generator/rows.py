@@ -13,10 +13,28 @@ import polars as pl
 
 from ewan.labs.record.tables import TABLES
 
-Row = dict[str, Any]
+Value = str | int | float | bool | None
+"""A cell of a table."""
+Row = dict[str, Value]
 """A row of a table by the names of columns; what is left out is null."""
 Rows = dict[str, list[Row]]
 """Rows by the name of their table."""
+
+
+def number(row: Row, column: str) -> int:
+    """A cell that is a whole number; TypeError for another one."""
+    value = row[column]
+    if not isinstance(value, int):
+        raise TypeError(f"{column} is no whole number")
+    return value
+
+
+def text(row: Row, column: str) -> str:
+    """A cell that is a text; TypeError for another one."""
+    value = row[column]
+    if not isinstance(value, str):
+        raise TypeError(f"{column} is no text")
+    return value
 
 
 WRONG = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError)
@@ -26,7 +44,7 @@ _MOST_TEXT = 4096
 """Characters of a text that a program printed."""
 
 
-def bounded(rows: Iterable[Mapping[str, Any]], table: str) -> tuple[list[Row], int]:
+def bounded(rows: Iterable[Mapping[str, Value]], table: str) -> tuple[list[Row], int]:
     """The rows whose values the columns of a table can hold, and how many are left out.
 
     What programs print may be anything: a number of a hundred digits, infinity, a word in place of a number.
@@ -58,7 +76,7 @@ def _fitting(value: Any, kind: pl.DataType | type[pl.DataType] | None) -> Any:
     return round(value) if isinstance(value, float) and not value.is_integer() else int(value)
 
 
-def frame_of(rows: Iterable[Mapping[str, Any]], table: str) -> pl.DataFrame:
+def frame_of(rows: Iterable[Mapping[str, Value]], table: str) -> pl.DataFrame:
     """A frame with all columns of the table; ValueError for a key that is none of them."""
     schema, there = TABLES[table], list(rows)
     if unknown := {column for row in there for column in row} - schema.keys():

@@ -11,18 +11,78 @@ import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import orjson
-
+from ewan.labs.base import codec, documents
+from ewan.labs.base.codec import Document, Struct, replace
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan
 from ewan.labs.record.schedule import Clock
 from ewan.labs.record.traffic import BulkWork, Endpoint, FlowRequest, SocketOptions, TrafficRequest
 from ewan.labs.runtime.program import Command
 
-RESULT_FORMAT = "ewan-traffic-result/1"
 LONGEST_NS = 600 * NS_PER_SECOND
+
+
+class FlowSample(Struct):
+    """A look at a sender: a row of series.csv."""
+
+    time_ns: int
+    acked_bytes: int
+    delivered_segments: int
+    cwnd_segments: int
+    ssthresh_segments: int
+    in_flight_segments: int
+    srtt_ns: int
+    rttvar_ns: int
+    retransmitted_segments: int
+    lost_segments: int
+    delivery_rate_bps: int
+    pacing_rate_bps: int | None
+
+
+class FlowRecord(Struct, kw_only=True):
+    """What became of a flow, or of a part of it: emulator/traffic/src/flows/records.rs. `port`: the source's, where the
+    other end is in another process. Its `name` and its `series` stand in other files."""
+
+    name: str = ""
+    flow: int
+    part: int
+    kind: str
+    congestion: str | None
+    scheduled_ns: int
+    started_ns: int | None
+    connected_ns: int | None
+    ended_ns: int | None
+    completion_ns: int | None
+    volume_bytes: int | None
+    received_bytes: int
+    goodput_bps: float | None
+    segment_bytes: int | None
+    min_rtt_ns: int | None
+    retransmitted_segments: int | None
+    copied_segments: int | None
+    timeouts: int | None
+    port: int | None = None
+    error: str | None
+    sent_packets: int | None = None
+    received_packets: int | None = None
+    lost_packets: int | None = None
+    reordered_packets: int | None = None
+    duplicate_packets: int | None = None
+    delay_min_ns: int | None = None
+    delay_p50_ns: int | None = None
+    delay_p95_ns: int | None = None
+    delay_p99_ns: int | None = None
+    delay_max_ns: int | None = None
+    jitter_ns: float | None = None
+    series: tuple[FlowSample, ...] | None = None
+
+
+class TrafficResult(Document, tag="ewan-traffic-result/1"):
+    """traffic/traffic.json."""
+
+    interrupted: bool
+    flows: tuple[FlowRecord, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,35 +177,35 @@ def arrived(run: Path) -> dict[int, list[tuple[int, int]]]:
     return found
 
 
-def read(run: Path) -> list[dict[str, Any]]:
+def read(run: Path) -> list[FlowRecord]:
     """The records in RUN/traffic, in the order of the request; each with its `name`, and its samples as `series`.
 
     RuntimeError with one line when it did not come to records.
     """
     directory = run / "traffic"
     try:
-        answer = orjson.loads((directory / "traffic.json").read_bytes())
-        names = [flow["name"] for flow in orjson.loads((directory / "request.json").read_bytes())["flows"]]
+        answer = documents.read(TrafficResult, directory / "traffic.json")
+        names = [flow.name for flow in documents.read(TrafficRequest, directory / "request.json").flows]
     except FileNotFoundError as error:
         raise RuntimeError(f"the flows left no record: there is no {error.filename}") from None
-    if answer["format"] != RESULT_FORMAT:
-        raise RuntimeError(f"{directory}: format is {answer['format']!r}, not {RESULT_FORMAT!r}")
-    series: dict[tuple[int, int], list[dict[str, int | None]]] = {}
+    except ValueError as error:
+        raise RuntimeError(str(error)) from None
+    series: dict[tuple[int, int], list[FlowSample]] = {}
     with (directory / "series.csv").open(newline="") as file:
         for line in csv.DictReader(file):
             row = {name: int(text) if text else None for name, text in line.items()}
-            of = row.pop("flow"), row.pop("part")
-            series.setdefault((of[0] or 0, of[1] or 0), []).append(row)
+            of = row.pop("flow") or 0, row.pop("part") or 0
+            series.setdefault(of, []).append(codec.from_data(FlowSample, row, "series.csv"))
     return [
-        {"name": names[record["flow"]], **record, "series": series.get((record["flow"], record["part"]), [])}
-        for record in answer["flows"]
+        replace(record, name=names[record.flow], series=tuple(series.get((record.flow, record.part), ())))
+        for record in answer.flows
     ]
 
 
-def completed(run: Path) -> list[dict[str, Any]]:
+def completed(run: Path) -> list[FlowRecord]:
     """As `read`; RuntimeError with the first reason why a flow did not run as it should."""
     flows = read(run)
     for flow in flows:
-        if flow["error"] is not None:
-            raise RuntimeError(f"flow {flow['name']}: {flow['error']}")
+        if flow.error is not None:
+            raise RuntimeError(f"flow {flow.name}: {flow.error}")
     return flows

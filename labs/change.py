@@ -27,6 +27,7 @@ from ewan.labs.link.keys import DirectionKeys
 from ewan.labs.link.settings import settings
 from ewan.labs.link.trace import said
 from ewan.labs.plan import Link, Plan
+from ewan.labs.routing_documents import Recovery
 from ewan.labs.spec import from_template
 
 # A link's store has a slot for each 256 bytes that its plan asks for, so it holds this much more in full packets.
@@ -233,18 +234,18 @@ def delay_until(at: str) -> int:
         raise DescriptionError(f"at={at}: {error}") from None
 
 
-def carrier_words(plan: Plan, link: str, up: bool, told: Mapping[str, Any]) -> str:
+def carrier_words(plan: Plan, link: str, up: bool, told: Recovery) -> str:
     """What became of the routes, as the runtime's `carrier` tells it, to be said after "LINK: down, now"."""
-    lost = [f"{each['from']} to {each['to']}" for each in told["cut_off"]]
+    lost = [f"{each.source} to {each.sink}" for each in told.cut_off]
     said = [f"no other path from {lost[0]}{f' and {len(lost) - 1} more pairs' if lost[1:] else ''}"] if lost else []
-    left = [f"{each['from']} to {each['to']}" for each in told["unreachable"]]
+    left = [f"{each.source} to {each.sink}" for each in told.unreachable]
     if plan.routing == "static":
         said += [f"routes are static, and none leads from {left[0]}"] if left else []
-    elif told["recovered_ns"] is None:
+    elif told.recovered_ns is None:
         said += [f"{PROTOCOLS[plan.routing]} has found no way{f' from {left[0]}' if left else ''} yet"]
-    elif told["recovered_ns"] > 0:
+    elif told.recovered_ns > 0:
         what = "is back on its paths" if up else "goes another way"
-        said += [f"{PROTOCOLS[plan.routing]} {what} after {about(told['recovered_ns'], 'time', 3)}"]
+        said += [f"{PROTOCOLS[plan.routing]} {what} after {about(told.recovered_ns, 'time', 3)}"]
     elif not lost:
         said += ["no path uses it" if not up else "the paths are as they were"]
     return "".join(f"; {each}" for each in said)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ewan.labs import change
+from ewan.labs.routing_documents import Recovery
 from ewan.labs.runtime.base import LabLifecycle, LabNotes, LinkControl, LinkFailures
 from ewan.labs.runtime.state_documents import Direction, SettingsChange
 
@@ -30,7 +31,7 @@ def set_link(labs: LinkChanges, name: str, link: str, words: Mapping[str, str], 
     return answers
 
 
-def set_carrier(labs: LinkChanges, name: str, link: str, up: bool) -> dict[str, Any]:
+def set_carrier(labs: LinkChanges, name: str, link: str, up: bool) -> Recovery:
     """Fails a link, or mends it, as the runtime's `carrier` does, whose answer it gives; LabError."""
     asked = time.time_ns()
     told = labs.carrier(name, link, up)

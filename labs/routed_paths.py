@@ -9,10 +9,10 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ewan.labs.forwarding import Address, Forwarding, Table
 from ewan.labs.plan import End, Hop, NetworkPath, Plan
+from ewan.labs.routing_documents import RoutingTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class RoutedPath:
     broken: str = ""
 
 
-def routes(told: Mapping[str, Any]) -> list[TableRoute]:
+def routes(told: RoutingTable) -> list[TableRoute]:
     """A node's table, IPv4 first, the longest prefixes last."""
-    interfaces = {index: (name, carries) for index, name, carries in told["interfaces"]}
+    interfaces = {index: (name, carries) for index, name, carries in told.interfaces}
     rows = []
-    for to, length, metric, index, via in told["routes"]:
+    for to, length, metric, index, via in told.routes:
         name, carries = interfaces.get(index, ("?", False))
         rows.append(TableRoute(f"{to}/{length}", via or "", name, metric, carries))
     return sorted(rows, key=_order)
@@ -65,7 +65,7 @@ def planned(plan: Plan, source: str, sink: str) -> RoutedPath:
     return _way(forwarding, forwarding.path, source, sink)
 
 
-def followed(plan: Plan, told: Mapping[str, Any], source: str, sink: str) -> RoutedPath:
+def followed(plan: Plan, told: Mapping[str, RoutingTable], source: str, sink: str) -> RoutedPath:
     """The way that the tables lead now."""
     forwarding = _Live(plan, told)
     return _way(forwarding, forwarding.followed, source, sink)
@@ -87,7 +87,7 @@ def _step(forwarding: Forwarding, hop: Hop) -> LinkStep:
 class _Live(Forwarding):
     """With the nodes' tables in the place of the plan's."""
 
-    def __init__(self, plan: Plan, told: Mapping[str, Any]) -> None:
+    def __init__(self, plan: Plan, told: Mapping[str, RoutingTable]) -> None:
         super().__init__(plan)
         self._told = told
 
@@ -96,8 +96,8 @@ class _Live(Forwarding):
         told = self._told.get(node)
         if told is None:
             raise ValueError(f"the routes of {node} are not known")
-        names = {index: name for index, name, _ in told["interfaces"]}
-        for to, length, _, index, via in told["routes"]:
+        names = {index: name for index, name, _ in told.interfaces}
+        for to, length, _, index, via in told.routes:
             address = ipaddress.ip_address(to)
             if address.version == version and index in names:
                 bits = address.max_prefixlen - length
@@ -106,7 +106,7 @@ class _Live(Forwarding):
 
     def _next(self, node: str, there: Address) -> tuple[Address, str]:
         via, interface = super()._next(node, there)
-        if not any(name == interface and carries for _, name, carries in self._told[node]["interfaces"]):
+        if not any(name == interface and carries for _, name, carries in self._told[node].interfaces):
             raise ValueError(f"{interface} of {node}, by which the route to {there} leads, has no carrier")
         return via, interface
 

@@ -6,11 +6,11 @@ In: a lab that is up, and its plan. Out: what `converge` of its runtime tells, o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ewan.labs.base.units.shown import about
 from ewan.labs.change import PROTOCOLS
 from ewan.labs.plan import Plan
+from ewan.labs.routing_documents import Convergence
 from ewan.labs.runtime.base import LabError, RouteConvergence
 
 
@@ -20,21 +20,23 @@ class NotConvergedError(LabError):
 
 def converged(
     labs: RouteConvergence, plan: Plan, progress: Callable[[str], None] = lambda text: None
-) -> dict[str, Any]:
-    """Waits for the routes; {} at once where routing is static. NotConvergedError where they are not found."""
+) -> Convergence | None:
+    """Waits for the routes; None at once where routing is static. NotConvergedError where they are not found."""
     if plan.routing == "static":
-        return {}
+        return None
     protocol = PROTOCOLS[plan.routing]
     progress(f"waiting for {protocol}")
     found = labs.converge(plan.lab)
-    if not found["converged"]:
-        first = [*found["unreachable"], *found["astray"]][0]
-        what = f"{'no route' if found['unreachable'] else 'a detour'} from {first['from']} to {first['to']}"
-        waited = about(found["waited_ns"], "time", 3)
+    if found is None:
+        return None
+    if not found.converged:
+        first = [*found.unreachable, *found.astray][0]
+        what = f"{'no route' if found.unreachable else 'a detour'} from {first.source} to {first.sink}"
+        waited = about(found.waited_ns, "time", 3)
         raise NotConvergedError(f"{protocol} has not converged after {waited}, {what}{own_configurations(plan)}")
-    if found["cut_off"]:
-        first = found["cut_off"][0]
-        raise NotConvergedError(f"no path leads from {first['from']} to {first['to']}, a link is down")
+    if found.cut_off:
+        first = found.cut_off[0]
+        raise NotConvergedError(f"no path leads from {first.source} to {first.sink}, a link is down")
     return found
 
 

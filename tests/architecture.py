@@ -42,6 +42,7 @@ LAYERS = (
             "topologies",
             "forwarding",
             "routed_paths",
+            "routing_documents",
             "cards",
             "node_overrides",
         )
@@ -55,8 +56,19 @@ LAYERS = (
     ),
     Layer(
         "traffic",
-        of("generator", "scenario", "congestion", "external", "readers", "commands", "link_rates", "records", "rows")
-        + of("generator", "tars", "traffic_request"),
+        of(
+            "generator",
+            "scenario",
+            "congestion",
+            "external",
+            "readers",
+            "commands",
+            "link_rates",
+            "records",
+            "rows",
+            "iperf3_report",
+        )
+        + of("generator", "tars", "traffic_request", "iperf3_report"),
     ),
     Layer("results", ("ewan.analysis",)),
     Layer("measure", ("ewan.calibration",)),

@@ -10,12 +10,12 @@ import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ewan.generator import traffic_request
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan
 from ewan.labs.record.traffic import ConstantLaw, FlowRequest, SocketOptions, TrafficRequest, UdpWork
+from ewan.labs.runtime.probe_documents import ProbeRequest, ProbeStream, RttProbe
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
@@ -47,23 +47,16 @@ def measured(plan: Plan, pairs: Sequence[Ends], directory: Path) -> tuple[list[f
     return [trip["min_ns"] if trip else float("nan") for trip in trips], _moved(directory / "links.csv", len(pairs))
 
 
-def _round_trips(plan: Plan, pairs: Sequence[Ends]) -> dict[str, Any]:
+def _round_trips(plan: Plan, pairs: Sequence[Ends]) -> ProbeRequest:
     """One probe a pair, so that no packet waits for another pair's."""
     addresses = traffic_request.addresses_of(plan)
 
-    def probe(source: str, sink: str) -> dict[str, Any]:
-        stream = {
-            "name": f"{source} to {sink}",
-            "from": traffic_request.end(plan.lab, source, addresses[source]).data,
-            "to": traffic_request.end(plan.lab, sink, addresses[sink]).data,
-            "packet_bytes": PACKET_BYTES,
-            "interval_ns": _TURN_NS,
-            "packets": 2,
-            "raw": False,
-        }
-        return {"kind": "rtt", "name": stream["name"], "drain_ns": _TURN_NS, "streams": [stream]}
+    def probe(source: str, sink: str) -> RttProbe:
+        a, b = (traffic_request.end(plan.lab, node, addresses[node]) for node in (source, sink))
+        stream = ProbeStream(f"{source} to {sink}", a, b, PACKET_BYTES, _TURN_NS, 2, raw=False)
+        return RttProbe(stream.name, (stream,), _TURN_NS)
 
-    return {"clock": "virtual", "cpus": list(plan.host_cpus), "probes": [probe(*ends) for ends in pairs]}
+    return ProbeRequest(tuple(plan.host_cpus), tuple(probe(*ends) for ends in pairs), "virtual")
 
 
 def _streams(plan: Plan, pairs: Sequence[Ends]) -> TrafficRequest:

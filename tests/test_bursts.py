@@ -12,8 +12,10 @@ import pytest
 
 from ewan.calibration import bursts
 from ewan.calibration.bursts import BurstSeries
+from ewan.calibration.tests.plans import filled
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.probe_documents import DelayResult, ProbeAnswer, StreamResult
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
@@ -98,9 +100,9 @@ def test_a_second_time_gives_the_same_bytes(series: dict[str, BurstSeries], plac
 def test_packets_that_are_missing_are_not_passed_over() -> None:
     plan, setting = bursts.plan_of(), bursts.SETTINGS[0]
     program: Program = bursts.program_of(plan, setting)
-    stream = {"received_packets": 162, "delays_ns": [DELAY_NS] * 162}
+    stream = filled(StreamResult, {"received_packets": 162, "delays_ns": [DELAY_NS] * 162})
     with pytest.raises(RuntimeError, match="162 of 163 packets arrived"):
-        bursts.series_of(plan, setting, program, {"results": [{"kind": "delay", "streams": [stream]}]})
+        bursts.series_of(plan, setting, program, ProbeAnswer((DelayResult("stream", 1, 0, (stream,)),)))
 
 
 def test_a_machine_without_tc_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,9 +16,8 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-import orjson
 import pytest
 
 from ewan.calibration.compare import compare
@@ -30,11 +29,13 @@ from ewan.calibration.slow_start import INITIAL_SEGMENTS, SEGMENT_BYTES
 from ewan.calibration.tolerances import Tolerances
 from ewan.generator import traffic_request
 from ewan.labs import host
+from ewan.labs.base import documents
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.containerlab import ContainerlabRuntime
 from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.probe_documents import ProbeAnswer, ProbeRequest, RttResult, SaturateProbe
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.tests.lab import BINARY, own_state
 from ewan.labs.runtime.virtual import VirtualRuntime
@@ -70,7 +71,13 @@ class Measured:
 
     round_trip_ns: int
     rates: dict[str, MeasuredRate]
-    transfer: dict[str, Any]
+    transfer: traffic_request.FlowRecord
+
+    @property
+    def completion_ns(self) -> int:
+        """How long the transfer took."""
+        assert self.transfer.completion_ns is not None
+        return self.transfer.completion_ns
 
 
 def plan_in(clock: Clock) -> Plan:
@@ -93,32 +100,33 @@ def measured(clock: Clock, runtime: Literal["netns", "containerlab"]) -> Measure
     plan = plan_in(clock)
     expected = expectations(plan)
     probing = plan_probes(expected, plan.lab, LiveProbes(ROUND))
-    round_trips = [probe for probe in probing.probes if probe["name"] == "rtt"]
-    rates = [probe for probe in probing.probes if probe["kind"] == "saturate"]
+    round_trips = [probe for probe in probing.probes if probe.name == "rtt"]
+    rates = [probe for probe in probing.probes if isinstance(probe, SaturateProbe)]
     # Every kernel lets namespaces have Reno.
     ends, starts = (plan.pairs[0].source, plan.pairs[0].sink), [number * APART_NS for number in range(TRANSFERS)]
     flows = [
         traffic_request.BulkTransfer(*ends, "reno", start_ns=start_ns, bytes=TRANSFER_BYTES) for start_ns in starts
     ]
     traffic = traffic_request.transfers(plan, flows, clock, longest_ns=60 * NS_PER_SECOND)
-    request = {"clock": clock, "cpus": list(plan.host_cpus), "probes": round_trips + ROUNDS * rates}
+    request = ProbeRequest(tuple(plan.host_cpus), (*round_trips, *ROUNDS * rates), clock)
     program = Program(request, longest_ns=traffic.longest_ns, traffic=traffic)
     with own_state("clocks") as state, TemporaryDirectory() as place:
         directory = Path(place) / "run"
         answer = run(plan, clock, program, directory, LIVE_RUNTIMES[runtime](BINARY, state))
-        transfers = sorted(traffic_request.completed(directory), key=lambda each: int(each["completion_ns"]))
-    (round_trip,), filled = answer["results"][:1], answer["results"][1:]
+        transfers = sorted(traffic_request.completed(directory), key=lambda each: each.completion_ns or 0)
+    (round_trip,), filled = answer.results[:1], answer.results[1:]
     rounds = [
-        rates_of(expected, ProbePlan(rates, probing.skipped), {"results": filled[k : k + len(rates)]})
+        rates_of(expected, ProbePlan([*rates], probing.skipped), ProbeAnswer(filled[k : k + len(rates)]))
         for k in range(0, len(filled), len(rates))
     ]
     assert len(rounds) == ROUNDS
     transfer = transfers[TRANSFERS // 2]
     middle: dict[str, MeasuredRate] = {way: middle_of(told(rounds, way)) for way in DIRECTIONS}
-    return Measured(round_trip["streams"][0]["delay"]["min_ns"], middle, transfer)
+    assert isinstance(round_trip, RttResult) and round_trip.streams[0].delay is not None
+    return Measured(round_trip.streams[0].delay.min_ns, middle, transfer)
 
 
-def rates_of(expected: Expectations, probing: ProbePlan, answer: dict[str, Any]) -> dict[str, MeasuredRate | str]:
+def rates_of(expected: Expectations, probing: ProbePlan, answer: ProbeAnswer) -> dict[str, MeasuredRate | str]:
     """By direction; or why this host could not tell."""
     rows = [row for row in compare(expected, probing, answer, {}, LIVE) if row.quantity == "rate"]
     return {
@@ -140,7 +148,7 @@ def told(rounds: list[dict[str, MeasuredRate | str]], way: str) -> list[Measured
     return rates
 
 
-def run(plan: Plan, clock: Clock, program: Program, directory: Path, live: NetnsRuntime) -> dict[str, Any]:
+def run(plan: Plan, clock: Clock, program: Program, directory: Path, live: NetnsRuntime) -> ProbeAnswer:
     """The probes' answer; of the lab nothing is left."""
     directory.mkdir()
     if clock == "virtual":
@@ -151,8 +159,7 @@ def run(plan: Plan, clock: Clock, program: Program, directory: Path, live: Netns
             live.batch(plan.lab, program, directory)
         finally:
             live.down(plan.lab)
-    answer: dict[str, Any] = orjson.loads((directory / "probe.json").read_bytes())
-    return answer
+    return documents.read(ProbeAnswer, directory / "probe.json")
 
 
 @pytest.fixture(scope="module")
@@ -205,12 +212,12 @@ def nearly_completed_ns(exact_ns: int) -> tuple[float, float]:
 
 
 def test_completion_time(clocks: dict[Clock, Measured]) -> None:
-    pair, live, virtual = the_pair(), clocks["live"].transfer, clocks["virtual"].transfer
-    assert live["received_bytes"] == virtual["received_bytes"] == TRANSFER_BYTES
+    pair, live, virtual = the_pair(), clocks["live"], clocks["virtual"]
+    assert live.transfer.received_bytes == virtual.transfer.received_bytes == TRANSFER_BYTES
     turns = window_limited_round_trips(pair)
     assert turns == 6
     # What the link takes without a pause, and up to the window-limited round trips beside it.
     alone_ns = TRANSFER_BYTES * 8 * NS_PER_SECOND / pair.goodput_bps
-    assert alone_ns < virtual["completion_ns"] < alone_ns + turns * pair.rtt_ns
-    least_ns, most_ns = nearly_completed_ns(virtual["completion_ns"])
-    assert least_ns <= live["completion_ns"] <= most_ns
+    assert alone_ns < virtual.completion_ns < alone_ns + turns * pair.rtt_ns
+    least_ns, most_ns = nearly_completed_ns(virtual.completion_ns)
+    assert least_ns <= live.completion_ns <= most_ns

@@ -18,8 +18,10 @@ from ewan.calibration.expect import expectations
 from ewan.calibration.expectation import ProbeEnds
 from ewan.generator.traffic_request import end
 from ewan.labs import host
+from ewan.labs.base import codec
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
+from ewan.labs.runtime.probe_documents import ProbeRequest
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.sweep import sweep
 from ewan.labs.runtime.tests.lab import BINARY
@@ -100,7 +102,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[Case, Answer]:
             directory: Path = place / "-".join(case).replace("/", "").replace(" ", "-")
             directory.mkdir()
             plan = lab(case)
-            result = VirtualRuntime(BINARY).run(plan, Program(request(plan, case[1])), directory, stop)
+            result = VirtualRuntime(BINARY).run(
+                plan, Program(codec.from_data(ProbeRequest, request(plan, case[1]), "probe")), directory, stop
+            )
             document = result.document("probe.json")
             assert document is not None
             return {result["name"]: result["streams"][0] for result in document["results"]}

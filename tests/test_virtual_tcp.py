@@ -14,6 +14,7 @@ import pytest
 
 from ewan.generator import scenario, traffic_request
 from ewan.labs import host
+from ewan.labs.base import codec
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.program import Program
@@ -46,7 +47,9 @@ def lab(**words: str) -> Plan:
 def ran(plan: Plan, flows: list[traffic_request.BulkTransfer], directory: Path, stop: threading.Event) -> Flows:
     traffic = traffic_request.transfers(plan, flows, "virtual", sample_ns=SECOND // 20)
     program = Program(longest_ns=traffic.longest_ns, traffic=traffic)
-    return traffic_request.completed(VirtualRuntime(BINARY).run(plan, program, directory, stop).directory)
+    run = VirtualRuntime(BINARY).run(plan, program, directory, stop)
+    flows_of: Flows = codec.data_of(traffic_request.completed(run.directory))
+    return flows_of
 
 
 @pytest.fixture(scope="module")

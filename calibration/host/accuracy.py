@@ -7,8 +7,7 @@ against measured delay (figure 4), and what becomes of bunches of packets (figur
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from ewan.analysis.bursts import largest_burst_bytes
 from ewan.calibration.expectation import BYTE_NS, ENOUGH, framed_bytes
@@ -19,6 +18,7 @@ from ewan.calibration.uncertainty import quantile, rectangular
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import Rate, Size
 from ewan.labs.record import COVERAGE_FACTOR
+from ewan.labs.runtime.probe_documents import StreamResult
 
 PROBE_BYTES = 100
 DELAYS = ("100us", "500us", "1ms", "2ms", "5ms", "10ms", "20ms", "50ms")
@@ -123,7 +123,7 @@ def _delay(made: Bench, text: str) -> DelayPoint:
     configured = change["delay"]["delay_ns"]
     (stream,), _ = made.send(PROBE_BYTES, 200_000, raw=True, extra_ns=configured)
     own = framed_bytes(made.framing, PROBE_BYTES) * BYTE_NS / made.rate_bps
-    values = sorted(delay - own for delay in stream["delays_ns"])
+    values = sorted(delay - own for delay in stream.delays_ns or ())
     p50, p99, p999 = (quantile(values, share) for share in (0.5, 0.99, 0.999))
     return DelayPoint(configured, len(values), p50, p99, p999, values[-1])
 
@@ -136,15 +136,15 @@ def _rate(made: Bench, rate_bps: int) -> RatePoint:
     return RatePoint(rate_bps, error, known)
 
 
-def rate_error(stream: Mapping[str, Any], framed: int, rate_bps: float) -> tuple[float | None, float | None]:
+def rate_error(stream: StreamResult, framed: int, rate_bps: float) -> tuple[float | None, float | None]:
     """The error of a rate as a share of it, and its uncertainty with k = 2; None where too little was offered."""
-    steady = stream["steady"]
+    steady = stream.steady
     offered = offered_bps(stream, framed)
-    if offered < ENOUGH * rate_bps or steady is None or steady["packets"] < 8:
+    if offered < ENOUGH * rate_bps or steady is None or steady.packets < 8:
         return None, None
-    window = steady["fitted_window_ns"]
-    measured = steady["packets"] * framed * BYTE_NS / window
-    return measured / rate_bps - 1, COVERAGE_FACTOR * math.hypot(ENDS_NS / window, rectangular(1.0) / steady["packets"])
+    window = steady.fitted_window_ns
+    measured = steady.packets * framed * BYTE_NS / window
+    return measured / rate_bps - 1, COVERAGE_FACTOR * math.hypot(ENDS_NS / window, rectangular(1.0) / steady.packets)
 
 
 def _spacing(made: Bench, link_bps: int) -> SpacingPoint:
@@ -153,7 +153,7 @@ def _spacing(made: Bench, link_bps: int) -> SpacingPoint:
     framed = framed_bytes(made.framing, MTU_BYTES)
     offered = min(link_bps, SPACED_BPS) * 1.05
     (stream,), _ = made.send(MTU_BYTES, framed * BYTE_NS / offered, raw=True)
-    gaps = stream["spacings_ns"]
+    gaps = stream.spacings_ns or ()
     # Without the first tenth, in which the queue fills.
     gaps = gaps[len(gaps) // 10 :]
     times = [0]
@@ -168,10 +168,10 @@ def _spacing(made: Bench, link_bps: int) -> SpacingPoint:
 
 def _loss(made: Bench) -> LossPoint:
     (stream,), _ = made.send(PROBE_BYTES, 20_000)
-    sent, lost = stream["sent_packets"], stream["lost_packets"] - stream["socket_drops_packets"]
+    sent, lost = stream.sent_packets, stream.lost_packets - stream.socket_drops_packets
     configured = float(LOSS.rstrip("%")) / 100
     low, high = wilson(lost, sent, COVERAGE_FACTOR)
-    runs = tuple((int(length), int(count)) for length, count in stream["loss_runs"])
+    runs = stream.loss_runs
     chi, degrees = run_lengths_chi_square(runs, configured)
     return LossPoint(configured, sent, lost, low, high, runs, chi, degrees, chi <= chi_square_limit(degrees))
 
@@ -212,5 +212,6 @@ def _queue(made: Bench) -> QueuePoint:
     framed = framed_bytes(made.framing, MTU_BYTES)
     own = framed * BYTE_NS / QUEUE_BPS
     (stream,), _ = made.send(MTU_BYTES, own / 2)
-    waited = stream["steady"]["delay"]["p50_ns"] - stream["delay"]["min_ns"]
+    assert stream.steady is not None and stream.delay is not None
+    waited = stream.steady.delay.p50_ns - stream.delay.min_ns
     return QueuePoint(Size.parse(QUEUE).bytes // framed, waited / own)

@@ -19,6 +19,7 @@ from ewan.calibration import expect, spinner, uncertainty
 from ewan.calibration.envelope import Frontier, Limit, LinkDemand, LoadLateness
 from ewan.calibration.expectation import BYTE_NS, ENOUGH, LinkExpectation, framed_bytes
 from ewan.calibration.judge import offered_bps
+from ewan.calibration.path import streams_of
 from ewan.calibration.probing import MS, ProbePlan, packet_stream
 from ewan.calibration.spinner import HistogramClasses
 from ewan.calibration.tolerances import Tolerances
@@ -31,6 +32,8 @@ from ewan.labs.link import Framing
 from ewan.labs.plan import Link, Plan
 from ewan.labs.record import COVERAGE_FACTOR
 from ewan.labs.runtime.base import LabError, LabLifecycle, LinkControl, ProbeSender
+from ewan.labs.runtime.probe_documents import FailedResult, StreamResult
+from ewan.labs.runtime.spinner_stats import SpinnerStats, stats_of
 from ewan.labs.spec import from_template
 
 MTU_BYTES = 1500
@@ -112,25 +115,26 @@ class Bench:
         """What a packet counts on the links."""
         return self.expected[0].direction.framing
 
-    def statistics(self) -> list[dict[str, Any]]:
+    def statistics(self) -> list[SpinnerStats | None]:
         """What the links counted, an answer a spinner."""
         asked = [each for each in self.plan.spinners if each.links]
-        return [self.runtime.control(self.plan.lab, each.links[0], {"command": "stats"}) for each in asked]
+        request = {"command": "stats"}
+        return [stats_of(self.runtime.control(self.plan.lab, each.links[0], request)) for each in asked]
 
     def send(
         self, packet_bytes: int, interval_ns: float, *, raw: bool = False, extra_ns: int = 0
-    ) -> tuple[list[dict[str, Any]], list[spinner.LinkFacts]]:
+    ) -> tuple[Sequence[StreamResult], list[spinner.LinkFacts]]:
         """One stream through each link at once; their results, and what the links counted meanwhile.
 
         `extra_ns`: so much longer than for 2 ms of delay packets are waited for.
         """
         count = max(int(SENDING_NS / interval_ns), 8)
         streams = [
-            {
-                **packet_stream(link.key, link.ends, self.plan.lab, packet_bytes, interval_ns, count),
-                "skip_ns": SKIP_NS,
-                "raw": raw,
-            }
+            codec.replace(
+                packet_stream(link.key, link.ends, self.plan.lab, packet_bytes, interval_ns, count),
+                skip_ns=SKIP_NS,
+                raw=raw,
+            )
             for link in self.expected
         ]
         probing = ProbePlan()
@@ -138,11 +142,11 @@ class Bench:
         before = self.statistics()
         answer = self.runtime.probe(self.plan.lab, probing.probes, lambda text: None)
         facts = spinner.facts(before, self.statistics())
-        (result,) = answer["results"]
-        if result["kind"] == "failed":
-            raise LabError(f"the probe of the host's links failed: {result['error']}")
+        (result,) = answer.results
+        if isinstance(result, FailedResult):
+            raise LabError(f"the probe of the host's links failed: {result.error}")
         found = [facts.get(link.key, spinner.LinkFacts()) for link in self.expected]
-        return list(result["streams"]), found
+        return streams_of(result), found
 
 
 @contextlib.contextmanager
@@ -250,14 +254,14 @@ def _trial(made: Bench, packet_bytes: int, packets_per_s: float) -> tuple[Limit 
     streams, facts = made.send(packet_bytes, interval)
     worst = 0.0
     for stream, own in zip(streams, facts, strict=True):
-        steady = stream["steady"]
+        steady = stream.steady
         offered = offered_bps(stream, framed)
-        if offered < ENOUGH * rate or steady is None or steady["packets"] < 8 or stream["socket_drops_packets"]:
+        if offered < ENOUGH * rate or steady is None or steady.packets < 8 or stream.socket_drops_packets:
             return "probe", 1.0
-        measured = steady["packets"] * framed * BYTE_NS / steady["fitted_window_ns"]
+        measured = steady.packets * framed * BYTE_NS / steady.fitted_window_ns
         error = measured / rate - 1
         worst = max(worst, abs(error))
-        known = COVERAGE_FACTOR * ENDS_NS / steady["fitted_window_ns"]
+        known = COVERAGE_FACTOR * ENDS_NS / steady.fitted_window_ns
         if abs(error) > BOUNDS.rate_share + known:
             return "rate", worst
         if own.release_p99_ns is not None and own.release_p99_ns > BOUNDS.release_p99_ns:
@@ -284,7 +288,7 @@ def _loaded(made: Bench, packet_bytes: int, packets_per_s: float, share: float) 
         errors = uncertainty.ordered_of(classes.counts, most=max(classes.count, 1))
     else:
         configured = made.expected[0].line.mean_ns + own_ns
-        errors = sorted(delay - configured for stream in streams for delay in stream["delays_ns"])
+        errors = sorted(delay - configured for stream in streams for delay in stream.delays_ns or ())
     if not errors:
         raise LabError("no packet of the host's links arrived: is something else on them?")
     return LoadLateness(
@@ -295,8 +299,8 @@ def _loaded(made: Bench, packet_bytes: int, packets_per_s: float, share: float) 
         error_p99_ns=uncertainty.quantile(errors, 0.99),
         error_p999_ns=uncertainty.quantile(errors, 0.999),
         error_max_ns=errors[-1],
-        lost_packets=sum(stream["lost_packets"] for stream in streams),
-        reordered_packets=sum(stream["reordered_packets"] for stream in streams),
+        lost_packets=sum(stream.lost_packets for stream in streams),
+        reordered_packets=sum(stream.reordered_packets for stream in streams),
     )
 
 

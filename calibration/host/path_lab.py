@@ -9,7 +9,6 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ewan.calibration.host.timers import Budget
 from ewan.generator.traffic_request import end
@@ -19,6 +18,8 @@ from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.link.egress import Bare
 from ewan.labs.plan import End, Interface, Node, Plan
+from ewan.labs.record.traffic import Endpoint
+from ewan.labs.runtime.probe_documents import DelayProbe, Probe, ProbeStream, SaturateProbe, TcpProbe
 from ewan.labs.spec import parse
 
 SIZES = (64, 512, 1500, 9000)
@@ -109,7 +110,7 @@ def _port(plan: Plan, node: str, neighbour: str) -> End:
     return next(own for own, other in both if (own.node, other.node) == (node, neighbour))
 
 
-def probes(plan: Plan, times: Times) -> list[dict[str, Any]]:
+def probes(plan: Plan, times: Times) -> list[Probe]:
     """Those with offloads off, one after the other: nothing else is sent meanwhile."""
     latency = [_latency_probe(plan, routers, times) for routers in ROUTERS]
     flood = [_flood(plan, f"packets {size}", JUMBO if size > MTU_BYTES else 0, size, times) for size in SIZES]
@@ -118,51 +119,48 @@ def probes(plan: Plan, times: Times) -> list[dict[str, Any]]:
     return [*latency, *flood, *through, *transfers]
 
 
-def _latency_probe(plan: Plan, routers: int, times: Times) -> dict[str, Any]:
+def _latency_probe(plan: Plan, routers: int, times: Times) -> DelayProbe:
     packets = max(times.latency_ns // LATENCY_INTERVAL_NS, 3)
     name = f"latency {routers}"
-    stream = {**_stream(plan, routers, STACK_BYTES, LATENCY_INTERVAL_NS, packets), "name": name, "raw": True}
-    return {"kind": "delay", "name": name, "drain_ns": 10 * NS_PER_MS, "streams": [stream]}
+    stream = _stream(plan, name, routers, STACK_BYTES, LATENCY_INTERVAL_NS, packets)
+    return DelayProbe(name, (replace(stream, raw=True),), 10 * NS_PER_MS)
 
 
-def _stream(plan: Plan, pair: int, size: int, interval_ns: int, packets: int) -> dict[str, Any]:
-    source, sink = _ends(plan, pair)
-    return {"from": source, "to": sink, "packet_bytes": size, "interval_ns": interval_ns, "packets": packets}
+def _stream(plan: Plan, name: str, pair: int, size: int, interval_ns: int, packets: int) -> ProbeStream:
+    return ProbeStream(name, *_ends(plan, pair), size, interval_ns, packets)
 
 
-def _flood(plan: Plan, name: str, pair: int, size: int, times: Times) -> dict[str, Any]:
+def _flood(plan: Plan, name: str, pair: int, size: int, times: Times) -> SaturateProbe:
     # A port with a rate gets a quarter more than that; others all that one thread can send.
     own_ns = (size + WIRE_BYTES) * BITS_PER_BYTE * NS_PER_SECOND // PORT_BPS
     interval_ns = own_ns * 4 // 5 if pair == PORT else FASTEST_NS
-    stream = _stream(plan, pair, size, interval_ns, times.packets_ns // interval_ns)
-    steady = {**stream, "name": name, "skip_ns": times.packets_ns // 5}
-    return {"kind": "saturate", "name": name, "drain_ns": 20 * NS_PER_MS, "streams": [steady]}
+    stream = _stream(plan, name, pair, size, interval_ns, times.packets_ns // interval_ns)
+    return SaturateProbe(name, (replace(stream, skip_ns=times.packets_ns // 5),), 20 * NS_PER_MS)
 
 
-def transfer(plan: Plan, times: Times, pair: int, offloads: bool = False) -> dict[str, Any]:
+def transfer(plan: Plan, times: Times, pair: int, offloads: bool = False) -> TcpProbe:
     """A TCP transfer between a pair; slow start is over in the first third."""
     source, sink = _ends(plan, pair)
-    return {
-        "kind": "tcp",
-        "name": f"tcp {pair} with offloads" if offloads else f"tcp {pair}",
-        "from": source,
-        "to": sink,
-        "congestion": "reno",
-        "duration_ns": times.transfer_ns * 3 // 2,
-        "steady_ns": times.transfer_ns,
-        "sample_ns": SAMPLE_NS,
-        "connect_timeout_ns": CONNECT_TIMEOUT_NS,
-    }
+    return TcpProbe(
+        name=f"tcp {pair} with offloads" if offloads else f"tcp {pair}",
+        from_=source,
+        to=sink,
+        congestion="reno",
+        duration_ns=times.transfer_ns * 3 // 2,
+        steady_ns=times.transfer_ns,
+        connect_timeout_ns=CONNECT_TIMEOUT_NS,
+        sample_ns=SAMPLE_NS,
+    )
 
 
-def _ends(plan: Plan, pair: int) -> tuple[dict[str, str], dict[str, str]]:
+def _ends(plan: Plan, pair: int) -> tuple[Endpoint, Endpoint]:
     way = WAYS[pair]
     return _end(plan, way[0], way[1]), _end(plan, way[-1], way[-2])
 
 
-def _end(plan: Plan, node: str, neighbour: str) -> dict[str, str]:
+def _end(plan: Plan, node: str, neighbour: str) -> Endpoint:
     """A node by its address towards a neighbour."""
     port = _port(plan, node, neighbour).interface
     interfaces = next(each.interfaces for each in plan.nodes if each.name == node)
     address = next(each.addresses[0] for each in interfaces if each.name == port)
-    return end(plan.lab, node, str(ipaddress.ip_interface(address).ip)).data
+    return end(plan.lab, node, str(ipaddress.ip_interface(address).ip))

@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ewan.calibration.expect import expectations
 from ewan.calibration.host.buffers import Buffers, read_buffers
@@ -34,6 +34,7 @@ from ewan.calibration.host.path_lab import (
     transfer,
 )
 from ewan.calibration.host.timers import Budget
+from ewan.calibration.path import streams_of
 from ewan.labs import host
 from ewan.labs.base.codec import Document, Struct, replace
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
@@ -42,6 +43,7 @@ from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError, ProbeSender
 from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.probe_documents import FailedResult, Probe, ProbeResult, StreamResult, TcpResult
 from ewan.labs.runtime.state import State
 
 Protocol = Literal["tcp", "udp"]
@@ -151,35 +153,28 @@ def _switch_on(binary: Path, directory: Path) -> None:
 
 
 def _sent(
-    labs: ProbeSender, plan: Plan, wanted: Sequence[dict[str, Any]], progress: Callable[[str], None]
-) -> dict[str, dict[str, Any]]:
+    labs: ProbeSender, plan: Plan, wanted: Sequence[Probe], progress: Callable[[str], None]
+) -> dict[str, ProbeResult]:
     """The result of each probe, by its name."""
     try:
         answer = labs.probe(plan.lab, wanted, lambda line: progress(f"paths: {line}"))
     except LabError as error:
         raise LabError(f"paths: {error}") from None
-    return {each["name"]: each for each in answer["results"]}
+    return {each.name: each for each in answer.results}
 
 
-def evaluate(
-    plan: Plan, results: Mapping[str, Mapping[str, Any]], buffers: Buffers, elapsed_ns: int
-) -> PathMeasurements:
+def evaluate(plan: Plan, results: Mapping[str, ProbeResult], buffers: Buffers, elapsed_ns: int) -> PathMeasurements:
     """The document of the probes' results, by name. Pure."""
-    failed = {name: str(each["error"]) for name, each in results.items() if each["kind"] == "failed"}
-    streams = {
-        stream["name"]: stream
-        for each in results.values()
-        if each["kind"] in ("delay", "saturate")
-        for stream in each["streams"]
-    }
+    failed = {name: each.error for name, each in results.items() if isinstance(each, FailedResult)}
+    streams = {stream.name: stream for each in results.values() for stream in streams_of(each)}
     for name, stream in streams.items():
-        if not (stream.get("delays_ns") or stream["steady"]):
+        if not (stream.delays_ns or stream.steady):
             failed[name] = "no packet came through"
     there = {name: stream for name, stream in streams.items() if name not in failed}
     rates = [_packet_rate(size, there[f"packets {size}"]) for size in SIZES if f"packets {size}" in there]
     return PathMeasurements(
         elapsed_ns=elapsed_ns,
-        latency=tuple(_latency(k, there[f"latency {k}"]["delays_ns"]) for k in ROUTERS if f"latency {k}" in there),
+        latency=tuple(_latency(k, there[f"latency {k}"].delays_ns or ()) for k in ROUTERS if f"latency {k}" in there),
         packet_rates=tuple(rates),
         throughput=(*_udp(there), *_tcp(plan, results)),
         buffers=buffers,
@@ -208,13 +203,14 @@ def _latency(routers: int, delays_ns: Sequence[int]) -> StackLatency:
     )
 
 
-def _per_second(stream: Mapping[str, Any]) -> float:
-    steady = stream["steady"]
-    return float(steady["packets"] * NS_PER_SECOND / steady["window_ns"])
+def _per_second(stream: StreamResult) -> float:
+    steady = stream.steady
+    assert steady is not None
+    return steady.packets * NS_PER_SECOND / steady.window_ns
 
 
-def _packet_rate(size: int, stream: Mapping[str, Any]) -> PacketRate:
-    return PacketRate(size, _per_second(stream), stream["sent_packets"], stream["lost_packets"])
+def _packet_rate(size: int, stream: StreamResult) -> PacketRate:
+    return PacketRate(size, _per_second(stream), stream.sent_packets, stream.lost_packets)
 
 
 def expected_udp_bps(port_bps: int, ip_bytes: int) -> float:
@@ -222,7 +218,7 @@ def expected_udp_bps(port_bps: int, ip_bytes: int) -> float:
     return port_bps * (ip_bytes - UDP_HEADERS_BYTES) / (ip_bytes + WIRE_BYTES)
 
 
-def _udp(there: Mapping[str, Mapping[str, Any]]) -> Iterator[Throughput]:
+def _udp(there: Mapping[str, StreamResult]) -> Iterator[Throughput]:
     payload = (MTU_BYTES - UDP_HEADERS_BYTES) * BITS_PER_BYTE
     names = {0: f"packets {MTU_BYTES}", **{pair: f"udp {pair}" for pair in (*ROUTERS[1:], PORT)}}
     for pair, name in names.items():
@@ -233,17 +229,17 @@ def _udp(there: Mapping[str, Mapping[str, Any]]) -> Iterator[Throughput]:
             yield Throughput("udp", 0 if pair == PORT else pair, False, port, goodput, expected, None)
 
 
-def _tcp(plan: Plan, results: Mapping[str, Mapping[str, Any]]) -> Iterator[Throughput]:
+def _tcp(plan: Plan, results: Mapping[str, ProbeResult]) -> Iterator[Throughput]:
     expected = {pair.source: pair.goodput_bps for pair in expectations(plan).pairs}
     for pair in (*ROUTERS, PORT):
         for offloads in (False, True):
             found = results.get(f"tcp {pair} with offloads" if offloads else f"tcp {pair}")
-            if found is not None and found["kind"] == "tcp":
+            if isinstance(found, TcpResult):
                 port = PORT_BPS if pair == PORT else None
                 of_port = expected[WAYS[pair][0]] if port else None
-                again = found["retransmitted_segments"]
+                again = found.retransmitted_segments
                 routers = 0 if port else pair
-                yield Throughput("tcp", routers, offloads, port, found["goodput_bps"], of_port, again)
+                yield Throughput("tcp", routers, offloads, port, found.goodput_bps, of_port, again)
 
 
 def per_router_ns(paths: PathMeasurements) -> float | None:

@@ -12,9 +12,11 @@ from ewan.calibration.compare import compare
 from ewan.calibration.host.timers import Timers
 from ewan.calibration.probe import LiveProbes
 from ewan.calibration.probing import plan_probes
-from ewan.labs.base import codec
+from ewan.labs.base import codec, documents
 from ewan.labs.plan import digest, from_json
 from ewan.labs.record import Certificate, MachineFacts
+from ewan.labs.runtime.probe_documents import ProbeAnswer
+from ewan.labs.runtime.spinner_stats import stats_of
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 
@@ -28,12 +30,12 @@ def captured_certificate() -> Certificate:
     lab = from_json((FIXTURES / "dumbbell.plan.json").read_bytes())
     expected = expect.expectations(lab)
     stats = read("dumbbell.stats.json")
-    answer = read("dumbbell.answer.json")
+    answer = documents.read(ProbeAnswer, FIXTURES / "dumbbell.answer.json")
     rows = compare(
         expected,
         plan_probes(expected, lab.lab, LiveProbes()),
         answer,
-        spinner.facts([stats["before"]], [stats["after"]]),
+        spinner.facts([stats_of(stats["before"])], [stats_of(stats["after"])]),
     )
     host = MachineFacts("6.18", "x86_64", "a CPU", 2, 4 << 30, "tsc", True, {"python": "3.11"})
     return Certificate(
@@ -43,7 +45,7 @@ def captured_certificate() -> Certificate:
         host=host,
         tolerances={},
         rows=rows,
-        probes=answer,
+        probes=codec.data_of(answer),
         spinners={"0": stats["after"]},
         elapsed_ns=11_200_000_000,
     )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from ewan.calibration.expect import expectations
 from ewan.calibration.expectation import Expectations
 from ewan.calibration.probe import LiveProbes
 from ewan.calibration.probing import ProbePlan, plan_probes
-from ewan.labs.base.codec import replace
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct, replace
 from ewan.labs.link import Bare, Direction, DropTail, Framing, Queue, plain_direction
 from ewan.labs.plan import Containers, End, Hop, Interface, Link, NetworkPath, Node, Pair, Plan, Spinner, Wire
+from ewan.labs.runtime.probe_documents import ProbeAnswer, ProbeResult
 
 WIRE = Framing(overhead_bytes=38, minimum_bytes=84)
 DROP_TAIL = DropTail()
@@ -55,6 +57,44 @@ def _node(name: str, kind: Any, *addresses: str) -> Node:
     return Node(name, kind, tuple(ports), (), {}, (), (), None, None)
 
 
+def asked(probing: ProbePlan) -> Any:
+    """The probes as a request has them."""
+    return codec.data_of(probing.probes)
+
+
+def told(answer: Any) -> ProbeAnswer:
+    """An answer of which tests give what matters to them; what they leave out is 0, empty or null."""
+    results = [
+        filled(next(each for each in get_args(ProbeResult) if _tag(each) == told["kind"]), told)
+        for told in answer["results"]
+    ]
+    return ProbeAnswer(tuple(results))
+
+
+def _tag(kind: Any) -> str:
+    return str(kind.__struct_config__.tag)
+
+
+def filled(kind: Any, data: Any) -> Any:
+    """A value of this type; whole numbers where the type has them."""
+    if data is None or not (isinstance(kind, type) and issubclass(kind, Struct)):
+        return _plain(kind, data)
+    hints = get_type_hints(kind)
+    return kind(**{name: _plain(hints[name], data.get(name)) for name in kind.__struct_fields__})
+
+
+def _plain(kind: Any, data: Any) -> Any:
+    options = [each for each in get_args(kind) if each is not type(None)] if type(None) in get_args(kind) else [kind]
+    inner = options[0]
+    if data is None and (len(options) < len(get_args(kind)) or inner is not kind):
+        return None
+    if get_origin(inner) is tuple:
+        return tuple(filled(get_args(inner)[0], each) for each in data or ())
+    if isinstance(inner, type) and issubclass(inner, Struct):
+        return filled(inner, data or {})
+    return inner() if data is None else round(data) if inner is int else data
+
+
 def delays(base_ns: int, late_ns: int = 5_000) -> dict[str, float]:
     names = ("min_ns", "p1_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns", "mean_ns")
     return {**dict.fromkeys(names, base_ns + late_ns), "min_ns": base_ns, "deviation_ns": 0.0}
@@ -66,19 +106,19 @@ def spread(delay: dict[str, float], packets: int) -> list[float]:
     return [delay["min_ns"]] + [delay["p50_ns"]] * max(packets - 1 - tail, 0) + [delay["p99_ns"]] * tail
 
 
-def stream(asked: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def stream(wanted: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """A stream's result: everything sent, everything arrived 50 ms + serialisation later."""
-    count = asked["packets"]
-    base = 50_000_000 + (asked["packet_bytes"] + 38) * 8
+    count = wanted["packets"]
+    base = 50_000_000 + (wanted["packet_bytes"] + 38) * 8
     result = {
-        "name": asked["name"],
-        "packet_bytes": asked["packet_bytes"],
+        "name": wanted["name"],
+        "packet_bytes": wanted["packet_bytes"],
         "sent_packets": count,
         "refused_packets": 0,
         "refused_why": None,
         "unsent_packets": 0,
-        "sending_ns": (count - 1) * asked["interval_ns"],
-        "longest_sender_gap_ns": asked["interval_ns"],
+        "sending_ns": (count - 1) * wanted["interval_ns"],
+        "longest_sender_gap_ns": wanted["interval_ns"],
         "received_packets": count,
         "lost_packets": 0,
         "duplicated_packets": 0,
@@ -92,14 +132,14 @@ def stream(asked: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {"delays_ns": spread(found["delay"], found["received_packets"]), **found} if found["delay"] else found
 
 
-def saturated(asked: dict[str, Any], rate_bps: float, queue_bytes: int) -> dict[str, Any]:
+def saturated(wanted: dict[str, Any], rate_bps: float, queue_bytes: int) -> dict[str, Any]:
     """0.8 s of full packets at `rate_bps` through a queue that is full."""
-    framed = asked["packet_bytes"] + 38
+    framed = wanted["packet_bytes"] + 38
     packets = 65_000
     base = 50_000_000 + framed * 8
     steady = {
         "packets": packets,
-        "l3_bytes": packets * asked["packet_bytes"],
+        "l3_bytes": packets * wanted["packet_bytes"],
         "window_ns": round(packets * framed * 8e9 / rate_bps),
         "fitted_window_ns": packets * framed * 8e9 / rate_bps,
         "longest_gap_ns": 20_000,
@@ -107,16 +147,16 @@ def saturated(asked: dict[str, Any], rate_bps: float, queue_bytes: int) -> dict[
         "busy_window_ns": round(40_000 * framed * 8e9 / rate_bps),
         "delay": delays(base + round(queue_bytes * 8e9 / rate_bps)),
     }
-    return stream(asked, delay=delays(base), steady=steady)
+    return stream(wanted, delay=delays(base), steady=steady)
 
 
 def answer(probing: ProbePlan, rate_bps: float = 1e9, queue_bytes: int = 12_499_326, **changes: Any) -> dict[str, Any]:
     """What `ewan-node probe` would say of an honest link; `changes` to every stream of a delay or loss probe."""
     results = []
-    for probe in probing.probes:
+    for probe in asked(probing):
         result = {"kind": probe["kind"], "name": probe["name"], "elapsed_ns": 1, "clock_step_ns": 0}
         if probe["kind"] == "saturate":
-            result["streams"] = [saturated(asked, rate_bps, queue_bytes) for asked in probe["streams"]]
+            result["streams"] = [saturated(wanted, rate_bps, queue_bytes) for wanted in probe["streams"]]
         elif probe["kind"] == "tcp":
             sample = {"time_ns": 0, "cwnd_segments": 10_000}
             result |= {
@@ -128,9 +168,9 @@ def answer(probing: ProbePlan, rate_bps: float = 1e9, queue_bytes: int = 12_499_
                 "series": [sample],
             }
         elif probe["kind"] == "rtt":
-            result["streams"] = [stream(asked, delay=delays(100_002_208)) for asked in probe["streams"]]
+            result["streams"] = [stream(wanted, delay=delays(100_002_208)) for wanted in probe["streams"]]
         else:
-            result["streams"] = [stream(asked, **changes) for asked in probe["streams"]]
+            result["streams"] = [stream(wanted, **changes) for wanted in probe["streams"]]
         results.append(result)
     return {"format": "ewan-probe/1", "results": results}
 

@@ -25,6 +25,7 @@ from ewan.labs.base.errors import UserError
 from ewan.labs.context import Context
 from ewan.labs.record import Certificate, to_json
 from ewan.labs.record.schema import certificate_schema
+from ewan.labs.record.traffic import Endpoint
 
 pytestmark = pytest.mark.slow
 
@@ -209,7 +210,7 @@ def test_readings_that_fit_no_row_are_refused(
 
 def test_ends_of_a_path_are_nodes_or_namespaces_with_an_address() -> None:
     nodes = {"left1": ("/run/netns/ewan-a-left1", "10.64.0.1")}
-    assert path.end_of("left1", nodes).data == {"netns": "/run/netns/ewan-a-left1", "address": "10.64.0.1"}
+    assert path.end_of("left1", nodes).endpoint == Endpoint("/run/netns/ewan-a-left1", "10.64.0.1")
     assert path.end_of("@127.0.0.1", {}).netns == path.OWN
     for text, says in (
         ("left2", r"write a node \(left1\), or NETNS@ADDRESS"),

@@ -9,9 +9,12 @@ import orjson
 import pytest
 
 from ewan.calibration import certify, report, spinner
-from ewan.calibration.tests.captured import captured_certificate, read
+from ewan.calibration.tests.captured import FIXTURES, captured_certificate, read
+from ewan.labs.base import documents
 from ewan.labs.base.codec import replace
 from ewan.labs.record import Certificate, host_facts, to_json
+from ewan.labs.runtime.probe_documents import ProbeAnswer
+from ewan.labs.runtime.spinner_stats import stats_of
 
 
 @pytest.fixture
@@ -68,16 +71,15 @@ def test_this_host_has_facts() -> None:
 
 def test_counts_of_a_link_are_those_of_the_verification() -> None:
     stats = read("dumbbell.stats.json")
-    nothing = spinner.facts([stats["after"]], [stats["after"]])["core forward"]
+    nothing = spinner.facts([stats_of(stats["after"])], [stats_of(stats["after"])])["core forward"]
     assert (nothing.overrun_packets, nothing.gaps, nothing.gaps_ns, nothing.release_p99_ns) == (0, 0, 0, None)
-    own = spinner.facts([stats["before"]], [stats["after"]])["core forward"]
+    own = spinner.facts([stats_of(stats["before"])], [stats_of(stats["after"])])["core forward"]
     assert own.port == "packet" and own.gaps > 0
     assert own.release_p50_ns is not None and own.release_p50_ns < 20_000
 
 
 def test_what_lies_between_two_readings_of_a_histogram() -> None:
-    before = {"classes": [[10, 5], [20, 1]]}
-    after = {"classes": [[10, 5], [20, 4], [40, 1]]}
+    before, after = ((10, 5), (20, 1)), ((10, 5), (20, 4), (40, 1))
     between = spinner.HistogramClasses.between(before, after)
     assert between.counts == ((20, 3), (40, 1))
     assert [between.percentile(percent) for percent in (50, 75, 76, 100)] == [20, 20, 40, 40]
@@ -98,7 +100,7 @@ def test_of_many_rows_those_outside_are_never_put_together(certificate: Certific
 def test_the_record_keeps_no_value_of_every_packet() -> None:
     streams = [
         stream
-        for result in certify._without_raw(read("dumbbell.answer.json"))["results"]
+        for result in certify._recorded(documents.read(ProbeAnswer, FIXTURES / "dumbbell.answer.json"))["results"]
         for stream in result.get("streams", ())
     ]
     assert any("quantiles_ns" in stream for stream in streams)

@@ -12,9 +12,10 @@ import pytest
 from ewan.calibration import spinner
 from ewan.calibration.compare import compare
 from ewan.calibration.spinner import LinkFacts
-from ewan.calibration.tests.plans import DROP_TAIL, answer, delays, plan, prepared
+from ewan.calibration.tests.plans import DROP_TAIL, answer, asked, delays, plan, prepared, told
 from ewan.labs.link import BernoulliLoss, Codel, EveryNthLoss, GaussMarkovDelay, GilbertElliottLoss, Queue, UniformDelay
 from ewan.labs.record import Row
+from ewan.labs.runtime.spinner_stats import stats_of
 
 GOOD = LinkFacts(release_p50_ns=300, release_p99_ns=5_000, release_max_ns=40_000)
 
@@ -23,7 +24,7 @@ def judged(changes: dict[str, Any], facts: LinkFacts = GOOD, **measured: Any) ->
     """The rows of the forward direction and of the pair, by quantity."""
     expected, probing = prepared(plan(**changes))
     answers = answer(probing, **measured)
-    rows = compare(expected, probing, answers, {"core forward": facts, "core backward": facts})
+    rows = compare(expected, probing, told(answers), {"core forward": facts, "core backward": facts})
     return {row.quantity: row for row in rows if row.direction != "backward"}
 
 
@@ -58,14 +59,20 @@ def test_how_late_a_link_that_sleeps_may_wake_is_in_the_uncertainty_of_its_delay
 
 
 def test_a_spinner_tells_how_late_it_wakes_where_it_has_slept() -> None:
-    told: dict[str, Any] = {"ok": True, "gaps": {"classes": (), "lost_ns": 0}, "shared": False, "wake_up_ns": 60_000}
+    told: dict[str, Any] = {
+        "ok": True,
+        "cpu": 1,
+        "gaps": {"classes": (), "lost_ns": 0},
+        "shared": False,
+        "wake_up_ns": 60_000,
+    }
     way = {"lateness_ns": {"classes": ()}, "drops": {"store_full": 0}}
     port = {"kind": "veth", "ring_overruns": 0, "refused": 0}
     drops = {"receive": 0, "ring_full": 0, "transmit": 0}
     link = {"forward": way, "backward": way, "ports": [{**port, "veth_drops": drops}] * 2}
     for naps, wake_up_ns in ((0, 0), (1, 60_000)):
         now = {**told, "links": {"core": link}, "naps": {"count": naps}}
-        assert spinner.facts([now], [now])["core forward"].wake_up_ns == wake_up_ns
+        assert spinner.facts([stats_of(now)], [stats_of(now)])["core forward"].wake_up_ns == wake_up_ns
 
 
 @pytest.mark.parametrize("rate, verdict", [(0.98e9, "outside"), (1.02e9, "outside"), (0.9995e9, "ok")])
@@ -88,7 +95,7 @@ def test_a_delay_read_off_two_clocks_is_as_uncertain_as_they_are(clocks_ns: int,
     for result in answers["results"]:
         for stream in result.get("streams", ()) if result["kind"] == "delay" else ():
             stream |= {"clocks_ns": clocks_ns} if clocks_ns else {}
-    rows = compare(expected, probing, answers, {"core forward": GOOD, "core backward": GOOD})
+    rows = compare(expected, probing, told(answers), {"core forward": GOOD, "core backward": GOOD})
     (row,) = (row for row in rows if row.direction == "forward" and row.quantity == "delay p50")
     assert row.verdict == verdict and row.uncertainty is not None
     assert row.uncertainty.expanded == pytest.approx(u_ns, rel=0.01)
@@ -111,7 +118,7 @@ def test_a_late_first_packet_makes_no_queue_look_short() -> None:
         for each in result.get("streams", ()) if result["kind"] == "saturate" else ():
             # A spinner without its CPU for 3 ms at the beginning: 375 kB at this rate.
             each["delay"]["min_ns"] += 3_000_000
-    rows = compare(expected, probing, found, {})
+    rows = compare(expected, probing, told(found), {})
     assert {row.verdict for row in rows if row.quantity == "queue limit"} == {"ok"}
 
 
@@ -125,7 +132,7 @@ def test_a_sender_that_pauses_makes_no_queue_look_short(middle: float, most: flo
             base = each["delay"]["min_ns"]
             waits = {"p50_ns": base + middle * full_ns, "p90_ns": base + most * full_ns}
             each["steady"]["delay"] = each["steady"]["delay"] | waits
-    rows = compare(expected, probing, found, {})
+    rows = compare(expected, probing, told(found), {})
     assert {row.verdict for row in rows if row.quantity == "queue limit"} == {verdict}
 
 
@@ -138,7 +145,7 @@ def test_a_sender_without_cpu_time_says_nothing_of_the_link() -> None:
         for result in found["results"]:
             for each in result.get("streams", ()) if result["kind"] == "saturate" else ():
                 each["sending_ns"] = round(each["sending_ns"] * slower)
-        rows = compare(expected, probing, found, {})
+        rows = compare(expected, probing, told(found), {})
         return {row.verdict for row in rows if row.quantity in ("rate", "queue limit")}
 
     assert verdicts(1.25 / 1.05) == {"not measured"}
@@ -198,7 +205,7 @@ def test_a_rate_that_could_not_be_offered_is_not_judged() -> None:
         if result["kind"] == "saturate":
             stream = result["streams"][0]
             stream["sending_ns"] = round(stream["sent_packets"] * 1538 * 8 / 0.9)
-    rows = {row.quantity: row for row in compare(expected, probing, answers, {}) if row.direction == "forward"}
+    rows = {row.quantity: row for row in compare(expected, probing, told(answers), {}) if row.direction == "forward"}
     assert rows["rate"].verdict == "not measured" and "could offer 900 Mbit/s" in rows["rate"].note
     assert rows["release error p50"].verdict == "not measured"
 
@@ -212,7 +219,7 @@ def test_a_sender_that_pauses_leaves_the_time_in_which_the_link_was_busy(rate: f
             # 1.2 ms of queue and pauses of 5 ms: three quarters of the rate arrive, but 0.5 s on end are full.
             result["streams"][0]["longest_sender_gap_ns"] = 5_000_000
             result["streams"][0]["steady"]["fitted_window_ns"] /= 0.75
-    rows = {row.quantity: row for row in compare(expected, probing, answers, {}) if row.direction == "forward"}
+    rows = {row.quantity: row for row in compare(expected, probing, told(answers), {}) if row.direction == "forward"}
     assert rows["rate"].verdict == verdict
 
 
@@ -223,8 +230,8 @@ def test_a_link_that_lets_nothing_through_is_outside() -> None:
 
 def test_a_probe_that_failed_says_why() -> None:
     expected, probing = prepared(plan())
-    failed = [{"kind": "failed", "name": p["name"], "elapsed_ns": 1, "error": "setns: no"} for p in probing.probes]
-    rows = compare(expected, probing, {"results": failed}, {})
+    failed = [{"kind": "failed", "name": p["name"], "elapsed_ns": 1, "error": "setns: no"} for p in asked(probing)]
+    rows = compare(expected, probing, told({"results": failed}), {})
     assert {(row.verdict, row.note) for row in rows if "release" not in row.quantity} == {("not measured", "setns: no")}
 
 
@@ -275,7 +282,7 @@ def test_tcp_is_judged_only_when_its_window_filled_the_pipe() -> None:
         answers = answer(probing)
         series = [{"time_ns": 0, "cwnd_segments": window}]
         answers["results"][-1] |= {"goodput_bps": goodput, "series": series, "idle_ratio": idle}
-        verdicts.append(compare(expected, probing, answers, {})[-1].verdict)
+        verdicts.append(compare(expected, probing, told(answers), {})[-1].verdict)
     # The last one's hosts had no CPU to spare: they are the limit, not the link.
     assert verdicts == ["outside", "shown", "outside", "not measured"]
 
@@ -291,13 +298,13 @@ def test_a_link_that_a_fault_ended_is_named_as_the_cause() -> None:
     way = {"lateness_ns": late, "drops": {"store_full": 0}}
     gaps = {"classes": [], "lost_ns": 0}
     link = {"ended": "index out of bounds", "running": False, "ports": [port, port], "forward": way, "backward": way}
-    told = {"ok": True, "gaps": gaps, "shared": False, "links": {"core": link}}
-    found = spinner.facts([told], [told])["core forward"]
+    now = {"ok": True, "cpu": 1, "gaps": gaps, "shared": False, "links": {"core": link}}
+    found = spinner.facts([stats_of(now)], [stats_of(now)])["core forward"]
     assert found.release_p50_ns is None
     assert found.cause() == "the link has ended: a fault in the program: index out of bounds"
     expected, probing = prepared(plan())
     answers = answer(probing)
-    rows = {row.quantity: row for row in compare(expected, probing, answers, {expected.links[0].key: found})}
+    rows = {row.quantity: row for row in compare(expected, probing, told(answers), {expected.links[0].key: found})}
     assert rows["release error p50"].verdict == "not measured"
 
 
@@ -311,5 +318,5 @@ def test_the_path_mtu_is_the_largest_packet_that_was_answered(largest: int, verd
     asked = {each["name"]: each for each in answers["results"]}["path MTU"]
     for stream in asked["streams"]:
         stream["received_packets"] = 3 if stream["packet_bytes"] <= largest else 0
-    row = {row.quantity: row for row in compare(expected, probing, answers, {})}["path MTU"]
+    row = {row.quantity: row for row in compare(expected, probing, told(answers), {})}["path MTU"]
     assert row.verdict == verdict and says in row.note and row.measured in (largest, None)

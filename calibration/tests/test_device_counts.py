@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from ewan.calibration.devices import Counts, counted
+from ewan.labs.hardware.counts import DeviceCount
 
-from ewan.calibration.devices import counted
 
-
-def told(device: int, ours: int, dropped: int = 0) -> dict[str, Any]:
-    each = {"out_packets": device, "came_packets": ours, "dropped_packets": dropped}
+def told(device: int, ours: int, dropped: int = 0) -> Counts:
+    each = DeviceCount(device, 0, dropped, ours, 0, None)
     return {"core": {"backward": each, "forward": each}}
 
 

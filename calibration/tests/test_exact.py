@@ -10,13 +10,16 @@ from ewan.calibration import exact
 from ewan.calibration.compare import compare
 from ewan.calibration.expect import expectations
 from ewan.calibration.expectation import Expectations
+from ewan.calibration.judge import ArrivedFlow
 from ewan.calibration.probing import SECOND, ProbePlan, plan_probes
-from ewan.calibration.tests.plans import DROP_TAIL, delays, direction, plan
+from ewan.calibration.tests.plans import DROP_TAIL, asked, delays, direction, filled, plan, told
+from ewan.generator.traffic_request import FlowRecord
 from ewan.labs.base.codec import replace
 from ewan.labs.link import BernoulliLoss, ConstantDelay, Psp, Queue, Red
 from ewan.labs.link.trace import TraceOpportunities, TraceRows
 from ewan.labs.plan import Plan
 from ewan.labs.record import Row
+from ewan.labs.runtime.probe_documents import ProbeAnswer
 
 CARD = Psp(rate_bps=0, overhead_bytes=24, minimum_bytes=84, limit_bytes=10**7, limit_packets=None, dither_ns=0, seed=1)
 
@@ -40,28 +43,25 @@ def prepared(lab: Plan) -> tuple[Expectations, ProbePlan]:
     return expected, plan_probes(expected, lab.lab, exact.VirtualProbes())
 
 
-def answered(probing: ProbePlan, lab: Plan, **changes: Any) -> dict[str, Any]:
+def answered(probing: ProbePlan, lab: Plan, **changes: Any) -> ProbeAnswer:
     """What an exact link would say; `changes` to every stream of one kind: `delay={...}`, `saturate={...}`."""
     ways = dict(zip((link.key for link in expectations(lab).links), expectations(lab).links, strict=True))
     results = []
-    for probe in probing.probes:
+    for probe in asked(probing):
         result = {"kind": probe["kind"], "name": probe["name"], "elapsed_ns": 1, "clock_step_ns": 0}
-        if probe["kind"] == "bulk":
-            results.append({**result, "flows": [{**flow(), **changes.get("bulk", {})}]})
-            continue
         streams = []
-        for asked in probe["streams"]:
-            way = ways.get(asked["name"])
-            base = 100_002_208 if way is None else round(way.delay_ns(asked["packet_bytes"]))
+        for wanted in probe["streams"]:
+            way = ways.get(wanted["name"])
+            base = 100_002_208 if way is None else round(way.delay_ns(wanted["packet_bytes"]))
             stream = {
-                "name": asked["name"],
-                "packet_bytes": asked["packet_bytes"],
-                "sent_packets": asked["packets"],
+                "name": wanted["name"],
+                "packet_bytes": wanted["packet_bytes"],
+                "sent_packets": wanted["packets"],
                 "refused_packets": 0,
                 "refused_why": None,
-                "sending_ns": (asked["packets"] - 1) * asked["interval_ns"],
-                "longest_sender_gap_ns": asked.get("batch_packets", 1) * asked["interval_ns"],
-                "received_packets": asked["packets"],
+                "sending_ns": (wanted["packets"] - 1) * wanted["interval_ns"],
+                "longest_sender_gap_ns": wanted.get("batch_packets", 1) * wanted["interval_ns"],
+                "received_packets": wanted["packets"],
                 "lost_packets": 0,
                 "duplicated_packets": 0,
                 "socket_drops_packets": 0,
@@ -69,15 +69,15 @@ def answered(probing: ProbePlan, lab: Plan, **changes: Any) -> dict[str, Any]:
                 "steady": None,
             }
             if probe["kind"] == "saturate" and way is not None:
-                own = round((asked["packet_bytes"] + 38) * 8e9 / way.direction.rate_bps)
-                waited = way.queue_packets(asked["packet_bytes"]) * own - own // 3
+                own = round((wanted["packet_bytes"] + 38) * 8e9 / way.direction.rate_bps)
+                waited = way.queue_packets(wanted["packet_bytes"]) * own - own // 3
                 stream["delay"]["max_ns"] = base + waited
                 steady = {"packets": 1000, "window_ns": 1000 * own, "fitted_window_ns": 1000.0 * own}
                 stream["steady"] = {**steady, "delay": delays(base + waited, 0)}
             change = changes.get(probe["kind"], {})
             streams.append({**stream, **{key: make(stream) for key, make in change.items()}})
         results.append({**result, "streams": streams})
-    return {"format": "ewan-probe/1", "results": results}
+    return told({"results": results})
 
 
 def flow(segments_a_ms: float = 81.274, window: int = 20_000) -> dict[str, Any]:
@@ -89,14 +89,22 @@ def flow(segments_a_ms: float = 81.274, window: int = 20_000) -> dict[str, Any]:
         for end, segments in zip(ends, until, strict=True)
     ]
     arrived = [(end, 1448 * (later - earlier)) for end, earlier, later in zip(ends[1:], until, until[1:], strict=False)]
-    told = {"name": "f", "congestion": "reno", "retransmitted_segments": 0, "segment_bytes": 1448}
-    return {**told, "series": series, "arrived": arrived, "busy_ns": 200_000_000}
+    said = {
+        "name": "left to right",
+        "connected_ns": 0,
+        "congestion": "reno",
+        "retransmitted_segments": 0,
+        "segment_bytes": 1448,
+    }
+    return {**said, "series": series, "arrived": arrived, "busy_ns": 200_000_000}
 
 
 def judged(lab: Plan, **changes: Any) -> dict[str, Row]:
     """The rows of the forward direction and of the pair, by quantity."""
     expected, probing = prepared(lab)
-    rows = compare(expected, probing, answered(probing, lab, **changes), {}, exact.TOLERANCES)
+    bulk = {**flow(), **changes.pop("bulk", {})}
+    flows = [ArrivedFlow(filled(FlowRecord, bulk), bulk["arrived"], bulk["busy_ns"], 0) for _ in probing.flows]
+    rows = compare(expected, probing, answered(probing, lab, **changes), {}, exact.TOLERANCES, flows=flows)
     return {row.quantity: row for row in rows if row.direction != "backward"}
 
 
@@ -291,7 +299,7 @@ def test_a_token_bucket_gets_what_a_token_bucket_needs() -> None:
 
 
 def packets_of(probing: ProbePlan) -> int:
-    return sum(stream["packets"] for probe in probing.probes for stream in probe.get("streams", ()))
+    return sum(stream["packets"] for probe in asked(probing) for stream in probe.get("streams", ()))
 
 
 @pytest.mark.parametrize("rate_bps", [8_000, 1_000_000, 10_000_000_000, 100_000_000_000, 10**12])
@@ -306,7 +314,7 @@ def test_what_it_takes_is_bounded_in_packets(rate_bps: int) -> None:
 def test_a_queue_is_filled_by_bursts_that_it_can_hold() -> None:
     for packets in (1, 5, 50, 10_000):
         _, probing = prepared(virtual(queue=Queue(packets, None, DROP_TAIL)))
-        streams = [probe["streams"][0] for probe in probing.probes if probe["kind"] == "saturate"]
+        streams = [probe["streams"][0] for probe in asked(probing) if probe["kind"] == "saturate"]
         assert len(streams) == 2
         for stream in streams:
             assert stream["batch_packets"] <= max(1, packets // 8)
@@ -322,7 +330,7 @@ def test_a_star_of_five_hundred_is_measured_in_part_and_says_so() -> None:
     _, probing = prepared(replace(virtual(), links=links, pairs=()))
     assert packets_of(probing) < 2_500_000
     assert any(what == "queue limit" and "packets" in why for (_, what), why in probing.skipped.items())
-    assert all(probe["drain_ns"] < SECOND for probe in probing.probes)
+    assert all(probe["drain_ns"] < SECOND for probe in asked(probing))
 
 
 def test_tcp_that_never_connects_was_not_measured() -> None:
@@ -343,7 +351,7 @@ def test_after_an_overload_the_average_of_red_falls_before_tcp_begins() -> None:
     queue = Queue(None, 50 * 1538, Red(ecn=False, max_bytes=40_000, max_p_ppb=10**8, min_bytes=10_000, weight_log2=9))
     for backend, packets in (("tbf", 1044), ("user", None)):
         _, probing = prepared(virtual(backend, queue=queue))
-        kinds = [probe["name"] for probe in probing.probes]
-        settling = [stream for probe in probing.probes if probe["name"] == "settle" for stream in probe["streams"]]
+        kinds = [probe["name"] for probe in asked(probing)]
+        settling = [stream for probe in asked(probing) if probe["name"] == "settle" for stream in probe["streams"]]
         assert [stream["packets"] for stream in settling] == ([packets] * 2 if packets else [])
-        assert not packets or kinds.index("settle") == kinds.index("tcp left to right") - 1
+        assert not packets or kinds[-1] == "settle"

@@ -13,7 +13,7 @@ from ewan.calibration.exact import VirtualProbes
 from ewan.calibration.expect import expectations
 from ewan.calibration.probe import LiveProbes
 from ewan.calibration.probing import MS, SECOND, Method, ProbePlan, plan_probes
-from ewan.calibration.tests.plans import DROP_TAIL, plan
+from ewan.calibration.tests.plans import DROP_TAIL, asked, plan
 from ewan.labs.base.codec import replace
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.link import Aggregate, BernoulliLoss, BitErrorLoss, Framing, NormalDelay, Psp, Queue
@@ -109,7 +109,7 @@ def test_probes_fit_through_a_black_hole_and_what_does_not_is_not_sent() -> None
     expected = expectations(plan(blackhole_bytes=1400))
     assert [link.mtu_bytes for link in expected.links] == [1400, 1400]
     probing = plan_probes(expected, "lab", LiveProbes())
-    assert max(stream["packet_bytes"] for probe in probing.probes for stream in probe["streams"]) == 1400
+    assert max(stream["packet_bytes"] for probe in asked(probing) for stream in probe["streams"]) == 1400
     assert "vanish in a black hole" in probing.skipped["left to right", "TCP goodput"]
     assert ("left to right", "base RTT") not in probing.skipped
     narrow = plan_probes(expectations(plan(blackhole_bytes=68)), "lab", LiveProbes())
@@ -133,7 +133,7 @@ def test_a_burst_takes_no_time_and_a_policer_is_not_filled() -> None:
     probing = plan_probes(policed, "lab", LiveProbes())
     assert probing.skipped["core forward", "rate"] == "its policer drops what would fill it"
     assert not policed.pairs[0].goodput_fair
-    delays = next(probe for probe in probing.probes if probe["kind"] == "delay")
+    delays = next(probe for probe in asked(probing) if probe["kind"] == "delay")
     assert all(stream["interval_ns"] >= 138 * 8 * 100 for stream in delays["streams"])
 
 
@@ -142,7 +142,7 @@ def test_a_link_with_slots_has_no_single_delay() -> None:
     slotted = expectations(plan(slot_ns=10_000_000))
     assert "slots of 10ms" in slotted.links[0].untold("delay") and not slotted.links[0].untold("loss")
     (steady, later) = (
-        next(probe for probe in plan_probes(each, "lab", VirtualProbes()).probes if probe["kind"] == "delay")
+        next(probe for probe in asked(plan_probes(each, "lab", VirtualProbes())) if probe["kind"] == "delay")
         for each in (expectations(plan()), slotted)
     )
     assert later["drain_ns"] == steady["drain_ns"] + 10_000_000
@@ -247,7 +247,7 @@ def _intact(link: Link) -> Link:
 
 def _instants(probing: ProbePlan, kind: str) -> dict[str, list[float]]:
     """When each stream of the first probe of a kind sends: streams begin spread over their intervals."""
-    streams = next(probe["streams"] for probe in probing.probes if probe["kind"] == kind)
+    streams = next(probe["streams"] for probe in asked(probing) if probe["kind"] == kind)
     return {
         stream["name"]: [
             stream.get("start_ns", 0) + stream["interval_ns"] * (place / len(streams) + k) for k in range(50)
@@ -290,5 +290,5 @@ def test_probes_wait_for_the_longest_delay_of_a_trace_and_for_the_end_of_an_outa
     out = TraceRows(period_ns=41 * SECOND, rows=((0, 10**9, None, None, None), (SECOND, 0, None, None, None)))
     for trace, waits_ns in ((late, 400 * MS), (out, 41 * SECOND)):
         probing = plan_probes(expectations(plan(trace=trace)), "t", VirtualProbes())
-        drains = {probe["name"]: probe["drain_ns"] for probe in probing.probes}
+        drains = {probe["name"]: probe["drain_ns"] for probe in asked(probing)}
         assert drains["delay"] > waits_ns and drains["path MTU"] > 2 * waits_ns

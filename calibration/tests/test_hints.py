@@ -12,7 +12,7 @@ from ewan.calibration.compare import compare
 from ewan.calibration.machine import MachineLoad, Process, Snapshot
 from ewan.calibration.same_plan import differences
 from ewan.calibration.spinner import LinkFacts
-from ewan.calibration.tests.plans import answer, delays, direction, plan, prepared
+from ewan.calibration.tests.plans import answer, asked, delays, direction, plan, prepared, told
 from ewan.labs.base import codec
 from ewan.labs.link import BernoulliLoss, ConstantDelay, Framing
 from ewan.labs.record import Row
@@ -24,7 +24,7 @@ GBIT = 1_000_000_000
 
 def forward(facts: LinkFacts = ON_TIME, changes: dict[str, Any] | None = None, **measured: Any) -> dict[str, Row]:
     expected, probing = prepared(plan(**(changes or {})))
-    rows = compare(expected, probing, answer(probing, **measured), {"core forward": facts})
+    rows = compare(expected, probing, told(answer(probing, **measured)), {"core forward": facts})
     return {row.quantity: row for row in rows if row.direction == "forward"}
 
 
@@ -86,7 +86,7 @@ def test_directions_that_were_swapped_are_told_by_each_others_values() -> None:
     other = codec.replace(link.backward, delay=ConstantDelay(30_000_000), rate_bps=GBIT // 2)
     lab = codec.replace(plan(), links=(codec.replace(link, backward=other),))
     expected, probing = prepared(lab)
-    rows = compare(expected, probing, answer(probing, rate_bps=GBIT / 2, delay=delays(30_002_208)), {})
+    rows = compare(expected, probing, told(answer(probing, rate_bps=GBIT / 2, delay=delays(30_002_208))), {})
     found = {row.quantity: row for row in rows if row.direction == "forward"}
     for quantity in ("delay p50", "rate"):
         assert found[quantity].verdict == "outside" and hints.SWAPPED in found[quantity].note
@@ -104,7 +104,7 @@ def test_a_loss_is_probed_for_long_enough_to_tell_it_from_none(rate_bps: int, sh
     """2.5 s, and more on slow links: up to 6 s."""
     changes = {"loss": BernoulliLoss(round(share * 1e9)), "rate_bps": rate_bps}
     _, probing = prepared(plan(**changes))
-    streams = next(probe["streams"] for probe in probing.probes if probe["kind"] == "loss")
+    streams = next(probe["streams"] for probe in asked(probing) if probe["kind"] == "loss")
     assert all(2e9 < each["packets"] * each["interval_ns"] < 6e9 for each in streams)
     assert forward(changes=changes)["loss"].verdict == "outside"
 
@@ -165,6 +165,6 @@ def test_another_clock_source_is_the_cause_that_rows_name(sources: tuple[str, st
     assert isinstance(load, MachineLoad)
     assert load.cause().startswith(said or machine.BUSY)
     expected, probing = prepared(plan())
-    rows = compare(expected, probing, answer(probing, rate_bps=0.98e9), {}, machine=load.cause())
+    rows = compare(expected, probing, told(answer(probing, rate_bps=0.98e9)), {}, machine=load.cause())
     rate = next(row for row in rows if row.quantity == "rate")
     assert rate.verdict == "outside" and load.cause() in rate.note

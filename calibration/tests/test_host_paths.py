@@ -14,6 +14,7 @@ from ewan.calibration.host import path_lab, paths
 from ewan.calibration.host.buffers import Buffers, read_buffers
 from ewan.calibration.host.path_lab import PORT, PORT_BPS, ROUTERS, SIZES, TIMES
 from ewan.calibration.host.paths import PathMeasurements
+from ewan.calibration.tests.plans import told
 from ewan.labs.base import codec
 from ewan.labs.base.codec import replace
 from ewan.labs.compile import HostFacts
@@ -114,7 +115,7 @@ def test_the_lab_has_plain_ports_one_with_a_rate_and_two_of_a_large_mtu(plan: Pl
 
 
 def test_probes_end_where_so_many_routers_lie_between(plan: Plan) -> None:
-    found = {each["name"]: each for each in path_lab.probes(plan, TIMES["quick"])}
+    found = {each["name"]: each for each in codec.data_of(path_lab.probes(plan, TIMES["quick"]))}
     ends = {name: found[f"latency {name}"]["streams"][0]["to"]["netns"].rsplit("-", 1)[1] for name in ROUTERS}
     assert ends == {0: "r1", 1: "r2", 2: "b"}
     assert found["packets 9000"]["streams"][0]["from"]["netns"].endswith("-e")
@@ -128,7 +129,7 @@ def test_probes_take_no_longer_than_is_said(plan: Plan, budget: Any, seconds: fl
     wanted = path_lab.probes(plan, TIMES[budget])
     wanted += [path_lab.transfer(plan, TIMES[budget], routers, True) for routers in (0, 1)]
     total = 0
-    for each in wanted:
+    for each in codec.data_of(wanted):
         total += each.get("duration_ns", 0) + each.get("drain_ns", 0)
         # A sender that is too slow gets a quarter more time.
         total += sum(stream["interval_ns"] * stream["packets"] * 5 // 4 for stream in each.get("streams", []))
@@ -149,7 +150,7 @@ def flood(name: str, packets: int, window_ns: int) -> dict[str, Any]:
 
 
 def delays(name: str, values: list[int]) -> dict[str, Any]:
-    return {"kind": "delay", "name": name, "streams": [{"name": name, "steady": None, "delays_ns": values}]}
+    return {"kind": "delay", "name": name, "streams": [{"name": name, "delays_ns": values}]}
 
 
 def tcp(name: str, goodput_bps: float) -> dict[str, Any]:
@@ -170,7 +171,7 @@ def evaluated(plan: Plan) -> PathMeasurements:
         tcp("tcp 0 with offloads", 20e9),
         tcp(f"tcp {PORT}", 600e6),
     ]
-    return paths.evaluate(plan, {each["name"]: each for each in results}, BUFFERS, 5)
+    return paths.evaluate(plan, {each.name: each for each in told({"results": results}).results}, BUFFERS, 5)
 
 
 def test_results_become_a_document(evaluated: PathMeasurements) -> None:

@@ -15,12 +15,14 @@ from ewan.calibration.expect import expectations
 from ewan.calibration.expectation import Expectations, HostExit, LinkExpectation
 from ewan.calibration.probe import LiveProbes
 from ewan.calibration.probing import Method, ProbePlan, plan_probes
+from ewan.calibration.tests.plans import asked, told
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.host import virtual_facts
 from ewan.labs.link import Framing
 from ewan.labs.link.delay import nominal_ns
 from ewan.labs.plan import Plan
 from ewan.labs.record import Row
+from ewan.labs.runtime.probe_documents import SaturateProbe
 from ewan.labs.spec import parse
 
 LIVE, VIRTUAL = HostFacts((0, 1), ()), virtual_facts()
@@ -67,7 +69,7 @@ def test_as_many_hosts_fill_the_port_as_it_takes() -> None:
 
 
 def streams(probing: ProbePlan, link: str) -> list[dict[str, Any]]:
-    found = [stream for probe in probing.probes if probe["kind"] == "saturate" for stream in probe["streams"]]
+    found = [stream for probe in asked(probing) if probe["kind"] == "saturate" for stream in probe["streams"]]
     return [stream for stream in found if stream["name"].startswith(link)]
 
 
@@ -130,8 +132,8 @@ def rate(text: str, found: list[dict[str, Any]], host: HostFacts = LIVE) -> Row:
     busy = sum(each["steady"]["busy_packets"] for each in found)
     named[0]["steady"] = found[0]["steady"] | {"packets": arrived, "busy_packets": busy}
     result = {"kind": "saturate", "clock_step_ns": 0, "streams": named}
-    probing = ProbePlan([{"kind": "saturate", "name": "rate", "streams": []}])
-    return next(row for row in compare(expected, probing, {"results": [result]}, {}) if row.quantity == "rate")
+    probing = ProbePlan([SaturateProbe("rate", (), 0)])
+    return next(row for row in compare(expected, probing, told({"results": [result]}), {}) if row.quantity == "rate")
 
 
 SECOND = 1e9
@@ -186,6 +188,6 @@ def test_small_packets_of_all_hosts_together_are_no_more_than_the_port_carries(k
     probing = plan_probes(
         expectations(plan(text.replace("rate: 10Mbit/s", "rate: 1Mbit/s"), VIRTUAL)), "t", VirtualProbes()
     )
-    (probe,) = (each for each in probing.probes if each["kind"] == kind)
+    (probe,) = (each for each in asked(probing) if each["kind"] == kind)
     own = [138 * 8e9 / 1e6 / each["interval_ns"] for each in probe["streams"] if each["name"].startswith("access-left")]
     assert len(own) == 32 and sum(own) < 1

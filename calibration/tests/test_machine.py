@@ -11,12 +11,13 @@ import pytest
 
 from ewan.calibration import hints, machine, report, spinner
 from ewan.calibration.compare import compare
-from ewan.calibration.machine import MachineLoad, Process, Snapshot
-from ewan.calibration.tests.plans import answer, plan, prepared
+from ewan.calibration.machine import CpuTaken, MachineLoad, Process, Snapshot
+from ewan.calibration.tests.plans import answer, plan, prepared, told
 from ewan.calibration.tolerances import Tolerances
 from ewan.experiments.engine import verification
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.record import Certificate, MachineFacts, Row
+from ewan.labs.runtime.spinner_stats import Gaps, SpinnerStats
 
 HZ = os.sysconf("SC_CLK_TCK")
 QUIET = MachineLoad(
@@ -24,9 +25,9 @@ QUIET = MachineLoad(
     0.5,
     0.0,
     (("dockerd", 0.02),),
-    ({**dict.fromkeys(("count", "lost_ns"), 9), "cpu": 1, "longest_ns": 90_000, "shared": False},),
+    (CpuTaken(1, 9, 9, 90_000, False),),
 )
-TAKEN = {"cpu": 1, "count": 512, "lost_ns": 141 * NS_PER_MS, "longest_ns": 4 * NS_PER_MS, "shared": False}
+TAKEN = CpuTaken(1, 512, 141 * NS_PER_MS, 4 * NS_PER_MS, False)
 
 
 def certificate(load: MachineLoad, *, note: str = "", verdict: str = "outside", clock: str = "live") -> Certificate:
@@ -45,7 +46,7 @@ def test_a_quiet_machine_says_nothing() -> None:
     [
         ({"taken": (TAKEN,)}, "CPU 1 was taken from the links 512 times, 141ms in all, 4ms at once"),
         (
-            {"taken": ({**TAKEN, "longest_ns": 0, "shared": True},)},
+            {"taken": (dataclasses.replace(TAKEN, longest_ns=0, shared=True),)},
             "CPU 1 serves the links of several labs or spinners",
         ),
         ({"steal_ratio": 0.04}, "the hypervisor gave 4% of the CPU time to others (steal)"),
@@ -88,7 +89,7 @@ def test_who_passed_or_has_no_clock_of_this_machine_is_not_advised() -> None:
 def test_the_note_of_a_row_names_what_is_known_and_guesses_only_where_nothing_is() -> None:
     lab = plan()
     expected, probing = prepared(lab)
-    slow = answer(probing, rate_bps=0.98e9)
+    slow = told(answer(probing, rate_bps=0.98e9))
 
     def note(busy: bool = False, changes: tuple[dict[str, Any], ...] = (), bounds: Tolerances | None = None) -> str:
         facts = spinner.with_changes({}, changes)
@@ -124,21 +125,15 @@ def test_shares_are_of_the_time_between() -> None:
 
 
 def test_gaps_are_of_the_time_between() -> None:
-    def stats(classes: list[tuple[int, int]], lost_ns: int) -> dict[str, Any]:
-        return {
-            "ok": True,
-            "cpu": 1,
-            "shared": False,
-            "gaps": {"classes": classes, "lost_ns": lost_ns, "max_ns": 9 * NS_PER_MS},
-        }
+    def stats(classes: list[tuple[int, int]], lost_ns: int) -> SpinnerStats:
+        return SpinnerStats(1, False, Gaps(tuple(classes), lost_ns), {})
 
     before = stats([(1000, 7), (9 * NS_PER_MS, 1)], 9 * NS_PER_MS)
     after = stats([(1000, 9), (2 * NS_PER_MS, 3), (9 * NS_PER_MS, 1)], 14 * NS_PER_MS)
-    dead = {"ok": False, "error": "gone"}
-    load = machine.between(snapshot(0, {}), snapshot(1, {}), [(before, after), (before, dead), (dead, after)])
+    load = machine.between(snapshot(0, {}), snapshot(1, {}), [(before, after), (before, None), (None, after)])
     first, second = load.taken
-    assert first == {"cpu": 1, "count": 5, "lost_ns": 5 * NS_PER_MS, "longest_ns": 2 * NS_PER_MS, "shared": False}
-    assert second["count"] == 13
+    assert first == CpuTaken(1, 5, 5 * NS_PER_MS, 2 * NS_PER_MS, False)
+    assert second.count == 13
 
 
 def test_proc_is_read_without_the_lab_and_the_kernel(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from ewan.calibration.expect import expectations
 from ewan.calibration.probe import LiveProbes
 from ewan.calibration.probing import MS, SECOND, ProbePlan, plan_probes
-from ewan.calibration.tests.plans import DROP_TAIL, direction, plan
+from ewan.calibration.tests.plans import DROP_TAIL, asked, direction, plan
 from ewan.labs.base.codec import replace
 from ewan.labs.link import BernoulliLoss, ConstantDelay, Queue, UniformDelay
 from ewan.labs.plan import Plan
@@ -29,12 +29,12 @@ def star(arms: int, **changes: Any) -> Plan:
 
 
 def streams(probing: ProbePlan, kind: str) -> list[dict[str, Any]]:
-    return [stream for each in probing.probes if each["kind"] == kind for stream in each["streams"]]
+    return [stream for each in asked(probing) if each["kind"] == kind for stream in each["streams"]]
 
 
 def test_the_default_dumbbell_takes_less_than_fifteen_seconds() -> None:
     probing = planned(plan())
-    assert [each["name"] for each in probing.probes] == [
+    assert [each["name"] for each in asked(probing)] == [
         "delay",
         "rtt",
         "path MTU",
@@ -52,14 +52,14 @@ def test_a_star_of_a_hundred_stays_bounded(rate_bps: int, seconds: int) -> None:
     assert len(streams(probing, "saturate")) == 200
     assert probing.duration_ns < seconds * SECOND
     # All delays at once, 20 000 packets a second together.
-    (delays,) = [each for each in probing.probes if each["kind"] == "delay"]
+    (delays,) = [each for each in asked(probing) if each["kind"] == "delay"]
     assert sum(1e9 / stream["interval_ns"] for stream in delays["streams"]) <= 20_000
 
 
 def test_one_direction_of_a_half_duplex_link_is_loaded_at_a_time() -> None:
     for half_duplex, loads in ((False, 1), (True, 2)):
         probing = planned(star(5, rate_bps=10_000_000, half_duplex=half_duplex))
-        found = [each["streams"] for each in probing.probes if each["kind"] == "saturate"]
+        found = [each["streams"] for each in asked(probing) if each["kind"] == "saturate"]
         assert len(found) == loads
         for streams in found:
             names = [stream["name"].split()[0] for stream in streams]
@@ -110,7 +110,7 @@ def test_what_takes_too_long_is_said() -> None:
 def test_a_transfer_is_judged_after_slow_start_and_its_losses(rate_bps: int) -> None:
     """100 ms and a queue as long: after the time that is not judged, the window that doubled has filled both."""
     queue = Queue(None, rate_bps // 80, DROP_TAIL)
-    (transfer,) = (each for each in planned(plan(rate_bps=rate_bps, queue=queue)).probes if each["kind"] == "tcp")
+    (transfer,) = (each for each in asked(planned(plan(rate_bps=rate_bps, queue=queue))) if each["kind"] == "tcp")
     filling = transfer["duration_ns"] - transfer["steady_ns"]
     doublings = math.log2(2 * 100 * MS / (1500 * 8e9 / rate_bps) / 10)
     assert (doublings + 6 * 2) * 100 * MS <= filling <= (doublings + 6 * 2 + 3) * 100 * MS

@@ -12,11 +12,14 @@ import pytest
 
 from ewan.calibration import LiveLab, certificates, verify_lab
 from ewan.labs import routes
+from ewan.labs.base import codec
 from ewan.labs.base.product import LIBRARY
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
+from ewan.labs.routing_documents import Convergence
 from ewan.labs.runtime.base import LabState, RemoteMachine, Seen
+from ewan.labs.runtime.probe_documents import FailedResult, Probe, ProbeAnswer
 from ewan.labs.runtime.state_documents import Head
 from ewan.labs.spec import load
 
@@ -33,9 +36,9 @@ class Slow:
         self.waited = False
         self.probed = 0
 
-    def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
+    def converge(self, name: str, longest_s: float = 120.0) -> Convergence:
         self.waited = True
-        return self.found
+        return codec.from_data(Convergence, self.found, "routing")
 
     def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
         assert self.waited, "asked before the routes were there"
@@ -57,11 +60,11 @@ class Slow:
         return []
 
     def probe(
-        self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None], seen: Seen | None = None
-    ) -> dict[str, Any]:
+        self, name: str, probes: Sequence[Probe], tell: Callable[[str], None], seen: Seen | None = None
+    ) -> ProbeAnswer:
         assert self.waited, "probes were sent before the routes were there"
         self.probed += 1
-        return {"results": [{"kind": "failed", "error": "nothing is there"} for _ in probes]}
+        return ProbeAnswer(tuple(FailedResult(each.name, 1, "nothing is there") for each in probes))
 
 
 @pytest.fixture
@@ -103,4 +106,4 @@ def test_nothing_is_measured_without_routes(ring: Plan, found: Mapping[str, Any]
 def test_static_routes_are_not_waited_for() -> None:
     plan = compile(load(LIBRARY / "dumbbell.lab.yaml"), HostFacts(cpus=(0, 1), networks=()))
     lab = Slow()
-    assert routes.converged(lab, plan) == {} and not lab.waited
+    assert routes.converged(lab, plan) is None and not lab.waited

@@ -19,9 +19,10 @@ from ewan.calibration import path
 from ewan.calibration.host import calibrations
 from ewan.calibration.path import PathEnd
 from ewan.extras.characterise import measure, truth
-from ewan.extras.characterise.plan import Load
+from ewan.extras.characterise.plan import Load, lasts_ns
 from ewan.generator import traffic_request
 from ewan.labs import descriptions, rundir
+from ewan.labs.base import documents
 from ewan.labs.base.sheet import grid
 from ewan.labs.base.units import Rate, UnitError
 from ewan.labs.base.units.shown import ARROWS, written
@@ -34,6 +35,7 @@ from ewan.labs.commands.privileges import as_root, is_virtual
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.record.characterisation import Characterisation, Estimate, to_json
+from ewan.labs.runtime.probe_documents import OfStreams, ProbeAnswer, ProbeRequest, ProbeResult
 from ewan.labs.runtime.probes import send as send_probes
 from ewan.labs.runtime.program import Program
 
@@ -150,16 +152,14 @@ def in_virtual(
     directory = rundir.make(plan.lab)
     numbers = iter(range(1, 100))
 
-    def send(probes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        request = {"clock": "virtual", "cpus": list(plan.host_cpus), "probes": list(probes)}
-        longest = sum(_longest_ns(each) for each in probes)
+    def send(probes: Sequence[OfStreams]) -> Sequence[ProbeResult]:
+        request = ProbeRequest(tuple(plan.host_cpus), tuple(probes), "virtual")
+        longest = sum(map(lasts_ns, probes))
         place = directory / f"probes-{next(numbers)}"
         run = virtual.run(context, plan, Program(request, expected_ns=longest), place, "characterising")
-        answer = run.document("probe.json")
-        if run.interrupted or answer is None:
+        if run.interrupted or not (file := run.directory / "probe.json").exists():
             raise Refused(f"interrupted: what was measured until then is in {directory}")
-        results: list[dict[str, Any]] = answer["results"]
-        return results
+        return documents.read(ProbeAnswer, file).results
 
     asked = measure.Asked(a, b, plan.lab, "virtual", "", None, tuple(loads))
     return directory, truth.beside(measure.characterise(asked, send), plan, pair, loads)
@@ -200,7 +200,7 @@ def in_live(context: Context, lab: str | None, words: tuple[str, str]) -> tuple[
     try:
         with context.reporter.progress(what) as progress:
 
-            def send(probes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+            def send(probes: Sequence[OfStreams]) -> Sequence[ProbeResult]:
                 def tell(text: str) -> None:
                     progress.step(f"{what}: {text}")
 
@@ -208,8 +208,7 @@ def in_live(context: Context, lab: str | None, words: tuple[str, str]) -> tuple[
                     answer = labs.probe(own, probes, tell)
                 else:
                     answer = send_probes(probes, cpus, context.binary, tell)
-                results: list[dict[str, Any]] = answer["results"]
-                return results
+                return answer.results
 
             found = measure.characterise(asked, send)
     except RuntimeError as error:
@@ -219,11 +218,6 @@ def in_live(context: Context, lab: str | None, words: tuple[str, str]) -> tuple[
         rundir.drop(directory)
         raise
     return directory, found if own is None or pair is None else truth.beside(found, plans[own], pair, ())
-
-
-def _longest_ns(request: dict[str, Any]) -> int:
-    streams = request["streams"]
-    return max(int(each.get("start_ns", 0) + each["interval_ns"] * each["packets"]) for each in streams)
 
 
 def show(context: Context, found: Characterisation) -> None:

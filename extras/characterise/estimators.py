@@ -12,7 +12,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, stdev
-from typing import Any
 
 from ewan.calibration.expectation import BYTE_NS
 from ewan.calibration.uncertainty import (
@@ -28,6 +27,7 @@ from ewan.calibration.uncertainty import (
 from ewan.labs.base.units import PPB
 from ewan.labs.base.units.shown import written
 from ewan.labs.record import COVERAGE_FACTOR
+from ewan.labs.runtime.probe_documents import StreamResult
 
 ODDS, ODDS_OF_TWO = 19.0, 38.5
 """The interval of a least value is this many times its distance to the next one, and holds with 1 − α = 95 %. It is
@@ -90,9 +90,9 @@ class Train:
         return len(self.packets) == self.sent
 
 
-def packets_of(stream: Mapping[str, Any]) -> tuple[Packet, ...]:
+def packets_of(stream: StreamResult) -> tuple[Packet, ...]:
     """Of a stream that answered with raw delays and spacings, in order of arrival; from the first arrival on."""
-    delays, spacings = stream["delays_ns"] or (), stream["spacings_ns"] or ()
+    delays, spacings = stream.delays_ns or (), stream.spacings_ns or ()
     arrived = itertools.accumulate(spacings, initial=0)
     return tuple(Packet(float(at - delay), float(delay)) for at, delay in zip(arrived, delays, strict=False))
 

@@ -10,10 +10,10 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from ewan.calibration.expectation import BYTE_NS
-from ewan.calibration.path import PathEnd
+from ewan.calibration.path import PathEnd, error_of
 from ewan.calibration.probing import PROBE_BYTES, SECOND
 from ewan.calibration.uncertainty import Instrument, recorded
 from ewan.extras.characterise import estimators, plan
@@ -22,14 +22,15 @@ from ewan.extras.characterise.plan import Load, Ways
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import PPB
 from ewan.labs.record.characterisation import Characterisation, Estimate, PathDirection
+from ewan.labs.runtime.probe_documents import OfStreams, ProbeResult, StreamResult, StreamsResult
 
 ENOUGH_TRAINS = 2
 """So many of the first trains tell about how fast a path is."""
 
-Send = Callable[[Sequence[dict[str, Any]]], list[dict[str, Any]]]
+Send = Callable[[Sequence[OfStreams]], Sequence[ProbeResult]]
 """Sends probes, and gives a result for each."""
-Streams = dict[str, dict[str, Any]]
-"""The streams of a probe's result, by their names (emulator/traffic/src/probe/results.rs)."""
+Streams = dict[str, StreamResult]
+"""The streams of a probe's result, by their names."""
 Unit = Literal["ns", "bit/s", "bytes", "ppb"]
 
 
@@ -54,7 +55,7 @@ class Asked:
 def characterise(asked: Asked, send: Send) -> Characterisation:
     """UserError, one line, where nothing comes through."""
     sizes = _sizes(asked, send)
-    mtu = max((int(name) for name, stream in sizes.items() if stream["received_packets"]), default=0)
+    mtu = max((int(name) for name, stream in sizes.items() if stream.received_packets), default=0)
     if not mtu:
         raise UserError(
             f"no packet of any size from {asked.a.name} was answered by {asked.b.name}: is the address right, does the "
@@ -93,7 +94,7 @@ def _sizes(asked: Asked, send: Send) -> Streams:
     found: Streams = {}
     for gap_ns in (plan.SIZES_GAP_NS, plan.SIZES_SLOW_NS):
         (found,) = (_of(each) for each in send([plan.sizes(asked.ways, gap_ns)]))
-        if any(stream["received_packets"] for stream in found.values()):
+        if any(stream.received_packets for stream in found.values()):
             break
     return found
 
@@ -127,7 +128,7 @@ def _ways(asked: Asked, send: Send, mtu: int, about: Mapping[str, float]) -> dic
     result = {}
     for way in asked.ways:
         batches = [
-            (max(each["lost_packets"] - each["socket_drops_packets"], 0), each["sent_packets"])
+            (max(each.lost_packets - each.socket_drops_packets, 0), each.sent_packets)
             for name, each in lost.items()
             if name.split()[0] == way
         ]
@@ -191,7 +192,7 @@ def _filled(asked: Asked, send: Send, mtu: int, rates: Mapping[str, float]) -> _
         ]
         for way, result in zip(waiting, send(probes), strict=True):
             told = _of(result)[way]
-            filled.lost[way] = told["lost_packets"] / max(told["sent_packets"], 1)
+            filled.lost[way] = told.lost_packets / max(told.sent_packets, 1)
             packets = sorted(_packets(told), key=lambda packet: packet.sent_ns)
             filled.loads[way] = packets
             filled.packets[way] = packets[len(packets) // 2 :]
@@ -202,20 +203,20 @@ def _filled(asked: Asked, send: Send, mtu: int, rates: Mapping[str, float]) -> _
     return filled
 
 
-def _of(result: Mapping[str, Any]) -> Streams:
+def _of(result: ProbeResult) -> Streams:
     """The streams of a probe by their names; UserError where it could not be sent."""
-    if "streams" not in result:
-        raise UserError(f"probe {result['name']}: {result.get('error', 'no result')}")
-    return {each["name"]: each for each in result["streams"]}
+    if not isinstance(result, StreamsResult):
+        raise UserError(f"probe {result.name}: {error_of(result)}")
+    return {each.name: each for each in result.streams}
 
 
-def _packets(stream: Mapping[str, Any]) -> tuple[Packet, ...]:
+def _packets(stream: StreamResult) -> tuple[Packet, ...]:
     return estimators.packets_of(stream)
 
 
-def _trains(way: str, streams: Mapping[str, Mapping[str, Any]]) -> list[Train]:
+def _trains(way: str, streams: Mapping[str, StreamResult]) -> list[Train]:
     own = (stream for name, stream in streams.items() if name.split()[0] == way)
-    return [Train(stream["sent_packets"], _packets(stream)) for stream in own]
+    return [Train(stream.sent_packets, _packets(stream)) for stream in own]
 
 
 def _base(trains: Sequence[Train], instrument: Instrument | None) -> Found:

@@ -7,15 +7,15 @@ probe, each with a time of its own to start, which lies in no step with anything
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ewan.calibration.expectation import BYTE_NS
 from ewan.calibration.path import SIZES, PathEnd
 from ewan.calibration.probing import MS, PROBE_BYTES, SECOND
+from ewan.labs.base.codec import replace
+from ewan.labs.runtime.probe_documents import DelayProbe, LossProbe, OfStreams, ProbeStream, RttProbe, SaturateProbe
 
-ProbeRequest = dict[str, Any]
 Ways = Mapping[str, tuple[PathEnd, PathEnd]]
 """By "forward" and "backward": who sends to whom."""
 
@@ -73,14 +73,14 @@ class Load:
     words: str
 
 
-def sizes(ways: Ways, gap_ns: int) -> ProbeRequest:
+def sizes(ways: Ways, gap_ns: int) -> OfStreams:
     """Packets of several sizes, to find the MTU."""
     a, b = ways["forward"]
     drain_s = max(1, round(gap_ns / SECOND))
-    return _probe("rtt", "path MTU", [_stream(f"{size}", a, b, size, gap_ns, 3) for size in SIZES], drain_s)
+    return _probe(RttProbe, "path MTU", [_stream(f"{size}", a, b, size, gap_ns, 3) for size in SIZES], drain_s)
 
 
-def first(ways: Ways, longest_ns: float, loads: Sequence[Load]) -> ProbeRequest:
+def first(ways: Ways, longest_ns: float, loads: Sequence[Load]) -> OfStreams:
     """Short trains both ways, which tell about how fast the path is; `longest_ns`: the longest round trip so far, in
     which a train passes."""
     gap = max(FIRST_GAP_NS, round(longest_ns))
@@ -89,20 +89,20 @@ def first(ways: Ways, longest_ns: float, loads: Sequence[Load]) -> ProbeRequest:
         for way, ends in ways.items()
         for k in range(FIRST_TRAINS)
     ]
-    return beside(_probe("delay", "first trains", trains, math.ceil(2 * gap / SECOND)), loads)
+    return beside(_probe(DelayProbe, "first trains", trains, math.ceil(2 * gap / SECOND)), loads)
 
 
-def trips(ways: Ways, first_bps: Mapping[str, float], loads: Sequence[Load]) -> ProbeRequest:
+def trips(ways: Ways, first_bps: Mapping[str, float], loads: Sequence[Load]) -> OfStreams:
     """Round trips that do not wait for each other; `first_bps`: about how fast the path is each way."""
     a, b = ways["forward"]
     gap = max(TRIP_GAP_NS, PROBE_BYTES * BYTE_NS / min(first_bps.values()) / TRIP_SHARE)
     packets = min(TRIPS, int(LONGEST_TRIPS_NS / gap) + 20)
     return beside(
-        _probe("rtt", "round trips", [_stream("trips", a, b, PROBE_BYTES, gap, packets)], _drain_s(gap)), loads
+        _probe(RttProbe, "round trips", [_stream("trips", a, b, PROBE_BYTES, gap, packets)], _drain_s(gap)), loads
     )
 
 
-def back_to_back(ways: Ways, packet_bytes: int, first_bps: Mapping[str, float], loads: Sequence[Load]) -> ProbeRequest:
+def back_to_back(ways: Ways, packet_bytes: int, first_bps: Mapping[str, float], loads: Sequence[Load]) -> OfStreams:
     """Trains both ways whose dispersion is the capacity's; `first_bps`: about what that is."""
     streams, longest = [], 0.0
     for way, ends in ways.items():
@@ -113,7 +113,7 @@ def back_to_back(ways: Ways, packet_bytes: int, first_bps: Mapping[str, float], 
         streams += [
             _train(f"{way} {k}", ends, packet_bytes, AT_ONCE_NS, packets, _start_ns(k, gap)) for k in range(TRAINS)
         ]
-    return beside(_probe("delay", "trains", streams, _drain_s(longest)), loads)
+    return beside(_probe(DelayProbe, "trains", streams, _drain_s(longest)), loads)
 
 
 def load_ns(number: int) -> float:
@@ -128,14 +128,14 @@ def overload(
     capacity_bps: float,
     lasting_ns: float,
     more: Sequence[Load],
-) -> ProbeRequest:
+) -> OfStreams:
     """More than the bottleneck carries, for so long."""
     interval = packet_bytes * BYTE_NS / capacity_bps / OVERLOAD
     packets = min(max(math.ceil(lasting_ns / interval), LEAST_LOAD_PACKETS), MOST_LOAD_PACKETS)
-    stream = {**_stream(way, *ends, packet_bytes, interval, packets), "batch_packets": CATCHING_UP}
+    stream = replace(_stream(way, *ends, packet_bytes, interval, packets), batch_packets=CATCHING_UP)
     # The buffer's last packets come when all before them have.
     drain_s = max(4, math.ceil(packets * interval / 4 / SECOND))
-    return beside(_probe("saturate", f"load {way}", [stream], drain_s), more)
+    return beside(_probe(SaturateProbe, f"load {way}", [stream], drain_s), more)
 
 
 def stretched(
@@ -146,7 +146,7 @@ def stretched(
     buffer_bytes: float | None,
     more: Sequence[Load],
     lead: int = 0,
-) -> ProbeRequest:
+) -> OfStreams:
     """Trains that come faster than the bottleneck serves them, each shorter than its buffer; after so many
     packets (`lead`) that the bottleneck passes as a burst."""
     own = packet_bytes * BYTE_NS / capacity_bps
@@ -157,10 +157,10 @@ def stretched(
     streams = [
         _train(f"{way} {k}", ends, packet_bytes, own / CROSS_ABOVE, packets, _start_ns(k, gap)) for k in range(count)
     ]
-    return beside(_probe("delay", f"cross {way}", streams, _drain_s(packets * own)), more)
+    return beside(_probe(DelayProbe, f"cross {way}", streams, _drain_s(packets * own)), more)
 
 
-def losses(ways: Ways, capacity_bps: Mapping[str, float], loads: Sequence[Load]) -> ProbeRequest:
+def losses(ways: Ways, capacity_bps: Mapping[str, float], loads: Sequence[Load]) -> OfStreams:
     """Many small packets both ways, which take little of the capacity; in batches, whose counts tell of bursts."""
     streams = []
     for way, ends in ways.items():
@@ -170,21 +170,24 @@ def losses(ways: Ways, capacity_bps: Mapping[str, float], loads: Sequence[Load])
         each = packets // count
         for k in range(count):
             stream = _stream(f"{way} {k}", *ends, PROBE_BYTES, interval, each)
-            streams.append({**stream, "raw": False, "start_ns": round(k * each * interval)})
-    return beside(_probe("loss", "loss", streams, _drain_s(0.0)), loads)
+            streams.append(replace(stream, raw=False, start_ns=round(k * each * interval)))
+    return beside(_probe(LossProbe, "loss", streams, _drain_s(0.0)), loads)
 
 
-def beside(probe: ProbeRequest, loads: Sequence[Load]) -> ProbeRequest:
+def beside(probe: OfStreams, loads: Sequence[Load]) -> OfStreams:
     """The probe with this load beside it, from its start to its end, in packets as long as `MTU` says."""
-    own = probe["streams"]
-    lasting = max(each.get("start_ns", 0) + each["interval_ns"] * each["packets"] for each in own)
-    streams = list(own)
+    lasting, streams = lasts_ns(probe), list(probe.streams)
     for number, load in enumerate(loads):
         interval = load.packet_bytes * BYTE_NS / load.rate_bps
         packets = math.ceil(lasting / interval)
         stream = _stream(f"others {number}", load.source, load.sink, load.packet_bytes, interval, packets)
-        streams.append({**stream, "raw": False})
-    return {**probe, "streams": streams}
+        streams.append(replace(stream, raw=False))
+    return replace(probe, streams=tuple(streams))
+
+
+def lasts_ns(probe: OfStreams) -> int:
+    """From its beginning to the end of its last packet's turn."""
+    return max((each.start_ns or 0) + each.lasts_ns for each in probe.streams)
 
 
 def _drain_s(longest_ns: float) -> int:
@@ -199,23 +202,20 @@ def _start_ns(number: int, gap_ns: float) -> int:
 
 def _train(
     name: str, ends: tuple[PathEnd, PathEnd], packet_bytes: int, interval_ns: float, packets: int, start_ns: int
-) -> dict[str, Any]:
+) -> ProbeStream:
     batch = BATCH_PACKETS if interval_ns <= AT_ONCE_NS else CATCHING_UP
     stream = _stream(name, *ends, packet_bytes, interval_ns, packets)
-    return {**stream, "batch_packets": batch, "start_ns": start_ns}
+    return replace(stream, batch_packets=batch, start_ns=start_ns)
 
 
-def _stream(name: str, a: PathEnd, b: PathEnd, size: int, interval_ns: float, packets: int) -> dict[str, Any]:
-    return {
-        "name": name,
-        "from": a.data,
-        "to": b.data,
-        "packet_bytes": size,
-        "interval_ns": max(round(interval_ns), 1),
-        "packets": packets,
-        "raw": True,
-    }
+def _stream(name: str, a: PathEnd, b: PathEnd, size: int, interval_ns: float, packets: int) -> ProbeStream:
+    return ProbeStream(name, a.endpoint, b.endpoint, size, max(round(interval_ns), 1), packets, raw=True)
 
 
-def _probe(kind: str, name: str, streams: list[dict[str, Any]], drain_s: int = 1) -> ProbeRequest:
-    return {"kind": kind, "name": name, "drain_ns": drain_s * DRAIN_NS, "streams": streams}
+def _probe(
+    kind: Callable[[str, tuple[ProbeStream, ...], int], OfStreams],
+    name: str,
+    streams: Sequence[ProbeStream],
+    drain_s: int = 1,
+) -> OfStreams:
+    return kind(name, tuple(streams), drain_s * DRAIN_NS)

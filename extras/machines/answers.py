@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ewan.labs.base.codec import Document, Struct, field
+from ewan.labs.runtime.probe_documents import Probe
 
 
 class DelaySpread(Struct):
@@ -151,7 +152,7 @@ class ProbesHere(Struct):
 class ProbeAsked(Struct):
     """A probe, of which the machine has ends; `run` marks its packets."""
 
-    probe: dict[str, Any]
+    probe: Probe
     run: int
 
 
@@ -200,7 +201,7 @@ class ProbeFailed(Struct):
     error: str
 
 
-class ProbeAnswer(Struct):
+class MachineAnswer(Struct):
     """A line of such a machine."""
 
     here: ProbesThere | None = None

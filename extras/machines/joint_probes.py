@@ -20,16 +20,33 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-import orjson
-
-from ewan.extras.machines.answers import Nothing, Ports, ProbeAnswer, ProbeAsked, ProbeBegins, ProbeOrder, ProbesHere
+from ewan.extras.machines.answers import (
+    MachineAnswer,
+    Nothing,
+    Ports,
+    ProbeAsked,
+    ProbeBegins,
+    ProbeOrder,
+    ProbesHere,
+)
 from ewan.extras.machines.results import CompletedProgram
 from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.record.traffic import Endpoint
 from ewan.labs.runtime.base import LabError, Seen
-from ewan.labs.runtime.probes import ANSWER_FORMAT, begins
+from ewan.labs.runtime.probe_documents import (
+    DelayProbe,
+    FailedResult,
+    LossProbe,
+    Probe,
+    ProbeAnswer,
+    ProbeResult,
+    SaturateProbe,
+    TcpProbe,
+)
+from ewan.labs.runtime.probes import begins
 
 FORMAT = "ewan-joint/1"
 COMMAND = ("probe", "--joint")
@@ -42,13 +59,13 @@ LATE_S = 60.0
 LEAD_NS = 20_000_000
 FRESH_NS = NS_PER_SECOND
 """A comparison of the clocks that is not older than this is the one before a probe."""
+ONE_WAY = DelayProbe, LossProbe, SaturateProbe
 THE_END, DROPPED = ProbeOrder(end=Nothing()), ProbeOrder(drop=Nothing())
-ONE_WAY = ("delay", "loss", "saturate")
 
 Result = TypeVar("Result")
 Tell = Callable[[str], None]
-Probe = Mapping[str, Any]
-Answer = dict[str, Any]
+Half = dict[str, Any]
+"""What a machine saw of a probe, with its clock: only the node binary looks into it."""
 
 
 class ProbeProcess(Protocol):
@@ -87,11 +104,11 @@ class JointProbes:
     cpus: Mapping[str, Sequence[int]]
     binary: Path
 
-    def run(self, probes: Sequence[Probe], tell: Tell, seen: Seen | None = None) -> Answer:
+    def run(self, probes: Sequence[Probe], tell: Tell, seen: Seen | None = None) -> ProbeAnswer:
         """The answer; LabError when a machine or its process is lost. `tell`, `seen`: as `send` has them."""
         used = {machine for each in probes for machine in self.machines_of(each)}
         names = [machine for machine in dict.fromkeys(self.machine_of.values()) if machine in used]
-        results: list[Answer] = []
+        results: list[ProbeResult] = []
         with self._session(names) as session:
             for number, each in enumerate(probes, 1):
                 begun = time.monotonic_ns()
@@ -101,34 +118,33 @@ class JointProbes:
                     result = self._merged(each, time.monotonic_ns() - begun, shares)
                 except _FailedError as error:
                     elapsed = time.monotonic_ns() - begun
-                    result = {"name": each["name"], "elapsed_ns": elapsed, "kind": "failed", "error": str(error)}
+                    result = FailedResult(each.name, elapsed, str(error))
                 results.append(result)
                 if seen is not None:
                     seen(results)
-        return {"format": ANSWER_FORMAT, "results": results}
+        return ProbeAnswer(tuple(results))
 
     def machines_of(self, probe: Probe) -> list[str]:
         """The machines that have ends of it."""
         return list(dict.fromkeys(self._machine(end) for pair in _ends(probe) for end in pair))
 
-    def _machine(self, end: Mapping[str, str]) -> str:
+    def _machine(self, end: Endpoint) -> str:
         try:
-            return self.machine_of[end["netns"]]
+            return self.machine_of[end.netns]
         except KeyError:
-            raise LabError(f"{end['netns']}: no machine has this network namespace") from None
+            raise LabError(f"{end.netns}: no machine has this network namespace") from None
 
     def _crosses(self, probe: Probe) -> bool:
         """Whether delays are read off the clocks of two machines."""
-        return probe["kind"] in ONE_WAY and any(self._machine(a) != self._machine(b) for a, b in _ends(probe))
+        return isinstance(probe, ONE_WAY) and any(self._machine(a) != self._machine(b) for a, b in _ends(probe))
 
-    def _merged(self, probe: Probe, elapsed_ns: int, shares: Sequence[Mapping[str, Any]]) -> Answer:
-        asked = orjson.dumps({"probe": dict(probe), "elapsed_ns": elapsed_ns, "shares": list(shares)})
+    def _merged(self, probe: Probe, elapsed_ns: int, shares: Sequence[Half]) -> ProbeResult:
+        asked = codec.compact({"probe": probe, "elapsed_ns": elapsed_ns, "shares": shares})
         done = subprocess.run([self.binary, "probe", "--merge"], input=asked, capture_output=True, check=False)
         if done.returncode != 0:
-            raise LabError(
-                f"ewan-node probe --merge: {CompletedProgram(done.returncode, done.stdout, done.stderr).said}"
-            )
-        result: Answer = orjson.loads(done.stdout)
+            said = CompletedProgram(done.returncode, done.stdout, done.stderr).said
+            raise LabError(f"ewan-node probe --merge: {said}")
+        result: ProbeResult = codec.decode(cast(Any, ProbeResult), done.stdout, "result")
         return result
 
     @contextlib.contextmanager
@@ -157,9 +173,9 @@ class JointProbes:
             yield session
 
 
-def _ends(probe: Probe) -> list[tuple[Mapping[str, str], Mapping[str, str]]]:
+def _ends(probe: Probe) -> list[tuple[Endpoint, Endpoint]]:
     """The two ends of each of its streams, or of its connection."""
-    return [(each["from"], each["to"]) for each in probe.get("streams", [probe])]
+    return [(each.from_, each.to) for each in ([probe] if isinstance(probe, TcpProbe) else probe.streams)]
 
 
 class _FailedError(Exception):
@@ -210,17 +226,17 @@ class _Session:
             if (found := _expected(name, told, told.here, "here").format) != FORMAT:
                 raise LabError(f"machine {name}: its ewan-node probes by {found}, and ours by {FORMAT}")
 
-    def shares(self, probe: Probe, machines: Sequence[str], crosses: bool, heading: _Heading) -> list[dict[str, Any]]:
+    def shares(self, probe: Probe, machines: Sequence[str], crosses: bool, heading: _Heading) -> list[Half]:
         """What each of these machines saw of a probe, with its clock where that matters; _FailedError, LabError."""
         if not machines:
             return []
         before = self._fresh() if crosses else None
         run = secrets.randbits(32)
-        asked = ProbeOrder(probe=ProbeAsked(dict(probe), run))
+        asked = ProbeOrder(probe=ProbeAsked(probe, run))
         answers = self._step(dict.fromkeys(machines, asked), READY_S)
         ready = [_expected(name, told, told.ready, "ready") for name, told in answers.items()]
         longest_ns = max(each.longest_ns for each in ready)
-        heading.tell(begins(probe["name"], heading.number, heading.of, longest_ns))
+        heading.tell(begins(probe.name, heading.number, heading.of, longest_ns))
         ports = Ports(
             _merged_ports([each.ports.source for each in ready]), _merged_ports([each.ports.sink for each in ready])
         )
@@ -228,7 +244,7 @@ class _Session:
         orders = {name: ProbeOrder(begin=ProbeBegins(self._shows(name, begin), ports)) for name in machines}
         for name, told in self._step(orders, longest_ns / NS_PER_SECOND + LATE_S).items():
             _expected(name, told, told.sent, "sent")
-        drain_s = probe.get("drain_ns", 0) / NS_PER_SECOND
+        drain_s = 0.0 if isinstance(probe, TcpProbe) else probe.drain_ns / NS_PER_SECOND
         answers = self._step(dict.fromkeys(machines, THE_END), drain_s + LATE_S, last=True)
         halves = {name: _expected(name, told, told.half, "half").half for name, told in answers.items()}
         if before is None:
@@ -241,7 +257,7 @@ class _Session:
 
     def _step(
         self, orders: Mapping[str, ProbeOrder], longest_s: float, *, last: bool = False
-    ) -> dict[str, ProbeAnswer]:
+    ) -> dict[str, MachineAnswer]:
         """One order to each; where one machine cannot do its part, the others drop theirs, unless it was the last."""
         answers = self._ask(orders, longest_s)
         failed = {name: told.failed.error for name, told in answers.items() if told.failed is not None}
@@ -255,10 +271,10 @@ class _Session:
         name, error = next(iter(failed.items()))
         raise _FailedError(f"machine {name}: {error}")
 
-    def _ask(self, orders: Mapping[str, ProbeOrder], longest_s: float) -> dict[str, ProbeAnswer]:
+    def _ask(self, orders: Mapping[str, ProbeOrder], longest_s: float) -> dict[str, MachineAnswer]:
         """Each machine's next line."""
 
-        def ask(name: str) -> ProbeAnswer:
+        def ask(name: str) -> MachineAnswer:
             process, begun = self.processes[name], time.monotonic_ns()
             process.write(codec.line(orders[name]))
             line = process.readline(longest_s)
@@ -293,9 +309,9 @@ class _Session:
         return self.last
 
 
-def _read(name: str, line: bytes) -> ProbeAnswer:
+def _read(name: str, line: bytes) -> MachineAnswer:
     with contextlib.suppress(ValueError):
-        return codec.decode(ProbeAnswer, line, "")
+        return codec.decode(MachineAnswer, line, "")
     words = line.decode(errors="replace").strip()[:60]
     raise LabError(
         f"machine {name}: {words!r} came where ewan-node probe answers: "
@@ -303,7 +319,7 @@ def _read(name: str, line: bytes) -> ProbeAnswer:
     )
 
 
-def _expected(name: str, told: ProbeAnswer, part: Result | None, what: str) -> Result:
+def _expected(name: str, told: MachineAnswer, part: Result | None, what: str) -> Result:
     if part is None:
         raise LabError(f"machine {name}: ewan-node probe said {told.said} where {what} was expected")
     return part

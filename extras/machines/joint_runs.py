@@ -102,9 +102,9 @@ class JointRuns:
         writing.write(directory / "program.json", program.to_json())
         if self.plan.routing != "static":
             routing = self.routes.settle(CONVERGES_S)
-            writing.write(directory / "routing.json", orjson.dumps(routing, option=orjson.OPT_INDENT_2))
-            if not routing["converged"]:
-                raise LabError(f"{routing['protocol']} did not find all routes in {CONVERGES_S:g} s")
+            writing.write(directory / "routing.json", orjson.dumps(codec.data_of(routing), option=orjson.OPT_INDENT_2))
+            if not routing.converged:
+                raise LabError(f"{routing.protocol} did not find all routes in {CONVERGES_S:g} s")
         before = deployment.offsets(self.fleet, self.record)
         ahead_ns = {machine: offset.ns for machine, offset in before.items()}
         split = programs.split(program, where, secrets.randbits(32), ahead_ns)

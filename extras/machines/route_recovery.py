@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 from ewan.extras.machines.programs import NodePlaces, ProgramSplit
 from ewan.extras.machines.routes import BETWEEN_S, ClusterRoutes
+from ewan.labs.routing_documents import Reach
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
 
-Look = tuple[dict[str, Any], list[int]]
+Look = tuple[Reach, list[int]]
 
 
 @dataclass(slots=True)
@@ -71,6 +71,6 @@ class RouteRecovery:
             reach, _ = asked.result()
         except LabError:
             return  # who is lost is heard of otherwise
-        if not reach["unreachable"]:
+        if not reach.unreachable:
             self.recovered_ns |= dict.fromkeys(self._waiting, time.monotonic_ns() - begin_ns)
             self._waiting.clear()

@@ -10,14 +10,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import orjson
+from typing import TYPE_CHECKING
 
 from ewan.extras.machines.queries import ASK_S, SHARES, WORK_S, all_of, answer_of, done
 from ewan.extras.machines.records import ClusterLabRecord
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Link, Plan
+from ewan.labs.routing_documents import Convergence, Reach, Recovery, RoutingTable
 from ewan.labs.runtime.answers import Tables
 from ewan.labs.runtime.base import LabError
 
@@ -38,7 +38,7 @@ class ClusterRoutes:
     file: Path
     binary: Path
 
-    def settle(self, longest_s: float) -> dict[str, Any]:
+    def settle(self, longest_s: float) -> Convergence:
         """Until the routes carry every pair on the plan's path, as `ewan.labs.runtime.base.RouteConvergence` has it."""
         begun = time.monotonic()
         started: float | None = None
@@ -46,19 +46,16 @@ class ClusterRoutes:
             reach, ages_ns = self.look()
             now = time.monotonic()
             started = min(started or now, now - max(ages_ns, default=0) / NS_PER_SECOND)
-            settled = not reach["unreachable"] and not reach["astray"]
+            settled = not reach.unreachable and not reach.astray
             if settled or now - begun > longest_s:
-                return {
-                    "format": "ewan-routing/1",
-                    "protocol": self.plan.routing,
-                    "converged": settled,
-                    "after_ns": round((now - started) * NS_PER_SECOND),
-                    "waited_ns": round((now - begun) * NS_PER_SECOND),
-                    **reach,
-                }
+                assert self.plan.routing != "static"
+                after_ns, waited_ns = (round((now - since) * NS_PER_SECOND) for since in (started, begun))
+                return Convergence(
+                    self.plan.routing, settled, after_ns, waited_ns, reach.unreachable, reach.cut_off, reach.astray
+                )
             time.sleep(BETWEEN_S)
 
-    def set_carrier(self, link: Link, up: bool, longest_s: float, changed: Callable[[], None]) -> dict[str, Any]:
+    def set_carrier(self, link: Link, up: bool, longest_s: float, changed: Callable[[], None]) -> Recovery:
         """Both machines of a stretched link take the carrier of what is theirs, or give it back; routes follow.
 
         `changed` is called between the two. As `ewan.labs.runtime.base.LinkFailures` has it.
@@ -77,30 +74,25 @@ class ClusterRoutes:
         while True:
             reach, _ = self.look()
             now = time.monotonic()
-            settled = not reach["unreachable"]
+            settled = not reach.unreachable
             if settled or self.plan.routing == "static" or now - begun > longest_s:
                 recovered = round((now - begun) * NS_PER_SECOND) if settled else None
-                return {
-                    "recovered_ns": recovered,
-                    "unreachable": reach["unreachable"],
-                    "cut_off": reach["cut_off"],
-                }
+                return Recovery(recovered, reach.unreachable, reach.cut_off)
             time.sleep(BETWEEN_S)
 
-    def look(self) -> tuple[dict[str, Any], list[int]]:
+    def look(self) -> tuple[Reach, list[int]]:
         """What the routes of all machines make of the pairs, and for how long routers run on each."""
 
         told = self._told()
         tables = _joined(told)
         ages = [each.now_ns - each.started_ns for each in told.values() if each.started_ns is not None]
         command = [str(self.binary), "reach", "--plan", str(self.file)]
-        answer = subprocess.run(command, input=orjson.dumps(tables), capture_output=True)
+        answer = subprocess.run(command, input=codec.compact(tables), capture_output=True)
         if answer.returncode != 0:
             raise LabError(answer.stderr.decode(errors="replace").strip())
-        reach: dict[str, Any] = orjson.loads(answer.stdout)
-        return reach, ages
+        return codec.decode(Reach, answer.stdout, "routes"), ages
 
-    def tables(self) -> dict[str, Any]:
+    def tables(self) -> dict[str, RoutingTable]:
         """The routes of all nodes, as `ewan.labs.runtime.base.RouteReader` has them."""
         return _joined(self._told())
 
@@ -112,5 +104,5 @@ class ClusterRoutes:
         return all_of(self.fleet, ask, [machine.name for machine in self.record.machines])
 
 
-def _joined(told: Mapping[str, Tables]) -> dict[str, Any]:
+def _joined(told: Mapping[str, Tables]) -> dict[str, RoutingTable]:
     return {node: table for each in told.values() for node, table in each.tables.items()}

@@ -36,6 +36,7 @@ from ewan.labs.context import Context
 from ewan.labs.link import Change
 from ewan.labs.plan import Plan
 from ewan.labs.render.files import hosts as hosts_file
+from ewan.labs.routing_documents import Convergence, Recovery, RoutingTable
 from ewan.labs.runtime import node_overrides
 from ewan.labs.runtime.answers import NodeStatus, Removed, Status
 from ewan.labs.runtime.base import LabError, OpenCapture, RemoteMachine, Seen
@@ -43,6 +44,7 @@ from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.multi_machine import MachineNeeds, MissingPrograms
 from ewan.labs.runtime.namespaces import NAMESPACES
 from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.probe_documents import Probe, ProbeAnswer
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.state_documents import APPLIED, DOWN, MANIFEST, AppliedPlan, LinksDown
 
@@ -243,8 +245,8 @@ class ClusterRuntime(NetnsRuntime):
         return self._relays[name]
 
     def probe(
-        self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None], seen: Seen | None = None
-    ) -> dict[str, Any]:
+        self, name: str, probes: Sequence[Probe], tell: Callable[[str], None], seen: Seen | None = None
+    ) -> ProbeAnswer:
         """A process on each machine has the ends that are there; their clocks are compared before and after."""
         record = self.record(name)
         fleet = self._fleet(record.machines, record.config)
@@ -269,16 +271,16 @@ class ClusterRuntime(NetnsRuntime):
         link = next(each for each in self.load(name).plan.links if each.name == request["link"])
         tunnels.check_change(link, request["direction"], change, record.stretched, record.tunnels)
 
-    def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
+    def converge(self, name: str, longest_s: float = 120.0) -> Convergence | None:
         """Every machine tells its nodes' routes, again and again, until together they carry every pair."""
         plan = self.load(name).plan
-        return {} if plan.routing == "static" else self._routes_of(plan).settle(longest_s)
+        return None if plan.routing == "static" else self._routes_of(plan).settle(longest_s)
 
-    def routes(self, name: str) -> dict[str, Any]:
+    def routes(self, name: str) -> dict[str, RoutingTable]:
         """Every machine tells those of its nodes."""
         return self._routes_of(self.load(name).plan).tables()
 
-    def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
+    def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> Recovery:
         """Both machines of a stretched link take the carrier of what is theirs, and the routes of all are watched."""
         plan = self.load(name).plan
         found = next((each for each in plan.links if each.name == link), None)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, assert_never
 
 from ewan.generator.external.transfer import LEAD_NS, Obstacle, Output, Tool, ToolTransfer, TransferCommands
-from ewan.generator.rows import Row, Rows
+from ewan.generator.rows import Row, Rows, number
 from ewan.generator.scenario.laws import Either, amount, mean
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
 from ewan.labs.record.schedule import DitgTool
@@ -250,7 +250,7 @@ def _rows(row: Row, printed: str, decoded: str, started_ns: int, series_ns: int,
     numbers = {number for number, *_ in sent}
     received = sum(size for *_, size in sent)
     first_ns, last_ns = sent[0][1], max(got_ns for _, _, got_ns, _ in sent)
-    flow = {
+    flow: Row = {
         **row,
         "started_ns": min(sent_ns for _, sent_ns, _, _ in sent),
         "ended_ns": last_ns,
@@ -258,7 +258,7 @@ def _rows(row: Row, printed: str, decoded: str, started_ns: int, series_ns: int,
         "goodput_bps": received * BITS_PER_BYTE * NS_PER_SECOND / (last_ns - first_ns) if last_ns > first_ns else None,
     }
     if not datagrams:
-        return {"flows": [flow], "goodput": _goodput(row["flow"], datagrams, sent, series_ns)}
+        return {"flows": [flow], "goodput": _goodput(number(row, "flow"), datagrams, sent, series_ns)}
     flow |= {
         "sent_packets": max(numbers),
         "received_packets": len(numbers),
@@ -272,7 +272,7 @@ def _rows(row: Row, printed: str, decoded: str, started_ns: int, series_ns: int,
         "delay_max_ns": delays[-1],
         "jitter_ns": _jitter([got_ns - sent_ns for _, sent_ns, got_ns, _ in sent]),
     }
-    return {"flows": [flow], "goodput": _goodput(row["flow"], datagrams, sent, series_ns)}
+    return {"flows": [flow], "goodput": _goodput(number(row, "flow"), datagrams, sent, series_ns)}
 
 
 def _of_day(hours: int, minutes: int, seconds: int, micro: int) -> int:
@@ -287,9 +287,9 @@ def _percentile(ordered: list[int], share: float) -> int:
 def _reordered(numbers: list[int]) -> int:
     """Packets whose number is below the largest before them (RFC 4737)."""
     largest, count = 0, 0
-    for number in numbers:
-        count += number < largest
-        largest = max(largest, number)
+    for each in numbers:
+        count += each < largest
+        largest = max(largest, each)
     return count
 
 
@@ -300,7 +300,7 @@ def _jitter(delays: list[int]) -> float:
     return value
 
 
-def _goodput(flow: int, datagrams: bool, sent: list[tuple[int, int, int, int]], series_ns: int) -> list[dict[str, Any]]:
+def _goodput(flow: int, datagrams: bool, sent: list[tuple[int, int, int, int]], series_ns: int) -> list[Row]:
     """D-ITG logs what it reads. Datagrams are read as they arrive; when TCP's bytes arrived it does not know."""
     bins: dict[int, int] = {}
     for _, _, got_ns, size in sent if series_ns else []:

@@ -9,13 +9,11 @@ A transfer in both directions is two connections of iperf3's, not one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import orjson
-
-from ewan.generator.external.transfer import LEAD_NS, Obstacle, Output, Tool, ToolTransfer, TransferCommands
-from ewan.generator.rows import Rows
+from ewan.generator.external.transfer import LEAD_NS, Obstacle, Output, Tool, ToolTransfer, TransferCommands, printed
+from ewan.generator.iperf3_report import Datagrams, EndedStream, Report, Sum
+from ewan.generator.rows import Row, Rows
 from ewan.generator.scenario.laws import amount, mean
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
 from ewan.labs.record.schedule import Iperf3Tool
@@ -96,33 +94,30 @@ def rows(output: Output) -> Rows:
     """Rows of one stream, in both directions where it sends in both."""
     row, started_ns = output.row, output.started_ns
     try:
-        report = orjson.loads(output.stdout)
-    except orjson.JSONDecodeError:
-        report = {"error": "its output is not whole"}
-    streams = report.get("end", {}).get("streams", [])
-    if report.get("error") or not streams:
-        return {"flows": [{**row, "error": f"iperf3: {report.get('error', 'no result')}"}]}
-    if "udp" in streams[0]:
-        return _udp(output, report)
+        report = printed(Report, output.stdout)
+    except ValueError as error:
+        report = Report(error=str(error))
+    streams = report.end.streams
+    if report.error or not streams:
+        return {"flows": [{**row, "error": f"iperf3: {report.error or 'no result'}"}]}
+    servers = report.server_output_json or Report()
+    if streams[0].udp is not None:
+        return _udp(output, report, servers, streams[0].udp)
     result: Rows = {"flows": [], "series": [], "goodput": []}
     for part, forward in enumerate((True, False) if output.flow.bidirectional else (True,)):
-        of_direction = [index for index, stream in enumerate(streams) if stream["sender"]["sender"] is forward]
+        of_direction = [
+            index for index, stream in enumerate(streams) if stream.sender and stream.sender.sender is forward
+        ]
         index = of_direction[output.stream]
         ends = {} if forward else {"source": row["sink"], "sink": row["source"]}
-        base = {**row, **ends, "part": part}
+        base: Row = {**row, **ends, "part": part}
         result["flows"].append(_tcp(base, report, streams[index], started_ns))
-        key = {"flow": row["flow"], "part": part}
+        key: Row = {"flow": row["flow"], "part": part}
         # The receiver's bins are the server's for what the client sent, and the client's for the rest.
-        servers = report.get("server_output_json", {})
         sends, receives = (report, servers) if forward else (servers, report)
-        result["series"] += _series(key, sends, index, _segment_bytes(report), started_ns)
+        result["series"] += _series(key, sends, index, report.segment_bytes, started_ns)
         result["goodput"] += _goodput(key, receives, index, started_ns)
     return result
-
-
-def _segment_bytes(report: dict[str, Any]) -> int | None:
-    """The maximum segment size; None where iperf3 does not tell it."""
-    return report["start"].get("tcp_mss") or report["start"].get("tcp_mss_default") or None
 
 
 def ns(seconds: float) -> int:
@@ -130,71 +125,55 @@ def ns(seconds: float) -> int:
     return round(seconds * NS_PER_SECOND)
 
 
-def _tcp(row: dict[str, Any], report: dict[str, Any], stream: dict[str, Any], started_ns: int) -> dict[str, Any]:
+def _tcp(row: Row, report: Report, stream: EndedStream, started_ns: int) -> Row:
     """The row of one direction of a stream."""
-    sent, got = stream["sender"], stream["receiver"]
-    lasted_ns = ns(got["end"] - got["start"])
+    sent, got = stream.sender, stream.receiver
+    if sent is None or got is None:
+        raise ValueError("a connection without one of its ends")
+    lasted_ns = ns(got.end - got.start)
     return {
         **row,
         "started_ns": started_ns,
         "ended_ns": started_ns + lasted_ns,
-        "received_bytes": got["bytes"],
-        "goodput_bps": got["bytes"] * BITS_PER_BYTE * NS_PER_SECOND / lasted_ns if lasted_ns else None,
-        "segment_bytes": _segment_bytes(report),
-        "min_rtt_ns": sent["min_rtt"] * US_NS if sent.get("min_rtt") else None,
-        "retransmitted_segments": sent.get("retransmits"),
+        "received_bytes": got.bytes,
+        "goodput_bps": got.bytes * BITS_PER_BYTE * NS_PER_SECOND / lasted_ns if lasted_ns else None,
+        "segment_bytes": report.segment_bytes,
+        "min_rtt_ns": sent.min_rtt * US_NS if sent.min_rtt else None,
+        "retransmitted_segments": sent.retransmits,
     }
 
 
-def peer(report: dict[str, Any]) -> str | None:
-    """The other end, as it was named; None where no connection was begun."""
-    start = report["start"]
-    found: str | None = (start.get("connecting_to") or start.get("accepted_connection") or {}).get("host")
-    return found
-
-
-def entries(report: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The number of a stream, from 0, with its entry of each interval, while its test ran."""
-    for each in report.get("intervals", []):
-        yield from ((index, entry) for index, entry in enumerate(each["streams"]) if entry["seconds"] > 0)
-
-
-def _of_stream(report: dict[str, Any], index: int, sender: bool) -> list[dict[str, Any]]:
-    return [entry for number, entry in entries(report) if number == index and entry["sender"] is sender]
-
-
-def _series(
-    key: dict[str, Any], report: dict[str, Any], index: int, segment_bytes: int | None, started_ns: int
-) -> list[dict[str, Any]]:
-    result, again = [], 0
-    for entry in _of_stream(report, index, True):
-        again += entry.get("retransmits", 0)
+def _series(key: Row, report: Report, index: int, segment_bytes: int | None, started_ns: int) -> list[Row]:
+    result: list[Row] = []
+    again = 0
+    for entry in report.of_stream(index, True):
+        again += entry.retransmits or 0
+        if entry.snd_cwnd is None or entry.rtt is None or entry.rttvar is None:
+            raise ValueError("a sender that tells neither window nor RTT")
         result.append(
             {
                 **key,
-                "time_ns": started_ns + ns(entry["end"]),
-                "cwnd_segments": entry["snd_cwnd"] // segment_bytes if segment_bytes else None,
-                "srtt_ns": entry["rtt"] * US_NS,
-                "rttvar_ns": entry["rttvar"] * US_NS,
+                "time_ns": started_ns + ns(entry.end),
+                "cwnd_segments": entry.snd_cwnd // segment_bytes if segment_bytes else None,
+                "srtt_ns": entry.rtt * US_NS,
+                "rttvar_ns": entry.rttvar * US_NS,
                 "retransmitted_segments": again,
             }
         )
     return result
 
 
-def _goodput(
-    key: dict[str, Any], report: dict[str, Any], index: int, started_ns: int, datagrams: bool = False
-) -> list[dict[str, Any]]:
-    """iperf3 counts what it reads. Datagrams are read as they arrive; when TCP's bytes arrived it does not know."""
+def _goodput(key: Row, report: Report, index: int, started_ns: int) -> list[Row]:
+    """iperf3 counts what it reads; when TCP's bytes arrived it does not know."""
     return [
         {
             **key,
-            "time_ns": started_ns + ns(entry["end"]),
-            "bin_ns": ns(entry["seconds"]),
-            "delivered_bytes": entry["bytes"],
-            "arrived_bytes": entry["bytes"] if datagrams else None,
+            "time_ns": started_ns + ns(entry.end),
+            "bin_ns": ns(entry.seconds),
+            "delivered_bytes": entry.bytes,
+            "arrived_bytes": None,
         }
-        for entry in _of_stream(report, index, False)
+        for entry in report.of_stream(index, False)
     ]
 
 
@@ -219,23 +198,23 @@ def _arrived(came: int, highest: int, unordered: int | None, copied: bool, overt
     return _DatagramCounts(came - unordered, unordered, 0)
 
 
-def _udp(output: Output, report: dict[str, Any]) -> Rows:
+def _udp(output: Output, report: Report, servers: Report, udp: Datagrams) -> Rows:
     """Loss and order by what the server counts; iperf3 measures no one-way delay."""
     row, started_ns = output.row, output.started_ns
-    servers = report.get("server_output_json", {})
-    udp = report["end"]["streams"][0]["udp"]
-    sums = report["end"].get("sum_received", udp)
-    order = [stream["udp"].get("out_of_order") for stream in servers.get("end", {}).get("streams", [])]
-    size = report["start"]["test_start"]["blksize"]
+    sums = report.end.sum_received or Sum()
+    order = [stream.udp.out_of_order for stream in servers.end.streams if stream.udp is not None]
+    size = report.start.test_start.blksize
+    if size is None:
+        raise ValueError("datagrams of no size")
     # The server's test ends with a word over TCP, which may be late: after the bin of the last datagram nothing came.
-    ends = [entry["end"] for entry in _of_stream(servers, 0, False) if entry["bytes"]]
-    lasted_ns = ns(min([sums.get("end", udp["end"]), *ends[-1:]]))
+    ends = [entry.end for entry in servers.of_stream(0, False) if entry.bytes]
+    lasted_ns = ns(min([udp.end if sums.end is None else sums.end, *ends[-1:]]))
     # Of its sums alone an older version gives what was sent.
-    came = sums["bytes"] // size if sums.get("sender") is False else udp["packets"] - udp["lost_packets"]
-    highest = sums.get("packets", udp["packets"])
+    came = sums.bytes // size if sums.sender is False else udp.packets - udp.lost_packets
+    highest = udp.packets if sums.packets is None else sums.packets
     arrived = _arrived(came, highest, order[0] if order else None, output.copied, output.overtaken)
     received = None if arrived.packets is None else arrived.packets * size
-    flow = {
+    flow: Row = {
         **row,
         "started_ns": started_ns,
         "ended_ns": started_ns + lasted_ns,
@@ -243,20 +222,20 @@ def _udp(output: Output, report: dict[str, Any]) -> Rows:
         "goodput_bps": received * BITS_PER_BYTE * NS_PER_SECOND / lasted_ns
         if received is not None and lasted_ns
         else None,
-        "sent_packets": udp["packets"],
+        "sent_packets": udp.packets,
         "received_packets": arrived.packets,
         "lost_packets": None if arrived.packets is None else highest - arrived.packets,
         "reordered_packets": arrived.late,
         "duplicate_packets": arrived.copies,
-        "jitter_ns": udp["jitter_ms"] * NS_PER_MS,
+        "jitter_ns": udp.jitter_ms * NS_PER_MS,
     }
     if arrived.packets is None:
         return {"flows": [flow]}
-    bins = _goodput({"flow": row["flow"], "part": 0}, servers, 0, started_ns, True)
-    if arrived.copies:
-        # When the copies came iperf3 does not tell: as if they were spread evenly.
-        for each in bins:
-            each["delivered_bytes"] = each["arrived_bytes"] = round(each["delivered_bytes"] * arrived.packets / came)
+    bins = _goodput({"flow": row["flow"], "part": 0}, servers, 0, started_ns)
+    for each, entry in zip(bins, servers.of_stream(0, False), strict=True):
+        # Datagrams are read as they arrive. When copies came iperf3 does not tell: as if they were spread evenly.
+        own = round(entry.bytes * arrived.packets / came) if arrived.copies else entry.bytes
+        each["delivered_bytes"] = each["arrived_bytes"] = own
     return {"flows": [flow], "goodput": bins}
 
 

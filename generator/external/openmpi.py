@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ewan.generator.external.transfer import Obstacle, Output, Tool, ToolTransfer, TransferCommands
-from ewan.generator.rows import Row, Rows
+from ewan.generator.rows import Row, Rows, number
 from ewan.generator.scenario.laws import amount
 from ewan.labs.base.product import RELEASE
 from ewan.labs.base.units import NS_PER_SECOND
@@ -144,7 +144,7 @@ def _flow(row: Row, found: list[tuple[int, int, int]], sent_bytes: int | None, b
         **row,
         "started_ns": base_ns + found[0][1],
         "ended_ns": ended_ns,
-        "completion_ns": ended_ns - row["scheduled_ns"],
+        "completion_ns": ended_ns - number(row, "scheduled_ns"),
         "received_bytes": None if sent_bytes is None else sent_bytes * len(found),
     }
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+import orjson
 
 from ewan.generator.rows import Row, Rows
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.record.schedule import Flow, FlowTool
 from ewan.labs.runtime.program import Command
@@ -25,6 +28,17 @@ LEAD_NS = 100 * NS_PER_MS
 
 Obstacle = tuple[str, str]
 """The key that a tool cannot do, and what to write instead."""
+
+T = TypeVar("T")
+
+
+def printed(kind: type[T], text: bytes) -> T:
+    """What a program printed, as a type; ValueError, in a line, for what is not whole or none of its."""
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raise ValueError("its output is not whole") from None
+    return codec.decode(kind, text, "its output")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ RTT alone, and its pacing counts a packet without the headers of IP and UDP.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-import orjson
-
-from ewan.generator.external.transfer import Obstacle, Output, Tool, ToolTransfer, TransferCommands
-from ewan.generator.rows import Row, Rows
+from ewan.generator.external.transfer import Obstacle, Output, Tool, ToolTransfer, TransferCommands, printed
+from ewan.generator.rows import Row, Rows, number
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.product import RELEASE
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND
 from ewan.labs.record.schedule import UdtTool
@@ -21,11 +20,54 @@ from ewan.labs.runtime.program import Command
 
 PROGRAM = str(RELEASE / "ewan-udt")
 """Where generator/udt/build.sh puts it."""
-FORMAT = "ewan-udt/1"
 FIRST_PORT = 30_000
 LEAD_NS = 300 * NS_PER_MS
 """libudt measures the processor's clock for 100 ms when it is loaded, at both ends."""
 HEADER_BYTES = 16
+
+
+class _SentBin(Struct):
+    """Until this time, what the sender had sent and knew."""
+
+    time_ns: int
+    sent: int
+    retransmitted: int
+    lost: int
+    window: int
+    in_flight: int
+    rtt_ns: int
+    period_ns: int
+
+
+class _GotBin(Struct):
+    """Until this time: `bytes` and `packets` since the one before, the others from the beginning."""
+
+    time_ns: int
+    bytes: int
+    packets: int
+    received: int
+    missed: int
+
+
+class _Record(Struct, tag_field="end", forbid_unknown_fields=False):
+    """Of one end: a line that generator/udt/ewan_udt.cpp prints. Times are of CLOCK_MONOTONIC."""
+
+    format: Literal["ewan-udt/1"]
+    begun_ns: int
+    started_ns: int
+    connected_ns: int
+    ended_ns: int
+    payload_bytes: int
+    bytes: int
+    last_ns: int | None
+
+
+class _Sent(_Record, tag="send"):
+    bins: tuple[_SentBin, ...]
+
+
+class _Got(_Record, tag="receive"):
+    bins: tuple[_GotBin, ...]
 
 
 def obstacle(step: Any, settings: Any) -> Obstacle | None:
@@ -71,94 +113,83 @@ def _buffer(size: int | None) -> tuple[str, ...]:
 
 def rows(output: Output) -> Rows:
     """Rows of one transfer, from the lines of its two ends; where the receiver said nothing, of the sender's alone."""
-    row = {**output.row, "congestion": "udt"}
+    row: Row = {**output.row, "congestion": "udt"}
     try:
-        sent = _record(output.stdout)
+        sent = printed(_Sent, output.stdout)
     except ValueError as wrong:
         said = [line for line in output.stderr.splitlines() if line]
         return {"flows": [{**row, "error": said[-1].replace("ewan-udt", "udt", 1) if said else f"udt: {wrong}"}]}
-    base_ns = output.started_ns - sent["begun_ns"]
+    base_ns = output.started_ns - sent.begun_ns
     try:
-        got = _record(output.server.read_bytes() if output.server else b"")
+        got = printed(_Got, output.server.read_bytes() if output.server else b"")
     except (OSError, ValueError):
         return {"flows": [{**row, "error": "udt: its receiver left no record"}]}
     return {
         "flows": [_flow(row, sent, got, base_ns)],
-        "series": _series(row["flow"], sent, base_ns),
-        "goodput": _goodput(row["flow"], sent, got, base_ns),
+        "series": _series(number(row, "flow"), sent, base_ns),
+        "goodput": _goodput(number(row, "flow"), sent, got, base_ns),
     }
 
 
-def _record(text: bytes) -> dict[str, Any]:
-    """ValueError for what is no whole record."""
-    try:
-        record: dict[str, Any] = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        raise ValueError("its output is not whole") from None
-    if record.get("format") != FORMAT:
-        raise ValueError(f"its output is not {FORMAT}")
-    return record
-
-
-def _flow(row: Row, sent: dict[str, Any], got: dict[str, Any], base_ns: int) -> Row:
+def _flow(row: Row, sent: _Sent, got: _Got, base_ns: int) -> Row:
     """`base_ns`: from CLOCK_MONOTONIC, which both ends share, to T0."""
-    received, volume, last_ns = got["bytes"], row["volume_bytes"], got["last_ns"]
+    received, volume, last_ns = got.bytes, row["volume_bytes"], got.last_ns
     complete = volume is not None and received == volume
     # What was on its way when the sender ended came after that.
-    ended_ns = base_ns + (last_ns if complete else max(sent["ended_ns"], last_ns or 0))
-    lasted_ns = ended_ns - row["scheduled_ns"]
-    packets = {"sent_packets": sent["bins"][-1]["sent"], "received_packets": got["bins"][-1]["received"]}
+    ended_ns = base_ns + (last_ns if complete and last_ns is not None else max(sent.ended_ns, last_ns or 0))
+    lasted_ns = ended_ns - number(row, "scheduled_ns")
+    packets = {"sent_packets": sent.bins[-1].sent, "received_packets": got.bins[-1].received}
     return {
         **row,
         **packets,
-        "started_ns": base_ns + sent["started_ns"],
-        "connected_ns": base_ns + sent["connected_ns"],
+        "started_ns": base_ns + sent.started_ns,
+        "connected_ns": base_ns + sent.connected_ns,
         "ended_ns": ended_ns,
         "completion_ns": lasted_ns if complete else None,
         "received_bytes": received,
         "goodput_bps": received * BITS_PER_BYTE * NS_PER_SECOND / lasted_ns if lasted_ns > 0 else None,
-        "segment_bytes": sent["payload_bytes"],
-        "retransmitted_segments": sent["bins"][-1]["retransmitted"],
+        "segment_bytes": sent.payload_bytes,
+        "retransmitted_segments": sent.bins[-1].retransmitted,
         # Before the end, some are on their way.
         "lost_packets": packets["sent_packets"] - packets["received_packets"] if complete else None,
     }
 
 
-def _series(flow: int, sent: dict[str, Any], base_ns: int) -> list[Row]:
-    packet_bits = (sent["payload_bytes"] + HEADER_BYTES) * BITS_PER_BYTE
+def _series(flow: int, sent: _Sent, base_ns: int) -> list[Row]:
+    packet_bits = (sent.payload_bytes + HEADER_BYTES) * BITS_PER_BYTE
     return [
         {
             "flow": flow,
             "part": 0,
-            "time_ns": base_ns + each["time_ns"],
-            "cwnd_segments": each["window"],
-            "in_flight_segments": each["in_flight"],
-            "srtt_ns": each["rtt_ns"],
-            "retransmitted_segments": each["retransmitted"],
-            "pacing_rate_bps": packet_bits * NS_PER_SECOND // each["period_ns"] if each["period_ns"] else None,
+            "time_ns": base_ns + each.time_ns,
+            "cwnd_segments": each.window,
+            "in_flight_segments": each.in_flight,
+            "srtt_ns": each.rtt_ns,
+            "retransmitted_segments": each.retransmitted,
+            "pacing_rate_bps": packet_bits * NS_PER_SECOND // each.period_ns if each.period_ns else None,
         }
-        for each in sent["bins"]
-        if each["time_ns"] >= sent["connected_ns"]
+        for each in sent.bins
+        if each.time_ns >= sent.connected_ns
     ]
 
 
-def _goodput(flow: int, sent: dict[str, Any], got: dict[str, Any], base_ns: int) -> list[Row]:
+def _goodput(flow: int, sent: _Sent, got: _Got, base_ns: int) -> list[Row]:
     """What arrived is counted in packets, all of which but the last are full. After the sender's end nothing comes."""
     result: list[Row] = []
-    before_ns = got["connected_ns"]
-    for each in got["bins"]:
-        if each["time_ns"] > before_ns and before_ns < sent["ended_ns"]:
+    before_ns = got.connected_ns
+    for each in got.bins:
+        if each.time_ns > before_ns and before_ns < sent.ended_ns:
             result.append(
                 {
                     "flow": flow,
                     "part": 0,
-                    "time_ns": base_ns + each["time_ns"],
-                    "bin_ns": each["time_ns"] - before_ns,
-                    "delivered_bytes": each["bytes"],
-                    "arrived_bytes": each["packets"] * sent["payload_bytes"],
+                    "time_ns": base_ns + each.time_ns,
+                    "bin_ns": each.time_ns - before_ns,
+                    "delivered_bytes": each.bytes,
+                    "arrived_bytes": each.packets * sent.payload_bytes,
                 }
             )
-        before_ns = max(before_ns, each["time_ns"])
+        before_ns = max(before_ns, each.time_ns)
     return result
 
 

@@ -19,7 +19,7 @@ from ewan.generator.commands import RunCommand
 from ewan.generator.readers import captures, ditg, files, hops, iperf3, own, ping
 from ewan.generator.readers.call import calls
 from ewan.generator.readers.reader import CommandOutput, Reader, ReaderResult
-from ewan.generator.rows import WRONG, Row, Rows, bounded, frame_of
+from ewan.generator.rows import WRONG, Row, Rows, bounded, frame_of, number, text
 from ewan.labs.base.codec import MOST_SHOWN
 from ewan.labs.base.reading import one_line, read_bytes
 from ewan.labs.record import tables
@@ -69,7 +69,7 @@ def results(schedule: Schedule, directory: Path) -> OutputTables:
             continue
         entry = commands.commands[each.index]
         t0_unix_ns = commands.t0_unix_ns if entry.t0_unix_ns is None else entry.t0_unix_ns
-        whose = {"step": each.step, "node": each.node, "command": each.index + 1}
+        whose: Row = {"step": each.step, "node": each.node, "command": each.index + 1}
         if each.part == CAPTURE:
             caught = captures.read(entry, directory, t0_unix_ns)
             rows["readings"].append({**whose, "tool": CAPTURE, "file": captures.FILE, "problem": caught.problem})
@@ -80,7 +80,7 @@ def results(schedule: Schedule, directory: Path) -> OutputTables:
             for table, those in reading.rows.items():
                 rows[table] += [{**whose, **row} for row in those]
         for file, found in files.tables(entry, directory, t0_unix_ns):
-            row = {**whose, "tool": "csv", "file": file, "problem": found if isinstance(found, str) else None}
+            row: Row = {**whose, "tool": "csv", "file": file, "problem": found if isinstance(found, str) else None}
             rows["readings"].append(row)
             left += [] if isinstance(found, str) else [_FileTable(row, found)]
     if not rows["readings"]:
@@ -111,12 +111,14 @@ def _joined(left: list[_FileTable]) -> dict[str, OwnTable]:
     """Tables of all commands of a step, by the file's name; the row of one that is left out gets the reason."""
     by_name: dict[str, list[_FileTable]] = {}
     for each in left:
-        by_name.setdefault(f"{each.row['step']}.{Path(each.row['file']).stem}", []).append(each)
+        by_name.setdefault(f"{each.row['step']}.{Path(text(each.row, 'file')).stem}", []).append(each)
     result = {}
     for name, those in sorted(by_name.items()):
-        table, left_out = own.joined([(each.row["node"], each.row["command"], each.table) for each in those])
+        table, left_out = own.joined(
+            [(text(each.row, "node"), number(each.row, "command"), each.table) for each in those]
+        )
         for each in those:
-            each.row["problem"] = left_out.get(each.row["command"])
+            each.row["problem"] = left_out.get(number(each.row, "command"))
         result[name] = table
     return result
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ewan.generator.readers.reader import CommandOutput, Reader, ReaderResult, lines
-from ewan.generator.rows import Row
+from ewan.generator.rows import Row, number, text
 from ewan.labs.base.units import NS_PER_SECOND
 
 _FLOW = re.compile(r"Flow number: (\d+)")
@@ -49,12 +49,12 @@ def read(printed: CommandOutput) -> ReaderResult:
 def _totals(rows: Sequence[Row]) -> Row:
     if not rows:
         return {}
-    totals: Row = {"target": ", ".join(dict.fromkeys(row["target"] for row in rows))}
+    totals: Row = {"target": ", ".join(dict.fromkeys(text(row, "target") for row in rows))}
     for log, done in (("sender", "sent"), ("receiver", "received")):
         those = [row for row in rows if row["log"] == log]
         if those:
-            totals[f"{done}_packets"] = sum(row["packets"] for row in those)
-            totals[f"{done}_bytes"] = sum(row["payload_bytes"] for row in those)
+            totals[f"{done}_packets"] = sum(number(row, "packets") for row in those)
+            totals[f"{done}_bytes"] = sum(number(row, "payload_bytes") for row in those)
     return totals
 
 

@@ -19,6 +19,7 @@ import orjson
 from ewan.generator.readers.call import Call
 from ewan.generator.readers.reader import NUMBER, CommandOutput, Reader, ReaderResult, lines
 from ewan.generator.rows import Row
+from ewan.generator.rows import text as cell
 from ewan.labs.base.units import NS_PER_MS, scale
 
 TRACEROUTE = ("traceroute", "traceroute6", "traceroute.db", "inetutils-traceroute", "tcptraceroute", "tcptraceroute.mt")
@@ -64,7 +65,7 @@ def _probes(ttl: int, text: str, target: str, counts: Counter[tuple[str, int]]) 
             address = _address(part["address"])
         elif part["lost"] is not None or part["time"] is not None:
             counts[target, ttl] += 1
-            base = {"target": target, "ttl": ttl, "probe": counts[target, ttl]}
+            base: Row = {"target": target, "ttl": ttl, "probe": counts[target, ttl]}
             if part["lost"] is not None:
                 yield _probe(base, None, None, None)
             else:
@@ -78,7 +79,7 @@ def tracepath(printed: CommandOutput) -> ReaderResult:
         if match := _TRACEPATH.match(line):
             ttl, lost, host, address, time = match.groups()
             counts[int(ttl)] += 1
-            base = {"target": target, "ttl": int(ttl), "probe": counts[int(ttl)]}
+            base: Row = {"target": target, "ttl": int(ttl), "probe": counts[int(ttl)]}
             host = None if host == "???" else host
             rtt_ns = None if lost else _ns(time)
             rows.append(_probe(base, host, _address(address or host), rtt_ns))
@@ -166,7 +167,7 @@ def _mtr_raw(text: str, target: str) -> list[Row]:
         if last is not None and hop > last:
             continue
         counts[hop] += 1
-        base = {"target": target, "ttl": hop + 1, "probe": counts[hop]}
+        base: Row = {"target": target, "ttl": hop + 1, "probe": counts[hop]}
         host, address = hosts.get(hop, (None, None)) if sequence in answers else (None, None)
         rows.append(_probe(base, host, address, answers.get(sequence)))
     return rows
@@ -182,7 +183,7 @@ def _reading(rows: list[Row], target: str, problem: str, empty: bool = False) ->
     why = None if rows or empty else problem
     if len(rows) > MOST_ROWS:
         rows, why = rows[:MOST_ROWS], f"more than {MOST_ROWS} rows: the rest is left out"
-    totals = {"target": ", ".join(dict.fromkeys(row["target"] for row in rows)) or target}
+    totals: Row = {"target": ", ".join(dict.fromkeys(cell(row, "target") for row in rows)) or target}
     return ReaderResult({"hops": rows}, totals, why)
 
 

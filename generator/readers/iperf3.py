@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from ewan.generator.external import iperf3
+from ewan.generator.iperf3_report import Report
 from ewan.generator.readers.reader import CommandOutput, Reader, ReaderResult
 from ewan.generator.rows import Row
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_MS, scale
 
 MOST_ROWS = 1 << 20
@@ -35,25 +37,29 @@ def read(printed: CommandOutput) -> ReaderResult | None:
     sent = received = 0
     targets: dict[str, None] = {}
     problem = None if whole else "its last report is not whole"
-    for number, report in enumerate(reports):
+    for number, data in enumerate(reports):
         known = number == 0 and bool(printed.calls) and printed.calls[0].at_once
         try:
-            targets[str(iperf3.peer(report))] = None
-            rows += _intervals(report, printed.started_ns if known else None)
-            problem = problem or report.get("error")
-            sent += report["end"].get("sum_sent", {}).get("bytes", 0)
-            received += report["end"].get("sum_received", {}).get("bytes", 0)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+            if not {"start", "end"} <= data.keys():
+                raise ValueError("a report of no test")
+            report = codec.from_data(Report, data, "report")
+        except ValueError:
             problem = "its JSON is none of iperf3's"
+            continue
+        targets[str(report.peer)] = None
+        rows += _intervals(report, printed.started_ns if known else None)
+        problem = problem or report.error
+        sent += report.end.sum_sent.bytes if report.end.sum_sent else 0
+        received += report.end.sum_received.bytes if report.end.sum_received else 0
     if len(rows) > MOST_ROWS:
         rows, problem = rows[:MOST_ROWS], f"more than {MOST_ROWS} intervals: the rest is left out"
-    totals = {"target": ", ".join(targets), "sent_bytes": sent or None, "received_bytes": received or None}
+    totals: Row = {"target": ", ".join(targets), "sent_bytes": sent or None, "received_bytes": received or None}
     return ReaderResult({"intervals": rows}, totals, problem)
 
 
-def _reports(text: str) -> tuple[list[dict[str, Any]], bool]:
+def _reports(text: str) -> tuple[list[Any], bool]:
     """The JSON objects of a text; and whether all of them were whole."""
-    found: list[dict[str, Any]] = []
+    found: list[Any] = []
     decoder, at = json.JSONDecoder(), text.find("{")
     while at >= 0:
         try:
@@ -65,26 +71,26 @@ def _reports(text: str) -> tuple[list[dict[str, Any]], bool]:
     return found, True
 
 
-def _intervals(report: dict[str, Any], started_ns: int | None) -> Iterator[Row]:
-    omitted_s = report["start"].get("test_start", {}).get("omit", 0)
-    for index, entry in iperf3.entries(report):
+def _intervals(report: Report, started_ns: int | None) -> Iterator[Row]:
+    omitted_s = report.start.test_start.omit
+    for index, entry in report.entries():
         # After an omitted time (-O) iperf3 counts from nought again.
-        end_s = entry["end"] + (0 if entry["omitted"] else omitted_s)
+        end_s = entry.end + (0 if entry.omitted else omitted_s)
         yield {
-            "target": str(iperf3.peer(report)),
+            "target": str(report.peer),
             "stream": index + 1,
-            "direction": "sent" if entry["sender"] else "received",
+            "direction": "sent" if entry.sender else "received",
             "time_ns": None if started_ns is None else started_ns + iperf3.ns(end_s),
-            "interval_ns": iperf3.ns(entry["seconds"]),
-            "omitted": entry["omitted"],
-            "transferred_bytes": entry["bytes"],
-            "retransmitted_segments": entry.get("retransmits"),
-            "cwnd_bytes": entry.get("snd_cwnd"),
-            "srtt_ns": entry["rtt"] * _US_NS if entry.get("rtt") else None,
-            "rttvar_ns": entry["rttvar"] * _US_NS if entry.get("rttvar") else None,
-            "packets": entry.get("packets"),
-            "lost_packets": entry.get("lost_packets"),
-            "jitter_ns": entry["jitter_ms"] * NS_PER_MS if "jitter_ms" in entry else None,
+            "interval_ns": iperf3.ns(entry.seconds),
+            "omitted": entry.omitted,
+            "transferred_bytes": entry.bytes,
+            "retransmitted_segments": entry.retransmits,
+            "cwnd_bytes": entry.snd_cwnd,
+            "srtt_ns": entry.rtt * _US_NS if entry.rtt else None,
+            "rttvar_ns": entry.rttvar * _US_NS if entry.rttvar else None,
+            "packets": entry.packets,
+            "lost_packets": entry.lost_packets,
+            "jitter_ns": None if entry.jitter_ms is None else entry.jitter_ms * NS_PER_MS,
         }
 
 

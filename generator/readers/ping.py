@@ -19,6 +19,7 @@ from itertools import zip_longest
 from ewan.generator.readers.call import Call
 from ewan.generator.readers.reader import NUMBER, CommandOutput, Reader, ReaderResult, lines
 from ewan.generator.rows import Row
+from ewan.generator.rows import number as number_of
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND, scale
 
 PROGRAMS = ("ping", "ping4", "ping6", "inetutils-ping")
@@ -154,13 +155,15 @@ def _timed(section: _Section, call: Call | None, printed: CommandOutput) -> Iter
     order = sorted(known)
     answered = {row["number"] for row in section.replies}
     there = range(section.first, section.first + section.sent)
-    silent = [{"number": each, "answered": False, "duplicate": False} for each in there if each not in answered]
-    for row in sorted([*section.replies, *silent], key=lambda each: each["number"]):
-        number = row["number"]
+    silent: list[Row] = [
+        {"number": each, "answered": False, "duplicate": False} for each in there if each not in answered
+    ]
+    for row in sorted([*section.replies, *silent], key=lambda each: number_of(each, "number")):
+        number = number_of(row, "number")
         time_ns, timed = stamps.get(number), STAMPED
         if time_ns is None:
             time_ns, timed = _counted(number, order, known, interval_ns), COUNTED
-        base = {"target": section.target, "size_bytes": section.size_bytes, "time_ns": time_ns}
+        base: Row = {"target": section.target, "size_bytes": section.size_bytes, "time_ns": time_ns}
         yield {**base, "timed": None if time_ns is None else timed, **row}
 
 
@@ -190,7 +193,7 @@ def _totals(sections: Sequence[_Section]) -> Row:
     means = [(each.mean_ns, each.received) for each in sections if each.mean_ns is not None]
     answers = sum(count for _, count in means)
     duplicates = sum(
-        each.totals[2] if each.totals is not None else sum(row["duplicate"] for row in each.replies)
+        each.totals[2] if each.totals is not None else sum(row["duplicate"] is True for row in each.replies)
         for each in sections
     )
     return {

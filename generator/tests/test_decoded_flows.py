@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ewan.generator.readers import ditg
 from ewan.generator.readers.call import calls
-from ewan.generator.readers.reader import CommandOutput, ReaderResult
+from ewan.generator.readers.reader import CommandOutput
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures/ditg"
@@ -16,11 +17,11 @@ HEADER_BYTES = 38 + 40 + 8
 """Ethernet on the wire, IPv6, UDP."""
 
 
-def read(name: str) -> ReaderResult:
+def read(name: str) -> Any:
     return said((FIXTURES / f"{name}.txt").read_text())
 
 
-def said(text: str) -> ReaderResult:
+def said(text: str) -> Any:
     reading = ditg.read(CommandOutput(text, tuple(calls(("ITGDec", "recv.log"), ("ITGDec",))), 0, None))
     assert reading is not None
     return reading

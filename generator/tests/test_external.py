@@ -230,7 +230,7 @@ def test_copies_of_ditg_s_packets_are_no_payload() -> None:
 
     # The first one twice, the third lost, the second behind the fourth.
     log = line(1, 0, 10) + line(1, 0, 12) + line(4, 30, 40) + line(2, 10, 50) + line(4, 30, 60)
-    found = ditg._rows({"flow": 0, "kind": "udp"}, "1.000000000\n", log, 0, 10**6)
+    found: Any = ditg._rows({"flow": 0, "kind": "udp"}, "1.000000000\n", log, 0, 10**6)
     (row,) = found["flows"]
     assert (row["received_bytes"], row["received_packets"], row["lost_packets"]) == (3000, 3, 1)
     assert (row["duplicate_packets"], row["reordered_packets"], row["delay_max_ns"]) == (2, 1, 40_000)

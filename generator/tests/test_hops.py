@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ewan.generator.readers import hops
 from ewan.generator.readers.call import calls
-from ewan.generator.readers.reader import CommandOutput, ReaderResult
+from ewan.generator.readers.reader import CommandOutput
 from ewan.labs.base.units import NS_PER_MS
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures/hops"
 WAY = {1: "10.64.0.6", 2: "10.64.0.2", 3: "10.64.0.17"}
 
 
-def read(file: str, words: str) -> ReaderResult:
+def read(file: str, words: str) -> Any:
     for reader in hops.READERS:
         if found := tuple(calls(words.split(), reader.programs)):
             reading = reader.read(CommandOutput((FIXTURES / file).read_text(), found, 0, None))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ewan.generator.readers import iperf3
 from ewan.generator.readers.call import calls
-from ewan.generator.readers.reader import CommandOutput, ReaderResult
+from ewan.generator.readers.reader import CommandOutput
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures/iperf3"
@@ -16,12 +17,12 @@ STARTED_NS = 3 * NS_PER_SECOND
 LINK_BPS = 20_000_000
 
 
-def read(*names: str, words: str = "iperf3 -J -c right1") -> ReaderResult:
+def read(*names: str, words: str = "iperf3 -J -c right1") -> Any:
     text = "\n".join((FIXTURES / f"{name}.json").read_text() for name in names)
     return said(text, words)
 
 
-def said(text: str, words: str = "iperf3 -J -c right1") -> ReaderResult:
+def said(text: str, words: str = "iperf3 -J -c right1") -> Any:
     reading = iperf3.read(CommandOutput(text, tuple(calls(words.split(), ("iperf3",))), STARTED_NS, None))
     assert reading is not None
     return reading

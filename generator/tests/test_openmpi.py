@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ewan.generator import scenario
 from ewan.generator.external import openmpi
 from ewan.generator.external.transfer import Output
-from ewan.generator.rows import Rows
+from ewan.generator.rows import Row
 from ewan.generator.scenario import ScheduledRun
 from ewan.generator.tests import schedules
 from ewan.labs.base.codec import replace
@@ -37,9 +38,9 @@ def scheduled(steps: str) -> ScheduledRun:
     return run.schedule(compile_spec(run.spec, HostFacts((0, 1), (), "virtual")), "virtual")
 
 
-def captured(directory: Path, stderr: str = "") -> Rows:
+def captured(directory: Path, stderr: str = "") -> Any:
     tool = OpenMpiTool("all-to-all", 3, 2000, stream=0)
-    row = {"flow": 4, "scheduled_ns": 3000 * NS_PER_MS, "source": "left1", "sink": "left2"}
+    row: Row = {"flow": 4, "scheduled_ns": 3000 * NS_PER_MS, "source": "left1", "sink": "left2"}
     flow = replace(schedules.FLOW, tool=tool, members=tuple(RANKS))
     return openmpi.rows(Output(flow, row, f"{BEGUN_NS}\n".encode(), stderr, directory, 0, 0))
 

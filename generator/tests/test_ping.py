@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import orjson
 import polars as pl
@@ -12,7 +13,6 @@ from ewan.generator import readers
 from ewan.generator.readers import ping
 from ewan.generator.readers.call import Call, calls
 from ewan.generator.readers.reader import CommandOutput, ReaderResult
-from ewan.generator.rows import Row
 from ewan.generator.tests import schedules
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.record.tables import TABLES
@@ -22,12 +22,12 @@ T0_UNIX_NS = 1_700_000_003 * NS_PER_SECOND
 STARTED_NS = 5 * NS_PER_SECOND
 
 
-def read(name: str, words: str = "ping -i 0.1 right1", t0_unix_ns: int | None = T0_UNIX_NS) -> ReaderResult:
+def read(name: str, words: str = "ping -i 0.1 right1", t0_unix_ns: int | None = T0_UNIX_NS) -> Any:
     found = tuple(calls(words.split(), ping.PROGRAMS))
     return ping.read(CommandOutput((FIXTURES / f"{name}.txt").read_text(), found, STARTED_NS, t0_unix_ns))
 
 
-def pings(reading: ReaderResult) -> list[Row]:
+def pings(reading: ReaderResult) -> Any:
     return reading.rows["pings"]
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from ewan.generator import traffic_request
 from ewan.labs import host
+from ewan.labs.base import codec
 from ewan.labs.base.codec import replace
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
@@ -49,7 +50,10 @@ def run(
 ) -> list[dict[str, Any]]:
     traffic = traffic_request.request(plan, flows, "virtual", 600 * SECOND, sample_ns=sample_ns, series_ns=series_ns)
     program = Program(longest_ns=600 * SECOND, traffic=traffic)
-    return traffic_request.read(VirtualRuntime(BINARY).run(plan, program, directory).directory)
+    records: list[dict[str, Any]] = codec.data_of(
+        traffic_request.read(VirtualRuntime(BINARY).run(plan, program, directory).directory)
+    )
+    return records
 
 
 def test_a_transfer_limited_by_the_window_takes_volume_over_window_times_rtt(tmp_path: Path) -> None:

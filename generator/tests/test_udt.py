@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from ewan.experiments.tests.engines import TEXT, jobs
 from ewan.generator import external, scenario
 from ewan.generator.external import udt
 from ewan.generator.external.transfer import Output
-from ewan.generator.rows import Rows
+from ewan.generator.rows import Row
 from ewan.generator.scenario import ScheduledRun
 from ewan.generator.tests import schedules
 from ewan.labs.base.source import DescriptionError
@@ -37,11 +38,11 @@ def step(words: str) -> str:
     return f"lab: dumbbell\nsteps: [{{name: a, generator: udt, from: left1, to: right1, {words}}}]\n"
 
 
-def captured(name: str, volume: int | None, stderr: str = "", **other: Path) -> Rows:
+def captured(name: str, volume: int | None, stderr: str = "", **other: Path) -> Any:
     """As if the commands had begun at T0."""
     ends = {end: TOOLS / f"udt/{name}-{end}.json" for end in ("send", "receive")} | other
     at_ns = 300 * NS_PER_MS
-    row = {"flow": 0, "part": 0, "scheduled_ns": at_ns, "volume_bytes": volume, "congestion": None}
+    row: Row = {"flow": 0, "part": 0, "scheduled_ns": at_ns, "volume_bytes": volume, "congestion": None}
     return udt.rows(
         Output(schedules.FLOW, row, ends["send"].read_bytes(), stderr, Path(), 0, 200 * NS_PER_MS, ends["receive"])
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ewan.labs.compile import HostFacts
     from ewan.labs.plan import Plan
     from ewan.labs.routes import NotConvergedError
+    from ewan.labs.routing_documents import Convergence
     from ewan.labs.runtime.base import LabLifecycle
     from ewan.labs.runtime.program import Program
 
@@ -85,7 +86,7 @@ def _left(context: Context, lab: str) -> str:
     return f"lab {lab} is up: `ewan down {lab}` removes it" if up else f"lab {lab} is down again"
 
 
-def converged(context: Context, plan: Plan, progress: Tell) -> dict[str, Any]:
+def converged(context: Context, plan: Plan, progress: Tell) -> Convergence | None:
     """Waits for the routes where a protocol finds them, and says how long that took."""
     from ewan.labs import routes
 
@@ -118,12 +119,12 @@ def start_machines(context: Context, plan: Plan) -> None:
         context.reporter.note(f"{node} is a machine of its own: Linux {release}")
 
 
-def show_routing(context: Context, routing: Mapping[str, Any]) -> None:
-    """What `converged` found, or a certificate holds, in a line; none where no protocol runs."""
+def show_routing(context: Context, routing: Convergence | None) -> None:
+    """What `converged` found, in a line; none where no protocol runs."""
     from ewan.labs.change import PROTOCOLS
 
-    if routing:
-        protocol, after = PROTOCOLS[routing["protocol"]], about(routing["after_ns"], "time", 3)
+    if routing is not None:
+        protocol, after = PROTOCOLS[routing.protocol], about(routing.after_ns, "time", 3)
         context.reporter.console.print(f"routing: {protocol} converged in {after}")
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 import click
 
 from ewan.labs import change, link_changes
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.live import which
@@ -86,7 +87,7 @@ def set_carrier(context: Context, name: str, link: str, up: bool, as_json: bool)
     with context.reporter.progress(f"{link} of {name} {'comes up' if up else 'goes down'}: waiting for routes"):
         told = link_changes.set_carrier(labs, name, link, up)
     if as_json:
-        context.reporter.emit({"lab": name, "link": link, "up": up, "routing": plan.routing, **told})
+        context.reporter.emit({"lab": name, "link": link, "up": up, "routing": plan.routing, **codec.data_of(told)})
     else:
         said = change.carrier_words(plan, link, up, told)
         context.reporter.console.print(f"{link} of {name}: {'up' if up else 'down'}, now{said}", soft_wrap=True)

@@ -8,9 +8,8 @@ is no more what it said after the last setting.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-from ewan.labs.base import codec
 from ewan.labs.base.codec import Struct, replace
 from ewan.labs.hardware.abilities import Abilities, rounded
 from ewan.labs.hardware.driver import HEADINGS, DeviceReading, DriverError
@@ -85,11 +84,6 @@ class Account:
     def dead(self) -> bool:
         """Whether the device does not answer now."""
         return any(each.kind == "dead" for each in self.lasting)
-
-    def to_data(self) -> dict[str, Any]:
-        """As JSON has it."""
-        said = {"requested": self.requested, "says": self.said, "faults": self.faults}
-        return dict(codec.data_of(said))
 
     def _add(self, kind: FaultKind, now_s: float, said: str) -> None:
         if len(self.faults) < MOST_FAULTS:

@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_MS, mean_rate_bps
 from ewan.labs.hardware.driver import Counters
 
@@ -28,6 +26,15 @@ class CardCount:
 
     packets: int
     bytes: int
+
+
+class DeviceCount(Counters):
+    """Of one direction since the lab came up, beside what our card behind the device counted; `rate_bps`: None before
+    it was read twice."""
+
+    came_packets: int
+    came_bytes: int
+    rate_bps: int | None
 
 
 @dataclass(slots=True)
@@ -47,21 +54,19 @@ class DeviceCounts:
         if counters:
             self._readings.append((now_ns, counters))
 
-    def told(self, came: Mapping[str, CardCount]) -> dict[str, dict[str, Any]]:
-        """By direction, `came` being what our cards count now: `out_packets`, `out_bytes`, `dropped_packets` of the
-        device, `came_packets`, `came_bytes` of the card; `rate_bps`, None before it was read twice. Empty where it does
-        not count.
-        """
+    def told(self, came: Mapping[str, CardCount]) -> dict[str, DeviceCount]:
+        """By direction, `came` being what our cards count now. Empty where it does not count."""
         if not self._readings:
             return {}
         return {heading: self._of(heading, came[heading]) for heading in self._readings[-1][1]}
 
-    def _of(self, heading: str, came: CardCount) -> dict[str, Any]:
+    def _of(self, heading: str, came: CardCount) -> DeviceCount:
         now = self._readings[-1][1][heading]
         before = self._came.get(heading, CardCount(0, 0))
         counted = _since(self._began.get(heading), now)
-        ours = {"came_packets": came.packets - before.packets, "came_bytes": came.bytes - before.bytes}
-        return {**codec.data_of(counted), **ours, "rate_bps": self._rate(heading)}
+        ours = came.packets - before.packets, came.bytes - before.bytes
+        device = counted.out_packets, counted.out_bytes, counted.dropped_packets
+        return DeviceCount(*device, *ours, self._rate(heading))
 
     def _rate(self, heading: str) -> int | None:
         last_ns, last = self._readings[-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ewan.labs.base.codec import Struct
+from ewan.labs.routing_documents import RoutingTable
 
 
 class NodeStatus(Struct):
@@ -94,9 +95,9 @@ class Removed(Struct):
 
 
 class Tables(Struct):
-    """The routes of nodes, as `ewan.labs.runtime.base.RouteReader` has them. `started_ns`: when the first router's
-    services were, None where there is none."""
+    """The routes of nodes, by their names. `started_ns`: when the first router's services were, None where there is
+    none."""
 
-    tables: dict[str, Any]
+    tables: dict[str, RoutingTable]
     started_ns: int | None
     now_ns: int

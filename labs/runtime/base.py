@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     from ewan.labs.capture.words import CaptureCounts, CaptureRequest
     from ewan.labs.plan import Plan
+    from ewan.labs.routing_documents import Convergence, Recovery, RoutingTable
     from ewan.labs.runtime.answers import Removed, Status
+    from ewan.labs.runtime.probe_documents import Probe, ProbeAnswer, ProbeResult
     from ewan.labs.runtime.program import Program
     from ewan.labs.runtime.state_documents import Head, SettingsChange
     from ewan.labs.runtime.virtual import Run
@@ -35,7 +37,7 @@ Name = Literal[LiveChoice, "virtual"]
 NAMES: tuple[Name, ...] = get_args(Name)
 
 
-Seen = Callable[[Sequence[Mapping[str, Any]]], None]
+Seen = Callable[[Sequence["ProbeResult"]], None]
 """Gets the results of all probes that have ended."""
 
 
@@ -131,9 +133,9 @@ class ProbeSender(Protocol):
     """Labs through which probes can be sent while they are up."""
 
     def probe(
-        self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None], seen: Seen | None = None
-    ) -> dict[str, Any]:
-        """Sends probes one after the other; the answer of `ewan-node probe`, see emulator/traffic/src/probe.
+        self, name: str, probes: Sequence[Probe], tell: Callable[[str], None], seen: Seen | None = None
+    ) -> ProbeAnswer:
+        """Sends probes one after the other; the answer of `ewan-node probe`.
 
         `tell` gets a line of each that begins; `seen` the results so far, after each, before the next begins. Raises
         LabError.
@@ -148,12 +150,10 @@ class ProbeSender(Protocol):
 class RouteConvergence(Protocol):
     """Labs in which routing protocols find the routes."""
 
-    def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
-        """Waits until the routers' routes carry every pair of hosts; {} at once where routing is static.
+    def converge(self, name: str, longest_s: float = 120.0) -> Convergence | None:
+        """Waits until the routers' routes carry every pair of hosts; None at once where routing is static.
 
-        Else {"format": "ewan-routing/1", "protocol", "converged", "after_ns" (since the first router's services were
-        started), "waited_ns", "unreachable", "cut_off", "astray" (of each the first pairs, {"from", "to"}: without a
-        route; without any path; not on the plan's path)}; after `longest_s` with `converged` false. Raises LabError.
+        After `longest_s` with `converged` false. Raises LabError.
         """
         ...
 
@@ -161,12 +161,9 @@ class RouteConvergence(Protocol):
 class RouteReader(Protocol):
     """Labs whose nodes' routes can be read."""
 
-    def routes(self, name: str) -> dict[str, Any]:
+    def routes(self, name: str) -> dict[str, RoutingTable]:
         """Each node's main routing table and its interfaces' carriers, as they are now; `labs/routed_paths.py` reads
-        them.
-
-        {NODE: {"interfaces": [[index, name, whether frames can leave], …], "routes": [[destination, its length, metric,
-        index of the interface, gateway or None], …]}}. Raises LabError.
+        them. Raises LabError.
         """
         ...
 
@@ -174,11 +171,9 @@ class RouteReader(Protocol):
 class LinkFailures(Protocol):
     """Links that can fail."""
 
-    def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
-        """Takes an emulated link down or brings it up, and waits for the routes to follow where a protocol finds them.
-
-        {"recovered_ns" (from the change to the last change of routes; None: not within `longest_s`), "unreachable",
-        "cut_off"}, as `RouteConvergence.converge` has them. Raises LabError.
+    def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> Recovery:
+        """Takes an emulated link down or brings it up, and waits for the routes to follow where a protocol finds them,
+        `longest_s` at most. Raises LabError.
         """
         ...
 

@@ -14,9 +14,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ewan.labs.base import codec
 from ewan.labs.base.product import ROOT
 from ewan.labs.hardware import catalogue
-from ewan.labs.hardware.settings import differences, read_settings
+from ewan.labs.hardware.settings import differences
+from ewan.labs.hardware.told import DeviceTold
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import control
 from ewan.labs.runtime.base import LabError
@@ -57,16 +59,19 @@ def start(directory: Path, binary: Path, identity: str, plan: Plan, check: Calla
                 if time.monotonic() > deadline:
                     raise LabError(f"link {each.link}: its device is not there after {STARTS_S:.0f} s")
                 time.sleep(POLL_S)
-    return [words for each in plan.hardware for words in _made_of(ask(directory, each.link, {"command": "device"}))]
+    return [words for each in plan.hardware for words in _made_of(_told(directory, each.link))]
 
 
-def _made_of(told: Mapping[str, Any]) -> list[str]:
+def _told(directory: Path, link: str) -> DeviceTold:
+    return codec.from_data(DeviceTold, ask(directory, link, {"command": "device"}), "device")
+
+
+def _made_of(told: DeviceTold) -> list[str]:
     """What a device has in place of what the plan asks for, in words."""
     found = []
-    for heading, asked in told["requested"].items():
-        both = (read_settings(each, heading) for each in (asked, told["says"][heading]))
-        for key, (wanted, has) in differences(*both).items():
-            found.append(f"{told['link']} {heading}: {key} {wanted} is {has} on the device ({told['device']})")
+    for heading, asked in told.requested.items():
+        for key, (wanted, has) in differences(asked, told.says[heading]).items():
+            found.append(f"{told.link} {heading}: {key} {wanted} is {has} on the device ({told.device})")
     return found
 
 

@@ -33,6 +33,7 @@ from ewan.labs.hardware.counts import CardCount, DeviceCounts
 from ewan.labs.hardware.driver import DeviceDescription, DeviceReading, Driver, DriverError, caller
 from ewan.labs.hardware.readout import Readout
 from ewan.labs.hardware.settings import settings_of
+from ewan.labs.hardware.told import DeviceCounted, DeviceTold
 from ewan.labs.link import Change, Direction
 from ewan.labs.plan import Hardware, Link
 from ewan.labs.runtime import control
@@ -186,10 +187,10 @@ class Keeper:
                 case "readout":
                     return {"ok": True, **self._stretches(int(request.get("since", 0)))}
                 case "counters":
-                    return {"ok": True, **self._counted()}
+                    return {"ok": True, **codec.data_of(self._counted())}
                 case "device" | "stats":
                     self.look()
-                    return {"ok": True, **self.told()}
+                    return {"ok": True, **codec.data_of(self.told())}
                 case other:
                     raise RefusedError(f"command {other!r}: write set, changes, series, readout, counters or device")
         except (ValueError, TypeError, KeyError) as error:
@@ -197,17 +198,19 @@ class Keeper:
         except (RefusedError, DriverError) as error:
             return {"ok": False, "error": one_line(str(error))}
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> DeviceTold:
         """The device, what was asked of it and what it says, and its faults."""
-        return {
-            "link": self._link.name,
-            "driver": self._hardware.driver,
-            "model": self.described.model,
-            "device": self.described.device,
-            "abilities": codec.data_of(self.described.abilities),
-            "answers": not self.account.dead,
-            **self.account.to_data(),
-        }
+        return DeviceTold(
+            link=self._link.name,
+            driver=self._hardware.driver,
+            model=self.described.model,
+            device=self.described.device,
+            abilities=self.described.abilities,
+            answers=not self.account.dead,
+            requested=self.account.requested,
+            says=self.account.said,
+            faults=tuple(self.account.faults),
+        )
 
     def _asked(self, request: dict[str, Any]) -> dict[str, Any]:
         keys = {key: value for key, value in request.items() if key not in ("command", "link", "direction", "in_ns")}
@@ -238,7 +241,7 @@ class Keeper:
         columns = {heading: {"out_bytes": each} for heading, each in rows.items()}
         return {"link": self._link.name, "first_ms": begin, "end_ms": readout.next, **columns}
 
-    def _counted(self) -> dict[str, Any]:
+    def _counted(self) -> DeviceCounted:
         if not self.described.abilities.counters:
             raise RefusedError(f"link {self._link.name}: the device does not count")
         try:
@@ -246,7 +249,7 @@ class Keeper:
         except DriverError as error:
             self._lost(error)
             raise
-        return {"link": self._link.name, "counters": self._counts.told(self._came())}
+        return DeviceCounted(self._link.name, self._counts.told(self._came()))
 
     def _stretches(self, since: int) -> dict[str, Any]:
         """`since` below 0: nothing yet, but where to go on."""

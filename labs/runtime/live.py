@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ewan.labs.base.codec import replace, tags
 from ewan.labs.base.product import DEFAULT_ROOT
 from ewan.labs.plan import Plan
+from ewan.labs.routing_documents import Convergence, Recovery, RoutingTable
 from ewan.labs.runtime import containers, node_overrides
 from ewan.labs.runtime.answers import Removed, Status
 from ewan.labs.runtime.base import (
@@ -29,6 +30,7 @@ from ewan.labs.runtime.base import (
 from ewan.labs.runtime.containerlab import ContainerlabRuntime, Show
 from ewan.labs.runtime.multi_machine import MANIFEST
 from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.probe_documents import Probe, ProbeAnswer
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.state import Owner, State
 from ewan.labs.runtime.state_documents import DONE, SettingsChange
@@ -126,8 +128,8 @@ class LiveRuntime:
         return self._of(name).control(name, target, request)
 
     def probe(
-        self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None], seen: Seen | None = None
-    ) -> dict[str, Any]:
+        self, name: str, probes: Sequence[Probe], tell: Callable[[str], None], seen: Seen | None = None
+    ) -> ProbeAnswer:
         """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).probe(name, probes, tell, seen)
 
@@ -135,15 +137,15 @@ class LiveRuntime:
         """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).inspect(name, what)
 
-    def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
+    def converge(self, name: str, longest_s: float = 120.0) -> Convergence | None:
         """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).converge(name, longest_s)
 
-    def routes(self, name: str) -> dict[str, Any]:
+    def routes(self, name: str) -> dict[str, RoutingTable]:
         """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).routes(name)
 
-    def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
+    def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> Recovery:
         """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).carrier(name, link, up, longest_s)
 

@@ -22,6 +22,7 @@ from ewan.labs.base.units.shown import about
 from ewan.labs.plan import Plan
 from ewan.labs.record.traffic import BulkWork, FlowRequest, MessagesWork, UdpWork, usual
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.probe_documents import TcpProbe
 from ewan.labs.runtime.program import Program
 
 MIB = 1 << 20
@@ -135,10 +136,10 @@ def _sent(mtu: int, program: Program | None) -> int | None:
     if program is None or _runs_others(program):
         return None
     packets = 0
-    for probe in (program.probe or {}).get("probes", ()):
-        if "streams" not in probe:
+    for probe in () if program.probe is None else program.probe.probes:
+        if isinstance(probe, TcpProbe):
             return None
-        packets += sum(2 * stream["packets"] for stream in probe["streams"])  # of a round trip, there and back
+        packets += sum(2 * stream.packets for stream in probe.streams)  # of a round trip, there and back
     for flow in _flows(program):
         work = flow.work
         if isinstance(work, BulkWork) and work.bytes is not None:

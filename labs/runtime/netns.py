@@ -24,14 +24,17 @@ from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.product import DEFAULT_ROOT
 from ewan.labs.base.reading import one_line, read_bytes
 from ewan.labs.plan import Plan
+from ewan.labs.routing_documents import Convergence, Recovery, RoutingTable
 from ewan.labs.runtime import devices, machines, node_overrides, readouts, run_leftovers, services, spinners
 from ewan.labs.runtime.answers import NodeStatus, Removed, SpinnerStatus, Status, Tables
 from ewan.labs.runtime.base import LabError, LabState, OpenCapture, RemoteMachine, Seen
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.capturing import LocalCapture
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
+from ewan.labs.runtime.probe_documents import Probe, ProbeAnswer
 from ewan.labs.runtime.probes import send
 from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.spinner_stats import stats_of
 from ewan.labs.runtime.state import State
 from ewan.labs.runtime.state_documents import APPLIED, DOWN, AppliedPlan, LinksDown
 
@@ -220,13 +223,13 @@ class NetnsRuntime:
         if wrong is not None:
             raise LabError(wrong)
 
-    def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
+    def converge(self, name: str, longest_s: float = 120.0) -> Convergence | None:
         """Waits for the routes; the node binary reads the routers' own tables."""
         if self.load(name).plan.routing == "static":
-            return {}
-        return self._routes(name, "converge", [], longest_s)
+            return None
+        return codec.decode(Convergence, self._routes(name, "converge", [], longest_s), "routing")
 
-    def routes(self, name: str) -> dict[str, Any]:
+    def routes(self, name: str) -> dict[str, RoutingTable]:
         """The node binary reads the nodes' own tables; needs root."""
         self._need_root("reading routes")
         self.load(name)
@@ -236,21 +239,21 @@ class NetnsRuntime:
             raise self._refusal(result.stderr, f"routes ended with status {result.returncode}")
         return codec.decode(Tables, result.stdout, "routes").tables
 
-    def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
+    def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> Recovery:
         """The node binary takes the carrier of the link's two ends away, or gives it back; needs root."""
         self._need_root("changing a link")
         self.load(name)
-        return self._routes(name, "carrier", ["--link", link, "--up" if up else "--down"], longest_s)
+        told = self._routes(name, "carrier", ["--link", link, "--up" if up else "--down"], longest_s)
+        return codec.decode(Recovery, told, "routes")
 
-    def _routes(self, name: str, command: str, more: list[str], longest_s: float) -> dict[str, Any]:
+    def _routes(self, name: str, command: str, more: list[str], longest_s: float) -> bytes:
         """What the binary tells of the routes; it waits without our lock, and ends when we do."""
         binary, directory = str(node_binary(self._wanted)), str(self._state.directory(name))
         words = [binary, "launch", "--", binary, command, "--state", directory, "--longest-s", str(round(longest_s))]
         result = subprocess.run([*words, *more], stdin=subprocess.DEVNULL, capture_output=True)
         if result.returncode != 0:
             raise self._refusal(result.stderr, f"{command} ended with status {result.returncode}")
-        told: dict[str, Any] = orjson.loads(result.stdout)
-        return told
+        return result.stdout
 
     def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
         """Asks the spinner over its socket. A link of the kernel's parts is changed by the node binary."""
@@ -269,8 +272,8 @@ class NetnsRuntime:
             ) from None
 
     def probe(
-        self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None], seen: Seen | None = None
-    ) -> dict[str, Any]:
+        self, name: str, probes: Sequence[Probe], tell: Callable[[str], None], seen: Seen | None = None
+    ) -> ProbeAnswer:
         """One process enters all namespaces, and reads one clock for both ends."""
         self._need_root("measuring a lab")
         cpus = self.load(name).plan.host_cpus
@@ -343,7 +346,7 @@ class NetnsRuntime:
             pid = running.get(number)
             try:
                 answer = self.control(name, number, {"command": "stats"})
-                found.append(SpinnerStatus(number, spinner.cpu, pid, answer, spinners.ended(answer)))
+                found.append(SpinnerStatus(number, spinner.cpu, pid, answer, spinners.ended(stats_of(answer))))
             except LabError as error:
                 why = str(error) if number in running else "not running"
                 found.append(SpinnerStatus(number, spinner.cpu, pid, None, why))

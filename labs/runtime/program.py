@@ -7,12 +7,11 @@ clock) execute, the same in both.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Document, Struct, replace
 from ewan.labs.record.events import Event
 from ewan.labs.record.traffic import TrafficRequest
+from ewan.labs.runtime.probe_documents import ProbeRequest
 
 
 class Command(Struct):
@@ -58,7 +57,7 @@ class Program(Document, tag="ewan-program/1"):
     and commands (services apart) have ended: an event whose time comes later is not made.
     """
 
-    probe: dict[str, Any] | None = None
+    probe: ProbeRequest | None = None
     commands: tuple[Command, ...] = ()
     longest_ns: int = 0
     expected_ns: int = 0
@@ -77,8 +76,8 @@ class Program(Document, tag="ewan-program/1"):
 
 
 def from_json(text: bytes, expected_ns: int) -> Program:
-    """The program whose `to_json` is `text`; ValueError for another format, unknown keys and wrong types. What is in a
-    probe is for `ewan-node` to check. `expected_ns` is not in the file."""
+    """The program whose `to_json` is `text`; ValueError for another format, unknown keys and wrong types. `expected_ns`
+    is not in the file."""
     found = codec.decode(Program, text, "program")
     if found.expected_ns:
         raise ValueError("program has an unknown key 'expected_ns'")

@@ -19,6 +19,7 @@ import psutil
 from ewan.labs.plan import Spinner
 from ewan.labs.runtime import control
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.spinner_stats import SpinnerStats
 from ewan.labs.runtime.words import last_words
 
 START_S = 30.0
@@ -83,9 +84,9 @@ def ask(directory: Path, number: int, request: Mapping[str, Any], timeout_s: flo
     return control.ask(directory / f"spinner-{number}.sock", request, timeout_s, f"spinner {number}")
 
 
-def ended(answer: Mapping[str, Any]) -> str | None:
+def ended(stats: SpinnerStats | None) -> str | None:
     """The links that a fault ended, of those in an answer to `stats`; None if all run."""
-    links = ((name, link.get("ended")) for name, link in answer["links"].items())
+    links = ((name, link.ended) for name, link in (stats.links if stats else {}).items())
     said = [f"link {name} has ended: a fault in the program: {words}" for name, words in links if words is not None]
     return "; ".join(said) or None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.hardware.counts import CardCount, DeviceCounts
 from ewan.labs.hardware.driver import Counters
@@ -19,11 +20,11 @@ def test_what_was_counted_before_the_lab_is_not_the_labs() -> None:
     counts = DeviceCounts()
     counts.begin(both(100, 7), came(3))
     counts.read(0, both(100, 7))
-    assert counts.told(came(3))["forward"]["rate_bps"] is None, "it was read once"
+    assert counts.told(came(3))["forward"].rate_bps is None, "it was read once"
     counts.read(NS_PER_SECOND // 10, both(600, 8))
-    assert counts.told(came(503))["forward"]["rate_bps"] is None, "0.1 s say too little"
+    assert counts.told(came(503))["forward"].rate_bps is None, "0.1 s say too little"
     counts.read(2 * NS_PER_SECOND, both(1100, 9))
-    assert counts.told(came(1003))["backward"] == {
+    assert codec.data_of(counts.told(came(1003))["backward"]) == {
         "out_packets": 1000, "out_bytes": 1_000_000, "dropped_packets": 2,
         "came_packets": 1000, "came_bytes": 900_000, "rate_bps": round(500_000 * 8 / 1.9),
     }  # fmt: skip
@@ -34,7 +35,7 @@ def test_after_a_reset_all_that_it_counts_is_the_labs() -> None:
     counts.begin(both(100), came(0))
     counts.read(0, both(400))
     counts.read(NS_PER_SECOND, both(50))
-    told = counts.told(came(350))["forward"]
+    told = codec.data_of(counts.told(came(350))["forward"])
     assert (told["out_packets"], told["came_packets"], told["rate_bps"]) == (50, 350, 400_000)
 
 

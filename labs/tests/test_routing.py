@@ -17,6 +17,7 @@ from ewan.labs.compile import HostFacts, compile
 from ewan.labs.compile import routing as frr
 from ewan.labs.compile.costs import nearest, of_links, towards
 from ewan.labs.plan import Node, Plan
+from ewan.labs.routing_documents import HostPair, Recovery
 from ewan.labs.spec import from_template
 
 HOST = HostFacts(cpus=(0, 1), networks=())
@@ -232,14 +233,14 @@ def test_an_unknown_protocol_is_refused_in_one_line() -> None:
 
 def test_what_became_of_the_routes_is_said_in_words() -> None:
     plan, static = compiled("ring", {}, "ospf"), compiled("ring", {}, "static")
-    pair = {"from": "host1", "to": "host2"}
-    told = {"recovered_ns": 110_000_000, "unreachable": [], "cut_off": []}
+    pair = HostPair("host1", "host2")
+    told = Recovery(110_000_000, (), ())
     assert carrier_words(plan, "ring1", False, told) == "; OSPF goes another way after 110ms"
     assert carrier_words(plan, "ring1", True, told) == "; OSPF is back on its paths after 110ms"
-    assert carrier_words(plan, "ring1", False, told | {"recovered_ns": 0}) == "; no path uses it"
-    cut = told | {"recovered_ns": 0, "cut_off": [pair, pair]}
+    assert carrier_words(plan, "ring1", False, Recovery(0, (), ())) == "; no path uses it"
+    cut = Recovery(0, (), (pair, pair))
     assert carrier_words(plan, "ring1", False, cut) == "; no other path from host1 to host2 and 1 more pairs"
-    lost = told | {"recovered_ns": None, "unreachable": [pair]}
+    lost = Recovery(None, (pair,), ())
     assert carrier_words(plan, "ring1", False, lost) == "; OSPF has found no way from host1 to host2 yet"
     assert carrier_words(static, "ring1", False, lost).startswith("; routes are static")
 

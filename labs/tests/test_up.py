@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from click.testing import CliRunner
 
@@ -24,9 +22,8 @@ class Interrupted:
         self._do("up")
         return []
 
-    def converge(self, name: str) -> dict[str, Any]:
+    def converge(self, name: str) -> None:
         self._do("converge")
-        return {}
 
     def down(self, name: str) -> None:
         self.did.append(f"down {name}")

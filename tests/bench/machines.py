@@ -12,6 +12,7 @@ from typing import Any
 
 from ewan.calibration.certify import LiveLab, verify_lab
 from ewan.extras.machines.runtime import ClusterRuntime
+from ewan.generator.traffic_request import end
 from ewan.labs import host
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
@@ -20,6 +21,7 @@ from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.record import Certificate
 from ewan.labs.runtime.base import LabError, LiveClockRuntime
+from ewan.labs.runtime.probe_documents import TcpProbe, TcpResult
 from ewan.labs.spec import from_template
 from tests.bench import timed
 
@@ -27,7 +29,7 @@ HOSTS = 90
 RTT = "20ms"
 RATE = "10Gbit/s"
 """More than the tunnel carries."""
-CONNECTION = {"duration_ns": 3 * NS_PER_SECOND, "steady_ns": 2 * NS_PER_SECOND, "congestion": "cubic"}
+CONNECTION = "cubic", 3 * NS_PER_SECOND, 2 * NS_PER_SECOND, 5 * NS_PER_SECOND
 Sheet = tuple[str, list[str], list[list[str]]]
 
 
@@ -86,19 +88,17 @@ def _rate(cluster: ClusterRuntime, facts: HostFacts, say: Callable[[str], None])
     cluster.up(plan)
     try:
         nodes = {node.name: node for node in plan.nodes}
-        ends = {
-            side: {
-                "netns": f"/run/netns/ewan-{plan.lab}-{name}",
-                "address": nodes[name].interfaces[0].addresses[0].partition("/")[0],
-            }
-            for side, name in (("from", "left1"), ("to", "right1"))
-        }
-        probe = {"kind": "tcp", "name": "tcp", **ends, **CONNECTION}
-        told = cluster.probe(plan.lab, [probe], say)["results"][0]
+        addresses = ((name, nodes[name].interfaces[0].addresses[0].partition("/")[0]) for name in ("left1", "right1"))
+        a, b = (end(plan.lab, *each) for each in addresses)
+        probe = TcpProbe("tcp", a, b, *CONNECTION)
+        told = cluster.probe(plan.lab, [probe], say).results[0]
         (tunnel,) = cluster.record(plan.lab).tunnels
     finally:
         cluster.down(plan.lab)
-    return {"tcp_bps": told.get("goodput_bps", 0.0), "bare_bps": float(tunnel.there.rate_bps or 0)}
+    return {
+        "tcp_bps": told.goodput_bps if isinstance(told, TcpResult) else 0.0,
+        "bare_bps": float(tunnel.there.rate_bps or 0),
+    }
 
 
 def tables(found: dict[str, Any]) -> list[Sheet]:

@@ -129,7 +129,10 @@ class TrafficBench:
             plan, Program(longest_ns=request.longest_ns, traffic=request), self._scratch / "virtual"
         )
         wall_s = time.perf_counter() - begun
-        return [*rows, {"clock": "virtual", "wall_s": wall_s, **together(traffic_request.completed(run.directory))}]
+        return [
+            *rows,
+            {"clock": "virtual", "wall_s": wall_s, **together(codec.data_of(traffic_request.completed(run.directory)))},
+        ]
 
     def pace(self) -> list[dict[str, Any]]:
         """UDP of packets of one size at one interval: what was sent in its time, against what was due."""

@@ -52,7 +52,7 @@ def test_rate(runtimes: dict[str, Measured], direction: str) -> None:
 
 
 def test_completion_time(runtimes: dict[str, Measured]) -> None:
-    least_ns, most_ns = nearly_completed_ns(runtimes["virtual"].transfer["completion_ns"])
+    least_ns, most_ns = nearly_completed_ns(runtimes["virtual"].completion_ns)
     for name, each in runtimes.items():
-        assert each.transfer["received_bytes"] == TRANSFER_BYTES
-        assert least_ns <= each.transfer["completion_ns"] <= most_ns, name
+        assert each.transfer.received_bytes == TRANSFER_BYTES
+        assert least_ns <= each.completion_ns <= most_ns, name

@@ -25,6 +25,7 @@ from ewan.extras.devices.gtrcnet import TABLE
 from ewan.labs.base import codec
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import Driver
+from ewan.labs.hardware.told import device_of
 from ewan.labs.link import Change, ConstantDelay
 from ewan.labs.record import tables
 from ewan.labs.record.events import link_change
@@ -157,7 +158,7 @@ def test_it_is_a_link_as_any_other(ewan: Ewan, box: Box, description: Path, stat
     ] * 2
     series = devices.ask(lab, "core", {"command": "series", "since_ms": 0})
     assert sum(series["forward"]["out_bytes"]) >= 10 * (84 + 38), "pings that came out forward"
-    rows = certified.rows([device(lab)])
+    rows = certified.rows([device_of(device(lab))])
     assert {row.verdict for row in rows} == {"ok"}
     assert next(row.measured for row in rows if row.quantity == "device says delay") == 60_000_000
     assert ewan("down", LAB).returncode == 0
@@ -181,14 +182,14 @@ def test_its_faults_are_told_apart(box: Box, lab: Path) -> None:
     until(lambda: devices.ask(lab, "core", ALL_ROWS)["next"] > 1_000)
     box.tell("reset")
     until(lambda: ("reset", True) in faults(lab) and device(lab)["answers"])
-    rows = certified.rows([device(lab)])
+    rows = certified.rows([device_of(device(lab))])
     wrong = {(row.direction, row.quantity) for row in rows if row.verdict == "outside"}
     assert wrong == {(way, f"device says {what}") for way in ("forward", "backward") for what in ("delay", "rate")}
     assert all("the device's fault, reset" in row.note for row in rows if row.verdict == "outside")
     until(lambda: any(each["restarted"] for each in devices.ask(lab, "core", ALL_ROWS)["stretches"]))
     box.tell("silent")
     until(lambda: ("dead", True) in faults(lab))
-    dead = next(row for row in certified.rows([device(lab)]) if row.quantity == "device answers")
+    dead = next(row for row in certified.rows([device_of(device(lab))]) if row.quantity == "device answers")
     assert dead.verdict == "outside" and "the device's fault, dead" in dead.note
     box.tell("well")
     until(lambda: ("dead", False) in faults(lab))

@@ -15,13 +15,16 @@ import pytest
 from click.testing import CliRunner
 
 from ewan.calibration.path import PathEnd
+from ewan.calibration.tests.plans import filled, told
 from ewan.calibration.uncertainty import Instrument, expanded
 from ewan.cli import main
 from ewan.extras.characterise import estimators, measure, plan
 from ewan.extras.characterise.estimators import Found, Packet, Train
+from ewan.labs.base import codec
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.record.characterisation import Characterisation, Estimate, from_json, to_json
+from ewan.labs.runtime.probe_documents import FailedResult, OfStreams, ProbeResult, StreamResult
 
 C, SIZE, OWN = 100e6, 1500, 120_000.0
 """A path of 100 Mbit/s on which packets of 1500 B take 120 µs."""
@@ -56,9 +59,9 @@ BASE_DELAY = Found(BASE, {})
 
 
 def test_packets_are_put_together_from_delays_and_spacings() -> None:
-    found = estimators.packets_of({"delays_ns": [100, 150, 90], "spacings_ns": [30, 5]})
+    found = estimators.packets_of(filled(StreamResult, {"delays_ns": [100, 150, 90], "spacings_ns": [30, 5]}))
     assert [(packet.sent_ns, packet.arrived_ns) for packet in found] == [(-100, 0), (-120, 30), (-55, 35)]
-    assert estimators.packets_of({"delays_ns": None, "spacings_ns": None}) == ()
+    assert estimators.packets_of(filled(StreamResult, {})) == ()
 
 
 def test_the_least_delay_is_no_less_than_its_interval_says() -> None:
@@ -215,7 +218,7 @@ def test_trains_whose_sender_paused_are_left_out() -> None:
 def test_trains_lie_in_no_step_and_end_before_the_next() -> None:
     ends = PathEnd("a", "/run/netns/a", "10.0.0.1"), PathEnd("b", "/run/netns/b", "10.0.0.2")
     probe = plan.stretched("forward", ends, 1500, 2e6, 30_000, ())
-    streams = probe["streams"]
+    streams = codec.data_of(probe.streams)
     for one, two in itertools.pairwise(streams):
         assert one["start_ns"] + one["packets"] * one["interval_ns"] < two["start_ns"]
     assert streams[0]["packets"] == 20  # of its buffer, which no train may fill
@@ -227,7 +230,7 @@ def test_others_send_from_the_beginning_to_the_end() -> None:
     ends = PathEnd("a", "/run/netns/a", "10.0.0.1"), PathEnd("b", "/run/netns/b", "10.0.0.2")
     load = plan.Load(*ends, rate_bps=12_000_000, packet_bytes=1500, words="a b 12Mbit/s")
     probe = plan.overload("forward", ends, 1500, 12e6, 1e9, (load,))
-    own, others = probe["streams"]
+    own, others = codec.data_of(probe.streams)
     assert others["interval_ns"] == 1_000_000
     assert others["packets"] * others["interval_ns"] >= own["packets"] * own["interval_ns"]
 
@@ -251,8 +254,8 @@ class Simulated:
     lose: Callable[[int], bool] = lambda number: False
     """Whether the packet of this number in a train is lost."""
 
-    def send(self, probes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [self.result(probe) for probe in probes]
+    def send(self, probes: Sequence[OfStreams]) -> Sequence[ProbeResult]:
+        return told({"results": [self.result(probe) for probe in codec.data_of(probes)]}).results
 
     def result(self, probe: dict[str, Any]) -> dict[str, Any]:
         self.loads += probe["kind"] == "saturate"
@@ -328,7 +331,7 @@ def test_a_large_buffer_takes_longer_loads_and_one_that_never_fills_has_no_value
 def test_a_path_that_answers_nothing_is_refused() -> None:
     with pytest.raises(UserError, match="no packet of any size from a was answered by b"):
         measure.characterise(asked(), Simulated(dead=True).send)
-    failed = [{"kind": "failed", "name": "path MTU", "error": "no such namespace"}]
+    failed = [FailedResult("path MTU", 1, "no such namespace")]
     with pytest.raises(UserError, match="probe path MTU: no such namespace"):
         measure.characterise(asked(), lambda probes: failed * len(probes))
     assert measure.characterise(asked(), Simulated(largest=1400).send).mtu_bytes == 1400

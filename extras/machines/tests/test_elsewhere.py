@@ -15,6 +15,7 @@ from ewan.labs.base.product import ROOT
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import Certificate, from_json, host_facts, to_json
 from ewan.labs.runtime.base import RemoteMachine
+from ewan.labs.runtime.spinner_stats import Gaps, SpinnerStats
 
 
 def told(share: str = "/run/ewan-shares/none") -> RemoteMachine:
@@ -62,8 +63,8 @@ def test_shares_of_a_cpu_are_of_the_time_that_passed_there() -> None:
 
 
 def test_a_certificate_has_each_machine_and_says_that_the_coordinator_is_none(certificate: Certificate) -> None:
-    taken = {"ok": True, "cpu": 3, "shared": False, "gaps": {"lost_ns": NS_PER_SECOND, "classes": [[10**9, 1]]}}
-    idle = taken | {"gaps": {"lost_ns": 0, "classes": []}}
+    taken = SpinnerStats(3, False, Gaps(((10**9, 1),), NS_PER_SECOND), {})
+    idle = SpinnerStats(3, False, Gaps((), 0), {})
     before, after = told(), told()
     found = elsewhere.measured({"two": before}, {"two": after}, ([idle], [taken]))
     each, load = found["two"]

@@ -11,17 +11,19 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from ewan.extras.machines.joint_probes import JointProbes, Offset
 from ewan.extras.machines.results import CompletedProgram
 from ewan.generator.traffic_request import addresses_of, end
+from ewan.labs.base.codec import data_of, from_data
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.probe_documents import Probe
 from ewan.labs.runtime.tests.lab import BINARY, own_state
 from ewan.labs.spec import load
 
@@ -148,8 +150,14 @@ def wanted(plan: Plan) -> list[dict[str, Any]]:
             "congestion": "reno",
             "duration_ns": 900 * MS,
             "steady_ns": 400 * MS,
+            "connect_timeout_ns": 5000 * MS,
         },
     ]
+
+
+def probes_in(data: Any) -> tuple[Probe, ...]:
+    found: tuple[Probe, ...] = from_data(cast(Any, tuple[Probe, ...]), data, "probes")
+    return found
 
 
 Answer = dict[str, Any]
@@ -159,9 +167,9 @@ Answer = dict[str, Any]
 def answers(plan: Plan, runtime: NetnsRuntime) -> tuple[Answer, Answer, Machines, list[str]]:
     """Of one process, and of two; who they were, and what was told meanwhile."""
     told: list[str] = []
-    alone = runtime.probe(LAB, wanted(plan), lambda line: None)
+    alone = data_of(runtime.probe(LAB, probes_in(wanted(plan)), lambda line: None))
     machines = Machines()
-    both = probes_of(plan, machines).run(wanted(plan), told.append)
+    both = data_of(probes_of(plan, machines).run(probes_in(wanted(plan)), told.append))
     return alone, both, machines, told
 
 
@@ -238,10 +246,10 @@ def test_a_probe_that_fails_on_one_machine_is_dropped_on_the_other(plan: Plan, r
     deaf = {"kind": "tcp", "name": "deaf", "duration_ns": 100 * MS, "steady_ns": 50 * MS, "from": good["from"]}
     asked: list[dict[str, Any]] = [
         {"kind": "delay", "name": "nowhere", "drain_ns": 10 * MS, "streams": [nowhere]},
-        {**deaf, "to": good["to"], "congestion": "carrier-pigeon"},
+        {**deaf, "to": good["to"], "congestion": "carrier-pigeon", "connect_timeout_ns": 5000 * MS},
         {"kind": "delay", "name": "good", "drain_ns": 50 * MS, "streams": [good]},
     ]
-    nowhere_, deaf_, good_ = probes_of(plan, Machines()).run(asked, lambda line: None)["results"]
+    nowhere_, deaf_, good_ = data_of(probes_of(plan, Machines()).run(probes_in(asked), lambda line: None))["results"]
     assert nowhere_["kind"] == "failed" and nowhere_["error"].startswith("machine two: "), nowhere_
     assert "203.0.113.9" in nowhere_["error"]
     assert deaf_["kind"] == "failed" and deaf_["error"].startswith("machine one: "), deaf_
@@ -255,7 +263,7 @@ def test_a_machine_that_dies_ends_all_in_one_line(plan: Plan, runtime: NetnsRunt
     killer = threading.Timer(0.3, lambda: machines.started["two"].child.kill())
     begun = time.monotonic()
     with pytest.raises(LabError, match=r"^machine two: the program has ended ") as raised:
-        probes_of(plan, machines).run(asked, lambda line: killer.start())
+        probes_of(plan, machines).run(probes_in(asked), lambda line: killer.start())
     assert "\n" not in str(raised.value)
     assert time.monotonic() - begun < 20
     assert machines.started["one"].child.poll() is not None
@@ -266,7 +274,7 @@ def test_an_end_that_no_machine_has_is_refused(plan: Plan) -> None:
     asked = {"kind": "delay", "name": "d", "drain_ns": 1, "streams": [lost]}
     machines = Machines()
     with pytest.raises(LabError, match=f"^/run/netns/ewan-{LAB}-core: no machine has this network namespace$"):
-        probes_of(plan, machines).run([asked], lambda line: None)
+        probes_of(plan, machines).run(probes_in([asked]), lambda line: None)
     assert not machines.started
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 from ewan.extras.studio.server.drawing import DrawnLink, lines
 from ewan.labs import change, link_changes, routed_paths
+from ewan.labs.base import codec
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import NS_PER_MS, mean_rate_bps
 from ewan.labs.context import Context
@@ -180,7 +181,8 @@ class Live:
         plan = self.plan(name)
         told = link_changes.set_carrier(self._labs, name, link, up)
         words = change.carrier_words(plan, link, up, told)
-        return CarrierSet(told["recovered_ns"], told["unreachable"], told["cut_off"], words)
+        unreachable, cut_off = codec.data_of((told.unreachable, told.cut_off))
+        return CarrierSet(told.recovered_ns, unreachable, cut_off, words)
 
     def routes(self, name: str, node: str) -> list[routed_paths.TableRoute]:
         """A node's routing table; LabError."""

@@ -29,6 +29,7 @@ from ewan.labs.record.traffic import (
 )
 from ewan.labs.runtime import memory
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.probe_documents import ProbeRequest, ProbeStream, RttProbe, TcpProbe
 from ewan.labs.runtime.program import Command, Program
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
@@ -90,11 +91,15 @@ def test_858_ms_each_way_at_10_gbit_s_fit_in_16_gb() -> None:
     assert memory.need(longest) == memory.need(longest, Program(commands=(Command("left1", ("iperf3",)),)))
 
 
+NOWHERE = Endpoint("", "")
+PROBED = ProbeRequest((), (TcpProbe("tcp", NOWHERE, NOWHERE, "reno", 1, 1, 1),), "virtual")
+
+
 def test_packets_whose_payload_is_kept_count_with_it() -> None:
     jumbo = lab(mtu="9000", rate="1G")
     shared, kept = memory.need(jumbo, sends(TCP)), memory.need(jumbo, sends(TCP, udp(ConstantLaw(8972))))
     assert (shared.packets, shared.packet_bytes) == (kept.packets, 3072) and kept.packet_bytes == 16384 + 1024
-    assert memory.need(jumbo, Program(probe={"probes": [{"kind": "tcp"}]})).packet_bytes == 16384 + 1024
+    assert memory.need(jumbo, Program(probe=PROBED)).packet_bytes == 16384 + 1024
     assert memory.need(jumbo, sends(udp(ParetoLaw(9e9, 1.1)))).packets == shared.packets
     small = memory.need(jumbo, sends(udp(UniformLaw(50, 150))))
     assert small.packets > 50 * shared.packets and small.packet_bytes == 2048
@@ -110,12 +115,13 @@ def test_no_more_packets_are_counted_than_are_sent() -> None:
     assert all_of_it.packets == 1000 * (1000 + 7) < memory.need(fast, sends(TCP)).packets
     assert memory.need(fast, sends(*volumes, BulkWork(1_428_000, True))).packets == 1002 * 1007
     counted = udp(ConstantLaw(1000), 5)
-    probe = {"probes": [{"kind": "rtt", "streams": [{"packets": 3}, {"packets": 4}]}]}
+    streams = tuple(ProbeStream("s", NOWHERE, NOWHERE, 100, 1, packets) for packets in (3, 4))
+    probe = ProbeRequest((), (RttProbe("rtt", streams, 1),), "virtual")
     assert memory.need(fast, sends(counted)).packets == 5 and memory.need(fast, Program(probe=probe)).packets == 14
     endless = [
         sends(*volumes, TCP),
         sends(udp(ConstantLaw(1472))),
-        Program(probe={"probes": [{"kind": "tcp"}]}),
+        Program(probe=PROBED),
     ]
     endless += [Program(probe=probe, commands=(Command("left1", ("sh",)),)), sends(ranks(1))]
     assert all(memory.need(fast, each).packets > 3_000_000 for each in endless)

@@ -243,7 +243,7 @@ def test_ospf_finds_its_way_over_machines_and_around_a_stretched_link_that_is_do
     plan = plan_for(runtime, "ring", routers="4", rtt="40ms", rate="100Mbit/s", routing="ospf", name="round")
     with up(runtime, plan):
         found = runtime.converge("round", 60)
-        assert found["converged"], found
+        assert found is not None and found.converged, found
         record = runtime.record("round")
         link = record.stretched[0].link
         hosts = [node.name for node in plan.nodes if node.kind == "host"]
@@ -255,7 +255,7 @@ def test_ospf_finds_its_way_over_machines_and_around_a_stretched_link_that_is_do
         before = ways()
         assert any(step.link == link for way in before for step in way.steps), before
         down = runtime.carrier("round", link, up=False)
-        assert down["recovered_ns"] is not None and not down["cut_off"], down
+        assert down.recovered_ns is not None and not down.cut_off, down
         for sink in hosts[1:]:
             assert ping(runtime, capfd, "round", hosts[0], sink, 3)["received"] == 3
         around = ways()
@@ -263,7 +263,7 @@ def test_ospf_finds_its_way_over_machines_and_around_a_stretched_link_that_is_do
         assert all(step.link != link for way in around for step in way.steps), around
         assert runtime.status("round").links_down == (link,)
         back = runtime.carrier("round", link, up=True)
-        assert back["recovered_ns"] is not None and not back["unreachable"], back
+        assert back.recovered_ns is not None and not back.unreachable, back
 
 
 def test_a_network_that_is_too_narrow_for_a_labs_packets_is_said_before_anything_is_made(tmp_path: Path) -> None:

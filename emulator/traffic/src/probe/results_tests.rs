@@ -1,5 +1,9 @@
 //! Halves with known offsets and drifts give the true delays.
 
+use std::fs;
+use std::path::Path;
+
+use super::super::{Answer, Request, FORMAT};
 use super::*;
 
 const NOW: i64 = 1_790_000_000_000_000_000;
@@ -203,4 +207,40 @@ fn the_busier_of_two_machines_says_how_idle_they_were() {
     let found = tcp(&probe, Vec::from(shares)).unwrap();
     assert_eq!((found.goodput_bps, found.steady_ns), (8e6, second));
     assert!((found.idle_ratio - 0.2).abs() < 1e-9, "{}", found.idle_ratio);
+}
+
+/// Python writes the requests and reads the answers: labs/runtime/probe_documents.py, and its test, which reads the same
+/// two files.
+#[test]
+fn requests_and_answers_are_those_of_the_golden_files() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
+    let request = Request::parse(&fs::read_to_string(golden.join("probe.request.json")).unwrap()).unwrap();
+    let results = request.probes.iter().map(|probe| {
+        let measured = of(probe, seen(probe)).unwrap_or_else(|error| Measured::Failed { error });
+        Outcome { name: probe.name().to_string(), elapsed_ns: 7, measured }
+    });
+    let answer = Answer { format: FORMAT, results: results.collect() };
+    let text = serde_json::to_string_pretty(&answer).unwrap() + "\n";
+    assert_eq!(text, fs::read_to_string(golden.join("probe.answer.json")).unwrap(), "{text}");
+}
+
+/// Of each stream every tenth packet is lost; of a probe that is "deaf" nothing is known.
+fn seen(probe: &Probe) -> Vec<Share> {
+    let (udp, sender, receiver) = match probe {
+        Probe::Tcp(_) => {
+            let series = (0..=4).map(|k| sample(k * MS as u64, 100 * k as u32, k * MS as u64)).collect();
+            let idle = observation::Idle { cpus: 2, series: Vec::new() };
+            let source = observation::Source { connect_ns: 1, segment_bytes: 1448, min_rtt_ns: 1, series, idle };
+            return Share::whole(Observation::Tcp(observation::Tcp { source: Some(source), sink: None }));
+        }
+        Probe::Delay(udp) if udp.name == "deaf" => return Vec::new(),
+        Probe::Delay(udp) => (udp, RIGHT, Ahead { offset_ns: SECOND, ppb: 0 }),
+        Probe::Loss(udp) | Probe::Saturate(udp) | Probe::Rtt(udp) => (udp, RIGHT, RIGHT),
+    };
+    let arrived = |stream: &Stream| {
+        arrivals(sender, receiver, 5 * MS, stream.packets).into_iter().filter(|each| each.sequence % 10 != 4).collect()
+    };
+    let ends = udp.streams.iter().map(|each| (half_sent(each.packets), half_arrived(arrived(each))));
+    let (sent, came) = ends.unzip();
+    vec![share(sent, None), share(came, receiver.compared(9))]
 }
