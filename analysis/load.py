@@ -37,6 +37,7 @@ from ewan.labs.record.events import EventOutcome
 from ewan.labs.record.experiment import DOCUMENT, ExperimentDocument, State, Status, damage, intact
 from ewan.labs.record.own_tables import OwnTable
 from ewan.labs.record.schedule import CrossedPath
+from ewan.labs.record.wishes import Parameter, Values
 
 SCHEDULE = "schedule.json"
 PLAN = "plan.json"
@@ -64,7 +65,7 @@ class RunResults:
 
     number: int
     name: str
-    parameters: dict[str, Any]
+    parameters: Values
     seed: int
     status: Status
     error: str | None
@@ -214,7 +215,7 @@ class RunResults:
         return self.has("flows")
 
     @property
-    def point(self) -> tuple[tuple[str, Any], ...]:
+    def point(self) -> tuple[tuple[str, Parameter], ...]:
         """What runs that differ in the seed alone have in common."""
         return tuple(self.parameters.items())
 
@@ -282,9 +283,9 @@ class ExperimentResults:
         return self.document.status
 
     @cached_property
-    def points(self) -> dict[tuple[tuple[str, Any], ...], list[RunResults]]:
+    def points(self) -> dict[tuple[tuple[str, Parameter], ...], list[RunResults]]:
         """Runs by their parameters, in the order in which they come."""
-        found: dict[tuple[tuple[str, Any], ...], list[RunResults]] = {}
+        found: dict[tuple[tuple[str, Parameter], ...], list[RunResults]] = {}
         for run in self.runs:
             found.setdefault(run.point, []).append(run)
         return found
@@ -295,7 +296,7 @@ class ExperimentResults:
         names = dict.fromkeys(name for run in self.runs for name in run.parameters)
         return tuple(name for name in names if len({str(run.parameters.get(name)) for run in self.runs}) > 1)
 
-    def label(self, parameters: Mapping[str, Any]) -> str:
+    def label(self, parameters: Mapping[str, Parameter]) -> str:
         """A point in words, by what is varied: `cubic, rtt = 20ms`."""
         there = [name for name in self.varied if parameters.get(name) not in NOTHING]
         return ", ".join(word(name, parameters[name], self.shared) for name in there)
@@ -390,12 +391,12 @@ def _text(run: RunResults, name: str) -> str | None:
     return str(run.parameters[name]) if name in run.parameters else None
 
 
-def word(name: str, value: Any, shared: Collection[str] = ()) -> str:
+def word(name: str, value: Parameter | None, shared: Collection[str] = ()) -> str:
     """`rtt = 20ms`; a value that is a word needs no name before it, but one of `shared`."""
     return str(value) if str(value)[:1].isalpha() and str(value) not in shared else f"{name} = {value}"
 
 
-def words(parameters: Iterable[tuple[str, Any]], shared: Collection[str] = ()) -> str:
+def words(parameters: Iterable[tuple[str, Parameter | None]], shared: Collection[str] = ()) -> str:
     """`cubic, rtt = 20ms`; parameters without a value are left out."""
     return ", ".join(word(name, value, shared) for name, value in parameters if value not in NOTHING)
 

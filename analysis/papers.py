@@ -65,9 +65,7 @@ def _drawn(outcome: Mapping[str, Any]) -> Drawing | str | None:
     try:
         experiment = load.experiment(Path(directory))
         found = summary.found(Path(directory))
-        if any(
-            str(each) not in point["metrics"] for each in spec.quantities for point in found["points"] if point["runs"]
-        ):
+        if any(str(each) not in point.metrics for each in spec.quantities for point in found.points if point.runs):
             found = summary.of(experiment, spec.quantities)
         (drawing,) = asked.draw(experiment, found, [spec])
     except (load.LoadError, OSError) as error:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ewan.analysis import comparisons, load, summary
+from ewan.analysis import comparisons, load, measured, summary
 from ewan.analysis.compare import descriptions, results
 from ewan.analysis.compare.certificates import of_certificates
 from ewan.analysis.compare.page import ComparisonPage
@@ -19,6 +19,7 @@ from ewan.labs.base.documents import DocumentError
 from ewan.labs.record import Certificate, quantities
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.quantities import metric_of
+from ewan.labs.record.summary import Number
 
 MOST_LINES = 40
 
@@ -59,22 +60,22 @@ def by_seed(experiment: load.ExperimentResults, wanted: Sequence[str]) -> BySeed
     asked = [quantities.parse(name) for name in wanted]
     there = {name for run in known.values() for name in run}
     if not all(name in there for name in wanted):
-        known = {run["number"]: run["values"] for run in summary.of_runs(experiment, asked)}
+        known = {number: each.values(asked) for number, each in measured.of_runs(experiment, asked).items()}
     return {
         point: {run.seed: known[run.number] for run in summary.usable(runs) if run.number in known}
         for point, runs in experiment.points.items()
     }
 
 
-def _known(directory: Path) -> dict[int, dict[str, float]]:
+def _known(directory: Path) -> dict[int, dict[str, Number]]:
     """Metrics of runs in summary.json, by number; empty where there is none that this version reads."""
     try:
         found = summaries.read(directory)
     except (OSError, DocumentError):
         return {}
     return {
-        run["number"]: {name: each["value"] for name, each in run["metrics"].items() if each["value"] is not None}
-        for run in found["runs"]
+        run.number: {name: each.value for name, each in run.metrics.items() if each.value is not None}
+        for run in found.runs
     }
 
 
@@ -112,5 +113,5 @@ def document(found: ComparisonPage, place: Path) -> dict[str, Any]:
         "labs": [row._asdict() for row in found.labs],
         "certificates": [row._asdict() for row in found.certificates],
         "circumstances": [row._asdict() for row in found.circumstances],
-        "results": list(found.rows),
+        "results": [{**row, "first": row["first"]._asdict(), "second": row["second"]._asdict()} for row in found.rows],
     }

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
 from ewan.analysis.figures import style
 from ewan.analysis.figures.request import FigureError, Request
-from ewan.analysis.figures.style import Drawing
+from ewan.analysis.figures.style import Drawing, Row
 from ewan.analysis.flows import active
 from ewan.analysis.load import RunResults
 from ewan.analysis.rundata import RunData
@@ -43,7 +43,7 @@ class Timeline:
     @cached_property
     def number(self) -> int:
         """Of the run."""
-        numbers = [number for place in self.request.layout.places for number in place.point["runs"]]
+        numbers = [number for place in self.request.layout.places for number in place.point.runs]
         return self.request.spec.run or min(numbers)
 
     def wants(self, run: RunResults) -> bool:
@@ -96,7 +96,7 @@ class Timeline:
             axis.set_xlim(begin, spec.to_ns / NS_PER_SECOND if spec.to_ns is not None else None)
             axis.set_xlabel("time (s)")
             style.legend(figure, axes)
-            rows: list[dict[str, Any]] = [
+            rows: list[Row] = [
                 {"step": step, "role": role, "begin (s)": start / NS_PER_SECOND, "end (s)": end / NS_PER_SECOND}
                 for step, (role, spans) in found.steps.items()
                 for start, end in spans

@@ -32,6 +32,10 @@ INK, FAINT, PAPER = "#1b1b1b", "#d9d9d9", "#fefefe"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P")
+Cell = str | int | float | bool | None
+Row = Mapping[str, Cell]
+"""Of a figure's CSV, by the columns."""
+
 HATCHES = ("", "///", "..", "\\\\\\", "xx", "---")
 MOST_LINES = 6
 MOST_PANELS = 6
@@ -294,7 +298,7 @@ def svg(figure: Figure) -> str:
 
 
 def drawn(
-    figure: Figure, name: str, title: str, caption: str, rows: Sequence[Mapping[str, Any]], kinds: Iterable[str] = ()
+    figure: Figure, name: str, title: str, caption: str, rows: Sequence[Row], kinds: Iterable[str] = ()
 ) -> Drawing:
     """The figure with its data, as SVG and as the files that are asked for; called within its `sheet`."""
     settle(figure)
@@ -311,7 +315,7 @@ def rendered(figure: Figure, kind: str, caption: str = "") -> bytes:
     return content.getvalue()
 
 
-def csv(rows: Sequence[Mapping[str, Any]]) -> str:
+def csv(rows: Sequence[Row]) -> str:
     """Columns in the order in which they first come; numbers with nine digits."""
     if not rows:
         return ""
@@ -323,7 +327,7 @@ def csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: Cell) -> Cell:
     return f"{value:.9g}" if isinstance(value, float) else value
 
 

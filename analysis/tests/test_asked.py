@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 import polars as pl
 import pytest
 from matplotlib.figure import Figure
@@ -24,9 +23,12 @@ from ewan.analysis.figures.windows import WindowValues
 from ewan.analysis.rundata import RunData
 from ewan.analysis.tests import synthetic
 from ewan.analysis.tests.synthetic import SECOND
+from ewan.labs.base import codec
 from ewan.labs.record import figures, tables
 from ewan.labs.record.quantities import Selection
 from ewan.labs.record.series import Samples, Series
+from ewan.labs.record.summary import Summary
+from tests import summaries
 
 pytestmark = pytest.mark.slow
 
@@ -40,12 +42,20 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> load.ExperimentResul
 
 
 @pytest.fixture(scope="module")
-def found(experiment: load.ExperimentResults) -> dict[str, Any]:
+def found(experiment: load.ExperimentResults) -> Summary:
     return summary.of(experiment, figures.parse("goodput of each step by buffer").quantities)
 
 
+def with_mean(found: Summary, at: int, metric: str, **changes: float | None) -> Summary:
+    """The summary with another value of a metric at a point."""
+    points = list(found.points)
+    own = points[at].metrics
+    points[at] = codec.replace(points[at], metrics={**own, metric: codec.replace(own[metric], **changes)})
+    return codec.replace(found, points=tuple(points))
+
+
 def draw(
-    experiment: load.ExperimentResults, found: dict[str, Any], line: str, kinds: Sequence[str] = (), look: str = "page"
+    experiment: load.ExperimentResults, found: Summary, line: str, kinds: Sequence[str] = (), look: str = "page"
 ) -> Drawing:
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # matplotlib's, where things do not fit
@@ -265,7 +275,7 @@ def test_what_cannot_be_drawn_is_said(experiment: Any, found: Any, line: str, er
 
 def test_what_is_compared_is_side_by_side_and_many_lines_become_panels() -> None:
     points = [
-        {"parameters": {"rtt": rtt, "buffer": buffer, "cc": cc}, "runs": [1]}
+        summaries.point({"parameters": {"rtt": rtt, "buffer": buffer, "cc": cc}, "runs": [1]})
         for rtt in ("10ms", "20ms", "100ms")
         for buffer in ("2BDP", "0.5BDP", "1BDP")
         for cc in ("reno", "cubic")
@@ -280,7 +290,7 @@ def test_what_is_compared_is_side_by_side_and_many_lines_become_panels() -> None
 def test_values_of_several_parameters_are_named() -> None:
     """cubic beside reno does not say whose each is; where no other parameter has such a value, the value does."""
     points = [
-        {"parameters": {"left": left, "right": right, "queue": queue, "rtt": "cubic"}, "runs": [1]}
+        summaries.point({"parameters": {"left": left, "right": right, "queue": queue, "rtt": "cubic"}, "runs": [1]})
         for left in ("reno", "cubic")
         for right in ("cubic", "bbr")
         for queue in ("codel", "red")
@@ -317,7 +327,7 @@ def test_each_line_of_two_parameters_has_a_colour_and_a_dash_that_exist() -> Non
     """Seven buffers are more than there are colours; two parameters of six values each have one of their own."""
     for many in (6, 7, 8):
         points = [
-            {"parameters": {"buffer": f"{buffer}BDP", "crowd": crowd}, "runs": [1]}
+            summaries.point({"parameters": {"buffer": f"{buffer}BDP", "crowd": crowd}, "runs": [1]})
             for buffer in range(1, many + 1)
             for crowd in (1, 2)
         ]
@@ -328,8 +338,8 @@ def test_each_line_of_two_parameters_has_a_colour_and_a_dash_that_exist() -> Non
 
 
 def test_a_value_looks_the_same_in_all_figures_of_an_experiment() -> None:
-    points: list[dict[str, Any]] = [
-        {"parameters": {"buffer": buffer, "cc": cc}, "runs": [1]}
+    points = [
+        summaries.point({"parameters": {"buffer": buffer, "cc": cc}, "runs": [1]})
         for buffer in ("0.5BDP", "2BDP", "0.06BDP", "1BDP")
         for cc in ("reno", "cubic", "bbr")
     ]
@@ -342,7 +352,7 @@ def test_a_value_looks_the_same_in_all_figures_of_an_experiment() -> None:
             strokes.setdefault(value, set()).add(made.stroke(key))
     assert set(strokes) == {"0.06BDP", "0.5BDP", "1BDP", "2BDP", "reno", "cubic", "bbr"}
     assert all(len(each) == 1 for each in strokes.values()), strokes
-    part = [point for point in points if point["parameters"]["cc"] != "reno"]
+    part = [point for point in points if point.parameters["cc"] != "reno"]
     assert choice.layout(figures.parse("goodput by buffer"), part, every=points).stroke((("cc", "cubic"),)) == (1, 1)
 
 
@@ -378,10 +388,10 @@ def test_intervals_end_where_the_impossible_begins(tmp_path: Path) -> None:
     place = synthetic.experiment(tmp_path, POINTS[:3], seeds=(1, 2), pairs=2, seconds=4)
     experiment = load.experiment(place)
     found = summary.of(experiment)
-    found["points"][0]["metrics"]["utilisation"] |= {"low": 0.3, "high": 1.75}
+    found = with_mean(found, 0, "utilisation", low=0.3, high=1.75)
     drawing = draw(experiment, found, "utilisation by buffer")
     assert "Arrowheads: the interval goes on into what is impossible." in drawing.caption
-    found["points"][0]["metrics"]["aggregate goodput"]["mean"] = 2e9
+    found = with_mean(found, 0, "aggregate goodput", mean=2e9)
     assert "Crosses: more than the link carries (1)." in draw(experiment, found, "goodput by buffer").caption
 
 
@@ -397,13 +407,13 @@ def test_values_close_together_stay_below_the_top_of_an_axis_from_zero() -> None
 def test_losses_that_span_decades_have_a_logarithmic_axis(tmp_path: Path) -> None:
     experiment = load.experiment(synthetic.experiment(tmp_path, POINTS[:3], seeds=(1, 2), pairs=2, seconds=4))
     found = summary.of(experiment)
-    for point, mean in zip(found["points"], (0.0, 0.0001, 0.05), strict=True):
-        point["metrics"]["queue loss"] |= {"mean": mean, "low": None, "high": None}
+    for at, mean in enumerate((0.0, 0.0001, 0.05)):
+        found = with_mean(found, at, "queue loss", mean=mean, low=None, high=None)
     zero = "Triangles on the lower edge: zero."
     assert zero in draw(experiment, found, "queue loss by buffer").caption
     assert zero not in draw(experiment, found, "queue loss by buffer, values linear").caption
-    for point in found["points"]:
-        point["metrics"]["queue loss"]["mean"] = 0.0
+    for at in range(3):
+        found = with_mean(found, at, "queue loss", mean=0.0)
     (refused,) = asked.draw(experiment, found, [figures.parse("queue loss by buffer, values log")])
     assert refused == '"values log": queue loss is nowhere above zero: write "values linear"'
 
@@ -504,12 +514,12 @@ def test_panels_fit_on_a_page_of_a_paper(look: str) -> None:
 def test_a_figure_of_tables_takes_the_summary_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = synthetic.experiment(tmp_path, POINTS[:2], seeds=(1,), pairs=1, seconds=3)
     experiment = load.experiment(place)
-    made = summary.analyse(place)
-    monkeypatch.setattr(summary, "of", lambda *_: {"made": "again"})
-    assert summary.for_figure(experiment, []) == orjson.loads(orjson.dumps(made))
-    assert summary.for_figure(experiment, figures.parse("goodput by buffer").quantities) == {"made": "again"}
+    made, again = summary.analyse(place), summaries.summary()
+    monkeypatch.setattr(summary, "of", lambda *_: again)
+    assert summary.for_figure(experiment, []) == made
+    assert summary.for_figure(experiment, figures.parse("goodput by buffer").quantities) is again
     (place / "summary.json").write_text("{}")
-    assert summary.for_figure(experiment, []) == {"made": "again"}
+    assert summary.for_figure(experiment, []) is again
 
 
 def test_of_more_runs_than_are_read_the_points_that_are_drawn_are(

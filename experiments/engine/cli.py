@@ -28,6 +28,7 @@ from ewan.experiments.engine.source import SCENARIO, SETTINGS
 from ewan.extra import installed
 from ewan.generator.scenario import Scenario, Stop
 from ewan.labs import rundir
+from ewan.labs.base import codec
 from ewan.labs.base.product import ROOT
 from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Refused, guarded
@@ -369,7 +370,8 @@ def shown(context: Context, directory: Path, as_json: bool, every: bool = False)
         return
     summary = summaries.read(directory)
     if as_json:
-        context.reporter.emit({"directory": str(directory), "status": loaded.document.status, "summary": summary})
+        found = {"directory": str(directory), "status": loaded.document.status}
+        context.reporter.emit({**found, "summary": codec.data_of(summary)})
         return
     title = loaded.document.title or loaded.name
     if loaded.document.in_failed_labs:
@@ -377,10 +379,10 @@ def shown(context: Context, directory: Path, as_json: bool, every: bool = False)
     width = context.reporter.console.width
     for table in show.points(summary, title, loaded.document.metrics, width, every):
         context.reporter.console.print(table)
-    if any(point.get("beyond") for point in summary["points"]):
+    if any(point.beyond for point in summary.points):
         line = f"{show.BEYOND} more than the links carry: counted when delivered in order (see arrived goodput)"
         context.reporter.console.print(line, soft_wrap=True)
-    for line in uncounted.of_summary(summary):
+    for line in uncounted.of_runs(summary.runs):
         context.reporter.console.print(line, soft_wrap=True, markup=False)
     if (compared := show.comparisons(summary)) is not None:
         context.reporter.console.print()
@@ -388,8 +390,8 @@ def shown(context: Context, directory: Path, as_json: bool, every: bool = False)
     if (papers := show.beside(summary)) is not None:
         context.reporter.console.print()
         context.reporter.console.print(papers)
-    if dropped := host_drops.of_summary(summary):
+    if dropped := host_drops.of_runs(summary.runs):
         context.reporter.console.print("\n" + "\n".join(dropped), soft_wrap=True, markup=False)
-    if line := disturbances.in_all(summary.get("disturbed") or {}):
+    if line := disturbances.in_all(summary.disturbed):
         context.reporter.console.print(f"\n{line}", soft_wrap=True)
     context.reporter.console.print(f"\n{loaded.document.status}  report: {directory / 'report.html'}", soft_wrap=True)
