@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from ewan.analysis import comparisons, load, measured, summary
 from ewan.analysis.compare import descriptions, results
 from ewan.analysis.compare.certificates import of_certificates
 from ewan.analysis.compare.page import ComparisonPage
+from ewan.analysis.compare.results import TwoResults
 from ewan.analysis.points import BySeed
 from ewan.analysis.statistics import CONFIDENCE
 from ewan.labs.base.documents import DocumentError
@@ -99,7 +100,27 @@ def lines(found: ComparisonPage) -> list[str]:
     return said
 
 
-def document(found: ComparisonPage, place: Path) -> dict[str, Any]:
+TwoExperiments = TypedDict(
+    "TwoExperiments",
+    {
+        "format": str,
+        "first": str,
+        "second": str,
+        "page": str,
+        "confidence": float,
+        "so far": list[str],
+        "parameters": list[dict[str, str]],
+        "scenarios": list[str],
+        "labs": list[dict[str, str]],
+        "certificates": list[dict[str, str]],
+        "circumstances": list[dict[str, str]],
+        "results": list[TwoResults],
+    },
+)
+"""What `ewan compare --json` says."""
+
+
+def document(found: ComparisonPage, place: Path) -> TwoExperiments:
     """All of it as JSON data."""
     return {
         "format": "ewan-two-experiments/1",
@@ -113,5 +134,5 @@ def document(found: ComparisonPage, place: Path) -> dict[str, Any]:
         "labs": [row._asdict() for row in found.labs],
         "certificates": [row._asdict() for row in found.certificates],
         "circumstances": [row._asdict() for row in found.circumstances],
-        "results": [{**row, "first": row["first"]._asdict(), "second": row["second"]._asdict()} for row in found.rows],
+        "results": list(found.rows),
     }

@@ -98,9 +98,9 @@ def row(found: ComparisonPage, each: TwoResults) -> dict[str, str]:
     return {
         "point": ", ".join(word(name, each["parameters"][name]) for name in varied),
         "metric": each["metric"],
-        "first": typographic(with_interval(first.mean, first.low, first.high, each["unit"])),
-        "second": typographic(with_interval(second.mean, second.low, second.high, each["unit"])),
-        "n": f"{first.n}, {second.n}" + (" paired" if each["paired"] else ""),
+        "first": typographic(with_interval(first["mean"], first["low"], first["high"], each["unit"])),
+        "second": typographic(with_interval(second["mean"], second["low"], second["high"], each["unit"])),
+        "n": f"{first['n']}, {second['n']}" + (" paired" if each["paired"] else ""),
         **{name: text for name, text in tabulated.tested(each, each["unit"]).items() if name != "n"},
     }
 

@@ -9,13 +9,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TypedDict
 
 from ewan.analysis import comparisons, differences, statistics
 from ewan.analysis.points import BySeed, Point, Seeds, meant, names, of_seed
-from ewan.analysis.statistics import Interval
 from ewan.labs.record import quantities
 from ewan.labs.record.summary import DifferenceRow
 from ewan.labs.record.wishes import Values
+
+
+class MeanRow(TypedDict):
+    """A mean with its interval."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    n: int
+    kind: str | None
 
 
 class TwoResults(DifferenceRow):
@@ -26,8 +36,8 @@ class TwoResults(DifferenceRow):
     unit: str
     better: str | None
     paired: bool
-    first: Interval
-    second: Interval
+    first: MeanRow
+    second: MeanRow
 
 
 def matched(first: BySeed, second: BySeed) -> list[tuple[Point, Point]]:
@@ -79,7 +89,12 @@ def _row(parameters: Values, first: Seeds, second: Seeds, name: str, confidence:
         "unit": metric.unit,
         "better": metric.better,
         "paired": paired,
-        "first": statistics.interval(one, confidence, metric.bounds),
-        "second": statistics.interval(two, confidence, metric.bounds),
+        "first": _mean(one, confidence, metric.bounds),
+        "second": _mean(two, confidence, metric.bounds),
         **comparisons.record(test(two, one, confidence)),
     }
+
+
+def _mean(values: Sequence[float], confidence: float, bounds: statistics.Bounds) -> MeanRow:
+    mean, low, high, n, kind = statistics.interval(values, confidence, bounds)
+    return {"mean": mean, "low": low, "high": high, "n": n, "kind": kind}

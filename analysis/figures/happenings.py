@@ -19,6 +19,7 @@ from ewan.analysis.flows import active
 from ewan.analysis.load import RunResults
 from ewan.analysis.rundata import RunData
 from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import written
 from ewan.labs.record.events import EventOutcome
@@ -32,6 +33,17 @@ class Happenings(NamedTuple):
 
     steps: Mapping[str, tuple[str, list[Span]]]
     events: list[tuple[int, str]]
+
+
+class _Command(Struct, forbid_unknown_fields=False):
+    node: str
+    argv: tuple[str, ...]
+    started_ns: int | None = None
+    ended_ns: int | None = None
+
+
+class _Commands(Struct, forbid_unknown_fields=False):
+    commands: tuple[_Command, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,11 +67,11 @@ class Timeline:
         steps: dict[str, tuple[str, list[Span]]] = {}
         for (step, role), own in data.all_flows.group_by("step", "role", maintain_order=True):
             steps[str(step)] = (str(role), active(own.filter(pl.col("started_ns").is_not_null())))
-        for command in run.document("commands.json").get("commands", []):
-            started, ended = command.get("started_ns"), command.get("ended_ns")
-            if started is not None and ended is not None:
-                name = f"{command['node']}: {command['argv'][-1] if command['argv'] else ''}"[:40]
-                steps.setdefault(name, ("command", []))[1].append((max(started, 0), ended))
+        done = run.document(_Commands, "commands.json")
+        for each in done.commands if done else ():
+            if each.started_ns is not None and each.ended_ns is not None:
+                name = f"{each.node}: {each.argv[-1] if each.argv else ''}"[:40]
+                steps.setdefault(name, ("command", []))[1].append((max(each.started_ns, 0), each.ended_ns))
         events = [(each.applied_ns, words_of(each)) for each in run.events if each.applied_ns is not None]
         return Happenings(steps, sorted(events))
 

@@ -46,6 +46,7 @@ from ewan.labs.context import Context
 from ewan.labs.record import disturbances, figures, host_drops, host_facts, labels, uncounted
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.experiment import STAGES, ExperimentOrigin, StageName
+from ewan.labs.record.labels import Labels
 
 every_option = click.option("--all", "every", is_flag=True, help="print all metrics at all points, beyond one screen")
 
@@ -59,7 +60,7 @@ def label_options(command: Function) -> Function:
     return click.option("--name", "label", metavar="TEXT", help="what you call the experiment")(command)
 
 
-def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> dict[str, Any]:
+def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> Labels:
     """The keys of the record; Refused for words that cannot be taken."""
     try:
         return labels.labels(name, tags, note)
@@ -184,7 +185,7 @@ class ScenarioRequest:
     settings: Mapping[str, str]
     seeds: int | None
     unverified: bool
-    labels: Mapping[str, Any]
+    labels: Labels
     """`name`, `tags`, `note`, those that were given."""
     fresh: bool = False
     """Nothing is taken from the store."""
@@ -312,7 +313,7 @@ def facts_of(
     settings: Mapping[str, str],
     seeds: int | None,
     runtime: str,
-    given: Mapping[str, Any],
+    given: Labels,
     machines: Path | None = None,
 ) -> Facts:
     """What the record says of a scenario, and all that is needed to read it again; `runtime` as it was asked for.

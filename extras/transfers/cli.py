@@ -32,6 +32,7 @@ from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context, runtime_option, trust_option, unverified_option
 from ewan.labs.commands.privileges import as_root, is_virtual
 from ewan.labs.context import Context
+from ewan.labs.record.labels import Labels
 
 PACING = ("psp", "tbf", "fq", "none")
 
@@ -125,7 +126,7 @@ def _run(
     plans: Mapping[Strategy, TransferPlan],
     pacing: str | None,
     unverified: bool,
-    called: Mapping[str, Any],
+    called: Labels,
     document: dict[str, Any],
     as_json: bool,
 ) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 from ewan.analysis import circumstances, disturbed, load, plotting, report, summary, tabulated
 from ewan.analysis.compare import both, page
+from ewan.analysis.compare.descriptions import DescriptionDifference
 from ewan.analysis.figures import asked
 from ewan.analysis.figures.style import STYLES
 from ewan.analysis.rows import MOST_CERTIFICATES, few, left_out
@@ -23,6 +24,7 @@ from ewan.extras.studio.server.answers import (
     CertificateLine,
     CertificateSheet,
     Compared,
+    Difference,
     DrawnFigure,
     Experiment,
     Side,
@@ -194,20 +196,23 @@ def compared(first: str, second: str, wanted: Sequence[str] = ()) -> Compared:
     chosen = [str(quantities.parse(each)) for each in wanted]
     experiments = [load.experiment(Path(each)) for each in (first, second)]
     found = both.compared(experiments[0], experiments[1], chosen)
-    whole = both.document(found, Path(second))
     rows: list[Any] = [page.row(found, each) for each in found.rows]
     return {
-        "parameters": whole["parameters"],
-        "labs": whole["labs"],
-        "certificates": whole["certificates"],
-        "circumstances": whole["circumstances"],
-        "scenarios": whole["scenarios"],
+        "parameters": _differences(found.parameters),
+        "labs": _differences(found.labs),
+        "certificates": _differences(found.certificates),
+        "circumstances": _differences(found.circumstances),
+        "scenarios": list(found.text),
         "sides": (_side(experiments[0]), _side(experiments[1])),
         "rows": rows,
         "lines": [each for each in both.lines(found) if each not in found.text],
         "metrics": list(dict.fromkeys(str(row["metric"]) for row in found.rows)),
         "command": shlex.join(["ewan", "compare", first, second]),
     }
+
+
+def _differences(rows: Sequence[DescriptionDifference]) -> list[Difference]:
+    return [{"what": each.what, "first": each.first, "second": each.second} for each in rows]
 
 
 def _side(experiment: load.ExperimentResults) -> Side:
