@@ -82,7 +82,7 @@ def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> Sum
     chosen = {point: usable(of_point) for point, of_point in experiment.points.items()}
     by_seed = {point: {run.seed: values[run.number] for run in of_point} for point, of_point in chosen.items()}
     others = PointIndex(by_seed)
-    summaries_of = {run.number: run for run in runs}
+    by_number = {run.number: run for run in runs}
     points = []
     for point, of_point in chosen.items():
         numbers, parameters = tuple(run.number for run in of_point), dict(point)
@@ -93,10 +93,10 @@ def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> Sum
                 runs=numbers,
                 complete=bool(of_point) and all(run.status == "complete" for run in of_point),
                 metrics=intervals([values[number] for number in numbers], confidence),
-                beyond=beyond([summaries_of[number] for number in numbers]),
+                beyond=beyond([by_number[number] for number in numbers]),
                 steps=intervals_of_steps([found[number].steps for number in numbers], confidence),
                 normalised=ratios(parameters, document.normalise, by_seed, others, confidence),
-                uncounted=tuple(number for number in numbers if summaries_of[number].uncounted is not None),
+                uncounted=tuple(number for number in numbers if by_number[number].uncounted is not None),
             )
         )
     return Summary(
