@@ -114,8 +114,8 @@ def layout(
     every: Sequence[PointSummary] = (),
 ) -> FigureLayout:
     """`points` of a summary; `compared`: the parameter whose values are compared with each other. `every`: the points
-    of the experiment, where `points` are a part of them."""
-    own = [point for point in points if _chosen(point.parameters, spec)]
+    of the experiment, where `points` are a part of them. A point without the parameter of an axis has no place."""
+    own = [point for point in points if _chosen(point.parameters, spec) and point.parameters.keys() >= {*spec.by}]
     if spec.run is not None:
         own = [point for point in own if spec.run in point.runs]
     values = _values(own)

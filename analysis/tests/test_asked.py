@@ -297,6 +297,16 @@ def test_what_is_compared_is_side_by_side_and_many_lines_become_panels() -> None
     assert choice.layout(figures.parse("goodput by rtt, facets cc"), points).grouped == ["buffer"]
 
 
+def test_points_without_the_parameter_of_an_axis_have_no_place_along_it() -> None:
+    """As those of an experiment that has it beside one that has not."""
+    points = [
+        summaries.point({"parameters": parameters, "runs": [number]})
+        for number, parameters in enumerate(({"cc": "reno", "streams": 1}, {"cc": "reno"}), 1)
+    ]
+    for line in ("goodput by streams", "goodput by cc and streams", "box of rtt by streams"):
+        assert [place.point.runs for place in choice.layout(figures.parse(line), points).places] == [(1,)], line
+
+
 def test_values_of_several_parameters_are_named() -> None:
     """cubic beside reno does not say whose each is; where no other parameter has such a value, the value does."""
     points = [
