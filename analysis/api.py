@@ -17,19 +17,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from ewan.analysis import load, measured, metrics, statistics, summary
 from ewan.analysis.figures import asked
 from ewan.analysis.figures.request import FigureError
-from ewan.analysis.figures.style import STYLES, Drawing
+from ewan.analysis.figures.style import STYLES, Cell, Drawing
 from ewan.analysis.packets import Packets
 from ewan.analysis.rundata import RunData
 from ewan.labs.base.wording import nearest
 from ewan.labs.record import figures, quantities, tables
 from ewan.labs.record.quantities import Quantity
+from ewan.labs.record.wishes import Parameter
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Results:
         that are no metric.
         """
         quantity = quantities.parse(words)
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[str, Cell]] = []
         values = self._values(quantity)
         for runs in self._experiment.points.values():
             for run in summary.usable(runs):
@@ -201,7 +201,7 @@ class Results:
         return found
 
 
-def _words(parameters: Mapping[str, Any]) -> dict[str, str | None]:
+def _words(parameters: Mapping[str, Parameter]) -> dict[str, str | None]:
     """Values as they are written in the scenario; a parameter that a point does not have is null."""
     return {name: None if value in load.NOTHING else str(value) for name, value in parameters.items()}
 

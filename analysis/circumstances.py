@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 
 from ewan.analysis import load
 from ewan.analysis.figures.choice import ordered
@@ -75,7 +75,7 @@ def host(facts: MachineFacts) -> dict[str, str]:
     )
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, str]:
+def _given(values: Mapping[str, str | bool | float | None]) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value not in (None, "")}
 
 
@@ -90,11 +90,11 @@ def stages(found: Mapping[StageName, Stage]) -> list[tuple[str, str]]:
     return rows
 
 
-def when(moment: Any) -> str | None:
+def when(moment: str | None) -> str | None:
     """`2026-01-02 03:04:05 UTC` for what the engine writes."""
     if not moment:
         return None
-    return re.sub(r"(\+00:00|Z)$", " UTC", str(moment).replace("T", " "))
+    return re.sub(r"(\+00:00|Z)$", " UTC", moment.replace("T", " "))
 
 
 def parameters(experiment: load.ExperimentResults) -> list[tuple[str, str]]:
@@ -124,21 +124,33 @@ MOST_VALUES = 200
 COUNTED: tuple[Verdict, ...] = ("ok", "outside", "not decidable", "not measured")
 
 
-def certificate(found: Certificate, runs: Sequence[int]) -> dict[str, Any]:
+class ReportCertificate(NamedTuple):
+    """A certificate in a few rows, in words."""
+
+    lab: str
+    plan: str
+    passed: bool
+    kernel: str
+    counts: str
+    runs: str
+    rows: Sequence[Mapping[str, str]]
+
+
+def certificate(found: Certificate, runs: Sequence[int]) -> ReportCertificate:
     """A certificate in a few rows: of each quantity how often it held, and the measurement closest to its tolerance.
     `runs`: the numbers of those in its lab."""
     kinds = dict.fromkeys(row.quantity for row in found.rows)
     counts = {verdict: found.count(verdict) for verdict in COUNTED}
-    return {
-        "lab": found.lab,
-        "plan": found.plan_sha256[:12],
-        "passed": found.passed,
-        "kernel": ", ".join(f"{name}: {each.facts.kernel}" for name, each in found.machines.items())
-        or found.host.kernel,
-        "counts": ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count),
-        "runs": _ranges(runs),
-        "rows": [_quantity([row for row in found.rows if row.quantity == kind]) for kind in kinds],
-    }
+    kernels = ", ".join(f"{name}: {each.facts.kernel}" for name, each in found.machines.items())
+    return ReportCertificate(
+        lab=found.lab,
+        plan=found.plan_sha256[:12],
+        passed=found.passed,
+        kernel=kernels or found.host.kernel,
+        counts=", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count),
+        runs=_ranges(runs),
+        rows=[_quantity([row for row in found.rows if row.quantity == kind]) for kind in kinds],
+    )
 
 
 def _quantity(rows: Sequence[Row]) -> dict[str, str]:

@@ -9,19 +9,19 @@ is; the reference is solo.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
-from typing import Any
 
 from ewan.analysis import differences
 from ewan.analysis.differences import Difference
 from ewan.analysis.points import BySeed, Point, PointIndex, meant, names, of_seed
 from ewan.labs.record import quantities
 from ewan.labs.record.metrics import METRICS, USUAL
+from ewan.labs.record.summary import ComparisonRow, DifferenceRow
 from ewan.labs.record.wishes import Comparison
 
 
-def of(entries: Sequence[Comparison], by_seed: BySeed, named: Sequence[str], confidence: float) -> list[dict[str, Any]]:
+def of(entries: Sequence[Comparison], by_seed: BySeed, named: Sequence[str], confidence: float) -> list[ComparisonRow]:
     """A row for each entry, point and quantity that both points have. `named`: the scenario's own metrics, for entries
     without any."""
     others = PointIndex(by_seed)
@@ -34,7 +34,7 @@ def of(entries: Sequence[Comparison], by_seed: BySeed, named: Sequence[str], con
     ]
     corrected(rows)
     for row in rows:
-        row["outcome"] = outcome(row, 1 - confidence)
+        row["outcome"] = outcome(row, 1 - confidence, row["better"], harm=row["harm"])
     return rows
 
 
@@ -51,12 +51,13 @@ def _rows(
     others: PointIndex,
     wanted: Sequence[str],
     confidence: float,
-) -> list[dict[str, Any]]:
+) -> list[ComparisonRow]:
     parameters = dict(point)
     reference = others.of(parameters, {entry.by: entry.to})
     if reference is None:
         return []
-    own, rows = by_seed[point], []
+    own = by_seed[point]
+    rows: list[ComparisonRow] = []
     for name in meant(wanted, names(own)):
         values, solo = of_seed(own, name), of_seed(by_seed[reference], name)
         seeds = sorted(values.keys() & solo.keys())
@@ -93,8 +94,8 @@ def harm(values: Sequence[float], solo: Sequence[float], better: str | None) -> 
     return [(alone - own) / alone if better == "more" else (own - alone) / own for own, alone in pairs]
 
 
-def record(found: Difference) -> dict[str, Any]:
-    """A difference as summary.json has it."""
+def record(found: Difference) -> DifferenceRow:
+    """A difference as summary.json has it, without what `corrected` and `outcome` tell of it."""
     mean, low, high, n, kind = found.interval
     return {
         "difference": mean,
@@ -106,27 +107,26 @@ def record(found: Difference) -> dict[str, Any]:
         "p": found.p,
         "effect": found.effect,
         "size": found.size,
+        "p_holm": None,
+        "outcome": "",
     }
 
 
-def corrected(rows: Sequence[dict[str, Any]]) -> None:
+def corrected(rows: Sequence[DifferenceRow]) -> None:
     """Sets `p_holm` of each row, over all that have a test."""
-    tested = [row for row in rows if row["p"] is not None]
-    for row in rows:
-        row["p_holm"] = None
-    for row, p in zip(tested, differences.holm([row["p"] for row in tested]), strict=True):
+    tested = [(row, row["p"]) for row in rows if row["p"] is not None]
+    for (row, _), p in zip(tested, differences.holm([p for _, p in tested]), strict=True):
         row["p_holm"] = p
 
 
-def outcome(row: Mapping[str, Any], level: float) -> str:
+def outcome(row: DifferenceRow, level: float, better: str | None, harm: bool = False) -> str:
     """In a word or two: more, less, better, worse, harmed, helped, no difference shown, not tested."""
     if row["p_holm"] is None:
         return "not tested"
     if row["p_holm"] >= level:
-        return "no harm shown" if row.get("harm") else "no difference shown"
+        return "no harm shown" if harm else "no difference shown"
     above = row["difference"] > 0
-    if row.get("harm"):
+    if harm:
         return "harmed" if above else "helped"
     word = "more" if above else "less"
-    better = row.get("better")
     return word if better is None else f"{word}, {'better' if word == better else 'worse'}"

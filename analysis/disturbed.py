@@ -8,8 +8,8 @@ counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import polars as pl
 
@@ -20,6 +20,7 @@ from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import written
 from ewan.labs.record import disturbances
 from ewan.labs.record.disturbances import Disturbance
+from ewan.labs.record.summary import AllDisturbances, RunDisturbances, RunSummary, SeenDisturbance, Summary
 
 MARK = "†"
 """Beside a point of the parameters whose links left their tolerance in a run of it."""
@@ -29,7 +30,7 @@ MOST_ROWS = 60
 """Of the report's table."""
 
 
-def of_run(run: RunResults, ways: Ways) -> dict[str, Any] | None:
+def of_run(run: RunResults, ways: Ways) -> RunDisturbances | None:
     """What summary.json says of a run; None where nobody watched it. LoadError where a table is damaged."""
     found = run.disturbances()
     if found is None:
@@ -38,25 +39,17 @@ def of_run(run: RunResults, ways: Ways) -> dict[str, Any] | None:
     touched, delivered = touched_bytes(run.table("flows"), run.table("goodput"), ways, seen)
     # What marks the run is never left out for what does not.
     told = sorted(sorted(seen, key=lambda each: not each.marks)[:MOST_SEEN], key=seen.index)
-    return {
-        "watched_ns": until_ns,
-        "seconds": disturbances.seconds(seen),
-        "touched_bytes": touched,
-        "delivered_bytes": delivered,
-        "share": touched / delivered if delivered else None,
-        "seen": [
-            {
-                "begin_ns": each.begin_ns,
-                "end_ns": each.end_ns,
-                "kind": each.kind,
-                "where": each.where,
-                "marks": each.marks,
-                "words": each.words,
-            }
-            for each in told
-        ],
-        "left_out": len(seen) - len(told),
-    }
+    return RunDisturbances(
+        watched_ns=until_ns,
+        seconds=tuple(disturbances.seconds(seen)),
+        touched_bytes=touched,
+        delivered_bytes=delivered,
+        share=touched / delivered if delivered else None,
+        seen=tuple(
+            SeenDisturbance(each.begin_ns, each.end_ns, each.kind, each.where, each.marks, each.words) for each in told
+        ),
+        left_out=len(seen) - len(told),
+    )
 
 
 def touched_bytes(
@@ -79,68 +72,80 @@ def _word(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def together(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def together(runs: Iterable[RunSummary]) -> AllDisturbances | None:
     """The same over all runs of a summary that were watched; None: none was."""
-    watched = {run["number"]: run["disturbed"] for run in runs if run.get("disturbed") is not None}
+    watched = {run.number: run.disturbed for run in runs if run.disturbed is not None}
     if not watched:
         return None
-    touched, delivered = (sum(each[key] for each in watched.values()) for key in ("touched_bytes", "delivered_bytes"))
-    return {
-        "watched_runs": len(watched),
-        "watched_ns": sum(each["watched_ns"] for each in watched.values()),
-        "runs": [number for number, each in watched.items() if each["seconds"]],
-        "seconds": sum(len(each["seconds"]) for each in watched.values()),
-        "touched_bytes": touched,
-        "delivered_bytes": delivered,
-        "share": touched / delivered if delivered else None,
-    }
+    touched = sum(each.touched_bytes for each in watched.values())
+    delivered = sum(each.delivered_bytes for each in watched.values())
+    return AllDisturbances(
+        watched_runs=len(watched),
+        watched_ns=sum(each.watched_ns for each in watched.values()),
+        runs=tuple(number for number, each in watched.items() if each.seconds),
+        seconds=sum(len(each.seconds) for each in watched.values()),
+        touched_bytes=touched,
+        delivered_bytes=delivered,
+        share=touched / delivered if delivered else None,
+    )
 
 
-def in_words(found: Mapping[str, Any]) -> str:
+def in_words(found: RunDisturbances) -> str:
     """Of one run: `2 of 30 s, 6.7 % of the load`."""
-    if not found["seconds"]:
+    if not found.seconds:
         return "no"
-    time = disturbances.share_of_time(len(found["seconds"]), found["watched_ns"])
-    return time if found["share"] is None else f"{time}, {written(found['share'], 'share', 2)} of the load"
+    time = disturbances.share_of_time(len(found.seconds), found.watched_ns)
+    return time if found.share is None else f"{time}, {written(found.share, 'share', 2)} of the load"
 
 
-def warning(total: Mapping[str, Any] | None) -> str:
+def warning(total: AllDisturbances | None) -> str:
     """What a reader must know before any number; empty where no run was touched."""
-    told = "" if total is None else disturbances.in_all(total)
+    told = disturbances.in_all(total)
     return f"{told[0].upper()}{told[1:]}. What stands on these runs is marked {MARK}." if told else ""
 
 
-def rows(runs: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], int]:
+class DisturbanceRow(NamedTuple):
+    """A row of the report's table. Times are in ns after T0."""
+
+    run: int
+    begin_ns: int
+    end_ns: int
+    words: str
+    marks: bool
+
+    @property
+    def time(self) -> str:
+        """From when to when, in seconds."""
+        return f"{self.begin_ns / NS_PER_SECOND:.1f} to {self.end_ns / NS_PER_SECOND:.1f}"
+
+
+def rows(runs: Iterable[RunSummary]) -> tuple[list[DisturbanceRow], int]:
     """What disturbed the runs of a summary, for the report's table, and how many rows have no place in it: those of
     what marks no run go first."""
-    found = [row for run in runs for row in _rows(run["number"], (run.get("disturbed") or {"seen": ()})["seen"])]
-    told = sorted(found, key=lambda row: not row["marks"])[:MOST_ROWS]
-    elsewhere = sum((run.get("disturbed") or {"left_out": 0})["left_out"] for run in runs)
-    told.sort(key=lambda row: (row["run"], row["begin_ns"]))
-    for row in told:
-        row["time"] = f"{row['begin_ns'] / NS_PER_SECOND:.1f} to {row['end_ns'] / NS_PER_SECOND:.1f}"
-    return told, len(found) - len(told) + elsewhere
+    watched = {run.number: run.disturbed for run in runs if run.disturbed is not None}
+    found = [row for number, own in watched.items() for row in _rows(number, own.seen)]
+    told = sorted(found, key=lambda row: not row.marks)[:MOST_ROWS]
+    told.sort(key=lambda row: (row.run, row.begin_ns))
+    return told, len(found) - len(told) + sum(own.left_out for own in watched.values())
 
 
-def _rows(number: int, seen: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _rows(number: int, seen: Sequence[SeenDisturbance]) -> list[DisturbanceRow]:
     """A row each; what goes on is one row, and what another row of that time names as its cause is none."""
-    kept: list[dict[str, Any]] = []
+    kept: list[DisturbanceRow] = []
     for each in seen:
-        others = (other["words"] for other in seen if other is not each and other["begin_ns"] == each["begin_ns"])
-        if any(each["words"] in words for words in others):
+        if any(each.words in other.words for other in seen if other is not each and other.begin_ns == each.begin_ns):
             continue
-        before = next((row for row in reversed(kept) if row["words"] == each["words"]), None)
-        if before is not None and before["end_ns"] == each["begin_ns"]:
-            before["end_ns"] = each["end_ns"]
+        last = next((at for at in reversed(range(len(kept))) if kept[at].words == each.words), None)
+        if last is not None and kept[last].end_ns == each.begin_ns:
+            kept[last] = kept[last]._replace(end_ns=each.end_ns)
         else:
-            kept.append({"run": number, **{key: each[key] for key in ("begin_ns", "end_ns", "words", "marks")}})
+            kept.append(DisturbanceRow(number, each.begin_ns, each.end_ns, each.words, each.marks))
     return kept
 
 
-def footnote(runs: Iterable[int], found: Mapping[str, Any]) -> str:
+def footnote(runs: Iterable[int], found: Summary) -> str:
     """For the caption of a figure that is made of these runs; empty where no link left its tolerance in any."""
-    total = found.get("disturbed") or {"runs": []}
-    own = sorted(set(runs) & set(total["runs"]))
+    own = sorted(set(runs) & set(found.disturbed.runs if found.disturbed else ()))
     if not own:
         return ""
     told = ", ".join(map(str, own[:MOST_SEEN]))

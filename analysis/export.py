@@ -10,7 +10,6 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -19,40 +18,45 @@ from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import quantities, tables
 from ewan.labs.record.columns import COLUMNS
 from ewan.labs.record.experiment import checksum
+from ewan.labs.record.summary import Summary
 
+Cell = str | int | float | None
 BOUNDS = ("low", "high")
 REFERENCE = ("metric", "unit", "mean", "low", "high", "runs")
 _UNITS = {"ns": "s"}
 
 
-def points(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> str:
+def points(experiment: load.ExperimentResults, found: Summary) -> str:
     """A line a point: parameters, seeds, the metrics that are more than the links carry; of each metric the mean, the
     interval's ends, of how many runs."""
     names = _parameters(experiment)
-    metrics = quantities.ordered({name: None for point in found["points"] for name in point["metrics"]})
+    metrics = quantities.ordered({name: None for point in found.points for name in point.metrics})
     heads = [*names, "seeds", "more than the links carry"]
     for metric in metrics:
         heads += [_head(metric), *(_head(metric, bound) for bound in BOUNDS), f"{metric}, runs"]
     rows = []
-    for point in found["points"]:
-        row: list[Any] = [*(point["parameters"].get(name) for name in names), point["seeds"]]
-        row.append("; ".join(point.get("beyond", {})))
+    for point in found.points:
+        row: list[Cell] = [*(point.parameters.get(name) for name in names), point.seeds]
+        row.append("; ".join(point.beyond))
         for metric in metrics:
-            value = point["metrics"].get(metric) or {}
-            row += [in_seconds(metric, value.get(key)) for key in ("mean", *BOUNDS)] + [value.get("n")]
+            value = point.metrics.get(metric)
+            if value is None:
+                row += [None] * (len(BOUNDS) + 2)
+            else:
+                row += [*(in_seconds(metric, each) for each in (value.mean, value.low, value.high)), value.n]
         rows.append(row)
     return table(heads, rows)
 
 
-def runs(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> str:
+def runs(experiment: load.ExperimentResults, found: Summary) -> str:
     """A line a run, also those without results: number, seed, status, parameters, metrics."""
     names = _parameters(experiment)
-    known = {run["number"]: run["metrics"] for run in found["runs"]}
+    known = {run.number: run.metrics for run in found.runs}
     metrics = quantities.ordered({name: None for values in known.values() for name in values})
     rows = []
     for run in experiment.runs:
         values = known.get(run.number, {})
-        own = [in_seconds(metric, values.get(metric, {}).get("value")) for metric in metrics]
+        own = [in_seconds(metric, values[metric].value) if metric in values else None for metric in metrics]
         rows.append([run.number, run.seed, run.status, *(run.parameters.get(name) for name in names), *own])
     return table(["run", "seed", "status", *names, *map(_head, metrics)], rows)
 
@@ -90,7 +94,7 @@ def in_seconds(metric: str, value: float | None) -> float | None:
     return value / NS_PER_SECOND if value is not None and summary.unit(metric) == "ns" else value
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def table(heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     """CSV with a head."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -99,7 +103,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return text.getvalue()
 
 
-def reference(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> str:
+def reference(experiment: load.ExperimentResults, found: Summary) -> str:
     """A long experiment's result as a small table that is kept with the product: CSV, a line for each point and metric
     that the scenario names; before it, as comments, the command, the version and the archive's SHA-256. LoadError where
     runs are missing, or the archive."""
@@ -119,15 +123,15 @@ def reference(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> s
     }
     rows = [
         [
-            *(point["parameters"].get(name) for name in experiment.varied),
+            *(point.parameters.get(name) for name in experiment.varied),
             metric,
-            _UNITS.get(value["unit"], value["unit"]),
-            *(_short(in_seconds(metric, value[key])) for key in ("mean", "low", "high")),
-            value["n"],
+            _UNITS.get(value.unit, value.unit),
+            *(_short(in_seconds(metric, each)) for each in (value.mean, value.low, value.high)),
+            value.n,
         ]
-        for point in found["points"]
+        for point in found.points
         for metric in document.metrics
-        if (value := point["metrics"].get(metric)) is not None
+        if (value := point.metrics.get(metric)) is not None
     ]
     lines = [f"# {name}: {value}\n" for name, value in head.items() if value is not None]
     return "".join(lines) + table([*experiment.varied, *REFERENCE], rows)

@@ -6,15 +6,15 @@ metric where it is least and where it is largest.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ewan.analysis import load, summary
 from ewan.analysis.figures.choice import ordered
 from ewan.labs.base.units.shown import fitting, typographic, with_interval
 from ewan.labs.record import quantities
 from ewan.labs.record.metrics import GROUPS, RANKED
+from ewan.labs.record.summary import Mean, PointSummary, Summary
 
 FIRST = "Main results"
 """The title of the table of what the scenario names."""
@@ -30,7 +30,7 @@ class MetricColumn:
     name: str
     unit: str
     divisor: float
-    values: Sequence[Mapping[str, Any] | None]
+    values: Sequence[Mean | None]
     beyond: Sequence[bool] = ()
     """At which points it is more than the links carry (analysis/metrics.py); empty: at none."""
 
@@ -46,20 +46,20 @@ class PointTable:
     columns: Sequence[MetricColumn]
 
 
-def tables(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> Iterator[PointTable]:
+def tables(experiment: load.ExperimentResults, found: Summary) -> Iterator[PointTable]:
     """First what the scenario names, then a table a group, of the metrics that are there."""
-    points = in_order(experiment, found["points"])
-    there = {name for point in points for name in point["metrics"]}
+    points = in_order(experiment, found.points)
+    there = {name for point in points for name in point.metrics}
     for title, names in groups(experiment, there):
         if names == ["incomplete transfers"] and not _incomplete(points):
             continue
         columns = []
         for name in names:
-            values = [point["metrics"].get(name) for point in points]
-            divisor, unit = fitting([value["mean"] for value in values if value], summary.unit(name))
-            beyond = [name in point.get("beyond", {}) for point in points]
+            values = [point.metrics.get(name) for point in points]
+            divisor, unit = fitting([value.mean for value in values if value], summary.unit(name))
+            beyond = [name in point.beyond for point in points]
             columns.append(MetricColumn(name, unit, divisor, values, beyond if any(beyond) else ()))
-        seeds = [point["seeds"] for point in points]
+        seeds = [point.seeds for point in points]
         yield PointTable(title, experiment.varied, [values_of(experiment, each) for each in points], seeds, columns)
 
 
@@ -71,47 +71,47 @@ def groups(experiment: load.ExperimentResults, there: Container[str]) -> Iterato
             yield title, columns
 
 
-def in_order(experiment: load.ExperimentResults, points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def in_order(experiment: load.ExperimentResults, points: Sequence[PointSummary]) -> list[PointSummary]:
     """Points in the order of their values, as figures have them; what varies first in the scenario comes first."""
-    values = [ordered(point["parameters"].get(name) for point in points) for name in experiment.varied]
+    values = [ordered(point.parameters.get(name) for point in points) for name in experiment.varied]
     ranks = {
         name: {value: at for at, value in enumerate(each)} for name, each in zip(experiment.varied, values, strict=True)
     }
-    return sorted(points, key=lambda point: [rank[str(point["parameters"].get(name))] for name, rank in ranks.items()])
+    return sorted(points, key=lambda point: [rank[str(point.parameters.get(name))] for name, rank in ranks.items()])
 
 
-def values_of(experiment: load.ExperimentResults, point: Mapping[str, Any]) -> list[str]:
+def values_of(experiment: load.ExperimentResults, point: PointSummary) -> list[str]:
     """What is varied, at a point; empty where it has no such parameter."""
-    values = [point["parameters"].get(name) for name in experiment.varied]
+    values = [point.parameters.get(name) for name in experiment.varied]
     return ["" if value in load.NOTHING else str(value) for value in values]
 
 
-def _incomplete(points: Sequence[Mapping[str, Any]]) -> bool:
-    values = [point["metrics"].get("incomplete transfers") for point in points]
-    return any(value["mean"] for value in values if value)
+def _incomplete(points: Sequence[PointSummary]) -> bool:
+    values = [point.metrics.get("incomplete transfers") for point in points]
+    return any(value.mean for value in values if value)
 
 
-def key_results(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list[tuple[str, str]]:
+def key_results(experiment: load.ExperimentResults, found: Summary) -> list[tuple[str, str]]:
     """Metrics that the scenario names, or else those that say most, with their range over the points."""
-    points = found["points"]
-    there = {name for point in points for name in point["metrics"]}
+    points = found.points
+    there = {name for point in points for name in point.metrics}
     named = next((names for title, names in groups(experiment, there) if title == FIRST), None)
     names = (named or [name for name in RANKED if name in there])[:MOST_KEY_RESULTS]
-    return [(name, _range(experiment, name, [point for point in points if name in point["metrics"]])) for name in names]
+    return [(name, _range(experiment, name, [point for point in points if name in point.metrics])) for name in names]
 
 
-def _range(experiment: load.ExperimentResults, name: str, points: Sequence[Mapping[str, Any]]) -> str:
-    least, largest = (end(points, key=lambda point: point["metrics"][name]["mean"]) for end in (min, max))
-    if least["metrics"][name]["mean"] == largest["metrics"][name]["mean"]:
+def _range(experiment: load.ExperimentResults, name: str, points: Sequence[PointSummary]) -> str:
+    least, largest = (end(points, key=lambda point: point.metrics[name].mean or 0.0) for end in (min, max))
+    if least.metrics[name].mean == largest.metrics[name].mean:
         return _value(name, least) + (" everywhere" if len(points) > 1 else "")
     return " to ".join(f"{_value(name, each)} ({_where(experiment, each)})" for each in (least, largest))
 
 
-def _value(name: str, point: Mapping[str, Any]) -> str:
-    value = point["metrics"][name]
-    return typographic(with_interval(value["mean"], value["low"], value["high"], summary.unit(name)))
+def _value(name: str, point: PointSummary) -> str:
+    value = point.metrics[name]
+    return typographic(with_interval(value.mean, value.low, value.high, summary.unit(name)))
 
 
-def _where(experiment: load.ExperimentResults, point: Mapping[str, Any]) -> str:
-    told = ((name, point["parameters"].get(name)) for name in experiment.varied)
+def _where(experiment: load.ExperimentResults, point: PointSummary) -> str:
+    told = ((name, point.parameters.get(name)) for name in experiment.varied)
     return load.words(told, experiment.shared)

@@ -8,12 +8,12 @@ width of an interval behind ± with the digits that mean something. Source: the 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ewan.analysis import grouped, load
 from ewan.labs.base.units.shown import NONE, interval_in
+from ewan.labs.record.summary import Summary
 
 MOST_COLUMNS = 5
 """Metrics of a table: with as many parameters it is as wide as a page."""
@@ -70,10 +70,10 @@ class LatexColumn:
     cells: Sequence[str]
 
 
-def write(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> dict[str, str]:
+def write(experiment: load.ExperimentResults, found: Summary) -> dict[str, str]:
     """The text of each file, by its name."""
     files, shown = {}, []
-    kind = f"Means with half the width of the {found['confidence']:.0%} confidence interval over the seeds"
+    kind = f"Means with half the width of the {found.confidence:.0%} confidence interval over the seeds"
     lab = experiment.document.title or experiment.document.scenario
     for table in grouped.tables(experiment, found):
         for number in range(0, len(table.columns), MOST_COLUMNS):
@@ -138,9 +138,7 @@ def measured(column: grouped.MetricColumn) -> LatexColumn:
     """A metric's means with their intervals."""
     values: list[tuple[str, str | None] | None] = []
     for each in column.values:
-        text = (
-            NONE if each is None else interval_in(column.divisor, each.get("mean"), each.get("low"), each.get("high"))
-        )
+        text = NONE if each is None else interval_in(column.divisor, each.mean, each.low, each.high)
         found = _INTERVAL.fullmatch(text)
         values.append((found[1], found[2]) if found else None)
     return _numbers(values, column.name, column.unit, column.beyond)

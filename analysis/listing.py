@@ -126,11 +126,11 @@ def verified(document: ExperimentDocument) -> str:
 def headline(path: Path, experiment: load.ExperimentResults) -> str:
     """One metric: the scenario's first, or that which says most; of several points the least and the largest."""
     try:
-        points = summaries.read(path)["points"]
+        points = summaries.read(path).points
     except (OSError, DocumentError):
         return ""
     for name in [*experiment.document.metrics, *RANKED]:
-        each = [point["metrics"][name]["mean"] for point in points if name in point["metrics"]]
+        each = [point.metrics[name].mean for point in points if name in point.metrics]
         means = [mean for mean in each if mean is not None]
         if means and (metric := metric_of(name)):
             divisor, unit = fitting(means, metric.unit)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import polars as pl
 
@@ -31,12 +31,12 @@ from ewan.labs.record import (
     own_tables,
     tables,
 )
-from ewan.labs.record import schedule as schedules
 from ewan.labs.record.disturbances import Disturbance
-from ewan.labs.record.events import EventOutcome
+from ewan.labs.record.events import EventOutcome, EventOutcomes
 from ewan.labs.record.experiment import DOCUMENT, ExperimentDocument, State, Status, damage, intact
 from ewan.labs.record.own_tables import OwnTable
-from ewan.labs.record.schedule import CrossedPath
+from ewan.labs.record.schedule import CrossedPath, NamedSchedule
+from ewan.labs.record.wishes import Parameter, Values
 
 SCHEDULE = "schedule.json"
 PLAN = "plan.json"
@@ -49,6 +49,11 @@ MOST_AT_ONCE = 16 << 20
 
 NOTHING = (None, "null")
 """Values of parameters that a point does not have."""
+
+T = TypeVar("T")
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+"""What JSON says."""
 
 Link = tuple[str, str]
 """A link's name, and forward or backward."""
@@ -64,7 +69,7 @@ class RunResults:
 
     number: int
     name: str
-    parameters: dict[str, Any]
+    parameters: Values
     seed: int
     status: Status
     error: str | None
@@ -162,27 +167,30 @@ class RunResults:
         """Tables of many runs need not be in memory together."""
         self.kept.clear()
 
-    def document(self, name: str) -> dict[str, Any]:
-        """A JSON file of the run's directory; empty where it is not there. LoadError where it is damaged."""
+    def json(self, name: str) -> dict[str, Json]:
+        """A JSON object in a file of the run's directory; empty where it is not there. LoadError where it is damaged,
+        or says something else."""
         return _json(self.root, self._name(name), self.files) or {}
+
+    def document(self, kind: type[T], name: str, where: str = "") -> T | None:
+        """The same as a type; None where it is not there. `where`: stands before the place that is wrong."""
+        data = self.json(name)
+        try:
+            return codec.from_data(kind, data, where) if data else None
+        except ValueError as error:
+            raise LoadError(f"{self.directory / name}: {error}") from None
 
     @cached_property
     def paths(self) -> tuple[CrossedPath, ...]:
         """The links that payload crosses, as scheduled; LoadError where the schedule is none."""
-        data = self.document(SCHEDULE)
-        try:
-            return schedules.from_data(data).paths if data else ()
-        except ValueError as error:
-            raise LoadError(f"{self.directory / SCHEDULE}: {error}") from None
+        found = self.document(NamedSchedule, SCHEDULE, "schedule")
+        return found.paths if found else ()
 
     @cached_property
     def addresses(self) -> dict[str, frozenset[str]]:
         """Of each node, as its plan has them; LoadError where the plan is none."""
-        nodes = self.document(PLAN).get("nodes", [])
-        try:
-            return addresses_of(nodes)
-        except ValueError as error:
-            raise LoadError(f"{self.directory / PLAN}: {error}") from None
+        plan = self.document(PlanNodes, PLAN)
+        return plan.addresses if plan else {}
 
     def changes_ns(self) -> list[int]:
         """When links were changed, in ns since T0; LoadError where the file of events is none."""
@@ -191,11 +199,8 @@ class RunResults:
     @cached_property
     def events(self) -> tuple[EventOutcome, ...]:
         """Changes of links; LoadError where the file of events is none."""
-        data = self.document(events.FILE)
-        try:
-            return events.from_data(data) if data else ()
-        except ValueError as error:
-            raise LoadError(f"{self.directory / events.FILE}: {error}") from None
+        found = self.document(EventOutcomes, events.FILE)
+        return found.events if found else ()
 
     def disturbances(self) -> tuple[list[Disturbance], int] | None:
         """What disturbed its links, and until when after T0 (ns) it was watched; None: it was not, as in the virtual
@@ -214,7 +219,7 @@ class RunResults:
         return self.has("flows")
 
     @property
-    def point(self) -> tuple[tuple[str, Any], ...]:
+    def point(self) -> tuple[tuple[str, Parameter], ...]:
         """What runs that differ in the seed alone have in common."""
         return tuple(self.parameters.items())
 
@@ -228,16 +233,18 @@ class _NodePorts(Struct, forbid_unknown_fields=False):
     interfaces: tuple[_Port, ...]
 
 
-def addresses_of(data: Any) -> dict[str, frozenset[str]]:
-    """The addresses of each node, from the nodes of a plan as JSON data; plans of other versions are read too.
+class PlanNodes(Struct, forbid_unknown_fields=False):
+    """What is read of a plan; plans of other versions are read too."""
 
-    ValueError where they are no nodes.
-    """
-    nodes = codec.from_data(tuple[_NodePorts, ...], data, "nodes")
-    return {
-        node.name: frozenset(address.partition("/")[0] for port in node.interfaces for address in port.addresses)
-        for node in nodes
-    }
+    nodes: tuple[_NodePorts, ...] = ()
+
+    @property
+    def addresses(self) -> dict[str, frozenset[str]]:
+        """Of each node."""
+        return {
+            node.name: frozenset(address.partition("/")[0] for port in node.interfaces for address in port.addresses)
+            for node in self.nodes
+        }
 
 
 class ExperimentResults:
@@ -282,9 +289,9 @@ class ExperimentResults:
         return self.document.status
 
     @cached_property
-    def points(self) -> dict[tuple[tuple[str, Any], ...], list[RunResults]]:
+    def points(self) -> dict[tuple[tuple[str, Parameter], ...], list[RunResults]]:
         """Runs by their parameters, in the order in which they come."""
-        found: dict[tuple[tuple[str, Any], ...], list[RunResults]] = {}
+        found: dict[tuple[tuple[str, Parameter], ...], list[RunResults]] = {}
         for run in self.runs:
             found.setdefault(run.point, []).append(run)
         return found
@@ -295,7 +302,7 @@ class ExperimentResults:
         names = dict.fromkeys(name for run in self.runs for name in run.parameters)
         return tuple(name for name in names if len({str(run.parameters.get(name)) for run in self.runs}) > 1)
 
-    def label(self, parameters: Mapping[str, Any]) -> str:
+    def label(self, parameters: Mapping[str, Parameter]) -> str:
         """A point in words, by what is varied: `cubic, rtt = 20ms`."""
         there = [name for name in self.varied if parameters.get(name) not in NOTHING]
         return ", ".join(word(name, parameters[name], self.shared) for name in there)
@@ -390,12 +397,12 @@ def _text(run: RunResults, name: str) -> str | None:
     return str(run.parameters[name]) if name in run.parameters else None
 
 
-def word(name: str, value: Any, shared: Collection[str] = ()) -> str:
+def word(name: str, value: Parameter | None, shared: Collection[str] = ()) -> str:
     """`rtt = 20ms`; a value that is a word needs no name before it, but one of `shared`."""
     return str(value) if str(value)[:1].isalpha() and str(value) not in shared else f"{name} = {value}"
 
 
-def words(parameters: Iterable[tuple[str, Any]], shared: Collection[str] = ()) -> str:
+def words(parameters: Iterable[tuple[str, Parameter | None]], shared: Collection[str] = ()) -> str:
     """`cubic, rtt = 20ms`; parameters without a value are left out."""
     return ", ".join(word(name, value, shared) for name, value in parameters if value not in NOTHING)
 
@@ -432,7 +439,7 @@ def _once(directory: Path, state: tuple[tuple[int, int], ...]) -> ExperimentResu
     return experiment(directory)
 
 
-def _json(directory: Path, name: str, files: Mapping[str, str]) -> dict[str, Any] | None:
+def _json(directory: Path, name: str, files: Mapping[str, str]) -> dict[str, Json] | None:
     """The JSON object in a file of an experiment, by its path there; None where there is no such file."""
     path = directory / name
     try:

@@ -13,23 +13,23 @@ import contextlib
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import orjson
+from msgspec.structs import asdict
 
 from ewan.analysis import batches, disturbed, load, metrics, side_by_side, uncounted
 from ewan.analysis.rundata import DerivedTables, RunData
-from ewan.labs.base import writing
+from ewan.labs.base import codec, writing
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.reading import read_bytes
 from ewan.labs.record import host_drops
 from ewan.labs.record.experiment import checksum
 from ewan.labs.record.metrics import METRICS
 from ewan.labs.record.quantities import Quantity, Selection
+from ewan.labs.record.summary import LinkDirection, LinkUse, Number, RunDisturbances, UnexplainedShare
 from ewan.labs.record.tables import TABLES
-from ewan.labs.record.uncounted import UnexplainedShare
 
 FILE = ".measured"
 FORMAT = "ewan-measured/1"
@@ -42,20 +42,19 @@ STEP_METRICS = ("aggregate goodput", "share", "mean completion time")
 """Of each step, where a run has several with flows."""
 _SOURCES = ("*.py", "../labs/record/*.py", "../labs/base/units/*.py", "../requirements.lock")
 
-Values = dict[str, float]
+Values = dict[str, Number]
 
 
-@dataclass(frozen=True, slots=True)
-class RunMetrics:
+class RunMetrics(Struct):
     """One run. `asked`: values by quantity, by the words that asked for them."""
 
     asked: dict[str, Values]
-    beyond: list[str]
+    beyond: tuple[str, ...]
     """Quantities that show more than the links carry."""
     steps: dict[str, Values]
-    bottleneck: dict[str, str] | None
-    links: list[dict[str, Any]]
-    disturbed: dict[str, Any] | None
+    bottleneck: LinkDirection | None
+    links: tuple[LinkUse, ...]
+    disturbed: RunDisturbances | None
     """None: nobody watched it."""
     rows: dict[str, int]
     """Of its tables, by their names; without those that it does not have."""
@@ -78,8 +77,15 @@ class RunMetrics:
     @property
     def whole(self) -> bool:
         """Whether JSON tells the same of it: there is no word for what is no number."""
-        parts = [*self.asked.values(), *self.steps.values(), *self.links]
+        parts = [*self.asked.values(), *self.steps.values(), *map(asdict, self.links)]
         return all(math.isfinite(each) for part in parts for each in part.values() if isinstance(each, float))
+
+
+class _KeptRun(Struct):
+    """A line of the file."""
+
+    of: str
+    run: RunMetrics
 
 
 def of_runs(experiment: load.ExperimentResults, also: Sequence[Quantity] = ()) -> dict[int, RunMetrics]:
@@ -144,14 +150,14 @@ def of_run(
     beyond = [name for values in asked.values() for name in metrics.beyond(data, values)]
     if known is not None:
         run.forget()
-        return replace(known, asked=known.asked | asked, beyond=list(dict.fromkeys([*known.beyond, *beyond])))
+        return codec.replace(known, asked=known.asked | asked, beyond=tuple(dict.fromkeys([*known.beyond, *beyond])))
     at = data.bottleneck
     found = RunMetrics(
         asked,
-        list(dict.fromkeys(beyond)),
+        tuple(dict.fromkeys(beyond)),
         steps(data),
-        None if at is None else {"link": at[0], "direction": at[1]},
-        [use._asdict() for use in data.uses],
+        None if at is None else LinkDirection(*at),
+        tuple(data.uses),
         disturbed.of_run(run, data.ways),
         {name: run.table(name).height for name in TABLES if run.has(name)},
         host_drops.counts(run.table(host_drops.TABLE)) if run.has(host_drops.TABLE) else {},
@@ -195,15 +201,11 @@ def _line(own: str, found: RunMetrics) -> bytes | None:
     """A run in the file; None for what JSON does not tell."""
     if not found.whole:
         return None
-    return orjson.dumps({"of": own} | {each.name: getattr(found, each.name) for each in fields(found)})
+    return codec.compact(_KeptRun(own, found))
 
 
 def _of_line(line: bytes | None) -> RunMetrics | None:
-    if line is None:
-        return None
-    data = orjson.loads(line)
-    del data["of"]
-    return RunMetrics(**data)
+    return None if line is None else codec.decode(_KeptRun, line, "").run
 
 
 def _read(directory: Path) -> dict[str, bytes]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ewan.analysis.load import Link
 from ewan.analysis.queries import collected, groups
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
+from ewan.labs.record.summary import LinkUse
 
 BYTE_NS = BITS_PER_BYTE * NS_PER_SECOND
 """bytes × this / (bit/s) is ns; bytes × this / ns is bit/s."""
@@ -46,27 +47,6 @@ class LossShares(NamedTuple):
     queue: float
     link: float
     total: float
-
-
-class LinkUse(NamedTuple):
-    """What one direction of a link did while load flows were active."""
-
-    link: str
-    direction: str
-    rate_bps: int  # the mean
-    utilisation: float
-    queueing_ns: float | None  # None: no packet left its queue
-    queue_loss: float | None  # None: no packet came
-    link_loss: float | None
-    total_loss: float | None
-    sent_bytes: int
-    dropped_packets: int
-    lost_packets: int
-
-    @property
-    def losses(self) -> LossShares:
-        """Its shares of packets, 0 where no packet came."""
-        return LossShares(self.queue_loss or 0.0, self.link_loss or 0.0, self.total_loss or 0.0)
 
 
 @dataclass(frozen=True)
@@ -274,16 +254,21 @@ def losses(load: pl.DataFrame, uses: Sequence[LinkUse], ways: Ways) -> LossShare
     columns = load[["kind", "source", "sink", "received_bytes"]]
     for kind, source, sink, received in columns.iter_rows():
         way = ways.get(ends_of_payload(kind, source, sink), ())
-        known = [by_link[link].losses for link in way if link in by_link]
+        known = [loss_shares(by_link[link]) for link in way if link in by_link]
         if known:
             found.append(LossShares(*(_either(shares) for shares in zip(*known, strict=True))))
             weights.append(received or 0)
     if not found:
         slowest = bottleneck(uses, crossed(ways))
-        return None if slowest is None or slowest.total_loss is None else slowest.losses
+        return None if slowest is None or slowest.total_loss is None else loss_shares(slowest)
     weighed = weights if any(weights) else None
     queue, link, total = (float(np.average(shares, weights=weighed)) for shares in zip(*found, strict=True))
     return LossShares(queue, link, total)
+
+
+def loss_shares(use: LinkUse) -> LossShares:
+    """The shares of packets of one direction of a link, 0 where no packet came."""
+    return LossShares(use.queue_loss or 0.0, use.link_loss or 0.0, use.total_loss or 0.0)
 
 
 def _either(shares: Sequence[float]) -> float:

@@ -7,7 +7,6 @@ The computations are those of reports.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from functools import cached_property
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from ewan.analysis import load, metrics
 from ewan.analysis.figures import series
 from ewan.analysis.rundata import RunData
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.wording import nearest
 from ewan.labs.record import quantities, tables
@@ -83,5 +83,5 @@ class SingleRun:
         return RunData(
             self.table,
             schedules.unnamed_from_json(self._schedule).paths,
-            lambda: load.addresses_of(json.loads(self._plan).get("nodes", [])),
+            lambda: codec.decode(load.PlanNodes, self._plan, "plan").addresses,
         )

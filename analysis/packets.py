@@ -170,7 +170,7 @@ def _keys(packets: pl.DataFrame) -> list[str]:
     return [*([_RUN] if _RUN in packets.columns else []), *POINT, *FLOW]
 
 
-def _grouped(packets: pl.DataFrame) -> Iterator[tuple[dict[str, object], pl.DataFrame]]:
+def _grouped(packets: pl.DataFrame) -> Iterator[tuple[dict[str, int | str | None], pl.DataFrame]]:
     """Packets of each flow at each point, in the order of time."""
     keys = _keys(packets)
     for key, those in packets.sort("time_ns", maintain_order=True).group_by(keys, maintain_order=True):

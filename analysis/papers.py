@@ -7,9 +7,8 @@ Out: NAME.html beside it, with everything in it; `pictures/TARGET.svg` and `.csv
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -18,45 +17,84 @@ from ewan.analysis.figures import asked
 from ewan.analysis.figures.style import Drawing
 from ewan.analysis.report import environment, inline
 from ewan.labs.base import documents, writing
+from ewan.labs.base.codec import Struct
 from ewan.labs.record import figures
 
 PICTURES = "pictures"
 
 
+class Finding(Struct, forbid_unknown_fields=False):
+    """A number or a shape of a target, in words."""
+
+    what: str
+    paper: str
+    here: str
+    verdict: str
+    why: str
+
+
+class Target(Struct, forbid_unknown_fields=False):
+    """What became of a target. `experiments`: where each of its experiments is, by name; None: nowhere."""
+
+    name: str
+    title: str
+    paper: str
+    rows: tuple[Finding, ...]
+    verdict: str
+    about: str
+    scaled: str
+    picture: str | dict[str, figures.Clause] | None
+    experiments: dict[str, str | None]
+
+
+class Book(Struct, forbid_unknown_fields=False):
+    """What the page is made of."""
+
+    scale: str
+    commit: str | None
+    outcomes: tuple[Target, ...]
+
+
+class Picture(NamedTuple):
+    """A target on the page: its picture, or why it is not `drawn`, and the reports of its experiments by name."""
+
+    target: Target
+    reports: dict[str, str]
+    drawn: Drawing | None
+    svg: Markup
+    undrawn: str | None
+
+
 def write(ledger: Path) -> Path:
     """The path of the page; OSError where it cannot be written. What cannot be drawn is said on the page."""
-    book = documents.read_object(ledger)
+    book = documents.read(Book, ledger)
     place = ledger.parent / PICTURES
     place.mkdir(exist_ok=True)
-    targets = [_target(outcome, ledger.parent, place) for outcome in book["outcomes"]]
+    targets = [_target(outcome, ledger.parent, place) for outcome in book.outcomes]
     page = ledger.with_suffix(".html")
-    text = (
-        environment().get_template("papers.html.j2").render(scale=book["scale"], commit=book["commit"], targets=targets)
-    )
+    text = environment().get_template("papers.html.j2").render(scale=book.scale, commit=book.commit, targets=targets)
     writing.write(page, text)
     return page
 
 
-def _target(outcome: Mapping[str, Any], folder: Path, place: Path) -> dict[str, Any]:
-    told = dict(outcome)
-    told["reports"] = {
+def _target(outcome: Target, folder: Path, place: Path) -> Picture:
+    reports = {
         name: os.path.relpath(Path(directory).resolve() / "report.html", folder.resolve())
-        for name, directory in outcome["experiments"].items()
+        for name, directory in outcome.experiments.items()
         if directory is not None and (Path(directory) / "report.html").exists()
     }
     drawn = _drawn(outcome)
     if isinstance(drawn, Drawing):
         for kind, content in (("svg", drawn.svg), ("csv", drawn.csv)):
-            writing.write(place / f"{outcome['name']}.{kind}", content)
-        drawn_here = {"svg": Markup(inline(drawn.svg, outcome["name"])), "caption": drawn.caption, "title": drawn.title}
-        return {**told, "drawn": drawn_here}
-    return {**told, "undrawn": drawn}
+            writing.write(place / f"{outcome.name}.{kind}", content)
+        return Picture(outcome, reports, drawn, Markup(inline(drawn.svg, outcome.name)), None)
+    return Picture(outcome, reports, None, Markup(), drawn)
 
 
-def _drawn(outcome: Mapping[str, Any]) -> Drawing | str | None:
+def _drawn(outcome: Target) -> Drawing | str | None:
     """The target's picture, of its first experiment; why it is not drawn; None where the target names none."""
-    asked_for = outcome["picture"]
-    directory = next(iter(outcome["experiments"].values()), None)
+    asked_for = outcome.picture
+    directory = next(iter(outcome.experiments.values()), None)
     if asked_for is None:
         return None
     if directory is None:
@@ -65,9 +103,7 @@ def _drawn(outcome: Mapping[str, Any]) -> Drawing | str | None:
     try:
         experiment = load.experiment(Path(directory))
         found = summary.found(Path(directory))
-        if any(
-            str(each) not in point["metrics"] for each in spec.quantities for point in found["points"] if point["runs"]
-        ):
+        if any(str(each) not in point.metrics for each in spec.quantities for point in found.points if point.runs):
             found = summary.of(experiment, spec.quantities)
         (drawing,) = asked.draw(experiment, found, [spec])
     except (load.LoadError, OSError) as error:

@@ -6,12 +6,12 @@ In: parameters, names of quantities. Out: the point that another one is compared
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from ewan.labs.record import quantities
 from ewan.labs.record.independent import independent
+from ewan.labs.record.wishes import Parameter
 
-Point = tuple[tuple[str, Any], ...]
+Point = tuple[tuple[str, Parameter], ...]
 Seeds = Mapping[int, Mapping[str, float]]
 """Metrics of a point's runs, by seed."""
 BySeed = Mapping[Point, Seeds]
@@ -28,7 +28,7 @@ class PointIndex:
         for point in self._points:
             self._exact.setdefault(frozenset((name, str(value)) for name, value in point), point)
 
-    def of(self, parameters: Mapping[str, Any], changed: Mapping[str, Any]) -> Point | None:
+    def of(self, parameters: Mapping[str, Parameter], changed: Mapping[str, Parameter]) -> Point | None:
         """The point that differs from the given one in nothing but what is changed, and what follows from that: a
         number of sources from a congestion level."""
         wanted = {name: str(value) for name, value in {**parameters, **changed}.items()}

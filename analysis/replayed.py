@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ewan.analysis import arrivals
 from ewan.analysis.arrivals import FLOW
 from ewan.analysis.figures.happenings import words_of
-from ewan.analysis.load import PLAN, LoadError, RunResults
+from ewan.analysis.load import PLAN, Json, LoadError, RunResults
 from ewan.analysis.network import BYTE_NS, ends_of_payload
 from ewan.analysis.queries import groups
 from ewan.labs.base.units import NS_PER_MS
@@ -116,9 +116,9 @@ class Replay:
     run: RunResults
 
     @property
-    def plan(self) -> dict[str, Any]:
+    def plan(self) -> dict[str, Json]:
         """What was run, as JSON data."""
-        data = self.run.document(PLAN)
+        data = self.run.json(PLAN)
         if not data:
             raise LoadError(f"run {self.run.number} has no {PLAN}: it was not begun")
         return data

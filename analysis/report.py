@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import jinja2
 from markupsafe import Markup
@@ -21,10 +21,13 @@ from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import COLOURS, FAINT, INK, PAGE, PAPER, Drawing, Style
 from ewan.analysis.grouped import key_results
 from ewan.analysis.rows import MOST_CERTIFICATES, few, left_out
-from ewan.labs.base import writing
+from ewan.labs.base import codec, writing
 from ewan.labs.base.units.shown import NONE, interval_in, percent, typographic, with_interval, written
 from ewan.labs.record import Certificate, host_drops, quantities, uncounted
+from ewan.labs.record.experiment import Status
 from ewan.labs.record.figures import FigureSpec
+from ewan.labs.record.summary import PointSummary, PublishedBeside, Summary
+from ewan.labs.record.wishes import Parameter
 
 ALL_MATCHED = 0.999
 """Where so many of the captured packets are known again, nothing is said of the others."""
@@ -84,16 +87,21 @@ def write(directory: Path, choice: Choice = USUAL) -> Path:
 
 def render(
     experiment: load.ExperimentResults,
-    found: Mapping[str, Any],
+    found: Summary,
     drawings: Sequence[Drawing],
     refused: Sequence[str] = (),
 ) -> str:
     """The page: HTML with all figures in it. `refused`: why figures of the scenario are not."""
     document = experiment.document
-    points = few(grouped.in_order(experiment, found["points"]))
-    shown = {**found, "points": points, **{name: few(found.get(name, ())) for name in ("comparisons", "beside")}}
+    points = few(grouped.in_order(experiment, found.points))
+    shown = codec.replace(
+        found,
+        points=tuple(points),
+        comparisons=tuple(few(found.comparisons)),
+        beside=tuple(few(found.beside)),
+    )
     certified, every_run = certificates(experiment), runs(experiment, found)
-    run_rows = few(every_run, first=lambda row: row["status"] != "complete" or bool(row["error"]))
+    run_rows = few(every_run, first=lambda row: row.status != "complete" or bool(row.error))
     scenario = experiment.directory / "scenario.yaml"
     facts = circumstances.facts(experiment)
     return (
@@ -109,7 +117,7 @@ def render(
             warnings=[
                 *warnings(experiment),
                 *(f"A figure of the scenario is not drawn: {why}." for why in refused),
-                *filter(None, [disturbed.warning(found.get("disturbed"))]),
+                *filter(None, [disturbed.warning(found.disturbed)]),
                 *unmatched(found),
             ],
             so_far=experiment.so_far,
@@ -127,33 +135,31 @@ def render(
                 circumstances.certificate(each, experiment.by_certificate[name]) for name, each in certified.items()
             ],
             other_certificates=len(experiment.by_certificate) - len(certified),
-            confidence=written(found["confidence"], "share"),
-            several=any(point["seeds"] > 1 for point in found["points"]),
+            confidence=written(found.confidence, "share"),
+            several=any(point.seeds > 1 for point in found.points),
             tables=tables(experiment, shown),
             ratios=ratios(experiment, shown),
             steps=tabulated.steps(experiment, shown),
             comparisons=tabulated.comparisons(experiment, shown),
-            few_points=left_out(len(points), len(found["points"]), "points", POINTS_ARE),
-            few_comparisons=left_out(
-                len(shown["comparisons"]), len(found.get("comparisons", ())), "comparisons", COMPARISONS_ARE
-            ),
+            few_points=left_out(len(points), len(found.points), "points", POINTS_ARE),
+            few_comparisons=left_out(len(shown.comparisons), len(found.comparisons), "comparisons", COMPARISONS_ARE),
             kinds=tabulated.kinds(found),
-            beyond=tabulated.BEYOND if any(point.get("beyond") for point in found["points"]) else "",
+            beyond=tabulated.BEYOND if any(point.beyond for point in found.points) else "",
             more_seeds=tabulated.more_seeds(experiment, found),
-            beside=[beside(experiment, entry) for entry in shown["beside"]],
-            watched="disturbed" in found,
-            disturbances=disturbed.rows(found["runs"]),
-            touched=bool(disturbed.warning(found.get("disturbed"))),
+            beside=[beside(experiment, entry) for entry in shown.beside],
+            watched=found.disturbed is not None,
+            disturbances=disturbed.rows(found.runs),
+            touched=bool(disturbed.warning(found.disturbed)),
             mark=disturbed.MARK,
-            dropped=host_drops.of_summary(found),
-            uncounted=uncounted.of_summary(found),
+            dropped=host_drops.of_runs(found.runs),
+            uncounted=uncounted.of_runs(found.runs),
             figures=[figure(number, drawing) for number, drawing in enumerate(drawings, 1)],
             runs=run_rows,
             few_runs=left_out(len(run_rows), len(every_run), "runs", RUNS_ARE),
             varied=experiment.varied,
             metrics={
                 name: each.meaning
-                for name in quantities.ordered({name: None for point in found["points"] for name in point["metrics"]})
+                for name in quantities.ordered({name: None for point in found.points for name in point.metrics})
                 if (each := quantities.metric_of(name))
             },
             text=scenario.read_text(errors="replace") if scenario.exists() else "",
@@ -161,19 +167,15 @@ def render(
     )
 
 
-def unmatched(found: Mapping[str, Any]) -> list[str]:
+def unmatched(found: Summary) -> list[str]:
     """A warning where one-way delays were measured for a part of the captured packets only; else nothing."""
-    shares = {
-        run["number"]: run["metrics"]["matched packets"]["value"]
-        for run in found["runs"]
-        if "matched packets" in run["metrics"]
-    }
-    number = min(shares, key=lambda each: (shares[each], each), default=None)
-    if number is None or shares[number] >= ALL_MATCHED:
+    known = {run.number: run.metrics["matched packets"].value for run in found.runs if "matched packets" in run.metrics}
+    share, number = min(((share, number) for number, share in known.items() if share is not None), default=(1, 0))
+    if share >= ALL_MATCHED:
         return []
     return [
         "One-way delays and reordering are of the captured packets that are known again at both ends: "
-        f"{written(shares[number], 'share', 3)} of those that came in run {number}, which has the least. Others left "
+        f"{written(share, 'share', 3)} of those that came in run {number}, which has the least. Others left "
         "before the capture, or nothing tells them apart."
     ]
 
@@ -230,121 +232,154 @@ def warnings(experiment: load.ExperimentResults) -> list[str]:
     return [words for words in said if words]
 
 
-def tables(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list[dict[str, Any]]:
+class ReportTable(NamedTuple):
+    """A row a point: the values of what is varied, the seeds, a cell of each column."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[tuple[Sequence[str], str, Sequence[str]]]
+
+
+class RatioTables(NamedTuple):
+    """Tables of ratios to the reference, where the parameter `by` is `to`."""
+
+    by: str
+    to: Parameter
+    tables: Sequence[ReportTable]
+
+
+class ReportRun(NamedTuple):
+    """A run in the report's table, in words."""
+
+    number: int
+    point: Sequence[str]
+    seed: int
+    status: Status
+    error: str
+    disturbed: str
+    bottleneck: str
+    certificate: str
+
+
+class ReportFigure(NamedTuple):
+    """A drawing as the page has it. `links`: to its files, by their kinds."""
+
+    number: int
+    name: str
+    title: str
+    caption: str
+    svg: Markup
+    links: Mapping[str, str]
+
+
+def tables(experiment: load.ExperimentResults, found: Summary) -> list[ReportTable]:
     """Metrics with intervals: those that the scenario names, then a table a group; a row a point."""
     built = []
     for table in grouped.tables(experiment, found):
         divisors = {column.name: column.divisor for column in table.columns}
 
-        def cell(point: Mapping[str, Any], name: str, divisors: Mapping[str, float] = divisors) -> str:
-            value = point["metrics"].get(name) or {}
-            text = interval_in(divisors[name], value.get("mean"), value.get("low"), value.get("high"))
+        def cell(point: PointSummary, name: str, divisors: Mapping[str, float] = divisors) -> str:
+            value = point.metrics.get(name)
+            text = NONE if value is None else interval_in(divisors[name], value.mean, value.low, value.high)
             return typographic(text) + tabulated.mark(point, name)
 
         heads = [f"{column.name} ({column.unit})" if column.unit else column.name for column in table.columns]
-        rows = _rows(experiment, found, found["points"], list(divisors), cell)
-        built.append({"title": table.title, "columns": heads, "rows": rows})
+        rows = _rows(experiment, found, found.points, list(divisors), cell)
+        built.append(ReportTable(table.title, heads, rows))
     return built
 
 
 def _rows(
     experiment: load.ExperimentResults,
-    found: Mapping[str, Any],
-    points: Sequence[Mapping[str, Any]],
+    found: Summary,
+    points: Sequence[PointSummary],
     columns: Sequence[str],
-    cell: Callable[[Mapping[str, Any], str], str],
-) -> list[tuple[list[str], str, list[str]]]:
+    cell: Callable[[PointSummary, str], str],
+) -> list[tuple[Sequence[str], str, Sequence[str]]]:
     """A row a point: what is varied, the seeds, a cell for each metric."""
-    rows = []
+    rows: list[tuple[Sequence[str], str, Sequence[str]]] = []
     for point in points:
-        touched = bool(disturbed.footnote(point["runs"], found))
-        seeds = f"{point['seeds']}\u00a0{disturbed.MARK}" if touched else str(point["seeds"])
+        touched = bool(disturbed.footnote(point.runs, found))
+        seeds = f"{point.seeds}\u00a0{disturbed.MARK}" if touched else str(point.seeds)
         rows.append((grouped.values_of(experiment, point), seeds, [cell(point, name) for name in columns]))
     return rows
 
 
-def _parameter(value: Any) -> str:
+def _parameter(value: Parameter | None) -> str:
     return "" if value in load.NOTHING else str(value)
 
 
-def ratios(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> dict[str, Any] | None:
+def ratios(experiment: load.ExperimentResults, found: Summary) -> RatioTables | None:
     """Metrics divided by the reference's, in tables as `tables` has them."""
-    points = [point for point in found["points"] if point["normalised"]]
-    if not points:
+    points = [point for point in found.points if point.normalised]
+    if not points or found.normalise is None:
         return None
-    there = {name for point in points for name in point["normalised"] if quantities.parse(name).metric.normalised}
+    there = {name for point in points for name in point.normalised if quantities.parse(name).metric.normalised}
 
-    def cell(point: Mapping[str, Any], name: str) -> str:
-        ratio = point["normalised"].get(name)
+    def cell(point: PointSummary, name: str) -> str:
+        ratio = point.normalised.get(name)
         if ratio is None:
             return NONE
-        return typographic(with_interval(ratio["ratio"], ratio["low"], ratio["high"], "ratio"))
+        return typographic(with_interval(ratio.ratio, ratio.low, ratio.high, "ratio"))
 
     built = [
-        {"title": title, "columns": columns, "rows": _rows(experiment, found, points, columns, cell)}
+        ReportTable(title, columns, _rows(experiment, found, points, columns, cell))
         for title, columns in grouped.groups(experiment, there)
     ]
-    return {"by": found["normalise"]["by"], "to": found["normalise"]["to"], "tables": built}
+    return RatioTables(found.normalise.by, found.normalise.to, built)
 
 
-def beside(experiment: load.ExperimentResults, entry: Mapping[str, Any]) -> dict[str, str]:
+def beside(experiment: load.ExperimentResults, entry: PublishedBeside) -> dict[str, str]:
     """A paper's number and ours; of a value that is itself a difference, by how many points ours is apart."""
-    unit, than = entry["unit"], entry.get("than")
-    own = {name: entry["parameters"][name] for name in experiment.varied if name in entry["parameters"]}
-    words = ", ".join(f"{name} = {value}" for name, value in (own or entry["when"]).items())
-    difference = typographic(percent(entry["difference"]))
-    metric = entry["metric"]
+    unit, than = entry.unit, entry.than
+    own = {name: entry.parameters[name] for name in experiment.varied if name in entry.parameters}
+    words = ", ".join(f"{name} = {value}" for name, value in (own or entry.when).items())
+    difference = typographic(percent(entry.difference))
+    metric = entry.metric
     if than:
         metric += ", more than at " + ", ".join(f"{name} = {value}" for name, value in than.items())
         difference = difference.replace(" %", " points")
     return {
-        "source": str(entry["source"]),
+        "source": entry.source,
         "when": words,
-        "metric": metric + (", ratio to the reference" if entry.get("normalised") else ""),
-        "paper": typographic(written(entry["paper"], unit, 6)),
-        "here": typographic(with_interval(entry["here"], entry.get("low"), entry.get("high"), unit)),
+        "metric": metric + (", ratio to the reference" if entry.normalised else ""),
+        "paper": typographic(written(entry.paper, unit, 6)),
+        "here": typographic(with_interval(entry.here, entry.low, entry.high, unit)),
         "difference": difference,
-        "note": str(entry.get("note") or ""),
+        "note": entry.note,
     }
 
 
-def runs(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list[dict[str, Any]]:
+def runs(experiment: load.ExperimentResults, found: Summary) -> list[ReportRun]:
     """Every run, measured or not."""
-    known = {run["number"]: run for run in found["runs"]}
+    known = {run.number: run for run in found.runs}
     rows = []
     for run in experiment.runs:
-        own = known.get(run.number) or {}
-        at = own.get("bottleneck")
-        arrow = "→" if at and at["direction"] == "forward" else "←"
+        own = known.get(run.number)
+        at, touched = (own.bottleneck, own.disturbed) if own else (None, None)
         rows.append(
-            {
-                "number": run.number,
-                "point": [_parameter(run.parameters.get(name)) for name in experiment.varied],
-                "seed": run.seed,
-                "status": run.status,
-                "error": run.error or "",
-                "disturbed": disturbed.in_words(own["disturbed"]) if "disturbed" in own else "",
-                "bottleneck": f"{at['link']} {arrow}" if at else "",
-                "certificate": Path(run.certificate).stem if run.certificate else "none",
-            }
+            ReportRun(
+                number=run.number,
+                point=[_parameter(run.parameters.get(name)) for name in experiment.varied],
+                seed=run.seed,
+                status=run.status,
+                error=run.error or "",
+                disturbed=disturbed.in_words(touched) if touched else "",
+                bottleneck=f"{at.link} {'→' if at.direction == 'forward' else '←'}" if at else "",
+                certificate=Path(run.certificate).stem if run.certificate else "none",
+            )
         )
     return rows
 
 
-def figure(number: int, drawing: Drawing) -> dict[str, Any]:
+def figure(number: int, drawing: Drawing) -> ReportFigure:
     """A drawing for the page: in the page's own colours, and its files as links that work wherever the page is."""
     links = {}
     for kind, text, mime in (("svg", drawing.svg, "image/svg+xml"), ("csv", drawing.csv, "text/csv")):
         embedded = f"data:{mime};base64," + base64.b64encode(text.encode()).decode()
         links[kind] = embedded if len(text) <= LONGEST_EMBEDDED else f"figures/{drawing.name}.{kind}"
-    return {
-        "number": number,
-        "name": drawing.name,
-        "title": drawing.title,
-        "caption": drawing.caption,
-        "svg": Markup(inline(drawing.svg, f"f{number}")),
-        "links": links,
-    }
+    svg = Markup(inline(drawing.svg, f"f{number}"))
+    return ReportFigure(number, drawing.name, drawing.title, drawing.caption, svg, links)
 
 
 def inline(svg: str, prefix: str) -> str:

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from ewan.analysis import flows, network, payload, slowdowns, wire
 from ewan.analysis.arrivals import FLOW
 from ewan.analysis.load import Link, RunResults
-from ewan.analysis.network import Ends, LinkSeries, LinkUse, LossShares, Ways
+from ewan.analysis.network import Ends, LinkSeries, LossShares, Ways
 from ewan.analysis.payload import Binned, CommonInterval, FlowBytes, Key
 from ewan.analysis.queries import collected
 from ewan.analysis.slowdowns import TransferTime
 from ewan.analysis.wire import WirePackets
 from ewan.labs.record.quantities import Kind, Quantity, Selection
 from ewan.labs.record.schedule import CrossedPath
+from ewan.labs.record.summary import LinkUse
 
 _COLUMNS: Mapping[Kind, str] = {"step": "step", "role": "role", "source": "source", "flow": "name"}
 """Of the flows' table, by what flows are selected by."""

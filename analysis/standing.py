@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ewan.labs.base.documents import DocumentError
 from ewan.labs.base.units.shown import NONE, fitting, interval_in
@@ -19,6 +19,8 @@ from ewan.labs.record import summary as summaries
 from ewan.labs.record.experiment import INPUTS, STAGES, Entry, ExperimentDocument, State
 from ewan.labs.record.independent import varying
 from ewan.labs.record.metrics import USUAL
+from ewan.labs.record.summary import Mean, PointSummary
+from ewan.labs.record.wishes import Parameter
 
 MOST_POINTS = 500
 MOST_METRICS = 4
@@ -63,7 +65,7 @@ def progress(directory: Path) -> ExperimentProgress:
         grouped.setdefault(_key(entry.parameters), []).append(entry)
     summary = _summary(directory)
     metrics = _metrics(document, summary)
-    by_point = {_key(each["parameters"]): each["metrics"] for each in summary}
+    by_point = {_key(each.parameters): each.metrics for each in summary}
     scales = [_scale(name, summary) for name in metrics]
     points = [
         PointProgress(
@@ -90,7 +92,7 @@ def progress(directory: Path) -> ExperimentProgress:
     )
 
 
-def _key(parameters: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def _key(parameters: Mapping[str, Parameter]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, str(value)) for name, value in parameters.items()))
 
 
@@ -120,26 +122,25 @@ def _became(directory: Path, document: ExperimentDocument, entry: Entry) -> Beca
             return "running" if names - set(INPUTS) else "waiting"
 
 
-def _summary(directory: Path) -> list[dict[str, Any]]:
+def _summary(directory: Path) -> Sequence[PointSummary]:
     try:
-        found: list[dict[str, Any]] = summaries.read(directory)["points"]
+        return summaries.read(directory).points
     except (OSError, DocumentError):
-        return []
-    return found
+        return ()
 
 
-def _metrics(document: ExperimentDocument, summary: Sequence[Mapping[str, Any]]) -> list[str]:
-    known = {name for point in summary for name in point["metrics"]}
+def _metrics(document: ExperimentDocument, summary: Sequence[PointSummary]) -> list[str]:
+    known = {name for point in summary for name in point.metrics}
     return [name for name in (document.metrics or USUAL) if name in known][:MOST_METRICS]
 
 
-def _scale(name: str, summary: Sequence[Mapping[str, Any]]) -> tuple[float, str]:
-    there = [point["metrics"][name] for point in summary if name in point["metrics"]]
-    return fitting([each["mean"] for each in there], there[0]["unit"])
+def _scale(name: str, summary: Sequence[PointSummary]) -> tuple[float, str]:
+    there = [point.metrics[name] for point in summary if name in point.metrics]
+    return fitting([each.mean for each in there], there[0].unit)
 
 
-def _shown(measured: Mapping[str, Any] | None, divisor: float) -> str:
-    return NONE if measured is None else interval_in(divisor, measured["mean"], measured["low"], measured["high"])
+def _shown(measured: Mean | None, divisor: float) -> str:
+    return NONE if measured is None else interval_in(divisor, measured.mean, measured.low, measured.high)
 
 
 def of_command(results: Path, command: str, after: float, before: float) -> Path | None:

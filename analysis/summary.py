@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import stdev
-from typing import Any
 
 import orjson
 
@@ -26,24 +25,33 @@ from ewan.labs.record import summary as summaries
 from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.metrics import METRICS
 from ewan.labs.record.quantities import Quantity
-from ewan.labs.record.wishes import PublishedValue, Reference
+from ewan.labs.record.summary import (
+    Mean,
+    MetricValue,
+    Number,
+    PointSummary,
+    PublishedBeside,
+    Ratio,
+    RunSummary,
+    Summary,
+)
+from ewan.labs.record.wishes import PublishedValue, Reference, Values
 
 ASKED = "figures/asked.json"
 """The lines of figures that people asked for beside those of the scenario."""
 
 
-def analyse(directory: Path, also: Iterable[Quantity] = ()) -> dict[str, Any]:
+def analyse(directory: Path, also: Iterable[Quantity] = ()) -> Summary:
     """Computes the summary and writes summary.json; LoadError where the directory is none of an experiment.
 
     `also`: what is asked for beside what the scenario does.
     """
     summary = of(load.experiment(directory), also)
-    text = orjson.dumps(summary, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    writing.write(directory / summaries.FILE, text)
+    writing.write(directory / summaries.FILE, codec.ordered(summary))
     return summary
 
 
-def found(directory: Path) -> dict[str, Any]:
+def found(directory: Path) -> Summary:
     """What summary.json says; it is made where it is missing or damaged. LoadError where it cannot be."""
     try:
         return summaries.read(directory)
@@ -51,62 +59,56 @@ def found(directory: Path) -> dict[str, Any]:
         return analyse(directory)
 
 
-def for_figure(experiment: load.ExperimentResults, wanted: Iterable[Quantity]) -> dict[str, Any]:
+def for_figure(experiment: load.ExperimentResults, wanted: Iterable[Quantity]) -> Summary:
     """What a figure of these metrics needs. One of none is of tables, and takes summary.json where it is of these
     runs."""
     asked = list(wanted)
     with contextlib.suppress(OSError, DocumentError):
         runs = {run.number: run.status for run in experiment.runs if run.measured}
-        known = {} if asked else summaries.read(experiment.directory)
-        if known and {run["number"]: run["status"] for run in known["runs"]} == runs:
+        known = None if asked else summaries.read(experiment.directory)
+        if known and {run.number: run.status for run in known.runs} == runs:
             return known
     return of(experiment, asked)
 
 
-def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> dict[str, Any]:
+def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> Summary:
     """The summary of an experiment, as summary.json has it; LoadError where a table of it is damaged."""
-    confidence = float(experiment.document.confidence or statistics.CONFIDENCE)
+    document = experiment.document
+    confidence = float(document.confidence or statistics.CONFIDENCE)
     asked = list({str(quantity): quantity for quantity in [*wanted(experiment), *also] if quantity.selection}.values())
-    runs = of_runs(experiment, asked)
-    values = {run["number"]: run["values"] for run in runs}
-    measurements = {run["number"]: run for run in runs}
+    found = measured.of_runs(experiment, asked)
+    values = {number: each.values(asked) for number, each in found.items()}
+    runs = tuple(of_run(experiment.by_number[number], each, values[number]) for number, each in found.items())
     chosen = {point: usable(of_point) for point, of_point in experiment.points.items()}
-    points: list[dict[str, Any]] = []
-    for point, of_point in chosen.items():
-        points.append(
-            {
-                "parameters": dict(point),
-                "seeds": len(of_point),
-                "runs": [run.number for run in of_point],
-                "complete": bool(of_point) and all(run.status == "complete" for run in of_point),
-                "metrics": intervals([values[run.number] for run in of_point], confidence),
-                "beyond": beyond([measurements[run.number] for run in of_point]),
-                "steps": intervals_of_steps([measurements[run.number]["by_step"] for run in of_point], confidence),
-                "normalised": {},
-                "uncounted": [run.number for run in of_point if measurements[run.number].get("uncounted")],
-            }
-        )
-    normalise = experiment.document.normalise
     by_seed = {point: {run.seed: values[run.number] for run in of_point} for point, of_point in chosen.items()}
     others = PointIndex(by_seed)
-    if normalise is not None:
-        for each in points:
-            each["normalised"] = ratios(each["parameters"], normalise, by_seed, others, confidence)
-    compared = comparisons.of(experiment.document.compare, by_seed, experiment.document.metrics, confidence)
-    for run in runs:
-        del run["values"], run["by_step"]
-    total = disturbed.together(runs)
-    return {
-        "format": summaries.FORMAT,
-        "status": experiment.status,
-        "confidence": confidence,
-        "normalise": None if normalise is None else codec.data_of(normalise),
-        "runs": runs,
-        "points": points,
-        **({} if total is None else {"disturbed": total}),
-        "comparisons": compared,
-        "beside": beside(experiment.document.beside, points, by_seed, others, confidence),
-    }
+    by_number = {run.number: run for run in runs}
+    points = []
+    for point, of_point in chosen.items():
+        numbers, parameters = tuple(run.number for run in of_point), dict(point)
+        points.append(
+            PointSummary(
+                parameters=parameters,
+                seeds=len(of_point),
+                runs=numbers,
+                complete=bool(of_point) and all(run.status == "complete" for run in of_point),
+                metrics=intervals([values[number] for number in numbers], confidence),
+                beyond=beyond([by_number[number] for number in numbers]),
+                steps=intervals_of_steps([found[number].steps for number in numbers], confidence),
+                normalised=ratios(parameters, document.normalise, by_seed, others, confidence),
+                uncounted=tuple(number for number in numbers if by_number[number].uncounted is not None),
+            )
+        )
+    return Summary(
+        status=experiment.status,
+        confidence=confidence,
+        normalise=document.normalise,
+        runs=runs,
+        points=tuple(points),
+        disturbed=disturbed.together(runs),
+        comparisons=tuple(comparisons.of(document.compare, by_seed, document.metrics, confidence)),
+        beside=tuple(beside(document.beside, points, by_seed, others, confidence)),
+    )
 
 
 def usable(runs: Sequence[load.RunResults]) -> list[load.RunResults]:
@@ -154,41 +156,31 @@ def _asked(directory: Path) -> list[str]:
         return []
 
 
-def of_runs(experiment: load.ExperimentResults, also: Sequence[Quantity] = ()) -> list[dict[str, Any]]:
-    """What the summary says of each run that was measured, in order, with `values` and `by_step` as numbers;
-    LoadError where a table is damaged."""
-    found = measured.of_runs(experiment, also)
-    return [of_run(experiment.by_number[number], each, also) for number, each in found.items()]
-
-
-def of_run(run: load.RunResults, found: RunMetrics, also: Sequence[Quantity] = ()) -> dict[str, Any]:
+def of_run(run: load.RunResults, found: RunMetrics, values: Mapping[str, Number]) -> RunSummary:
     """A run's metrics, its links, which of them was the bottleneck, and of a live run what disturbed them."""
-    values, beyond = found.values(also), set(found.beyond)
-    by_step = {step: {name: of_value(name, value) for name, value in own.items()} for step, own in found.steps.items()}
-    return {
-        "number": run.number,
-        "parameters": run.parameters,
-        "seed": run.seed,
-        "status": run.status,
-        "metrics": {name: of_value(name, value) for name, value in values.items()},
-        "beyond": [name for name in values if name in beyond],
-        "steps": by_step,
-        "bottleneck": found.bottleneck,
-        "links": found.links,
-        **({} if found.disturbed is None else {"disturbed": found.disturbed}),
-        **({"dropped": found.dropped} if found.dropped else {}),
-        **({"uncounted": found.uncounted} if found.uncounted else {}),
-        "values": values,
-        "by_step": found.steps,
-    }
+    beyond = set(found.beyond)
+    return RunSummary(
+        number=run.number,
+        parameters=run.parameters,
+        seed=run.seed,
+        status=run.status,
+        metrics=of_values(values),
+        beyond=tuple(name for name in values if name in beyond),
+        steps={step: of_values(own) for step, own in found.steps.items()},
+        bottleneck=found.bottleneck,
+        links=found.links,
+        disturbed=found.disturbed,
+        dropped=found.dropped,
+        uncounted=found.uncounted,
+    )
 
 
-def of_value(name: str, value: float) -> dict[str, Any]:
-    """A value of a run."""
-    return {"value": value, "unit": unit(name)}
+def of_values(values: Mapping[str, Number]) -> dict[str, MetricValue]:
+    """Values of a run."""
+    return {name: MetricValue(value, unit(name)) for name, value in values.items()}
 
 
-def intervals(values: Sequence[Mapping[str, float]], confidence: float) -> dict[str, dict[str, Any]]:
+def intervals(values: Sequence[Mapping[str, Number]], confidence: float) -> dict[str, Mean]:
     """Each metric over the runs that have it: mean, interval and its kind, deviation of the sample, and how many more
     runs a narrow interval needs."""
     found = {}
@@ -196,34 +188,31 @@ def intervals(values: Sequence[Mapping[str, float]], confidence: float) -> dict[
         each = [run[name] for run in values if name in run]
         metric = quantities.parse(name).metric
         mean, low, high, n, kind = statistics.interval(each, confidence, metric.bounds)
-        found[name] = {
-            "mean": mean,
-            "low": low,
-            "high": high,
-            "kind": kind,
-            "deviation": stdev(each) if n > 1 else None,
-            "n": n,
-            "unit": metric.unit,
-            "more_seeds": statistics.more_seeds(each, confidence=confidence),
-        }
+        found[name] = Mean(
+            mean=mean,
+            low=low,
+            high=high,
+            kind=kind,
+            deviation=stdev(each) if n > 1 else None,
+            n=n,
+            unit=metric.unit,
+            more_seeds=statistics.more_seeds(each, confidence=confidence),
+        )
     return found
 
 
 def intervals_of_steps(
-    runs: Sequence[Mapping[str, Mapping[str, float]]], confidence: float
-) -> dict[str, dict[str, dict[str, Any]]]:
+    runs: Sequence[Mapping[str, Mapping[str, Number]]], confidence: float
+) -> dict[str, dict[str, Mean]]:
     """The same of each step."""
     there = dict.fromkeys(step for run in runs for step in run)
     return {step: intervals([run[step] for run in runs if step in run], confidence) for step in there}
 
 
-def beyond(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
+def beyond(runs: Sequence[RunSummary]) -> dict[str, tuple[int, ...]]:
     """Quantities that show more than the links carry, with the numbers of the runs in which they do."""
-    found: dict[str, list[int]] = {}
-    for run in runs:
-        for name in run["beyond"]:
-            found.setdefault(name, []).append(run["number"])
-    return found
+    there = dict.fromkeys(name for run in runs for name in run.beyond)
+    return {name: tuple(run.number for run in runs if name in run.beyond) for name in there}
 
 
 def unit(name: str) -> str:
@@ -232,18 +221,21 @@ def unit(name: str) -> str:
 
 
 def ratios(
-    parameters: Mapping[str, Any], normalise: Reference, by_seed: BySeed, others: PointIndex, confidence: float
-) -> dict[str, dict[str, Any]]:
+    parameters: Values, normalise: Reference | None, by_seed: BySeed, others: PointIndex, confidence: float
+) -> dict[str, Ratio]:
     """A point's metrics by those of the point that differs in the parameter `by` alone, where it is `to`."""
-    reference = others.of(parameters, {normalise.by: normalise.to})
-    if normalise.by not in parameters or reference is None:
+    if normalise is None or normalise.by not in parameters:
         return {}
-    own, found = by_seed[tuple(parameters.items())], {}
-    for name in names(own):
-        ratio = _paired(own, by_seed[reference], name, confidence)
-        if ratio is not None:
-            found[name] = {"ratio": ratio.mean, "low": ratio.low, "high": ratio.high, "n": ratio.n, "kind": ratio.kind}
-    return found
+    reference = others.of(parameters, {normalise.by: normalise.to})
+    if reference is None:
+        return {}
+    own = by_seed[tuple(parameters.items())]
+    paired = {name: _paired(own, by_seed[reference], name, confidence) for name in names(own)}
+    return {
+        name: Ratio(each.mean, each.low, each.high, each.n, each.kind)
+        for name, each in paired.items()
+        if each is not None
+    }
 
 
 def _paired(own: Seeds, reference: Seeds, name: str, confidence: float) -> statistics.Interval | None:
@@ -252,11 +244,11 @@ def _paired(own: Seeds, reference: Seeds, name: str, confidence: float) -> stati
 
 def beside(
     wanted: Sequence[PublishedValue],
-    points: Sequence[Mapping[str, Any]],
+    points: Sequence[PointSummary],
     by_seed: BySeed,
     others: PointIndex,
     confidence: float,
-) -> list[dict[str, Any]]:
+) -> list[PublishedBeside]:
     """Each number of a paper with the measured one of every point that it speaks of; `here` is None without one.
 
     An entry with `than` says by what share a metric is more than at other parameters: its difference is in points of
@@ -264,54 +256,60 @@ def beside(
     """
     found = []
     for entry in wanted:
-        paper = entry.value
-        chosen = [point for point in points if _at(point["parameters"], entry.when)]
-        for point in chosen or [{"parameters": {}, "metrics": {}, "normalised": {}}]:
-            measured = _measured(entry, point, by_seed, others, confidence)
-            here, than = measured.get("mean"), entry.than
+        paper, than = entry.value, entry.than
+        chosen = [point for point in points if _at(point.parameters, entry.when)]
+        for point in chosen or [PointSummary({}, 0, (), False, {})]:
+            here, low, high, own_unit = _measured(entry, point, by_seed, others, confidence)
             apart = None if here is None else here - paper if than else here / paper - 1 if paper else None
             found.append(
-                {
-                    "source": entry.source,
-                    "when": entry.when,
-                    "than": than,
-                    "normalised": entry.normalised,
-                    "note": entry.note,
-                    "parameters": point["parameters"],
-                    "metric": entry.metric,
-                    "paper": paper,
-                    "here": here,
-                    "low": measured.get("low"),
-                    "high": measured.get("high"),
-                    "unit": measured.get("unit") or entry.unit or unit(entry.metric),
-                    "difference": apart,
-                }
+                PublishedBeside(
+                    source=entry.source,
+                    when=entry.when,
+                    than=than,
+                    normalised=entry.normalised,
+                    note=entry.note,
+                    parameters=point.parameters,
+                    metric=entry.metric,
+                    paper=paper,
+                    here=here,
+                    low=low,
+                    high=high,
+                    unit=own_unit or entry.unit or unit(entry.metric),
+                    difference=apart,
+                )
             )
     return found
 
 
-def _at(parameters: Mapping[str, Any], when: Mapping[str, Any]) -> bool:
+def _at(parameters: Values, when: Values) -> bool:
     return all(str(parameters.get(name)) == str(value) for name, value in when.items())
 
 
+Measured = tuple[Number | None, Number | None, Number | None, str]
+"""Mean, bounds and unit; without a unit where nothing was measured."""
+
+
 def _measured(
-    entry: PublishedValue, point: Mapping[str, Any], by_seed: BySeed, others: PointIndex, confidence: float
-) -> Mapping[str, Any]:
-    """What stands beside a paper's number: mean, bounds, unit; empty where it was not measured."""
+    entry: PublishedValue, point: PointSummary, by_seed: BySeed, others: PointIndex, confidence: float
+) -> Measured:
+    """What stands beside a paper's number."""
     name, than = entry.metric, entry.than
-    if not than:
-        value: Mapping[str, Any] = point["normalised" if entry.normalised else "metrics"].get(name, {})
-        return {**value, "mean": value["ratio"], "unit": "ratio"} if "ratio" in value else value
-    reference = others.of(point["parameters"], than)
-    own = by_seed.get(tuple(point["parameters"].items()))
-    ratio = None if reference is None or own is None else _paired(own, by_seed[reference], name, confidence)
-    if ratio is None:
-        return {"unit": "share"}
-    bounds = [None if bound is None else bound - 1 for bound in (ratio.low, ratio.high)]
-    return {"mean": ratio.mean - 1, "low": bounds[0], "high": bounds[1], "unit": "share"}
+    if than:
+        reference = others.of(point.parameters, than)
+        own = by_seed.get(tuple(point.parameters.items()))
+        more = None if reference is None or own is None else _paired(own, by_seed[reference], name, confidence)
+        if more is None:
+            return None, None, None, "share"
+        low, high = (None if bound is None else bound - 1 for bound in (more.low, more.high))
+        return more.mean - 1, low, high, "share"
+    if entry.normalised:
+        ratio = point.normalised.get(name)
+        return (None, None, None, "") if ratio is None else (ratio.ratio, ratio.low, ratio.high, "ratio")
+    value = point.metrics.get(name)
+    return (None, None, None, "") if value is None else (value.mean, value.low, value.high, value.unit)
 
 
-def number(value: Any, unit: str) -> tuple[float, str]:
+def number(value: object, unit: str) -> tuple[float, str]:
     """`8353.66Mbit/s`, `19.8ms`, `2.5%`, `100kB` in bit/s, ns, as a share, in bytes, with that unit.
 
     A plain number is of the unit that is given; words are NaN.

@@ -5,13 +5,15 @@ In: an experiment, its summary. Out: rows of words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ewan.analysis import load
 from ewan.analysis.statistics import NARROW
 from ewan.labs.base.units.shown import NONE, fitting, interval_in, typographic, with_interval, written
 from ewan.labs.record import quantities, uncounted
+from ewan.labs.record.summary import ComparisonRow, DifferenceRow, Mean, PointSummary, Summary
+from ewan.labs.record.wishes import Parameter
 
 BEYOND = "‡"
 """Stands after what is more than the links carry."""
@@ -22,29 +24,29 @@ KINDS = {
 }
 
 
-def mark(point: Mapping[str, Any], name: str) -> str:
+def mark(point: PointSummary, name: str) -> str:
     """After a value of a point."""
-    words = [BEYOND] * (name in point.get("beyond", {})) + [uncounted.MARK] * uncounted.is_marked(point, name)
+    words = [BEYOND] * (name in point.beyond) + [uncounted.MARK] * uncounted.is_marked(point, name)
     return "".join(f"\u00a0{each}" for each in words)
 
 
-def kinds(found: Mapping[str, Any]) -> str:
+def kinds(found: Summary) -> str:
     """Which intervals there are, in words; empty where there is none."""
-    there = {value.get("kind") for point in found["points"] for value in point["metrics"].values()}
+    there = {value.kind for point in found.points for value in point.metrics.values()}
     if "t, cut" in there:
         there.discard("t")
     return "; ".join(words for kind, words in KINDS.items() if kind in there)
 
 
-def more_seeds(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> str:
+def more_seeds(experiment: load.ExperimentResults, found: Summary) -> str:
     """How many more seeds narrow intervals of what the scenario asks for need, at the point that needs most."""
     told = []
     for name in experiment.document.metrics:
-        values = [point["metrics"][name] for point in found["points"] if name in point["metrics"]]
-        several = [value for value in values if value["n"] > 1]
+        values = [point.metrics[name] for point in found.points if name in point.metrics]
+        several = [value for value in values if value.n > 1]
         if not several:
             continue
-        needed = [value.get("more_seeds") for value in several]
+        needed = [value.more_seeds for value in several]
         known = [each for each in needed if each is not None]
         many = str(max(known)) if len(known) == len(needed) else "more than 10\u202f000, or its mean is nothing"
         told.append(f"{name}: {many}")
@@ -52,41 +54,48 @@ def more_seeds(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> 
     return f"More seeds for intervals of ±{share} at every point: {'; '.join(told)}." if told else ""
 
 
-def steps(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> dict[str, Any] | None:
+class StepTable(NamedTuple):
+    """A row for each step of each point: the values of what is varied with the step, a cell of each column."""
+
+    columns: Sequence[str]
+    rows: Sequence[tuple[Sequence[str], Sequence[str]]]
+
+
+def steps(experiment: load.ExperimentResults, found: Summary) -> StepTable | None:
     """A row for each step of each point, with a column a metric; None where no run has several steps with flows."""
-    points = [point for point in found["points"] if point.get("steps")]
-    names = dict.fromkeys(name for point in points for own in point["steps"].values() for name in own)
+    points = [point for point in found.points if point.steps]
+    names = dict.fromkeys(name for point in points for own in point.steps.values() for name in own)
     if not names:
         return None
     units = {}
     for name in names:
-        values = [own[name]["mean"] for point in points for own in point["steps"].values() if name in own]
+        values = [own[name].mean for point in points for own in point.steps.values() if name in own]
         units[name] = fitting(values, quantities.parse(name).metric.unit)
     rows = []
     for point in points:
-        words = [_word(point["parameters"].get(name)) for name in experiment.varied]
-        for step, own in point["steps"].items():
+        words = [_word(point.parameters.get(name)) for name in experiment.varied]
+        for step, own in point.steps.items():
             cells = [_interval(units[name][0], own.get(name)) for name in names]
             rows.append(([*words, step], cells))
-    return {"columns": [f"{name} ({units[name][1]})" if units[name][1] else name for name in names], "rows": rows}
+    return StepTable([f"{name} ({units[name][1]})" if units[name][1] else name for name in names], rows)
 
 
-def _word(value: Any) -> str:
+def _word(value: Parameter | None) -> str:
     return "" if value in load.NOTHING else str(value)
 
 
-def _interval(divisor: float, value: Mapping[str, Any] | None) -> str:
+def _interval(divisor: float, value: Mean | None) -> str:
     if value is None:
         return NONE
-    return typographic(interval_in(divisor, value["mean"], value["low"], value["high"]))
+    return typographic(interval_in(divisor, value.mean, value.low, value.high))
 
 
-def comparisons(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list[dict[str, str]]:
+def comparisons(experiment: load.ExperimentResults, found: Summary) -> list[dict[str, str]]:
     """A row for each comparison that the scenario asks for."""
-    return [comparison(experiment, row) for row in found.get("comparisons", ())]
+    return [comparison(experiment, row) for row in found.comparisons]
 
 
-def comparison(experiment: load.ExperimentResults, row: Mapping[str, Any]) -> dict[str, str]:
+def comparison(experiment: load.ExperimentResults, row: ComparisonRow) -> dict[str, str]:
     """In words: at which point, of what, both means, the difference, the test, the effect, the outcome."""
     others = ((name, row["parameters"].get(name)) for name in experiment.varied if name != row["by"])
     told = load.words(others, experiment.shared)
@@ -100,7 +109,7 @@ def comparison(experiment: load.ExperimentResults, row: Mapping[str, Any]) -> di
     }
 
 
-def tested(row: Mapping[str, Any], unit: str) -> dict[str, str]:
+def tested(row: DifferenceRow, unit: str) -> dict[str, str]:
     """Of a row of a comparison: the difference in `unit`, the test with p after Holm's correction, the effect, the
     outcome."""
     effect = NONE if row["size"] is None else f"{row['effect']} = {row['size']:.2f}"

@@ -11,9 +11,9 @@ import polars as pl
 
 from ewan.analysis import flows, network
 from ewan.analysis.arrivals import FLOW
-from ewan.analysis.network import BYTE_NS, LinkUse
+from ewan.analysis.network import BYTE_NS
 from ewan.analysis.rundata import RunData
-from ewan.labs.record.uncounted import UnexplainedShare
+from ewan.labs.record.summary import LinkUse, UnexplainedShare
 
 LEAST = 0.05
 """A smaller share is not told."""
@@ -46,7 +46,7 @@ def of_run(run: RunData) -> UnexplainedShare | None:
     share = 1 - copies - (_explained(run, busiest) + on_its_way) / busiest.sent_bytes
     if share < LEAST:
         return None
-    return {"link": busiest.link, "direction": busiest.direction, "share": share}
+    return UnexplainedShare(busiest.link, busiest.direction, share)
 
 
 def _explained(run: RunData, use: LinkUse) -> float:

@@ -85,7 +85,7 @@ def test_what_is_interrupted_says_how_much_there_is(place: Path, tmp_path: Path)
     assert f"{said} (incomplete)" in page and "40 of 240 runs are not complete" in page
     assert f"so far: {said}" in command(plot_command, str(part), "utilisation by buffer, lines congestion")
     assert f"first: {said} so far" in command(compare_command, str(part), str(place), "-o", str(tmp_path / "both.html"))
-    assert [point["seeds"] for point in summary.found(part)["points"]] == [40] * 5 + [0]
+    assert [point.seeds for point in summary.found(part).points] == [40] * 5 + [0]
     assert ewan.load(part).table("links").select(pl.col("run").n_unique()).item() == 200
 
 

@@ -20,6 +20,7 @@ from ewan.analysis.flows import active
 from ewan.analysis.rundata import RunData
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import tables
+from ewan.labs.record.summary import LinkUse
 from tests.test_workloads import virtual
 
 pytestmark = pytest.mark.virtual
@@ -57,7 +58,7 @@ steps:
     )
 
 
-def shown(place: Path) -> tuple[float, network.LinkUse, pl.DataFrame]:
+def shown(place: Path) -> tuple[float, LinkUse, pl.DataFrame]:
     """What the report calls mean queueing delay, the link's counters, the flows."""
     flows, links = tables.read(place, "flows"), tables.read(place, "links")
     found = metrics.of_run(RunData(lambda name: {"flows": flows, "links": links}.get(name, tables.empty(name))))

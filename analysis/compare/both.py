@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
-from ewan.analysis import comparisons, load, summary
+from ewan.analysis import comparisons, load, measured, summary
 from ewan.analysis.compare import descriptions, results
 from ewan.analysis.compare.certificates import of_certificates
 from ewan.analysis.compare.page import ComparisonPage
+from ewan.analysis.compare.results import TwoResults
 from ewan.analysis.points import BySeed
 from ewan.analysis.statistics import CONFIDENCE
 from ewan.labs.base.documents import DocumentError
 from ewan.labs.record import Certificate, quantities
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.quantities import metric_of
+from ewan.labs.record.summary import Number
 
 MOST_LINES = 40
 
@@ -59,22 +61,22 @@ def by_seed(experiment: load.ExperimentResults, wanted: Sequence[str]) -> BySeed
     asked = [quantities.parse(name) for name in wanted]
     there = {name for run in known.values() for name in run}
     if not all(name in there for name in wanted):
-        known = {run["number"]: run["values"] for run in summary.of_runs(experiment, asked)}
+        known = {number: each.values(asked) for number, each in measured.of_runs(experiment, asked).items()}
     return {
         point: {run.seed: known[run.number] for run in summary.usable(runs) if run.number in known}
         for point, runs in experiment.points.items()
     }
 
 
-def _known(directory: Path) -> dict[int, dict[str, float]]:
+def _known(directory: Path) -> dict[int, dict[str, Number]]:
     """Metrics of runs in summary.json, by number; empty where there is none that this version reads."""
     try:
         found = summaries.read(directory)
     except (OSError, DocumentError):
         return {}
     return {
-        run["number"]: {name: each["value"] for name, each in run["metrics"].items() if each["value"] is not None}
-        for run in found["runs"]
+        run.number: {name: each.value for name, each in run.metrics.items() if each.value is not None}
+        for run in found.runs
     }
 
 
@@ -98,7 +100,27 @@ def lines(found: ComparisonPage) -> list[str]:
     return said
 
 
-def document(found: ComparisonPage, place: Path) -> dict[str, Any]:
+TwoExperiments = TypedDict(
+    "TwoExperiments",
+    {
+        "format": str,
+        "first": str,
+        "second": str,
+        "page": str,
+        "confidence": float,
+        "so far": list[str],
+        "parameters": list[dict[str, str]],
+        "scenarios": list[str],
+        "labs": list[dict[str, str]],
+        "certificates": list[dict[str, str]],
+        "circumstances": list[dict[str, str]],
+        "results": list[TwoResults],
+    },
+)
+"""What `ewan compare --json` says."""
+
+
+def document(found: ComparisonPage, place: Path) -> TwoExperiments:
     """All of it as JSON data."""
     return {
         "format": "ewan-two-experiments/1",

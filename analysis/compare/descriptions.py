@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ewan.analysis import circumstances
-from ewan.analysis.load import ExperimentResults, RunResults
+from ewan.analysis.load import ExperimentResults, Json, RunResults
 from ewan.labs.base.units.shown import NONE, written
 from ewan.labs.record.tables import unit
 
@@ -66,7 +66,7 @@ def of_labs(first: RunResults, second: RunResults) -> list[DescriptionDifference
     """What differs between the plans of two runs, by the path of the value; LoadError where one is damaged.
 
     What differs in the same way at several places is one row."""
-    plans = [dict(_leaves(run.document(PLAN), "")) for run in (first, second)]
+    plans = [dict(_leaves(run.json(PLAN), "")) for run in (first, second)]
     alike: dict[tuple[str, str, str], list[str]] = {}
     for what, one, two in _differing(*plans):
         alike.setdefault((what.rpartition(" ")[2], one, two), []).append(what)
@@ -76,20 +76,20 @@ def of_labs(first: RunResults, second: RunResults) -> list[DescriptionDifference
     ]
 
 
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+def _leaves(value: Json, path: str) -> Iterator[tuple[str, str]]:
     """Values with their paths; of a list by the elements' names, where they have any."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         for key, inner in value.items():
             if key not in NOT_OF_THE_LAB and (key != "name" or not path):
                 yield from _leaves(inner, f"{path} {key}".strip())
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            named = inner.get("name") if isinstance(inner, Mapping) else None
+            named = inner.get("name") if isinstance(inner, dict) else None
             yield from _leaves(inner, f"{path} {named or index + 1}")
+    elif isinstance(value, int | float) and not isinstance(value, bool) and (of := unit(path.rpartition(" ")[2])):
+        yield path, written(value, of)
     else:
-        key = path.rpartition(" ")[2]
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        yield path, written(value, unit(key)) if number and unit(key) else str(value)
+        yield path, str(value)
 
 
 def _differing(first: Mapping[str, str], second: Mapping[str, str]) -> list[DescriptionDifference]:

@@ -8,12 +8,14 @@ parameter of the runs any more.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from ewan.analysis import disturbed, load, summary
 from ewan.analysis.load import ExperimentResults, RunResults
+from ewan.labs.base import codec
 from ewan.labs.record.quantities import Quantity
+from ewan.labs.record.summary import PointSummary, RunSummary, Summary
+from ewan.labs.record.wishes import Reference, Values
 
 EXPERIMENT = "experiment"
 """The parameter."""
@@ -44,40 +46,36 @@ class OverlaidResults(ExperimentResults):
         """Each with its name and what is added to the numbers of its runs."""
         return (self.first, self.names[0], 0), (self.second, self.names[1], self.offset)
 
-    def parameters_of(self, own: Mapping[str, Any], name: str) -> dict[str, Any]:
+    def parameters_of(self, own: Values, name: str) -> Values:
         """Of a run of the experiment of that name."""
         return {EXPERIMENT: name} | {key: value for key, value in own.items() if key not in self.apart}
 
-    def summary(self, wanted: Iterable[Quantity]) -> dict[str, Any]:
+    def summary(self, wanted: Iterable[Quantity]) -> Summary:
         """What a figure of these metrics needs; LoadError where a table is damaged."""
         asked = list(wanted)
-        runs: list[dict[str, Any]] = []
-        points: list[dict[str, Any]] = []
-        found: dict[str, Any] = {}
-        for side, name, offset in self.sides:
-            own = summary.for_figure(side, asked)
-            found = found or own
+        found = [summary.for_figure(side, asked) for side in (self.first, self.second)]
+        runs: list[RunSummary] = []
+        points: list[PointSummary] = []
+        for own, (_, name, offset) in zip(found, self.sides, strict=True):
             runs += [
-                {
-                    **run,
-                    "number": run["number"] + offset,
-                    "parameters": self.parameters_of(run["parameters"], name),
-                }
-                for run in own["runs"]
+                codec.replace(run, number=run.number + offset, parameters=self.parameters_of(run.parameters, name))
+                for run in own.runs
             ]
             points += [
-                {
-                    **point,
-                    "parameters": self.parameters_of(point["parameters"], name),
-                    "runs": [number + offset for number in point["runs"]],
-                }
-                for point in own["points"]
+                codec.replace(
+                    point,
+                    parameters=self.parameters_of(point.parameters, name),
+                    runs=tuple(number + offset for number in point.runs),
+                )
+                for point in own.points
             ]
-        total = disturbed.together(runs)
-        kept = {key: value for key, value in found.items() if key != "disturbed"}
-        told = {} if total is None else {"disturbed": total}
-        normalise = {"by": EXPERIMENT, "to": self.names[0]}
-        return {**kept, **told, "runs": runs, "points": points, "normalise": normalise}
+        return codec.replace(
+            found[0],
+            normalise=Reference(EXPERIMENT, self.names[0]),
+            runs=tuple(runs),
+            points=tuple(points),
+            disturbed=disturbed.together(runs),
+        )
 
 
 def _names(first: ExperimentResults, second: ExperimentResults) -> tuple[str, str]:

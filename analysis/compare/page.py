@@ -6,15 +6,16 @@ by side.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from markupsafe import Markup
 
 from ewan.analysis import circumstances, report, tabulated
 from ewan.analysis.compare.descriptions import DescriptionDifference, shortened
+from ewan.analysis.compare.results import TwoResults
 from ewan.analysis.load import ExperimentResults, word
 from ewan.labs.base.units.shown import typographic, with_interval, written
 
@@ -32,7 +33,7 @@ class ComparisonPage:
     text: Sequence[str]
     labs: Sequence[DescriptionDifference]
     certificates: Sequence[DescriptionDifference]
-    rows: Sequence[Mapping[str, Any]]
+    rows: Sequence[TwoResults]
     pairs: int
     confidence: float
 
@@ -60,40 +61,55 @@ def render(found: ComparisonPage) -> str:
     )
 
 
-def _side(experiment: ExperimentResults) -> dict[str, Any]:
+class ComparedSide(NamedTuple):
+    """What the page says of one of the experiments."""
+
+    name: str
+    title: str
+    scenario: str
+    runs: str
+    started: str | None
+    warnings: Sequence[str]
+
+
+class ComparedFigures(NamedTuple):
+    """A figure that both have: SVG, or where it is."""
+
+    name: str
+    sides: Sequence[Markup | str]
+
+
+def _side(experiment: ExperimentResults) -> ComparedSide:
     document = experiment.document
-    return {
-        "name": experiment.directory.name,
-        "title": document.title or document.scenario,
-        "scenario": document.scenario,
-        "runs": experiment.so_far,
-        "started": circumstances.when(document.started),
-        "warnings": report.warnings(experiment),
-    }
+    return ComparedSide(
+        name=experiment.directory.name,
+        title=document.title or document.scenario,
+        scenario=document.scenario,
+        runs=experiment.so_far,
+        started=circumstances.when(document.started),
+        warnings=report.warnings(experiment),
+    )
 
 
-def row(found: ComparisonPage, each: Mapping[str, Any]) -> dict[str, str]:
+def row(found: ComparisonPage, each: TwoResults) -> dict[str, str]:
     """A row of the results in words."""
     varied = [name for name in each["parameters"] if name in (*found.first.varied, *found.second.varied)]
-    sides = {side: typographic(with_interval(*_bounds(each[side]), each["unit"])) for side in ("first", "second")}
+    first, second = each["first"], each["second"]
     return {
         "point": ", ".join(word(name, each["parameters"][name]) for name in varied),
         "metric": each["metric"],
-        **sides,
-        "n": f"{each['first']['n']}, {each['second']['n']}" + (" paired" if each["paired"] else ""),
+        "first": typographic(with_interval(first["mean"], first["low"], first["high"], each["unit"])),
+        "second": typographic(with_interval(second["mean"], second["low"], second["high"], each["unit"])),
+        "n": f"{first['n']}, {second['n']}" + (" paired" if each["paired"] else ""),
         **{name: text for name, text in tabulated.tested(each, each["unit"]).items() if name != "n"},
     }
 
 
-def _bounds(value: Mapping[str, Any]) -> tuple[float, float | None, float | None]:
-    return value["mean"], value["low"], value["high"]
-
-
-def _figures(first: Path, second: Path) -> list[dict[str, Any]]:
+def _figures(first: Path, second: Path) -> list[ComparedFigures]:
     """Those that both have, in the order of their names; each may be too large for the page, which then names it."""
     both = [{path.stem: path for path in sorted((each / "figures").glob("*.svg"))} for each in (first, second)]
     return [
-        {"name": name, "sides": [_drawn(each[name], f"{side}{number}") for side, each in zip("ab", both, strict=True)]}
+        ComparedFigures(name, [_drawn(each[name], f"{side}{number}") for side, each in zip("ab", both, strict=True)])
         for number, name in enumerate(name for name in both[0] if name in both[1])
     ]
 

@@ -8,12 +8,36 @@ Where both points have the same seeds, runs are paired by them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict
 
 from ewan.analysis import comparisons, differences, statistics
 from ewan.analysis.points import BySeed, Point, Seeds, meant, names, of_seed
 from ewan.labs.record import quantities
+from ewan.labs.record.summary import DifferenceRow
+from ewan.labs.record.wishes import Values
+
+
+class MeanRow(TypedDict):
+    """A mean with its interval."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    n: int
+    kind: str | None
+
+
+class TwoResults(DifferenceRow):
+    """A quantity at a point that both have."""
+
+    parameters: Values
+    metric: str
+    unit: str
+    better: str | None
+    paired: bool
+    first: MeanRow
+    second: MeanRow
 
 
 def matched(first: BySeed, second: BySeed) -> list[tuple[Point, Point]]:
@@ -38,20 +62,20 @@ def matched(first: BySeed, second: BySeed) -> list[tuple[Point, Point]]:
 
 def rows(
     first: BySeed, second: BySeed, pairs: Sequence[tuple[Point, Point]], wanted: Sequence[str], confidence: float
-) -> list[dict[str, Any]]:
+) -> list[TwoResults]:
     """A row for each pair of points and quantity that both have."""
     found = [
-        {"parameters": dict(one), **_row(first[one], second[two], name, confidence)}
+        _row(dict(one), first[one], second[two], name, confidence)
         for one, two in pairs
         for name in meant(wanted, [each for each in names(first[one]) if each in names(second[two])])
     ]
     comparisons.corrected(found)
     for row in found:
-        row["outcome"] = comparisons.outcome(row, 1 - confidence)
+        row["outcome"] = comparisons.outcome(row, 1 - confidence, row["better"])
     return found
 
 
-def _row(first: Seeds, second: Seeds, name: str, confidence: float) -> dict[str, Any]:
+def _row(parameters: Values, first: Seeds, second: Seeds, name: str, confidence: float) -> TwoResults:
     before, after = of_seed(first, name), of_seed(second, name)
     metric = quantities.parse(name).metric
     seeds = sorted(before)
@@ -60,15 +84,17 @@ def _row(first: Seeds, second: Seeds, name: str, confidence: float) -> dict[str,
     two = [after[seed] for seed in (seeds if paired else sorted(after))]
     test = differences.paired if paired else differences.unpaired
     return {
+        "parameters": parameters,
         "metric": name,
         "unit": metric.unit,
         "better": metric.better,
         "paired": paired,
-        "first": _interval(one, confidence, metric.bounds),
-        "second": _interval(two, confidence, metric.bounds),
+        "first": _mean(one, confidence, metric.bounds),
+        "second": _mean(two, confidence, metric.bounds),
         **comparisons.record(test(two, one, confidence)),
     }
 
 
-def _interval(values: Sequence[float], confidence: float, bounds: statistics.Bounds) -> Mapping[str, Any]:
-    return statistics.interval(values, confidence, bounds)._asdict()
+def _mean(values: Sequence[float], confidence: float, bounds: statistics.Bounds) -> MeanRow:
+    mean, low, high, n, kind = statistics.interval(values, confidence, bounds)
+    return {"mean": mean, "low": low, "high": high, "n": n, "kind": kind}

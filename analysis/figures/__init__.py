@@ -7,10 +7,9 @@ run's tables once for all figures.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from ewan.analysis import disturbed
 from ewan.analysis.figures import against, asked, bars, scales
@@ -23,6 +22,7 @@ from ewan.analysis.side_by_side import SharedArgument
 from ewan.labs.record import figures, quantities
 from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.metrics import RANKED
+from ewan.labs.record.summary import PointSummary, Summary
 
 MOST_METRICS = 4
 FEWEST_VALUES = 3
@@ -45,7 +45,7 @@ USUAL: tuple[FigureSpec, ...] = tuple(figures.parse(line, name) for line, name i
 
 def draw(
     experiment: ExperimentResults,
-    found: Mapping[str, Any],
+    found: Summary,
     wishes: Iterable[FigureSpec] = (),
     look: Style = PAGE,
     kinds: Sequence[str] = (),
@@ -68,24 +68,22 @@ def draw(
 
 
 def _bars(
-    common: SharedArgument[Mapping[str, Any]],
+    common: SharedArgument[Summary],
     wanted: Sequence[str],
     look: Style,
     kinds: Sequence[str],
     experiment: ExperimentResults,
 ) -> Drawing | None:
     found = common.value
-    drawing = bars.normalised(
-        found["points"], found["normalise"], experiment.varied, wanted, found["confidence"], look, kinds
-    )
+    drawing = bars.normalised(found.points, found.normalise, experiment.varied, wanted, found.confidence, look, kinds)
     if drawing is None:
         return None
-    touched = disturbed.footnote((run["number"] for run in found["runs"]), found)
+    touched = disturbed.footnote((run.number for run in found.runs), found)
     return replace(drawing, caption=drawing.caption + touched)
 
 
 def _sweep(
-    common: SharedArgument[Mapping[str, Any]],
+    common: SharedArgument[Summary],
     wanted: Sequence[str],
     look: Style,
     kinds: Sequence[str],
@@ -94,12 +92,12 @@ def _sweep(
     """Up to four metrics against the numeric parameter with the most values, or, where there is none, against that of
     words which is compared; a line for each choice of the others."""
     found = common.value
-    points = [point for point in found["points"] if point["runs"]]
-    values = {name: {str(point["parameters"].get(name)) for point in points} for name in experiment.varied}
+    points = [point for point in found.points if point.runs]
+    values = {name: {str(point.parameters.get(name)) for point in points} for name in experiment.varied}
     numeric = [name for name, own in values.items() if len(own) >= FEWEST_VALUES and _one_unit(own)]
     metrics = _differing(points, wanted)
     # Ratios to the reference show what is compared already.
-    shown = (found["normalise"] or {}).get("by") if any(point["normalised"] for point in points) else None
+    shown = found.normalise.by if found.normalise and any(point.normalised for point in points) else None
     compared = [name for name, own in values.items() if len(own) > 1 and not _one_unit(own) and name != shown]
     if not (numeric or compared) or not metrics:
         return None
@@ -118,11 +116,11 @@ def _one_unit(values: Iterable[str]) -> bool:
     return len({unit for _, unit in known}) == 1 and all(value == value for value, _ in known)
 
 
-def _differing(points: Sequence[Mapping[str, Any]], wanted: Sequence[str]) -> list[str]:
+def _differing(points: Sequence[PointSummary], wanted: Sequence[str]) -> list[str]:
     """Of those that the scenario names, or that say most, four that are there and are not the same everywhere."""
     names = [
         name
         for name in dict.fromkeys([*wanted, *RANKED])
-        if len({point["metrics"][name]["mean"] for point in points if name in point["metrics"]}) > 1
+        if len({point.metrics[name].mean for point in points if name in point.metrics}) > 1
     ]
     return names[:MOST_METRICS]

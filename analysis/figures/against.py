@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,7 +18,7 @@ from ewan.analysis.figures import scales, style
 from ewan.analysis.figures.choice import Key
 from ewan.analysis.figures.request import Bounds, FigureError, Request, Value, bounds, needs
 from ewan.analysis.figures.scales import BoundedInterval, ParameterAxis
-from ewan.analysis.figures.style import Drawing
+from ewan.analysis.figures.style import Drawing, Row
 from ewan.labs.base.units.shown import fitting
 from ewan.labs.record.quantities import Quantity
 
@@ -177,7 +177,7 @@ def _series(
     above = [(each.high - mark.value.mean) / per if each else 0 for mark, each in zip(marks, cut, strict=True)]
     reach = [[max(value, 0) for value in below], [max(value, 0) for value in above]]
     lines = style.DASHES[dash] if not axis.words else "none"
-    look: dict[str, Any] = {"color": colour, "marker": style.MARKERS[dash], "markersize": 3.2 * request.look.line}
+    marker, size = style.MARKERS[dash], 3.2 * request.look.line
     if bars:
         hatch = style.HATCHES[dash]
         panel.bar(places, heights, 0.9 * width, color=colour, hatch=hatch, edgecolor=style.INK, linewidth=0.5,
@@ -187,15 +187,16 @@ def _series(
         _boxes(panel, places, marks, axis, per, colour, len(layout.lines))
         panel.plot([], [], color=colour, marker="s", linestyle="none", label=label)
     elif spec.points != "mean":
-        panel.plot(places, heights, linestyle=lines, label=label, **look)
+        panel.plot(places, heights, linestyle=lines, label=label, color=colour, marker=marker, markersize=size)
         for place, mark in zip(places, marks, strict=True):
             panel.plot([place] * len(mark.value.each), [value / per for value in mark.value.each.values()],
-                       linestyle="none", marker=style.MARKERS[dash], markersize=2.2 * request.look.line,
+                       linestyle="none", marker=marker, markersize=2.2 * request.look.line,
                        markerfacecolor="none", color=colour)  # fmt: skip
     else:
         spread = reach if any(map(any, reach)) else None
         panel.errorbar(places, heights, spread, linestyle=lines, capsize=2.2 * request.look.line,
-                       elinewidth=0.8 * request.look.line, label=label, **look)  # fmt: skip
+                       elinewidth=0.8 * request.look.line, label=label, color=colour, marker=marker,
+                       markersize=size)  # fmt: skip
     with_intervals = bars or spec.points == "mean"
     beyond = 0
     for place, each in zip(places, cut, strict=True):
@@ -283,13 +284,13 @@ def _caption(request: Request, shown: Sequence[_ShownMetric], seen: _Marks) -> s
     said += ["Arrowheads: the interval goes on into what is impossible."] * bool(seen.beyond)
     said += [f"Crosses: more than the link carries ({seen.above})."] * bool(seen.above)
     said += ["Triangles on the lower edge: zero."] * bool(seen.zero)
-    runs = [number for place in drawn for number in place.point["runs"]]
+    runs = [number for place in drawn for number in place.point.runs]
     return " ".join(said) + request.layout.left_out + " " + request.made_of(runs)
 
 
-def _rows(request: Request, shown: _ShownMetric) -> list[dict[str, Any]]:
+def _rows(request: Request, shown: _ShownMetric) -> list[Row]:
     """Of each point; of points of all runs and boxes, of each run."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for place in request.layout.places:
         value = shown.values.get(id(place))
         if value is None:

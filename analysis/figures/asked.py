@@ -25,6 +25,8 @@ from ewan.analysis.rundata import RunData
 from ewan.analysis.side_by_side import SharedArgument
 from ewan.labs.record import figures
 from ewan.labs.record.figures import FigureSpec
+from ewan.labs.record.summary import Summary
+from ewan.labs.record.wishes import Parameter
 
 Gathered = dict[int, Any]
 """What a figure is made of, by the runs' numbers."""
@@ -88,7 +90,7 @@ class FigureFiles(NamedTuple):
 
 def draw(
     experiment: ExperimentResults,
-    found: Mapping[str, Any],
+    found: Summary,
     specs: Iterable[FigureSpec],
     look: Style = PAGE,
     kinds: Sequence[str] = (),
@@ -108,7 +110,7 @@ def draw_all(experiment: ExperimentResults, wanted: Sequence[Job]) -> list[Drawi
 
 def jobs(
     experiment: ExperimentResults,
-    found: Mapping[str, Any],
+    found: Summary,
     specs: Iterable[FigureSpec],
     look: Style = PAGE,
     kinds: Sequence[str] = (),
@@ -128,7 +130,7 @@ def jobs(
 
 
 def _made(
-    experiment: ExperimentResults, found: Mapping[str, Any], look: Style, kinds: Sequence[str], spec: FigureSpec
+    experiment: ExperimentResults, found: Summary, look: Style, kinds: Sequence[str], spec: FigureSpec
 ) -> TableFigure | str:
     """A figure of nothing yet, or why it cannot be drawn."""
     try:
@@ -159,7 +161,7 @@ def _gather(
 
 
 def _gather_part(
-    directory: Path, found: SharedArgument[Mapping[str, Any]], specs: Sequence[FigureSpec], numbers: Collection[int]
+    directory: Path, found: SharedArgument[Summary], specs: Sequence[FigureSpec], numbers: Collection[int]
 ) -> list[Gathered | str]:
     experiment = load.experiment_once(directory)
     return _gather(experiment, [_made(experiment, found.value, PAGE, (), spec) for spec in specs], numbers)
@@ -190,7 +192,7 @@ def _drawn(made: TableFigure | str, gathered: Gathered | str, experiment: Experi
 
 
 def _make_and_draw(
-    found: SharedArgument[Mapping[str, Any]],
+    found: SharedArgument[Summary],
     look: Style,
     kinds: Sequence[str],
     spec: FigureSpec,
@@ -204,9 +206,9 @@ def _draw_alone(directory: Path, job: Job) -> Drawing | str | None:
     return job(load.experiment_once(directory))
 
 
-def values(experiment: ExperimentResults) -> dict[str, list[Any]]:
+def values(experiment: ExperimentResults) -> dict[str, list[Parameter]]:
     """The parameters of an experiment with their values."""
-    values: dict[str, dict[Any, None]] = {}
+    values: dict[str, dict[Parameter, None]] = {}
     for run in experiment.runs:
         for name, value in run.parameters.items():
             values.setdefault(name, {})[value] = None

@@ -7,16 +7,18 @@ varies is shown: what is compared as lines side by side, what would be too many 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 from ewan.analysis.figures import scales
 from ewan.analysis.load import shared, words
 from ewan.analysis.rows import spread
+from ewan.labs.base import codec
 from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.independent import independent
+from ewan.labs.record.summary import PointSummary
+from ewan.labs.record.wishes import Parameter
 
 MOST_LINES = 12
 USUAL_LINES = 8
@@ -39,13 +41,12 @@ class FigurePoint:
 
     panel: Key
     line: Key
-    point: Mapping[str, Any]
+    point: PointSummary
 
     @property
-    def parameters(self) -> Mapping[str, Any]:
+    def parameters(self) -> Mapping[str, Parameter]:
         """Its values."""
-        found: Mapping[str, Any] = self.point["parameters"]
-        return found
+        return self.point.parameters
 
 
 @dataclass(frozen=True)
@@ -94,32 +95,32 @@ class FigureLayout:
 def picked(found: FigureLayout, most: int) -> FigureLayout:
     """For a figure that is made of the tables of runs: of more than so many runs the points that are drawn alone, and
     of each of them its first runs, of all points as many."""
-    total = sum(len(place.point["runs"]) for place in found.places)
+    total = sum(len(place.point.runs) for place in found.places)
     if total <= most:
         return found
     drawn = found.drawn()
     each = max(most // max(len(drawn), 1), 1)
-    places = [replace(place, point={**place.point, "runs": place.point["runs"][:each]}) for place in drawn]
-    runs = sum(len(place.point["runs"]) for place in places)
-    several = f", of each point the first {each}" if any(len(place.point["runs"]) > each for place in drawn) else ""
+    places = [replace(place, point=codec.replace(place.point, runs=place.point.runs[:each])) for place in drawn]
+    runs = sum(len(place.point.runs) for place in places)
+    several = f", of each point the first {each}" if any(len(place.point.runs) > each for place in drawn) else ""
     words = f" Made of {runs} of {total} runs{several}: {len(drawn)} of {len(found.places)} points are drawn."
     return replace(found, places=places, left_out=words)
 
 
 def layout(
     spec: FigureSpec,
-    points: Sequence[Mapping[str, Any]],
+    points: Sequence[PointSummary],
     compared: str | None = None,
-    every: Sequence[Mapping[str, Any]] = (),
+    every: Sequence[PointSummary] = (),
 ) -> FigureLayout:
     """`points` of a summary; `compared`: the parameter whose values are compared with each other. `every`: the points
-    of the experiment, where `points` are a part of them."""
-    own = [point for point in points if _chosen(point["parameters"], spec)]
+    of the experiment, where `points` are a part of them. A point without the parameter of an axis has no place."""
+    own = [point for point in points if _chosen(point.parameters, spec) and point.parameters.keys() >= {*spec.by}]
     if spec.run is not None:
-        own = [point for point in own if spec.run in point["runs"]]
+        own = [point for point in own if spec.run in point.runs]
     values = _values(own)
     # What follows from another parameter, as a number of sources from a congestion level, needs no line of its own.
-    rest = independent([point["parameters"] for point in own], (*spec.by, *spec.facets, *(spec.lines or ())))
+    rest = independent([point.parameters for point in own], (*spec.by, *spec.facets, *(spec.lines or ())))
     rest = [name for name in values if name in rest or (name in (spec.lines or ()) and len(values[name]) > 1)]
     facets = list(spec.facets)
     if spec.kind == "phase":
@@ -157,13 +158,13 @@ def layout(
     return FigureLayout(places, shown, kept, facets, grouped, left_out, _values(every or points))
 
 
-def _values(points: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+def _values(points: Sequence[PointSummary]) -> dict[str, list[str]]:
     """The values of each parameter, in order."""
-    names = dict.fromkeys(name for point in points for name in point["parameters"])
-    return {name: ordered(point["parameters"].get(name) for point in points) for name in names}
+    names = dict.fromkeys(name for point in points for name in point.parameters)
+    return {name: ordered(point.parameters.get(name) for point in points) for name in names}
 
 
-def ordered(values: Any) -> list[str]:
+def ordered(values: Iterable[Parameter | None]) -> list[str]:
     """Each value once, as it is written; numbers of one unit by size, words as they come."""
     texts = list(dict.fromkeys(str(value) for value in values))
     numbers = {text: scales.number(text) for text in texts}
@@ -183,9 +184,9 @@ def _ranked(names: Sequence[str], values: Mapping[str, Sequence[str]], compared:
     return sorted(names, key=rank)
 
 
-def _chosen(parameters: Mapping[str, Any], spec: FigureSpec) -> bool:
+def _chosen(parameters: Mapping[str, Parameter], spec: FigureSpec) -> bool:
     return all(str(parameters.get(name)) == value for name, value in spec.where)
 
 
-def _key(point: Mapping[str, Any], names: Sequence[str]) -> Key:
-    return tuple((name, str(point["parameters"].get(name))) for name in names)
+def _key(point: PointSummary, names: Sequence[str]) -> Key:
+    return tuple((name, str(point.parameters.get(name))) for name in names)

@@ -6,7 +6,6 @@ In: a request, and the shares of each run. Out: a drawing, a panel for each poin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from ewan.analysis.figures import counts, overtime, style
 from ewan.analysis.figures.counts import PointCount
 from ewan.analysis.figures.overtime import OverTime
-from ewan.analysis.figures.style import Drawing
+from ewan.analysis.figures.style import Drawing, Row
 from ewan.analysis.figures.windows import Floats, WindowValues
 from ewan.labs.base.units import NS_PER_SECOND
 
@@ -30,7 +29,7 @@ def _chart(figure: OverTime, gathered: Mapping[int, Mapping[str, WindowValues]])
     request = figure.request
     spec, layout = request.spec, request.layout
     columns = request.look.across(len(layout.panels), 2.2)
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     length = figure.wanted.length_ns
     with style.sheet(len(layout.panels), 2.2, columns, look=request.look) as (drawing, axes):
         shown = dict(zip(layout.panels, axes, strict=True))
@@ -39,7 +38,7 @@ def _chart(figure: OverTime, gathered: Mapping[int, Mapping[str, WindowValues]])
             if not parts:
                 continue
             runs = max(len(lines) for lines in parts.values())
-            own = [gathered.get(number, {}) for number in place.point["runs"]]
+            own = [gathered.get(number, {}) for number in place.point.runs]
             ends = [round(line.times[-1] / length + 0.5) for lines in parts.values() for line in lines]
             times = (np.arange(max(ends)) + 0.5) * length
             bottom: Floats = np.zeros(len(times))
@@ -72,7 +71,7 @@ def _chart(figure: OverTime, gathered: Mapping[int, Mapping[str, WindowValues]])
         style.outer_labels(axes, "time (s)", "share (%)", columns)
         style.legend(drawing, axes)
         seeds = [
-            PointCount(layout.named(place.panel), request.name_of(place), len(place.point["runs"]))
+            PointCount(layout.named(place.panel), request.name_of(place), len(place.point.runs))
             for place in layout.drawn()
         ]
         said = f"Share of the payload that arrived over the bottleneck, in windows of {length / NS_PER_SECOND:g} s."

@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
 from ewan.analysis.figures import style
 from ewan.analysis.figures.request import FigureError, Request
-from ewan.analysis.figures.style import Drawing
+from ewan.analysis.figures.style import Drawing, Row
 from ewan.analysis.flows import active
 from ewan.analysis.load import RunResults
 from ewan.analysis.rundata import RunData
 from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import written
 from ewan.labs.record.events import EventOutcome
@@ -34,6 +35,17 @@ class Happenings(NamedTuple):
     events: list[tuple[int, str]]
 
 
+class _Command(Struct, forbid_unknown_fields=False):
+    node: str
+    argv: tuple[str, ...]
+    started_ns: int | None = None
+    ended_ns: int | None = None
+
+
+class _Commands(Struct, forbid_unknown_fields=False):
+    commands: tuple[_Command, ...] = ()
+
+
 @dataclass(frozen=True)
 class Timeline:
     """The figure that is being made: of the run that is named, else of the first."""
@@ -43,7 +55,7 @@ class Timeline:
     @cached_property
     def number(self) -> int:
         """Of the run."""
-        numbers = [number for place in self.request.layout.places for number in place.point["runs"]]
+        numbers = [number for place in self.request.layout.places for number in place.point.runs]
         return self.request.spec.run or min(numbers)
 
     def wants(self, run: RunResults) -> bool:
@@ -55,11 +67,11 @@ class Timeline:
         steps: dict[str, tuple[str, list[Span]]] = {}
         for (step, role), own in data.all_flows.group_by("step", "role", maintain_order=True):
             steps[str(step)] = (str(role), active(own.filter(pl.col("started_ns").is_not_null())))
-        for command in run.document("commands.json").get("commands", []):
-            started, ended = command.get("started_ns"), command.get("ended_ns")
-            if started is not None and ended is not None:
-                name = f"{command['node']}: {command['argv'][-1] if command['argv'] else ''}"[:40]
-                steps.setdefault(name, ("command", []))[1].append((max(started, 0), ended))
+        done = run.document(_Commands, "commands.json")
+        for each in done.commands if done else ():
+            if each.started_ns is not None and each.ended_ns is not None:
+                name = f"{each.node}: {each.argv[-1] if each.argv else ''}"[:40]
+                steps.setdefault(name, ("command", []))[1].append((max(each.started_ns, 0), each.ended_ns))
         events = [(each.applied_ns, words_of(each)) for each in run.events if each.applied_ns is not None]
         return Happenings(steps, sorted(events))
 
@@ -96,7 +108,7 @@ class Timeline:
             axis.set_xlim(begin, spec.to_ns / NS_PER_SECOND if spec.to_ns is not None else None)
             axis.set_xlabel("time (s)")
             style.legend(figure, axes)
-            rows: list[dict[str, Any]] = [
+            rows: list[Row] = [
                 {"step": step, "role": role, "begin (s)": start / NS_PER_SECOND, "end (s)": end / NS_PER_SECOND}
                 for step, (role, spans) in found.steps.items()
                 for start, end in spans

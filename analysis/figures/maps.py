@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.colors import LogNorm, Normalize
@@ -16,7 +15,7 @@ from matplotlib.colors import LogNorm, Normalize
 from ewan.analysis.figures import scales, style
 from ewan.analysis.figures.choice import FigurePoint
 from ewan.analysis.figures.request import FigureError, Request, Value, needs
-from ewan.analysis.figures.style import Drawing
+from ewan.analysis.figures.style import Drawing, Row
 from ewan.labs.base.units.shown import fitting
 
 COLOURS = "cividis"
@@ -39,7 +38,7 @@ def draw(request: Request) -> Drawing:
     except scales.ScaleError as error:
         raise FigureError(f'"scale {spec.scale}": {error}') from None
     grids = {panel: np.full((len(up.places), len(across.places)), np.nan) for panel in layout.panels}
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     drawn, unit = [], request.unit(quantity)
     for place in layout.places:
         value = request.value(quantity, place.point)
@@ -92,7 +91,7 @@ def draw(request: Request) -> Drawing:
                 f"(Ware et al., HotNets 2019); below 0 it gains. Of {said}"
             )
         said += " Lines: contours." if numeric else ""
-        runs = [number for place, _ in drawn for number in place.point["runs"]]
+        runs = [number for place, _ in drawn for number in place.point.runs]
         title = spec.title or f"{harmed} against {' and '.join(spec.by)}"
         return style.drawn(figure, spec.file, title, said + layout.left_out + " " + request.made_of(runs), rows,
                            request.kinds)  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -19,7 +19,7 @@ from ewan.analysis.figures.choice import MOST_LINES, FigurePoint, Key
 from ewan.analysis.figures.counts import PointCount
 from ewan.analysis.figures.request import FigureError, Request, needs
 from ewan.analysis.figures.series import SeriesChoice
-from ewan.analysis.figures.style import Drawing
+from ewan.analysis.figures.style import Drawing, Row
 from ewan.analysis.figures.windows import Floats, WindowValues
 from ewan.analysis.load import RunResults
 from ewan.analysis.rundata import RunData
@@ -70,7 +70,7 @@ class OverTime:
         return {
             number: place
             for place in layout.places
-            for number in place.point["runs"]
+            for number in place.point.runs
             if spec.run is None or number == spec.run
         }
 
@@ -89,7 +89,7 @@ class OverTime:
         link = spec.of if entry.whose == "link" else ""
         if spec.of and not link:
             chosen = selection(spec.what, spec.of)
-        single = all(len(place.point["runs"]) == 1 or spec.run is not None for place in self.request.layout.places)
+        single = all(len(place.point.runs) == 1 or spec.run is not None for place in self.request.layout.places)
         wanted = SeriesChoice(entry, self._length_ns(entry.table), chosen, spec.flows, link, single and not spec.band,
                         spec.from_ns or 0, spec.to_ns)  # fmt: skip
         if spec.flows is None and entry.whose == "flow" and (chosen is None or chosen.name is not None):
@@ -110,7 +110,7 @@ class OverTime:
         return max(len(list(series.groups(run, wanted))) for run in self._of_each_point())
 
     def _of_each_point(self) -> list[RunData]:
-        runs = [self.request.runs[place.point["runs"][0]] for place in self.request.layout.places]
+        runs = [self.request.runs[place.point.runs[0]] for place in self.request.layout.places]
         return [RunData.read(run) for run in runs]
 
     def _length_ns(self, table: str) -> int:
@@ -154,7 +154,7 @@ class OverTime:
     ) -> dict[str, list[WindowValues]]:
         """The lines of a point by label, one for each seed that has it."""
         found: dict[str, list[WindowValues]] = {}
-        for number in place.point["runs"]:
+        for number in place.point.runs:
             for label, line in gathered.get(number, {}).items():
                 found.setdefault(label, []).append(line)
         return found
@@ -296,7 +296,7 @@ def _caption(figure: OverTime, banded: Sequence[PointCount], hidden: bool, above
         said.append("Of the load's bottleneck.")
     if not wanted.fine or not entry.column:
         said.append(f"Windows of {wanted.length_ns / NS_PER_SECOND:g} s.")
-    seeds = max(len(place.point["runs"]) for place in request.layout.places)
+    seeds = max(len(place.point.runs) for place in request.layout.places)
     if banded:
         ends = "the least to the largest" if seeds <= FEW_SEEDS else "the 10th to the 90th percentile"
         said.append(f"Lines: median over seeds; bands: {ends}, {counts.in_words(banded)}.")
@@ -308,9 +308,9 @@ def _caption(figure: OverTime, banded: Sequence[PointCount], hidden: bool, above
     return " ".join(said) + request.layout.left_out + " " + request.made_of(figure.numbers)
 
 
-def _rows(figure: OverTime, gathered: Mapping[int, Mapping[str, WindowValues]]) -> list[dict[str, Any]]:
+def _rows(figure: OverTime, gathered: Mapping[int, Mapping[str, WindowValues]]) -> list[Row]:
     entry = SERIES[figure.request.spec.what]
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for place in figure.request.layout.places:
         for label, lines in figure.of_place(place, gathered).items():
             line, low, high = together(lines)

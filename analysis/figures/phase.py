@@ -6,7 +6,7 @@ Balakrishnan draw them (Remy, SIGCOMM 2013, figure 4).
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,7 +15,7 @@ from matplotlib.patches import Ellipse
 from ewan.analysis.figures import style
 from ewan.analysis.figures.choice import FigurePoint
 from ewan.analysis.figures.request import FigureError, Request, Value, bounds, needs
-from ewan.analysis.figures.style import Drawing
+from ewan.analysis.figures.style import Drawing, Row
 from ewan.analysis.load import NOTHING
 from ewan.labs.base.units.shown import fitting
 
@@ -62,9 +62,9 @@ def draw(request: Request) -> Drawing:
                     if shape is not None:
                         ellipses += 1
                         width, height, angle = shape
-                        looks: list[dict[str, Any]] = [{"fc": colour, "alpha": 0.18}, {"fill": False, "ec": colour}]
-                        for look in looks:
-                            axis.add_patch(Ellipse((at_x, at_y), width, height, angle=angle, linewidth=0.7, **look))
+                        oval = partial(Ellipse, (at_x, at_y), width, height, angle=angle, linewidth=0.7)
+                        axis.add_patch(oval(fc=colour, alpha=0.18))
+                        axis.add_patch(oval(fill=False, ec=colour))
                     if len(own) <= MOST_WRITTEN and (words := _words(request, place)):
                         written.setdefault(axis, []).append((at_x, at_y, words))
             style.title(axis, layout.named(panel), columns)
@@ -86,7 +86,7 @@ def draw(request: Request) -> Drawing:
             if ellipses
             else f" Points: means over seeds, {n}: too few for ellipses."
         )
-        runs = [number for place, _, _ in drawn for number in place.point["runs"]]
+        runs = [number for place, _, _ in drawn for number in place.point.runs]
         rows = [_row(place, str(vertical), y, str(across), x) for place, y, x in pairs]
         title = spec.title or f"{vertical} against {across}"
         return style.drawn(figure, spec.file, title, said + layout.left_out + " " + request.made_of(runs), rows,
@@ -126,7 +126,7 @@ def _label(words: str, unit: str) -> str:
     return f"{words} ({unit})" if unit else words
 
 
-def _row(place: FigurePoint, vertical: str, y: Value, across: str, x: Value) -> dict[str, Any]:
+def _row(place: FigurePoint, vertical: str, y: Value, across: str, x: Value) -> Row:
     shape = deviation(x, y)
     ellipse = {} if shape is None else dict(zip(("width", "height", "angle (degrees)"), shape, strict=True))
     return {**place.parameters, across: x.mean, vertical: y.mean, "n": y.n, **ellipse}

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ewan.analysis import comparisons, disturbed, statistics, summary
 from ewan.analysis.figures import choice, counts
@@ -19,10 +19,13 @@ from ewan.analysis.figures.counts import PointCount
 from ewan.analysis.figures.style import PAGE, Style
 from ewan.analysis.load import ExperimentResults, RunResults
 from ewan.analysis.rows import spread
+from ewan.labs.base import codec
 from ewan.labs.base.units.shown import written
 from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.metrics import Metric
 from ewan.labs.record.quantities import Quantity, Selection
+from ewan.labs.record.summary import PointSummary, RunSummary, Summary
+from ewan.labs.record.wishes import Parameter
 
 Bounds = tuple[float | None, float | None]
 KINDS = {"t": "Student's t", "t, cut": "Student's t", "BCa": "bootstrap, BCa"}
@@ -59,15 +62,15 @@ class Request:
     """`found`: the summary, which has the metrics that `spec` is made of. `kinds`: of files beside the SVG."""
 
     experiment: ExperimentResults
-    found: Mapping[str, Any]
+    found: Summary
     spec: FigureSpec
     look: Style = PAGE
     kinds: Sequence[str] = ()
 
     @cached_property
-    def points(self) -> list[dict[str, Any]]:
+    def points(self) -> list[PointSummary]:
         """Points of the parameters with runs. Of `each step` and the like, each step is a parameter's value."""
-        own = [point for point in self.found["points"] if point["runs"]]
+        own = [point for point in self.found.points if point.runs]
         kinds = {each.kind for each in self.spec.selections if each.name is None and each.kind is not None}
         if not self.spec.quantities or not kinds:
             return own
@@ -75,27 +78,27 @@ class Request:
             raise FigureError(f'"{self.spec.head}": is of each {" and each ".join(sorted(kinds))}: write one of them')
         kind = kinds.pop()
         return [
-            {**point, "parameters": {**point["parameters"], kind: member}}
+            codec.replace(point, parameters={**point.parameters, kind: member})
             for point in own
             for member in self._members(kind, own)
         ]
 
-    def _members(self, kind: str, points: Sequence[Mapping[str, Any]]) -> list[str]:
+    def _members(self, kind: str, points: Sequence[PointSummary]) -> list[str]:
         """The steps, roles, sources or flows that any run has."""
         column = "name" if kind == "flow" else kind
         found: dict[str, None] = {}
         for point in (points[at] for at in spread(len(points), choice.MOST_RUNS)):
-            run = self.runs[point["runs"][0]]
+            run = self.runs[point.runs[0]]
             found |= dict.fromkeys(run.table("flows")[column].drop_nulls().unique(maintain_order=True).to_list())
         return list(found)
 
     @cached_property
     def layout(self) -> FigureLayout:
         """What is shown where; FigureError where no run is left."""
-        normalise = self.found.get("normalise") or {}
+        normalise = self.found.normalise
         # What harm is held against loses nothing of itself.
         own = [each for each in self.points if not (self.spec.harm and self._is_reference(each))]
-        found = choice.layout(self.spec, own, normalise.get("by"), self.points)
+        found = choice.layout(self.spec, own, normalise.by if normalise else None, self.points)
         if self.spec.of_tables:
             found = choice.picked(found, choice.MOST_RUNS)
         if not found.places:
@@ -110,46 +113,47 @@ class Request:
         return {run.number: run for run in self.experiment.runs if run.measured}
 
     @cached_property
-    def _summaries(self) -> dict[int, Mapping[str, Any]]:
-        return {run["number"]: run for run in self.found["runs"]}
+    def _summaries(self) -> dict[int, RunSummary]:
+        return {run.number: run for run in self.found.runs}
 
-    def value(self, quantity: Quantity, point: Mapping[str, Any]) -> Value | None:
+    def value(self, quantity: Quantity, point: PointSummary) -> Value | None:
         """A metric at a point; divided by that of the reference where the figure is relative, or what it lost of it."""
         name = self._name(quantity, point)
         if self.spec.relative_to is not None:
             return self._relative(name, point)
-        metric = point["metrics"].get(name)
-        if metric is None:
+        metric = point.metrics.get(name)
+        if metric is None or metric.mean is None:
             return None
-        return Value(metric["mean"], metric["low"], metric["high"], metric["n"], self._each(name, point),
-                     metric.get("kind") or "t")  # fmt: skip
+        return Value(metric.mean, metric.low, metric.high, metric.n, self._each(name, point),
+                     metric.kind or "t")  # fmt: skip
 
-    def _name(self, quantity: Quantity, point: Mapping[str, Any]) -> str:
+    def _name(self, quantity: Quantity, point: PointSummary) -> str:
         chosen = quantity.selection
         if chosen is None or chosen.name is not None or chosen.kind is None:
             return str(quantity)
-        member = point["parameters"][chosen.kind]
+        member = str(point.parameters[chosen.kind])
         return str(replace(quantity, selection=Selection(chosen.kind, member)))
 
-    def _each(self, name: str, point: Mapping[str, Any]) -> dict[int, float]:
-        metrics = {number: self._summaries[number]["metrics"] for number in point["runs"]}
-        return {number: float(own[name]["value"]) for number, own in metrics.items() if name in own}
+    def _each(self, name: str, point: PointSummary) -> dict[int, float]:
+        metrics = {number: self._summaries[number].metrics for number in point.runs}
+        values = {number: own[name].value for number, own in metrics.items() if name in own}
+        return {number: float(value) for number, value in values.items() if value is not None}
 
     @cached_property
     def reference(self) -> str:
         """The parameter whose value others are held against; FigureError where no parameter has it."""
         to, of = self.spec.relative_to, self.spec.relative_of
-        names = [of] if of else list(dict.fromkeys(name for point in self.points for name in point["parameters"]))
+        names = [of] if of else list(dict.fromkeys(name for point in self.points for name in point.parameters))
         for name in names:
-            if any(str(point["parameters"].get(name)) == to for point in self.points):
+            if any(str(point.parameters.get(name)) == to for point in self.points):
                 return name
         raise FigureError(f'"{self.spec.held} {to}": no run has this value: write a value that a parameter has')
 
-    def _is_reference(self, point: Mapping[str, Any]) -> bool:
-        return str(point["parameters"].get(self.reference)) == self.spec.relative_to
+    def _is_reference(self, point: PointSummary) -> bool:
+        return str(point.parameters.get(self.reference)) == self.spec.relative_to
 
-    def _relative(self, name: str, point: Mapping[str, Any]) -> Value | None:
-        other = self._by_parameters.get(_words({**point["parameters"], self.reference: self.spec.relative_to}))
+    def _relative(self, name: str, point: PointSummary) -> Value | None:
+        other = self._by_parameters.get(_words({**point.parameters, self.reference: str(self.spec.relative_to)}))
         if other is None:
             return None
         seeds = self._seeds
@@ -163,15 +167,15 @@ class Request:
             each, limits = {number: value / divisor for number, (value, divisor) in pairs.items()}, statistics.POSITIVE
         if not each:
             return None
-        mean, low, high, n, kind = statistics.interval(list(each.values()), self.found["confidence"], limits)
+        mean, low, high, n, kind = statistics.interval(list(each.values()), self.found.confidence, limits)
         return Value(mean, low, high, n, each, kind or "t")
 
     @cached_property
-    def _by_parameters(self) -> dict[frozenset[tuple[str, str]], Mapping[str, Any]]:
+    def _by_parameters(self) -> dict[frozenset[tuple[str, str]], PointSummary]:
         """The first point of each choice of parameters."""
-        found: dict[frozenset[tuple[str, str]], Mapping[str, Any]] = {}
+        found: dict[frozenset[tuple[str, str]], PointSummary] = {}
         for point in self.points:
-            found.setdefault(_words(point["parameters"]), point)
+            found.setdefault(_words(point.parameters), point)
         return found
 
     @cached_property
@@ -184,14 +188,14 @@ class Request:
             return "share" if self.spec.harm else "ratio"
         return summary.unit(str(quantity))
 
-    def carried(self, point: Mapping[str, Any]) -> float | None:
+    def carried(self, point: PointSummary) -> float | None:
         """bit/s of the one link that all load of a point's first run crosses; None where there is no such link."""
-        own = self._summaries[point["runs"][0]]
-        at = own["bottleneck"]
-        rates = {(use["link"], use["direction"]): use["rate_bps"] for use in own["links"]}
-        if at is None or (link := (at["link"], at["direction"])) not in rates:
+        own = self._summaries[point.runs[0]]
+        at = own.bottleneck
+        rates = {(use.link, use.direction): use.rate_bps for use in own.links}
+        if at is None or (link := (at.link, at.direction)) not in rates:
             return None
-        paths = [path for path in self.runs[own["number"]].paths if path.role == "load"]
+        paths = [path for path in self.runs[own.number].paths if path.role == "load"]
         through = all(link in {(hop.link, hop.direction) for hop in path.hops} for path in paths)
         return float(rates[link]) if paths and through else None
 
@@ -222,11 +226,11 @@ class Request:
             return "One seed: no confidence intervals."
         kinds = " or ".join(sorted({KINDS[value.kind] for value in shown if value.low is not None}))
         n = self.seeds_words([(place, each.n) for place, each in values])
-        share = written(self.found["confidence"], "share")
+        share = written(self.found.confidence, "share")
         return f"Error bars: {share} confidence intervals of the mean over seeds ({kinds}), {n}."
 
 
-def _words(parameters: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+def _words(parameters: Mapping[str, Parameter]) -> frozenset[tuple[str, str]]:
     """Parameters as they are written, to find equal ones."""
     return frozenset((name, str(value)) for name, value in parameters.items())
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -23,7 +22,7 @@ from ewan.analysis.rows import spread
 from ewan.analysis.rundata import RunData
 from ewan.labs.base.units.shown import fitting
 from ewan.labs.record.quantities import Selection, selection
-from ewan.labs.record.series import SAMPLES
+from ewan.labs.record.series import SAMPLES, Samples
 
 FEWEST = 8
 """Values of which a distribution is drawn; of fewer the table says as much."""
@@ -50,7 +49,7 @@ class SampleFigure:
 
     @cached_property
     def _numbers(self) -> frozenset[int]:
-        every = (number for place in self.request.layout.places for number in place.point["runs"])
+        every = (number for place in self.request.layout.places for number in place.point.runs)
         return frozenset(number for number in every if self.request.spec.run in (None, number))
 
     def gather(self, run: RunResults, data: RunData) -> dict[str, Floats]:
@@ -59,7 +58,7 @@ class SampleFigure:
         return samples.of_run(data, self._entry, self._chosen, link)
 
     @property
-    def _entry(self) -> Any:
+    def _entry(self) -> Samples:
         return SAMPLES[self.request.spec.what]
 
     @cached_property
@@ -73,7 +72,7 @@ class SampleFigure:
         found: Found = {}
         for index, place in enumerate(layout.places):
             parts: dict[str, list[Floats]] = {}
-            for number in place.point["runs"]:
+            for number in place.point.runs:
                 for label, values in gathered.get(number, {}).items():
                     parts.setdefault(label, []).append(values)
             found |= {(index, label): np.sort(np.concatenate(each)) for label, each in parts.items()}
@@ -198,7 +197,7 @@ class SampleFigure:
         layout, entry = self.request.layout, self._entry
         counts = sorted(len(values) for values in found.values())
         n = f"n = {counts[0]}" if counts[0] == counts[-1] else f"n from {counts[0]} to {counts[-1]}"
-        runs = [number for place in layout.drawn() for number in place.point["runs"]
+        runs = [number for place in layout.drawn() for number in place.point.runs
                 if self.request.spec.run in (None, number)]  # fmt: skip
         words = [f"{entry.name}: {entry.meaning}.", said, f"Values of all seeds together, {n}."]
         return " ".join(filter(None, words)) + layout.left_out + " " + self.request.made_of(runs)

@@ -17,10 +17,11 @@ from contextlib import contextmanager
 from csv import writer
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import matplotlib
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -30,20 +31,34 @@ INK, FAINT, PAPER = "#1b1b1b", "#d9d9d9", "#fefefe"
 """Text and axes, grid, background: colours of their own, so that a page can put its own in their place."""
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1)))
+Dash = Literal["-"] | tuple[float, tuple[float, ...]]
+DASHES: tuple[Dash, ...] = (
+    "-",
+    (0, (5, 1.5)),
+    (0, (1.2, 1.2)),
+    (0, (5, 1.5, 1.2, 1.5)),
+    (0, (8, 2)),
+    (0, (3, 1, 1, 1)),
+)
 MARKERS = ("o", "s", "^", "D", "v", "P")
 HATCHES = ("", "///", "..", "\\\\\\", "xx", "---")
 MOST_LINES = 6
 MOST_PANELS = 6
+
+Cell = str | int | float | bool | None
+Row = Mapping[str, Cell]
+"""Of a figure's CSV, by the columns."""
+Setting = str | float | bool
+"""Of matplotlib."""
 
 _COORDINATES, _LONG = re.compile(r' (?:d|x|y)="[^"]*"'), re.compile(r"(\d\.\d{2})\d+")
 _LINE = re.compile(r" d=\"M [-\d. MLz\n]{400,}\"")
 """A path of straight pieces, in absolute coordinates."""
 _PIECE = re.compile(r"M ([-\d. L\n]+)(z?)")
 
-_HASHSALT = {"svg.hashsalt": "ewan"}
+_HASHSALT: dict[str, Setting] = {"svg.hashsalt": "ewan"}
 """Otherwise element names differ from run to run."""
-PAGE_RC: dict[str, Any] = _HASHSALT | {
+PAGE_RC: dict[str, Setting] = _HASHSALT | {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "axes.spines.top": False,
@@ -51,7 +66,7 @@ PAGE_RC: dict[str, Any] = _HASHSALT | {
 }
 """Of small pictures in a page, whose letters are the page's."""
 
-RC: dict[str, Any] = _HASHSALT | {
+RC: dict[str, Setting] = _HASHSALT | {
     "svg.fonttype": "path",
     "pdf.fonttype": 42,  # TrueType: text that can be searched and edited
     "font.family": "DejaVu Sans",  # comes with matplotlib
@@ -117,7 +132,7 @@ class Style:
         return self.height * (height * math.ceil(panels / columns) + 0.35)
 
     @property
-    def rc(self) -> dict[str, Any]:
+    def rc(self) -> dict[str, Setting]:
         """Settings of matplotlib."""
         small = self.font - 0.5 * self.font / 8
         sizes = dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), self.font)
@@ -221,7 +236,7 @@ def title(axis: Axes, words: str, columns: int) -> None:
 
 def legend(figure: Figure, axes: Iterable[Axes]) -> None:
     """One for all panels, below them; each name once, in as few rows as hold them; a single line needs none."""
-    found: dict[str, Any] = {}
+    found: dict[str, Artist] = {}
     for axis in axes:
         handles, labels = axis.get_legend_handles_labels()
         for handle, label in zip(handles, labels, strict=True):
@@ -294,7 +309,7 @@ def svg(figure: Figure) -> str:
 
 
 def drawn(
-    figure: Figure, name: str, title: str, caption: str, rows: Sequence[Mapping[str, Any]], kinds: Iterable[str] = ()
+    figure: Figure, name: str, title: str, caption: str, rows: Sequence[Row], kinds: Iterable[str] = ()
 ) -> Drawing:
     """The figure with its data, as SVG and as the files that are asked for; called within its `sheet`."""
     settle(figure)
@@ -311,7 +326,7 @@ def rendered(figure: Figure, kind: str, caption: str = "") -> bytes:
     return content.getvalue()
 
 
-def csv(rows: Sequence[Mapping[str, Any]]) -> str:
+def csv(rows: Sequence[Row]) -> str:
     """Columns in the order in which they first come; numbers with nine digits."""
     if not rows:
         return ""
@@ -323,7 +338,7 @@ def csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: Cell) -> Cell:
     return f"{value:.9g}" if isinstance(value, float) else value
 
 

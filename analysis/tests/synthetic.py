@@ -12,15 +12,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
 import polars as pl
 
 from ewan.generator.tests import schedules
+from ewan.labs.base import codec
 from ewan.labs.record import Certificate, MachineFacts, Row, Uncertainty, tables, to_json
-from ewan.labs.record import summary as summaries
 from ewan.labs.record.experiment import FORMAT, STAGES, checksum
 from ewan.labs.record.schedule import CrossedLink, CrossedPath, NamedSchedule
 from ewan.labs.record.schedule import to_json as schedule_to_json
+from ewan.labs.record.summary import FILE
+from tests import summaries
 
 SECOND = 1_000_000_000
 BIN = SECOND // 10
@@ -301,5 +302,4 @@ def links(
 
 def summary(directory: Path, points: Sequence[Mapping[str, Any]]) -> None:
     """Writes a summary.json of these points, without runs."""
-    document = {"format": summaries.FORMAT, "status": "complete", "points": points, "runs": [], "beside": []}
-    (directory / summaries.FILE).write_bytes(orjson.dumps(document))
+    (directory / FILE).write_bytes(codec.ordered(summaries.summary(points)))

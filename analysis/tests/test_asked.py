@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import csv
 import io
 import warnings
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 import polars as pl
 import pytest
 from matplotlib.figure import Figure
@@ -24,9 +22,12 @@ from ewan.analysis.figures.windows import WindowValues
 from ewan.analysis.rundata import RunData
 from ewan.analysis.tests import synthetic
 from ewan.analysis.tests.synthetic import SECOND
+from ewan.labs.base import codec
 from ewan.labs.record import figures, tables
 from ewan.labs.record.quantities import Selection
 from ewan.labs.record.series import Samples, Series
+from ewan.labs.record.summary import Summary
+from tests import summaries
 
 pytestmark = pytest.mark.slow
 
@@ -40,12 +41,20 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> load.ExperimentResul
 
 
 @pytest.fixture(scope="module")
-def found(experiment: load.ExperimentResults) -> dict[str, Any]:
+def found(experiment: load.ExperimentResults) -> Summary:
     return summary.of(experiment, figures.parse("goodput of each step by buffer").quantities)
 
 
+def with_mean(found: Summary, at: int, metric: str, **changes: float | None) -> Summary:
+    """The summary with another value of a metric at a point."""
+    points = list(found.points)
+    own = points[at].metrics
+    points[at] = codec.replace(points[at], metrics={**own, metric: codec.replace(own[metric], **changes)})
+    return codec.replace(found, points=tuple(points))
+
+
 def draw(
-    experiment: load.ExperimentResults, found: dict[str, Any], line: str, kinds: Sequence[str] = (), look: str = "page"
+    experiment: load.ExperimentResults, found: Summary, line: str, kinds: Sequence[str] = (), look: str = "page"
 ) -> Drawing:
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # matplotlib's, where things do not fit
@@ -58,75 +67,79 @@ def rows(drawing: Drawing) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(drawing.csv)))
 
 
-def test_a_metric_against_a_parameter_has_the_summary_s_numbers(experiment: Any, found: Any) -> None:
+def test_a_metric_against_a_parameter_has_the_summary_s_numbers(
+    experiment: load.ExperimentResults, found: Summary
+) -> None:
     drawing = draw(experiment, found, "goodput by buffer")
     assert len(rows(drawing)) == len(POINTS)
-    for row, point in zip(rows(drawing), found["points"], strict=True):
-        metric = point["metrics"]["aggregate goodput"]
-        assert (row["congestion"], row["buffer"]) == (point["parameters"]["congestion"], point["parameters"]["buffer"])
-        assert float(row["mean"]) == pytest.approx(metric["mean"], rel=1e-8)
-        assert float(row["high"]) == pytest.approx(metric["high"], rel=1e-8) and row["n"] == "3"
+    for row, point in zip(rows(drawing), found.points, strict=True):
+        metric = point.metrics["aggregate goodput"]
+        assert (row["congestion"], row["buffer"]) == (point.parameters["congestion"], point.parameters["buffer"])
+        assert float(row["mean"]) == pytest.approx(metric.mean, rel=1e-8)
+        assert float(row["high"]) == pytest.approx(metric.high, rel=1e-8) and row["n"] == "3"
     assert "95 % confidence intervals" in drawing.caption and "n = 3" in drawing.caption
     assert "Scenario synthetic, runs 1–18, seeds 1–3." in drawing.caption
 
 
-def test_points_that_do_not_have_a_metric_have_no_panel(experiment: Any, found: Any) -> None:
+def test_points_that_do_not_have_a_metric_have_no_panel(experiment: load.ExperimentResults, found: Summary) -> None:
     """Runs without a load flow have no goodput: an empty panel of a shared axis has no limits."""
-    some = copy.deepcopy(found)
-    for point in some["points"]:
-        if point["parameters"]["congestion"] == "reno":
-            del point["metrics"]["aggregate goodput"]
+    points = [
+        codec.replace(point, metrics={}) if point.parameters["congestion"] == "reno" else point
+        for point in found.points
+    ]
+    some = codec.replace(found, points=tuple(points))
     (drawing,) = asked.draw(experiment, some, [figures.parse("goodput by buffer, facets congestion, bars")])
     assert isinstance(drawing, Drawing) and {row["congestion"] for row in rows(drawing)} == {"cubic"}
 
 
-def test_points_of_all_runs_are_each_run(experiment: Any, found: Any) -> None:
+def test_points_of_all_runs_are_each_run(experiment: load.ExperimentResults, found: Summary) -> None:
     told = rows(draw(experiment, found, "goodput by buffer, points all"))
-    values = {run["number"]: run["metrics"]["aggregate goodput"]["value"] for run in found["runs"]}
+    values = {run.number: run.metrics["aggregate goodput"].value for run in found.runs}
     assert {int(row["run"]): float(row["value"]) for row in told} == pytest.approx(values, rel=1e-8)
 
 
-def test_of_each_step_the_steps_are_lines(experiment: Any, found: Any) -> None:
+def test_of_each_step_the_steps_are_lines(experiment: load.ExperimentResults, found: Summary) -> None:
     told = rows(draw(experiment, found, "goodput of each step by buffer, where congestion=reno, lines step"))
     assert {row["step"] for row in told} == {"load", "reverse"} and {row["congestion"] for row in told} == {"reno"}
     of_reverse = [float(row["mean"]) for row in told if row["step"] == "reverse"]
     expected = [
-        point["metrics"]["reverse goodput"]["mean"]
-        for point in found["points"]
-        if point["parameters"]["congestion"] == "reno"
+        point.metrics["reverse goodput"].mean for point in found.points if point.parameters["congestion"] == "reno"
     ]
     assert of_reverse == pytest.approx(expected, rel=1e-8)
 
 
-def test_a_relative_metric_is_divided_seed_by_seed(experiment: Any, found: Any) -> None:
+def test_a_relative_metric_is_divided_seed_by_seed(experiment: load.ExperimentResults, found: Summary) -> None:
     drawing = draw(experiment, found, "goodput by congestion, relative to reno, points all")
-    values = {(run["parameters"]["congestion"], run["parameters"]["buffer"], run["seed"]): run for run in found["runs"]}
+    values = {(run.parameters["congestion"], run.parameters["buffer"], run.seed): run.metrics for run in found.runs}
     for row in rows(drawing):
         key = (row["buffer"], int(row["seed"]))
-        own, base = (
-            values[name, *key]["metrics"]["aggregate goodput"]["value"] for name in (row["congestion"], "reno")
-        )
+        own, base = (values[name, *key]["aggregate goodput"].value for name in (row["congestion"], "reno"))
+        assert own is not None and base is not None
         assert float(row["value"]) == pytest.approx(own / base, rel=1e-8)
     assert "Divided by that at congestion = reno of the same seed." in drawing.caption
 
 
-def test_a_heat_map_and_a_phase_plot_have_every_point(experiment: Any, found: Any) -> None:
+def test_a_heat_map_and_a_phase_plot_have_every_point(experiment: load.ExperimentResults, found: Summary) -> None:
     told = rows(draw(experiment, found, "queueing delay by buffer and congestion"))
     assert len(told) == len(POINTS)
     drawing = draw(experiment, found, "goodput against queueing delay")
-    for row, point in zip(rows(drawing), found["points"], strict=True):
+    for row, point in zip(rows(drawing), found.points, strict=True):
         for name in ("aggregate goodput", "mean queueing delay"):
-            assert float(row[name]) == pytest.approx(point["metrics"][name]["mean"], rel=1e-8)
+            assert float(row[name]) == pytest.approx(point.metrics[name].mean, rel=1e-8)
     assert "ellipses: one standard deviation over seeds, n = 3" in drawing.caption
 
 
-def test_a_heat_map_of_harm_has_what_each_seed_loses_of_what_it_has_alone(experiment: Any, found: Any) -> None:
+def test_a_heat_map_of_harm_has_what_each_seed_loses_of_what_it_has_alone(
+    experiment: load.ExperimentResults, found: Summary
+) -> None:
     for metric, sign in (("aggregate goodput", 1), ("mean queueing delay", -1)):  # more is better, less is better
         drawing = draw(experiment, found, f"{metric} by buffer and congestion, harm against 2BDP")
         told = rows(drawing)
         runs: dict[tuple[str, ...], list[float]] = {}
-        for run in found["runs"]:
-            runs.setdefault(tuple(map(str, run["parameters"].values())), []).append(run["metrics"][metric]["value"])
+        for run in found.runs:
+            value = run.metrics[metric].value
+            assert value is not None
+            runs.setdefault(tuple(map(str, run.parameters.values())), []).append(value)
         assert len(told) == len(POINTS) - 2 and {row["buffer"] for row in told} == {"0.5BDP", "1BDP"}
         for row in told:
             own, alone = runs[row["congestion"], row["buffer"]], runs[row["congestion"], "2BDP"]
@@ -151,7 +164,7 @@ def test_the_ellipse_is_that_of_the_covariance() -> None:
     assert phase.deviation(x._replace(each={0: 1.0, 1: 2.0}), y) is None
 
 
-def test_over_time_the_seeds_are_a_median_and_a_band(experiment: Any, found: Any) -> None:
+def test_over_time_the_seeds_are_a_median_and_a_band(experiment: load.ExperimentResults, found: Summary) -> None:
     drawing = draw(experiment, found, "queue over time, where congestion=reno, where buffer=1BDP")
     own = [run for run in experiment.runs if run.parameters == {"congestion": "reno", "buffer": "1BDP"}]
     lines = [samples_of(run)[0] for run in own]
@@ -182,7 +195,9 @@ def test_of_seeds_that_end_at_different_times_the_common_time_is_shown() -> None
     assert low.tolist() == [1, 1, 1] and high.tolist() == [8, 8, 3]
 
 
-def test_one_run_shows_each_flow_in_the_time_that_is_asked_for(experiment: Any, found: Any) -> None:
+def test_one_run_shows_each_flow_in_the_time_that_is_asked_for(
+    experiment: load.ExperimentResults, found: Summary
+) -> None:
     told = rows(draw(experiment, found, "cwnd over time, run 4, flows all, from 2s, to 4s"))
     assert {row["series"] for row in told} == {"load left1 to right1", "load left2 to right2"}
     times = [float(row["time (s)"]) for row in told]
@@ -191,7 +206,9 @@ def test_one_run_shows_each_flow_in_the_time_that_is_asked_for(experiment: Any, 
     assert float(told[0]["value"]) == table["cwnd_segments"].item()
 
 
-def test_shares_are_of_what_crosses_the_bottleneck_and_add_up(experiment: Any, found: Any) -> None:
+def test_shares_are_of_what_crosses_the_bottleneck_and_add_up(
+    experiment: load.ExperimentResults, found: Summary
+) -> None:
     told = rows(draw(experiment, found, "shares over time, run 1"))
     assert {row["series"] for row in told} == {"load left1 to right1", "load left2 to right2"}, "reverse goes elsewhere"
     sums: dict[str, float] = {}
@@ -200,7 +217,7 @@ def test_shares_are_of_what_crosses_the_bottleneck_and_add_up(experiment: Any, f
     assert len(sums) > 40 and list(sums.values()) == pytest.approx([1.0] * len(sums))
 
 
-def test_distributions_and_boxes_have_all_seeds_values(experiment: Any, found: Any) -> None:
+def test_distributions_and_boxes_have_all_seeds_values(experiment: load.ExperimentResults, found: Summary) -> None:
     drawing = draw(experiment, found, "ccdf of rtt, where congestion=reno, lines buffer")
     told = [row for row in rows(drawing) if row["buffer"] == "1BDP"]
     assert (float(told[0]["share"]), float(told[-1]["share"])) == (1, 0)
@@ -217,10 +234,11 @@ def test_distributions_and_boxes_have_all_seeds_values(experiment: Any, found: A
     assert int(box["n"]) == len(values) and float(box["p50"]) == pytest.approx(np.median(values), rel=1e-8)
 
 
-def test_a_timeline_has_steps_and_events(experiment: Any, found: Any) -> None:
+def test_a_timeline_has_steps_and_events(experiment: load.ExperimentResults, found: Summary) -> None:
     told = rows(draw(experiment, found, "timeline, run 1"))
     assert [row["step"] for row in told] == ["load", "reverse", "core changed"]
     ended = experiment.runs[0].table("flows").filter(pl.col("role") == "load")["ended_ns"].max()
+    assert isinstance(ended, int)
     assert float(told[0]["end (s)"]) == pytest.approx(ended / SECOND) and float(told[2]["begin (s)"]) == 5
 
 
@@ -258,14 +276,16 @@ def test_a_table_of_commands_is_drawn_by_its_entry_alone(experiment: Any, monkey
         ("goodput by buffer, lines cc", '"lines cc": there is no such parameter'),
     ],
 )
-def test_what_cannot_be_drawn_is_said(experiment: Any, found: Any, line: str, error: str) -> None:
+def test_what_cannot_be_drawn_is_said(
+    experiment: load.ExperimentResults, found: Summary, line: str, error: str
+) -> None:
     (said,) = asked.draw(experiment, found, [figures.parse(line)])
     assert isinstance(said, str) and error in said
 
 
 def test_what_is_compared_is_side_by_side_and_many_lines_become_panels() -> None:
     points = [
-        {"parameters": {"rtt": rtt, "buffer": buffer, "cc": cc}, "runs": [1]}
+        summaries.point({"parameters": {"rtt": rtt, "buffer": buffer, "cc": cc}, "runs": [1]})
         for rtt in ("10ms", "20ms", "100ms")
         for buffer in ("2BDP", "0.5BDP", "1BDP")
         for cc in ("reno", "cubic")
@@ -277,10 +297,20 @@ def test_what_is_compared_is_side_by_side_and_many_lines_become_panels() -> None
     assert choice.layout(figures.parse("goodput by rtt, facets cc"), points).grouped == ["buffer"]
 
 
+def test_points_without_the_parameter_of_an_axis_have_no_place_along_it() -> None:
+    """As those of an experiment that has it beside one that has not."""
+    points = [
+        summaries.point({"parameters": parameters, "runs": [number]})
+        for number, parameters in enumerate(({"cc": "reno", "streams": 1}, {"cc": "reno"}), 1)
+    ]
+    for line in ("goodput by streams", "goodput by cc and streams", "box of rtt by streams"):
+        assert [place.point.runs for place in choice.layout(figures.parse(line), points).places] == [(1,)], line
+
+
 def test_values_of_several_parameters_are_named() -> None:
     """cubic beside reno does not say whose each is; where no other parameter has such a value, the value does."""
     points = [
-        {"parameters": {"left": left, "right": right, "queue": queue, "rtt": "cubic"}, "runs": [1]}
+        summaries.point({"parameters": {"left": left, "right": right, "queue": queue, "rtt": "cubic"}, "runs": [1]})
         for left in ("reno", "cubic")
         for right in ("cubic", "bbr")
         for queue in ("codel", "red")
@@ -317,7 +347,7 @@ def test_each_line_of_two_parameters_has_a_colour_and_a_dash_that_exist() -> Non
     """Seven buffers are more than there are colours; two parameters of six values each have one of their own."""
     for many in (6, 7, 8):
         points = [
-            {"parameters": {"buffer": f"{buffer}BDP", "crowd": crowd}, "runs": [1]}
+            summaries.point({"parameters": {"buffer": f"{buffer}BDP", "crowd": crowd}, "runs": [1]})
             for buffer in range(1, many + 1)
             for crowd in (1, 2)
         ]
@@ -328,8 +358,8 @@ def test_each_line_of_two_parameters_has_a_colour_and_a_dash_that_exist() -> Non
 
 
 def test_a_value_looks_the_same_in_all_figures_of_an_experiment() -> None:
-    points: list[dict[str, Any]] = [
-        {"parameters": {"buffer": buffer, "cc": cc}, "runs": [1]}
+    points = [
+        summaries.point({"parameters": {"buffer": buffer, "cc": cc}, "runs": [1]})
         for buffer in ("0.5BDP", "2BDP", "0.06BDP", "1BDP")
         for cc in ("reno", "cubic", "bbr")
     ]
@@ -342,11 +372,11 @@ def test_a_value_looks_the_same_in_all_figures_of_an_experiment() -> None:
             strokes.setdefault(value, set()).add(made.stroke(key))
     assert set(strokes) == {"0.06BDP", "0.5BDP", "1BDP", "2BDP", "reno", "cubic", "bbr"}
     assert all(len(each) == 1 for each in strokes.values()), strokes
-    part = [point for point in points if point["parameters"]["cc"] != "reno"]
+    part = [point for point in points if point.parameters["cc"] != "reno"]
     assert choice.layout(figures.parse("goodput by buffer"), part, every=points).stroke((("cc", "cubic"),)) == (1, 1)
 
 
-def test_bands_that_would_hide_each_other_are_not_drawn(experiment: Any, found: Any) -> None:
+def test_bands_that_would_hide_each_other_are_not_drawn(experiment: load.ExperimentResults, found: Summary) -> None:
     drawing = draw(experiment, found, "rtt over time, lines buffer and congestion")
     assert "Bands of more lines in one panel" in drawing.caption and "opacity: 0.2" not in drawing.svg
     few = draw(experiment, found, "rtt over time, lines congestion, facets buffer")
@@ -378,10 +408,10 @@ def test_intervals_end_where_the_impossible_begins(tmp_path: Path) -> None:
     place = synthetic.experiment(tmp_path, POINTS[:3], seeds=(1, 2), pairs=2, seconds=4)
     experiment = load.experiment(place)
     found = summary.of(experiment)
-    found["points"][0]["metrics"]["utilisation"] |= {"low": 0.3, "high": 1.75}
+    found = with_mean(found, 0, "utilisation", low=0.3, high=1.75)
     drawing = draw(experiment, found, "utilisation by buffer")
     assert "Arrowheads: the interval goes on into what is impossible." in drawing.caption
-    found["points"][0]["metrics"]["aggregate goodput"]["mean"] = 2e9
+    found = with_mean(found, 0, "aggregate goodput", mean=2e9)
     assert "Crosses: more than the link carries (1)." in draw(experiment, found, "goodput by buffer").caption
 
 
@@ -397,24 +427,26 @@ def test_values_close_together_stay_below_the_top_of_an_axis_from_zero() -> None
 def test_losses_that_span_decades_have_a_logarithmic_axis(tmp_path: Path) -> None:
     experiment = load.experiment(synthetic.experiment(tmp_path, POINTS[:3], seeds=(1, 2), pairs=2, seconds=4))
     found = summary.of(experiment)
-    for point, mean in zip(found["points"], (0.0, 0.0001, 0.05), strict=True):
-        point["metrics"]["queue loss"] |= {"mean": mean, "low": None, "high": None}
+    for at, mean in enumerate((0.0, 0.0001, 0.05)):
+        found = with_mean(found, at, "queue loss", mean=mean, low=None, high=None)
     zero = "Triangles on the lower edge: zero."
     assert zero in draw(experiment, found, "queue loss by buffer").caption
     assert zero not in draw(experiment, found, "queue loss by buffer, values linear").caption
-    for point in found["points"]:
-        point["metrics"]["queue loss"]["mean"] = 0.0
+    for at in range(3):
+        found = with_mean(found, at, "queue loss", mean=0.0)
     (refused,) = asked.draw(experiment, found, [figures.parse("queue loss by buffer, values log")])
     assert refused == '"values log": queue loss is nowhere above zero: write "values linear"'
 
 
-def test_an_axis_is_logarithmic_where_it_is_asked_for(experiment: Any, found: Any) -> None:
+def test_an_axis_is_logarithmic_where_it_is_asked_for(experiment: load.ExperimentResults, found: Summary) -> None:
     linear, log = (draw(experiment, found, f"goodput by buffer, values {each}") for each in ("linear", "log"))
     assert linear.svg != log.svg and linear.csv == log.csv
 
 
 @pytest.mark.parametrize("look", list(style.STYLES))
-def test_the_same_numbers_give_the_same_bytes_in_every_kind_of_file(experiment: Any, found: Any, look: str) -> None:
+def test_the_same_numbers_give_the_same_bytes_in_every_kind_of_file(
+    experiment: load.ExperimentResults, found: Summary, look: str
+) -> None:
     line = "goodput by buffer, facets congestion"
     first = draw(experiment, found, line, ("pdf", "png"), look)
     assert first == draw(experiment, found, line, ("pdf", "png"), look)
@@ -450,7 +482,9 @@ TOLERANCE = 0.01
 
 
 @pytest.mark.parametrize("name", list(PICTURES))
-def test_a_figure_looks_as_it_did_when_somebody_looked_at_it(experiment: Any, found: Any, name: str) -> None:
+def test_a_figure_looks_as_it_did_when_somebody_looked_at_it(
+    experiment: load.ExperimentResults, found: Summary, name: str
+) -> None:
     drawing = draw(experiment, found, PICTURES[name], ("png",), "paper-1col")
     own = pixels(drawing.files["png"])
     golden = pixels((GOLDEN / f"{name}.png").read_bytes())
@@ -468,13 +502,13 @@ def pixels(png: bytes) -> Any:
 
 
 def test_panels_share_an_axis_that_holds_all_of_them(
-    experiment: Any, found: Any, monkeypatch: pytest.MonkeyPatch
+    experiment: load.ExperimentResults, found: Summary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The range is taken when every panel is drawn: none has its intervals cut by another's."""
-    whole = copy.deepcopy(found)
-    for point in whole["points"]:
-        tall = point["parameters"]["congestion"] == "reno"
-        point["metrics"]["mean queueing delay"] |= {"mean": 9e6, "low": 8e6, "high": 40e6 if tall else 10e6}
+    whole = found
+    for at, point in enumerate(found.points):
+        high = 40e6 if point.parameters["congestion"] == "reno" else 10e6
+        whole = with_mean(whole, at, "mean queueing delay", mean=9e6, low=8e6, high=high)
     ranges: list[tuple[float, float]] = []
     drawn = style.drawn
 
@@ -504,12 +538,12 @@ def test_panels_fit_on_a_page_of_a_paper(look: str) -> None:
 def test_a_figure_of_tables_takes_the_summary_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = synthetic.experiment(tmp_path, POINTS[:2], seeds=(1,), pairs=1, seconds=3)
     experiment = load.experiment(place)
-    made = summary.analyse(place)
-    monkeypatch.setattr(summary, "of", lambda *_: {"made": "again"})
-    assert summary.for_figure(experiment, []) == orjson.loads(orjson.dumps(made))
-    assert summary.for_figure(experiment, figures.parse("goodput by buffer").quantities) == {"made": "again"}
+    made, again = summary.analyse(place), summaries.summary()
+    monkeypatch.setattr(summary, "of", lambda *_: again)
+    assert summary.for_figure(experiment, []) == made
+    assert summary.for_figure(experiment, figures.parse("goodput by buffer").quantities) is again
     (place / "summary.json").write_text("{}")
-    assert summary.for_figure(experiment, []) == {"made": "again"}
+    assert summary.for_figure(experiment, []) is again
 
 
 def test_of_more_runs_than_are_read_the_points_that_are_drawn_are(

@@ -107,7 +107,7 @@ def test_what_differs_in_the_same_way_is_one_row() -> None:
         def __init__(self, rate: int) -> None:
             self.rate = rate
 
-        def document(self, name: str) -> dict[str, Any]:
+        def json(self, name: str) -> dict[str, Any]:
             return {"nodes": [{"name": f"left{n}", "rate_bps": self.rate, "mac": str(self.rate)} for n in range(3)]}
 
     (row,) = descriptions.of_labs(Run(1_000), Run(2_000))  # type: ignore[arg-type]

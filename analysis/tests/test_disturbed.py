@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,7 +11,10 @@ from ewan.analysis import disturbed, summary
 from ewan.analysis.network import Ways
 from ewan.analysis.tests import synthetic
 from ewan.analysis.tests.synthetic import SECOND, frame
+from ewan.labs.base import codec
 from ewan.labs.record.disturbances import Disturbance
+from ewan.labs.record.summary import RunDisturbances, RunSummary, SeenDisturbance
+from tests import summaries
 
 BIN = SECOND // 2
 WAYS: Ways = {("left1", "right1"): (("core", "forward"),), ("left2", "right2"): (("other", "backward"),)}
@@ -55,45 +58,48 @@ def test_payload_of_requests_goes_the_other_way() -> None:
 
 def test_a_summary_has_each_run_and_all_of_them(tmp_path: Path) -> None:
     synthetic.experiment(tmp_path, [{"congestion": "reno"}, {"congestion": "bic"}], seeds=(1,), pairs=2, seconds=6)
-    assert "disturbed" not in summary.analyse(tmp_path)
+    assert summary.analyse(tmp_path).disturbed is None
     synthetic.watched(tmp_path, 1)
     synthetic.watched(tmp_path, 2, 2, 3)
     found = summary.analyse(tmp_path)
-    quiet, hit = (run["disturbed"] for run in found["runs"])
-    assert (quiet["seconds"], quiet["share"], quiet["seen"]) == ([], 0, [])
-    assert hit["seconds"] == [2, 3] and [each["kind"] for each in hit["seen"]] == ["late", "late"]
-    assert 0.1 < hit["share"] < 0.6 and hit["share"] == hit["touched_bytes"] / hit["delivered_bytes"]
-    total = found["disturbed"]
-    assert (total["runs"], total["watched_runs"], total["seconds"]) == ([2], 2, 2)
-    assert total["share"] == pytest.approx(hit["touched_bytes"] / (hit["delivered_bytes"] + quiet["delivered_bytes"]))
+    quiet, hit = (run.disturbed for run in found.runs)
+    assert quiet is not None and hit is not None and hit.share is not None
+    assert (quiet.seconds, quiet.share, quiet.seen) == ((), 0, ())
+    assert hit.seconds == (2, 3) and [each.kind for each in hit.seen] == ["late", "late"]
+    assert 0.1 < hit.share < 0.6 and hit.share == hit.touched_bytes / hit.delivered_bytes
+    total = found.disturbed
+    assert total is not None and (total.runs, total.watched_runs, total.seconds) == ((2,), 2, 2)
+    assert total.share == pytest.approx(hit.touched_bytes / (hit.delivered_bytes + quiet.delivered_bytes))
 
 
 def test_a_long_list_keeps_what_marks(tmp_path: Path) -> None:
     synthetic.experiment(tmp_path, [{"congestion": "reno"}], seeds=(1,), pairs=2, seconds=4)
     synthetic.watched(tmp_path, 1, *range(150), seconds=150)
-    (run,) = summary.analyse(tmp_path)["runs"]
-    assert len(run["disturbed"]["seen"]) == disturbed.MOST_SEEN and run["disturbed"]["left_out"] == 50
-    assert run["disturbed"]["seconds"] == list(range(150))
+    (run,) = summary.analyse(tmp_path).runs
+    assert run.disturbed is not None and run.disturbed.seconds == tuple(range(150))
+    assert len(run.disturbed.seen) == disturbed.MOST_SEEN and run.disturbed.left_out == 50
 
 
 def test_the_reports_table_joins_what_goes_on_and_leaves_out_what_is_told_as_a_cause() -> None:
-    def seen(second: int, words: str, marks: bool = False) -> dict[str, Any]:
-        return {"begin_ns": second * SECOND, "end_ns": (second + 1) * SECOND, "marks": marks, "words": words}
+    def seen(second: int, words: str, marks: bool = False) -> SeenDisturbance:
+        return SeenDisturbance(second * SECOND, (second + 1) * SECOND, "late", "", marks, words)
+
+    def run(number: int, own: Sequence[SeenDisturbance], left_out: int) -> RunSummary:
+        found = RunDisturbances(10 * SECOND, (), 0, 1, 0.0, tuple(own), left_out)
+        return codec.replace(summaries.run({"number": number}), disturbed=found)
 
     gone, shared = "CPU 1 was taken", "CPU 1 served another lab"
     own = [seen(1, f"9 packets were late: {gone}", True), seen(1, gone), *(seen(n, shared) for n in (1, 2, 3, 5))]
-    runs: list[dict[str, Any]] = [{"number": 4, "disturbed": {"seen": own, "left_out": 3}}, {"number": 5}]
-    told, more = disturbed.rows(runs)
-    assert [(row["run"], row["time"], row["words"]) for row in told] == [
+    told, more = disturbed.rows([run(4, own, 3), summaries.run({"number": 5})])
+    assert [(row.run, row.time, row.words) for row in told] == [
         (4, "1.0 to 2.0", f"9 packets were late: {gone}"),
         (4, "1.0 to 4.0", shared),
         (4, "5.0 to 6.0", shared),
     ]
     assert more == 3
-    many = [{"number": 1, "disturbed": {"seen": [seen(n, f"{n}", n > 80) for n in range(100)], "left_out": 0}}]
-    told, more = disturbed.rows(many)
+    told, more = disturbed.rows([run(1, [seen(n, f"{n}", n > 80) for n in range(100)], 0)])
     assert (
         len(told) == disturbed.MOST_ROWS
         and more == 40
-        and {f"{n}" for n in range(81, 100)} <= {r["words"] for r in told}
+        and {f"{n}" for n in range(81, 100)} <= {row.words for row in told}
     )

@@ -17,6 +17,8 @@ from ewan.analysis.cli import export_command
 from ewan.analysis.grouped import MetricColumn, PointTable
 from ewan.analysis.tests import synthetic
 from ewan.labs.context import Context
+from ewan.labs.record.summary import Mean
+from tests import summaries
 
 TITLE = r"50% & {more} #1_a^b~c\d"
 
@@ -34,9 +36,9 @@ def export(*arguments: str) -> Result:
     return CliRunner().invoke(export_command, arguments, catch_exceptions=False, obj=Context.of(os.environ))
 
 
-def value(mean: float, half: float | None) -> dict[str, float | None]:
-    ends = {"low": None, "high": None} if half is None else {"low": mean - half, "high": mean + half}
-    return {"mean": mean, **ends}
+def value(mean: float, half: float | None) -> Mean:
+    ends = {} if half is None else {"low": mean - half, "high": mean + half}
+    return summaries.mean({"mean": mean, **ends})
 
 
 def test_a_number_has_the_digits_of_its_uncertainty() -> None:
@@ -82,7 +84,7 @@ def test_every_metric_of_the_report_is_in_a_table(place: Path) -> None:
     heads = [text.splitlines()[6].count(" & ") + 1 for text in files.values()]
     assert sum(heads) - 3 * len(files) == len(columns) > 10, "beside congestion, rtt and seeds"
     for text in files.values():
-        assert text.count(r"\\" + "\n") == 1 + len(found["points"]) and r"\toprule" in text
+        assert text.count(r"\\" + "\n") == 1 + len(found.points) and r"\toprule" in text
         assert max(line.count(" & ") for line in text.splitlines()) <= latex.MOST_COLUMNS + 2
     assert files == {name: text for name, text in latex.write(experiment, found).items() if name != "tables.tex"}
 
@@ -94,16 +96,16 @@ def test_points_and_runs_as_csv_are_those_of_the_summary(place: Path, tmp_path: 
     with (tmp_path / "points.csv").open() as file:
         points = list(csv.DictReader(file))
     assert [row["rtt"] for row in points] == ["20ms", "40.5ms"]
-    first = found["points"][0]["metrics"]
-    assert float(points[0]["mean completion time (s)"]) == first["mean completion time"]["mean"] / 1e9
-    assert float(points[0]["aggregate goodput, low (bit/s)"]) == first["aggregate goodput"]["low"]
-    assert float(points[0]["utilisation"]) == first["utilisation"]["mean"]
+    first = found.points[0].metrics
+    assert float(points[0]["mean completion time (s)"]) == (first["mean completion time"].mean or 0) / 1e9
+    assert float(points[0]["aggregate goodput, low (bit/s)"]) == first["aggregate goodput"].low
+    assert float(points[0]["utilisation"]) == first["utilisation"].mean
     with (tmp_path / "runs.csv").open() as file:
         runs = list(csv.DictReader(file))
     assert [(row["run"], row["seed"], row["status"]) for row in runs] == [
-        (str(run["number"]), str(run["seed"]), run["status"]) for run in found["runs"]
+        (str(run.number), str(run.seed), run.status) for run in found.runs
     ]
-    times = [run["metrics"]["mean completion time"]["value"] / 1e9 for run in found["runs"]]
+    times = [(run.metrics["mean completion time"].value or 0) / 1e9 for run in found.runs]
     assert [float(row["mean completion time (s)"]) for row in runs] == times
 
 
@@ -119,9 +121,9 @@ def test_a_reference_is_small_and_leads_back_to_its_archive(place: Path, tmp_pat
     rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
     found = summary.found(place)
     named = load.experiment(place).document.metrics
-    there = [(point, metric) for point in found["points"] for metric in named if metric in point["metrics"]]
-    assert [(row["rtt"], row["metric"]) for row in rows] == [(at["parameters"]["rtt"], name) for at, name in there]
-    times = [at["metrics"][name]["mean"] / 1e9 for at, name in there if name == "mean completion time"]
+    there = [(point, metric) for point in found.points for metric in named if metric in point.metrics]
+    assert [(row["rtt"], row["metric"]) for row in rows] == [(at.parameters["rtt"], name) for at, name in there]
+    times = [(at.metrics[name].mean or 0) / 1e9 for at, name in there if name == "mean completion time"]
     assert [float(row["mean"]) for row in rows if row["unit"] == "s"][: len(times)] == pytest.approx(times, rel=1e-5)
 
 

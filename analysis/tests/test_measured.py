@@ -68,7 +68,7 @@ def test_tables_of_several_versions_are_read_one_by_one(tmp_path: Path) -> None:
     synthetic.vouch(place)
     found = {run.number: ready for run, ready in batches.ready(load.experiment(place).runs)}
     assert [number for number, ready in found.items() if ready is not None] == []
-    assert summary.of(load.experiment(place))["runs"][1]["metrics"]["mean goodput"]["value"] > 0
+    assert summary.of(load.experiment(place)).runs[1].metrics["mean goodput"].value != 0
 
 
 def test_a_damaged_table_among_several_is_named(tmp_path: Path) -> None:

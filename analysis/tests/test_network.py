@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from ewan.analysis import network
-from ewan.analysis.network import LinkUse, LossShares
+from ewan.analysis.network import LossShares
 from ewan.analysis.tests.synthetic import SECOND, flow, frame
+from ewan.labs.base import codec
+from ewan.labs.record.summary import LinkUse
 
 MS = 1_000_000
 FORWARD = ("core", "forward")
@@ -67,18 +69,18 @@ def test_a_link_that_nobody_used_has_no_delay_and_no_loss() -> None:
 def test_queue_loss_link_loss_and_both() -> None:
     # 1000 packets came: 10 were lost on purpose, of the other 990 the queue dropped 99.
     use = used(link(1, 400_000, lost_packets=3), link(2, 891_000, dropped_packets=99, lost_packets=10))
-    assert use.losses == pytest.approx(LossShares(99 / 990, 10 / 1000, 109 / 1000))
+    assert network.loss_shares(use) == pytest.approx(LossShares(99 / 990, 10 / 1000, 109 / 1000))
 
 
 def test_copies_and_what_is_cut_do_not_dilute_losses() -> None:
     # 1000 packets came: 100 were lost on purpose, 450 copied; of the 1350 in the queue 27 were dropped, 135 cut later.
     counts = {"lost_packets": 100, "dropped_packets": 27 + 135, "in_packets": 1000, "duplicated_packets": 450}
     use = used(link(1, 0, in_packets=0, duplicated_packets=0), link(2, 0, served_packets=1323, **counts))
-    assert use.losses == pytest.approx(LossShares(162 / 1350, 0.1, 1 - 0.9 * (1 - 162 / 1350)))
+    assert network.loss_shares(use) == pytest.approx(LossShares(162 / 1350, 0.1, 1 - 0.9 * (1 - 162 / 1350)))
     # Without copies, all that was lost of all that came, those that still wait among them.
     counts = {"lost_packets": 100, "dropped_packets": 90, "in_packets": 1000, "duplicated_packets": 0}
     use = used(link(2, 0, served_packets=750, queue_packets=60, **counts))
-    assert use.losses == pytest.approx(LossShares(0.1, 0.1, 0.19))
+    assert network.loss_shares(use) == pytest.approx(LossShares(0.1, 0.1, 0.19))
     # All that is dropped had come before.
     use = used(link(1, 0, in_packets=5, duplicated_packets=0), link(2, 0, **counts | {"in_packets": 5}), start=1)
     assert use.queue_loss == 1
@@ -111,7 +113,7 @@ def test_a_plain_link_that_counts_nothing_is_the_bottleneck_where_it_carries_mor
         **{(f"access-{host}", "forward"): 10_000_000 for host in hosts},
     }
     assert network.uncounted_bottleneck(load, SECOND, [core], ways, rates) == port
-    busy = core._replace(utilisation=0.95)
+    busy = codec.replace(core, utilisation=0.95)
     assert network.uncounted_bottleneck(load, SECOND, [busy], ways, rates) is None
     assert network.uncounted_bottleneck(load, SECOND, [], ways, rates) is None, "nothing was watched"
     assert network.uncounted_bottleneck(load, SECOND, [core], ways, {}) is None, "no rate, no bottleneck"
@@ -143,6 +145,6 @@ def test_flows_count_by_what_they_received_and_answers_go_back() -> None:
 
 def test_losses_of_flows_whose_way_is_not_known_are_the_bottlenecks() -> None:
     load = frame("flows", [flow(0, source=None, sink=None, received_bytes=1)])
-    uses = [lossy("core", 0.1, 0.0), lossy("other", 0.0, 0.2)._replace(utilisation=0.9)]
+    uses = [lossy("core", 0.1, 0.0), codec.replace(lossy("other", 0.0, 0.2), utilisation=0.9)]
     assert network.losses(load, uses, {}) == LossShares(0.0, 0.2, 0.2)
     assert network.losses(load, [], {}) is None

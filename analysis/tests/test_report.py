@@ -121,17 +121,16 @@ def test_it_says_what_was_run_on_what_and_how_verified(tmp_path: Path) -> None:
 
 def test_ratios_are_in_tables_as_narrow_as_the_others(tmp_path: Path) -> None:
     made(tmp_path)
-    found = json.loads((tmp_path / "summary.json").read_text())
-    experiment = load.experiment(tmp_path)
+    found, experiment = summary.found(tmp_path), load.experiment(tmp_path)
     ratios = report.ratios(experiment, found)
     assert ratios is not None
-    titles = [table["title"] for table in ratios["tables"]]
-    assert titles == [table["title"] for table in report.tables(experiment, found)]
+    titles = [table.title for table in ratios.tables]
+    assert titles == [table.title for table in report.tables(experiment, found)]
     assert {"Completion times of transfers", "Goodput and fairness"} <= set(titles)
-    for table in ratios["tables"]:
-        assert 0 < len(table["columns"]) <= grouped.MOST_FIRST
-        assert [len(cells) for _, _, cells in table["rows"]] == 3 * [len(table["columns"])]
-    reno = ratios["tables"][0]["rows"][0]
+    for table in ratios.tables:
+        assert 0 < len(table.columns) <= grouped.MOST_FIRST
+        assert [len(cells) for _, _, cells in table.rows] == 3 * [len(table.columns)]
+    reno = ratios.tables[0].rows[0]
     assert reno[0] == ["reno"] and set(reno[2]) == {"1"}, "divided by itself"
 
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
 from ewan.analysis import load, statistics, summary
 from ewan.analysis.tests import synthetic
 from ewan.analysis.tests.synthetic import SECOND
+from ewan.labs.record import summary as summaries
 from ewan.labs.record import tables
 from ewan.labs.record.metrics import METRICS
+from ewan.labs.record.summary import LinkDirection, Ratio
+from ewan.labs.record.wishes import Values
 
 CC = [{"congestion": "reno", "rtt": "20ms"}, {"congestion": "cubic", "rtt": "20ms"}]
 BY_RENO = {"normalise": {"by": "congestion", "to": "reno"}}
@@ -25,6 +28,13 @@ def small(directory: Path, points: list[dict[str, Any]], **options: Any) -> Path
     return synthetic.experiment(directory, points, **{"pairs": 2, "seconds": 4, **options})
 
 
+def numbers(values: Iterable[float | None]) -> list[float]:
+    """Values that are all there."""
+    there = list(values)
+    assert None not in there
+    return [value for value in there if value is not None]
+
+
 def edit(directory: Path, **changes: Any) -> None:
     path = directory / "experiment.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
@@ -32,41 +42,43 @@ def edit(directory: Path, **changes: Any) -> None:
 
 def test_points_are_parameters_and_seeds_make_intervals(tmp_path: Path) -> None:
     found = summary.analyse(small(tmp_path, CC))
-    assert orjson.loads((tmp_path / "summary.json").read_bytes()) == orjson.loads(orjson.dumps(found))
-    assert [point["parameters"] for point in found["points"]] == CC
-    assert [point["seeds"] for point in found["points"]] == [3, 3]
-    assert [run["number"] for run in found["runs"]] == [1, 2, 3, 4, 5, 6]
-    own = [run["metrics"]["mean completion time"]["value"] for run in found["runs"][:3]]
-    mean = found["points"][0]["metrics"]["mean completion time"]
-    assert mean["mean"] == pytest.approx(sum(own) / 3)
-    assert mean["low"] < min(own) and mean["high"] > max(own)  # t for 3 values is 4.3: wider than the values
-    assert (mean["unit"], mean["n"], mean["kind"]) == ("ns", 3, "t")
+    assert summaries.read(tmp_path) == found
+    assert [point.parameters for point in found.points] == CC
+    assert [point.seeds for point in found.points] == [3, 3]
+    assert [run.number for run in found.runs] == [1, 2, 3, 4, 5, 6]
+    own = numbers(run.metrics["mean completion time"].value for run in found.runs[:3])
+    mean = found.points[0].metrics["mean completion time"]
+    assert mean.mean == pytest.approx(sum(own) / 3)
+    low, high = numbers((mean.low, mean.high))
+    assert low < min(own) and high > max(own)  # t for 3 values is 4.3: wider than the values
+    assert (mean.unit, mean.n, mean.kind) == ("ns", 3, "t")
     again = statistics.interval(own)
-    assert (mean["low"], mean["high"], mean["more_seeds"]) == (again.low, again.high, statistics.more_seeds(own))
-    assert found["runs"][0]["bottleneck"] == {"link": "core", "direction": "forward"}
+    assert (mean.low, mean.high, mean.more_seeds) == (again.low, again.high, statistics.more_seeds(own))
+    assert found.runs[0].bottleneck == LinkDirection("core", "forward")
 
 
 def test_ratios_are_of_the_same_seed_and_the_same_other_parameters(tmp_path: Path) -> None:
     found = summary.analyse(small(tmp_path, [*CC, {"congestion": "cubic", "rtt": "50ms"}], told=BY_RENO))
-    reno, cubic, alone = found["points"]
-    assert reno["normalised"]["mean completion time"] == {"ratio": 1, "low": 1, "high": 1, "n": 3, "kind": "t"}
-    times = [run["metrics"]["mean completion time"]["value"] for run in found["runs"]]
+    reno, cubic, alone = found.points
+    assert reno.normalised["mean completion time"] == Ratio(1, 1, 1, 3, "t")
+    times = numbers(run.metrics["mean completion time"].value for run in found.runs)
     expected = sum(times[3 + seed] / times[seed] for seed in range(3)) / 3
-    assert cubic["normalised"]["mean completion time"]["ratio"] == pytest.approx(expected)
-    assert alone["normalised"] == {}  # there is no Reno at 50 ms
+    assert cubic.normalised["mean completion time"].ratio == pytest.approx(expected)
+    assert alone.normalised == {}  # there is no Reno at 50 ms
 
 
 def test_an_interval_of_a_share_stays_a_share(tmp_path: Path) -> None:
     found = summary.analyse(small(tmp_path, CC))
     bounded = [name for name, metric in METRICS.items() if metric.bounds[1] == 1.0]
-    values = [point["metrics"][name] for point in found["points"] for name in bounded if name in point["metrics"]]
-    assert len(values) > 10 and all(0 <= value["low"] <= value["mean"] <= value["high"] <= 1 for value in values)
+    values = [point.metrics[name] for point in found.points for name in bounded if name in point.metrics]
+    bounds = [numbers((value.low, value.mean, value.high)) for value in values]
+    assert len(bounds) > 10 and all(0 <= low <= mean <= high <= 1 for low, mean, high in bounds)
 
 
 def test_one_seed_has_no_intervals(tmp_path: Path) -> None:
     found = summary.analyse(small(tmp_path, CC, seeds=(1,), told=BY_RENO))
-    assert found["points"][1]["metrics"]["fairness per flow"]["low"] is None
-    assert found["points"][1]["normalised"]["fairness per flow"]["low"] is None
+    assert found.points[1].metrics["fairness per flow"].low is None
+    assert found.points[1].normalised["fairness per flow"].low is None
 
 
 def test_numbers_of_papers_stand_beside_those_measured(tmp_path: Path) -> None:
@@ -76,24 +88,24 @@ def test_numbers_of_papers_stand_beside_those_measured(tmp_path: Path) -> None:
         {"source": "C", "when": {}, "metric": "mean completion time", "value": 5e9, "unit": "ns"},
     ]
     found = summary.analyse(small(tmp_path, [{"streams": 1}, {"streams": 2}], told={"beside": told}))
-    first, missing, *everywhere = found["beside"]
-    measured = found["points"][1]["metrics"]["aggregate goodput"]["mean"]
-    assert (first["paper"], first["here"], first["unit"]) == (100_000_000, measured, "bit/s")
-    assert first["difference"] == pytest.approx(measured / 100_000_000 - 1)
-    assert (missing["paper"], missing["here"], missing["difference"]) == (0.99, None, None)
-    assert [each["parameters"] for each in everywhere] == [{"streams": 1}, {"streams": 2}]
-    assert everywhere[0]["paper"] == 5 * SECOND
+    first, missing, *everywhere = found.beside
+    (measured,) = numbers([found.points[1].metrics["aggregate goodput"].mean])
+    assert (first.paper, first.here, first.unit) == (100_000_000, measured, "bit/s")
+    assert first.difference == pytest.approx(measured / 100_000_000 - 1)
+    assert (missing.paper, missing.here, missing.difference) == (0.99, None, None)
+    assert [each.parameters for each in everywhere] == [{"streams": 1}, {"streams": 2}]
+    assert everywhere[0].paper == 5 * SECOND
 
 
 def test_a_number_that_is_itself_a_difference(tmp_path: Path) -> None:
     told = [{"source": "NXE", "when": {"r": 1}, "than": {"r": 0}, "metric": "mean completion time", "value": 0.025}]
     found = summary.analyse(small(tmp_path, [{"r": 0}, {"r": 1}], told={"beside": told}))
-    times = [run["metrics"]["mean completion time"]["value"] for run in found["runs"]]
+    times = numbers(run.metrics["mean completion time"].value for run in found.runs)
     expected = sum(times[3 + seed] / times[seed] for seed in range(3)) / 3 - 1
-    (entry,) = found["beside"]
-    assert (entry["paper"], entry["unit"]) == (0.025, "share")
-    assert entry["here"] == pytest.approx(expected)
-    assert entry["difference"] == pytest.approx(expected - 0.025)
+    (entry,) = found.beside
+    assert (entry.paper, entry.unit) == (0.025, "share")
+    assert entry.here == pytest.approx(expected)
+    assert entry.difference == pytest.approx(expected - 0.025)
 
 
 def test_points_are_made_of_complete_runs(tmp_path: Path) -> None:
@@ -101,9 +113,9 @@ def test_points_are_made_of_complete_runs(tmp_path: Path) -> None:
     for index in (0, 3, 4, 5):  # one of Reno's, all of CUBIC's
         document["runs"][index]["status"] = "incomplete"
     edit(tmp_path, runs=document["runs"], status="incomplete")
-    reno, cubic = summary.analyse(tmp_path)["points"]
-    assert (reno["runs"], reno["complete"]) == ([2, 3], True)
-    assert (cubic["runs"], cubic["complete"]) == ([4, 5, 6], False)
+    reno, cubic = summary.analyse(tmp_path).points
+    assert (reno.runs, reno.complete) == ((2, 3), True)
+    assert (cubic.runs, cubic.complete) == ((4, 5, 6), False)
 
 
 def test_runs_that_never_ran_are_points_without_values(tmp_path: Path) -> None:
@@ -112,8 +124,8 @@ def test_runs_that_never_ran_are_points_without_values(tmp_path: Path) -> None:
         run["status"], run["directory"] = "waiting", "runs/999"
     edit(tmp_path, runs=document["runs"])
     found = summary.analyse(tmp_path)
-    assert [point["seeds"] for point in found["points"]] == [3, 0]
-    assert found["points"][1]["metrics"] == {}
+    assert [point.seeds for point in found.points] == [3, 0]
+    assert found.points[1].metrics == {}
 
 
 @pytest.mark.parametrize("kind", ["arrivals", "requests", "messages", "udp"])
@@ -125,13 +137,16 @@ def test_every_kind_has_its_metrics(tmp_path: Path, kind: str) -> None:
         "messages": "mean iteration time",
         "udp": "udp jitter",
     }
-    for point in found["points"]:
-        assert wanted[kind] in point["metrics"]
-        assert point["metrics"].keys() <= METRICS.keys()
+    for point in found.points:
+        assert wanted[kind] in point.metrics
+        assert point.metrics.keys() <= METRICS.keys()
 
 
 def test_points_are_named_by_what_varies(tmp_path: Path) -> None:
-    points = [{"cc": "bic", "rtt": "1ms", "size": "null", "k": 1}, {"cc": "reno", "rtt": "5ms", "size": "1kB", "k": 1}]
+    points: list[Values] = [
+        {"cc": "bic", "rtt": "1ms", "size": "null", "k": 1},
+        {"cc": "reno", "rtt": "5ms", "size": "1kB", "k": 1},
+    ]
     experiment = load.experiment(small(tmp_path, points, seeds=(1,)))
     assert [experiment.label(point) for point in points] == ["bic, rtt = 1ms", "reno, rtt = 5ms, size = 1kB"]
 

@@ -71,11 +71,11 @@ def test_what_each_has_one_value_of_tells_them_apart(tmp_path: Path) -> None:
     assert both.names == ("buffer = 1BDP", "buffer = 2BDP") and both.varied == ("experiment", "congestion")
     assert [run.number for run in both.runs] == list(range(1, 11))
     found = both.summary([])
-    assert [(*point["parameters"].values(), point["runs"]) for point in found["points"]] == [
-        ("buffer = 1BDP", "cubic", [1, 2]),
-        ("buffer = 1BDP", "reno", [3, 4]),
-        ("buffer = 2BDP", "cubic", [5, 6, 7]),
-        ("buffer = 2BDP", "bic", [8, 9, 10]),
+    assert [(*point.parameters.values(), point.runs) for point in found.points] == [
+        ("buffer = 1BDP", "cubic", (1, 2)),
+        ("buffer = 1BDP", "reno", (3, 4)),
+        ("buffer = 2BDP", "cubic", (5, 6, 7)),
+        ("buffer = 2BDP", "bic", (8, 9, 10)),
     ]
 
 

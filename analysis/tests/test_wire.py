@@ -14,6 +14,8 @@ from ewan.analysis.tests import synthetic
 from ewan.labs.record import figures, tables
 from ewan.labs.record.quantities import Selection
 from ewan.labs.record.series import SAMPLES, SERIES
+from ewan.labs.record.summary import Summary
+from tests import summaries
 
 MS = 10**6
 MSS = 1000
@@ -83,10 +85,14 @@ def test_how_many_packets_are_known_again_is_told() -> None:
     late = [each for each in rows() if each["direction"] == "in" or each["time_ns"] != 0]
     values = metrics.of_run(run(late))
     assert values["matched packets"] == pytest.approx(5 / 6)
-    (told,) = report.unmatched({"runs": [{"number": 3, "metrics": {"matched packets": {"value": 5 / 6}}}]})
+
+    def of_run_3(own: dict[str, dict[str, float]]) -> Summary:
+        return summaries.summary(runs=[{"number": 3, "metrics": own}])
+
+    (told,) = report.unmatched(of_run_3({"matched packets": {"value": 5 / 6}}))
     assert "83.3 %" in told and "run 3" in told
-    assert report.unmatched({"runs": [{"number": 3, "metrics": {"matched packets": {"value": 1.0}}}]}) == []
-    assert report.unmatched({"runs": [{"number": 3, "metrics": {}}]}) == []
+    assert report.unmatched(of_run_3({"matched packets": {"value": 1.0}})) == []
+    assert report.unmatched(of_run_3({})) == []
 
 
 def test_of_another_step_and_over_time() -> None:

@@ -28,6 +28,7 @@ from ewan.experiments.engine.source import SCENARIO, SETTINGS
 from ewan.extra import installed
 from ewan.generator.scenario import Scenario, Stop
 from ewan.labs import rundir
+from ewan.labs.base import codec
 from ewan.labs.base.product import ROOT
 from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Refused, guarded
@@ -45,6 +46,7 @@ from ewan.labs.context import Context
 from ewan.labs.record import disturbances, figures, host_drops, host_facts, labels, uncounted
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.experiment import STAGES, ExperimentOrigin, StageName
+from ewan.labs.record.labels import Labels
 
 every_option = click.option("--all", "every", is_flag=True, help="print all metrics at all points, beyond one screen")
 
@@ -58,7 +60,7 @@ def label_options(command: Function) -> Function:
     return click.option("--name", "label", metavar="TEXT", help="what you call the experiment")(command)
 
 
-def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> dict[str, Any]:
+def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> Labels:
     """The keys of the record; Refused for words that cannot be taken."""
     try:
         return labels.labels(name, tags, note)
@@ -183,7 +185,7 @@ class ScenarioRequest:
     settings: Mapping[str, str]
     seeds: int | None
     unverified: bool
-    labels: Mapping[str, Any]
+    labels: Labels
     """`name`, `tags`, `note`, those that were given."""
     fresh: bool = False
     """Nothing is taken from the store."""
@@ -311,7 +313,7 @@ def facts_of(
     settings: Mapping[str, str],
     seeds: int | None,
     runtime: str,
-    given: Mapping[str, Any],
+    given: Labels,
     machines: Path | None = None,
 ) -> Facts:
     """What the record says of a scenario, and all that is needed to read it again; `runtime` as it was asked for.
@@ -369,7 +371,8 @@ def shown(context: Context, directory: Path, as_json: bool, every: bool = False)
         return
     summary = summaries.read(directory)
     if as_json:
-        context.reporter.emit({"directory": str(directory), "status": loaded.document.status, "summary": summary})
+        found = {"directory": str(directory), "status": loaded.document.status}
+        context.reporter.emit({**found, "summary": codec.data_of(summary)})
         return
     title = loaded.document.title or loaded.name
     if loaded.document.in_failed_labs:
@@ -377,10 +380,10 @@ def shown(context: Context, directory: Path, as_json: bool, every: bool = False)
     width = context.reporter.console.width
     for table in show.points(summary, title, loaded.document.metrics, width, every):
         context.reporter.console.print(table)
-    if any(point.get("beyond") for point in summary["points"]):
+    if any(point.beyond for point in summary.points):
         line = f"{show.BEYOND} more than the links carry: counted when delivered in order (see arrived goodput)"
         context.reporter.console.print(line, soft_wrap=True)
-    for line in uncounted.of_summary(summary):
+    for line in uncounted.of_runs(summary.runs):
         context.reporter.console.print(line, soft_wrap=True, markup=False)
     if (compared := show.comparisons(summary)) is not None:
         context.reporter.console.print()
@@ -388,8 +391,8 @@ def shown(context: Context, directory: Path, as_json: bool, every: bool = False)
     if (papers := show.beside(summary)) is not None:
         context.reporter.console.print()
         context.reporter.console.print(papers)
-    if dropped := host_drops.of_summary(summary):
+    if dropped := host_drops.of_runs(summary.runs):
         context.reporter.console.print("\n" + "\n".join(dropped), soft_wrap=True, markup=False)
-    if line := disturbances.in_all(summary.get("disturbed") or {}):
+    if line := disturbances.in_all(summary.disturbed):
         context.reporter.console.print(f"\n{line}", soft_wrap=True)
     context.reporter.console.print(f"\n{loaded.document.status}  report: {directory / 'report.html'}", soft_wrap=True)

@@ -18,7 +18,6 @@ from typing import Any, Literal
 import polars as pl
 
 from ewan.experiments.engine.experiment import Experiment
-from ewan.experiments.engine.parts import Summary
 from ewan.experiments.engine.stopping import point_of
 from ewan.labs import plan as plans
 from ewan.labs.base import codec
@@ -27,6 +26,7 @@ from ewan.labs.record import schedule as schedules
 from ewan.labs.record import tables
 from ewan.labs.record.experiment import Entry, ExperimentDocument, hidden
 from ewan.labs.record.quantities import metric_of
+from ewan.labs.record.summary import Summary
 from ewan.labs.record.traffic import TrafficRequest
 from ewan.labs.runtime import program as programs
 
@@ -196,11 +196,11 @@ def _pairs(before: Summary, now: Summary) -> Iterator[tuple[str, str, str, list[
 def _samples(summary: Summary) -> dict[tuple[Any, str], tuple[str, list[float]]]:
     """By point and metric: the unit, and the values of its runs."""
     result: dict[tuple[Any, str], tuple[str, list[float]]] = {}
-    for run in summary["runs"]:
-        for metric, measured in run["metrics"].items():
-            if measured["value"] is not None:
-                key = point_of(run["parameters"]), metric
-                result.setdefault(key, (measured["unit"], []))[1].append(measured["value"])
+    for run in summary.runs:
+        for metric, measured in run.metrics.items():
+            if measured.value is not None:
+                key = point_of(run.parameters), metric
+                result.setdefault(key, (measured.unit, []))[1].append(measured.value)
     return result
 
 

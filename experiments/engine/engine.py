@@ -389,7 +389,7 @@ class Engine:
             report = self._parts.report(self._experiment.directory)
         except ValueError as error:
             raise LabError(str(error)) from None
-        return f"{counted(len(summary['points']), 'point')}, {report.name}"
+        return f"{counted(len(summary.points), 'point')}, {report.name}"
 
     def _archive(self) -> str:
         archive.clean(self._experiment.directory)

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ewan.experiments.engine.link_loads import Loads
 from ewan.labs.context import Context
@@ -14,8 +13,8 @@ from ewan.labs.plan import Plan
 from ewan.labs.record import Certificate
 from ewan.labs.record.demand import Demand
 from ewan.labs.record.experiment import ExperimentOrigin
+from ewan.labs.record.summary import Summary
 
-Summary = dict[str, Any]
 """ewan-summary/1: `runs`, `points`, `beside` (analysis/summary.py)."""
 
 

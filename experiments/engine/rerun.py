@@ -30,7 +30,6 @@ from ewan.labs.commands.options import json_option, machines_option, pass_contex
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 from ewan.labs.record import summary as summaries
-from ewan.labs.record.experiment import ExperimentOrigin
 from ewan.labs.runtime.base import NAMES
 
 COMPARISON = "comparison.json"
@@ -123,7 +122,7 @@ def repeat(context: Context, before: Experiment, original: Path, directory: Path
             waiting.begin_anew()
             yield dataclasses.replace(before.job(entry), entry=waiting)
 
-    origin = ExperimentOrigin(**before.document.described(), **circumstances(), runtime=runtime, rerun_of=str(original))
+    origin = before.document.again(**circumstances(), runtime=runtime, rerun_of=str(original))
     names = [name for name in (SCENARIO, SETTINGS) if (before.directory / name).exists()]
     files = {name: _kept(before.directory / name) for name in names}
     over = None if context.machines is None else context.multi_machine()

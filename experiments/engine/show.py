@@ -7,19 +7,29 @@ other, a row a metric; else below each other, a column a metric (experiments/eng
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 
-from ewan.experiments.engine.parts import Summary
 from ewan.experiments.engine.screen import ColumnGroup, ScreenTable, screen
 from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.base.units.shown import NONE, aligned, fitting, percent, with_interval, written
 from ewan.labs.record import uncounted
 from ewan.labs.record.independent import independent
 from ewan.labs.record.metrics import USUAL
+from ewan.labs.record.summary import Mean, Ratio, Summary
+from ewan.labs.record.wishes import Parameter
 
 MOST_COMPARISONS = 60
 BEYOND = "‡"
 """Stands after what is more than the links carry (analysis/metrics.py: beyond)."""
+
+
+class Measured(NamedTuple):
+    """A mean with the bounds of its interval."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    unit: str
 
 
 def points(
@@ -29,66 +39,68 @@ def points(
 
     `wanted`: the metrics, else the usual ones. `every`: all metrics at all points, however many screens they take.
     """
-    result = summary["points"]
-    names = independent([point["parameters"] for point in result])
-    known = {metric: None for point in result for metric in point["metrics"]}
+    result = summary.points
+    names = independent([point.parameters for point in result])
+    known = {metric: None for point in result for metric in point.metrics}
     metrics = [metric for metric in (wanted or USUAL) if metric in known and not every] or list(known)
-    runs = [str(point["seeds"]) for point in result]
+    runs = [str(point.seeds) for point in result]
     groups = [] if len({*runs}) == 1 else [ColumnGroup("runs", [runs])]
     for metric in metrics:
         marks = [
-            f" {BEYOND}" * (metric in point.get("beyond", {}))
-            + f" {uncounted.MARK}" * uncounted.is_marked(point, metric)
+            f" {BEYOND}" * (metric in point.beyond) + f" {uncounted.MARK}" * uncounted.is_marked(point, metric)
             for point in result
         ]
-        head, *cells = row(metric, [point["metrics"].get(metric) for point in result], marks)
+        head, *cells = row(metric, [measured(point.metrics.get(metric)) for point in result], marks)
         groups.append(ColumnGroup(head, [cells]))
-        ratios = [point["normalised"].get(metric) for point in result]
-        if metric == metrics[0] and any(ratios):
-            head, *cells = row(f"multiple of {summary['normalise']['to']}'s", [multiple(each) for each in ratios])
+        ratios = [point.normalised.get(metric) for point in result]
+        if metric == metrics[0] and any(ratios) and summary.normalise is not None:
+            head, *cells = row(f"multiple of {summary.normalise.to}'s", [multiple(each) for each in ratios])
             groups.append(ColumnGroup(head, [cells]))
-    rows = [[str(point["parameters"].get(name, NONE)) for name in names] for point in result]
+    rows = [[str(point.parameters.get(name, NONE)) for name in names] for point in result]
     if len({*runs}) == 1:
         title += f" ({runs[0]} run{'' if runs[0] == '1' else 's'}{' a point' if len(runs) > 1 else ''})"
     return screen(ScreenTable(names, rows, groups), title, width, every)
 
 
-def row(name: str, measured: Sequence[Mapping[str, Any] | None], marks: Sequence[str] = ()) -> list[str]:
+def row(name: str, values: Sequence[Measured | None], marks: Sequence[str] = ()) -> list[str]:
     """`name (unit)`, then each mean with half the width of its interval, to four digits of the mean; `marks`: what
     stands after each."""
-    there = [each for each in measured if each is not None and each["mean"] is not None]
+    there = [each for each in values if each is not None and each.mean is not None]
     if not there:
-        return [name, *(NONE for _ in measured)]
-    divisor, unit = fitting([there[0]["mean"]], there[0]["unit"])
-    marks = marks or [""] * len(measured)
-    cells = [cell(each, divisor) + mark for each, mark in zip(measured, marks, strict=True)]
+        return [name, *(NONE for _ in values)]
+    divisor, unit = fitting([there[0].mean], there[0].unit)
+    marks = marks or [""] * len(values)
+    cells = [cell(each, divisor) + mark for each, mark in zip(values, marks, strict=True)]
     return [f"{name} ({unit})" if unit else name, *cells]
 
 
-def cell(measured: Mapping[str, Any] | None, divisor: float) -> str:
+def cell(value: Measured | None, divisor: float) -> str:
     """A mean with half the width of its interval."""
-    if measured is None:
-        return NONE
-    return aligned(divisor, measured["mean"], measured.get("low"), measured.get("high"))
+    return NONE if value is None else aligned(divisor, value.mean, value.low, value.high)
 
 
-def multiple(ratio: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def measured(value: Mean | None) -> Measured | None:
+    """A mean of the summary as a measured value."""
+    return None if value is None else Measured(value.mean, value.low, value.high, value.unit)
+
+
+def multiple(ratio: Ratio | None) -> Measured | None:
     """A ratio of the summary as a measured value."""
-    return None if ratio is None else {**ratio, "mean": ratio["ratio"], "unit": "ratio"}
+    return None if ratio is None else Measured(ratio.ratio, ratio.low, ratio.high, "ratio")
 
 
 def beside(summary: Summary) -> Sheet | None:
     """The papers' numbers beside those measured."""
     rows = []
-    for each in summary["beside"]:
-        apart, than = each["difference"], each.get("than")
+    for each in summary.beside:
+        apart, than = each.difference, each.than
         rows.append(
             [
-                each["source"],
-                settings(each["when"]),
-                f"{each['metric']}, more than at {settings(than)}" if than else each["metric"],
-                written(each["paper"], each["unit"]),
-                written(each["here"], each["unit"]),
+                each.source,
+                settings(each.when),
+                f"{each.metric}, more than at {settings(than)}" if than else each.metric,
+                written(each.paper, each.unit),
+                written(each.here, each.unit),
                 percent(apart, 2).replace("%", "points" if than else "%"),
             ]
         )
@@ -100,7 +112,7 @@ def beside(summary: Summary) -> Sheet | None:
 def comparisons(summary: Summary) -> Sheet | None:
     """What the scenario's `compare:` asks for."""
     rows = []
-    for each in summary.get("comparisons", ()):
+    for each in summary.comparisons:
         others = {name: value for name, value in each["parameters"].items() if name != each["by"]}
         unit = "share" if each["harm"] else each["unit"]
         rows.append(
@@ -128,9 +140,9 @@ def _without(cells: Sequence[str], index: int) -> list[str]:
 
 
 def _varied(summary: Summary) -> list[str]:
-    return independent([point["parameters"] for point in summary["points"]])
+    return independent([point.parameters for point in summary.points])
 
 
-def settings(parameters: Mapping[str, Any]) -> str:
+def settings(parameters: Mapping[str, Parameter]) -> str:
     """`name=value` of each parameter."""
     return " ".join(f"{name}={value}" for name, value in parameters.items())

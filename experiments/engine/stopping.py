@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from ewan.experiments.engine.parts import Summary
 from ewan.generator.scenario import Stop
+from ewan.labs.record.summary import Summary
 
 Point = tuple[tuple[str, str | int], ...]
 Estimate = Callable[[Sequence[float], float], tuple[float, float]]
@@ -24,11 +24,11 @@ def point_of(parameters: Mapping[str, str | int]) -> Point:
 def values(summary: Summary, metric: str) -> dict[Point, list[float]]:
     """Each point's values of a metric, over its runs."""
     result: dict[Point, list[float]] = {}
-    for run in summary["runs"]:
-        at = result.setdefault(point_of(run["parameters"]), [])
-        value = run["metrics"].get(metric, {}).get("value")
-        if value is not None:
-            at.append(value)
+    for run in summary.runs:
+        at = result.setdefault(point_of(run.parameters), [])
+        measured = run.metrics.get(metric)
+        if measured is not None and measured.value is not None:
+            at.append(measured.value)
     return result
 
 

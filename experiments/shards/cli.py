@@ -23,6 +23,7 @@ from ewan.labs.base import codec
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import Context
+from ewan.labs.record.labels import Labels
 
 
 def run(context: Context, scenario: Scenario, parts: Parts, asked: ScenarioRequest, text: str, as_json: bool) -> int:
@@ -86,7 +87,7 @@ def collect_command(
     sys.exit(found.status or bool(found.further))
 
 
-def described(study: Study, given: dict[str, object]) -> tuple[Facts, Stop | None]:
+def described(study: Study, given: Labels) -> tuple[Facts, Stop | None]:
     """What an experiment's record says of the study, and its stop rule; `given`: what it is called."""
     stop = study.scenario.stop_at(study.scale) if study.seeds is None else None
     facts = facts_of(study.scenario, stop, study.scale, study.settings, study.seeds, "virtual", given)

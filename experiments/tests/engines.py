@@ -17,6 +17,8 @@ from ewan.generator import scenario
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.record import Certificate, MachineFacts, Row
+from ewan.labs.record.summary import Summary
+from tests import summaries
 
 CONTEXT = dataclasses.replace(Context.of(os.environ), store=None)
 TEXT = """
@@ -58,8 +60,8 @@ def parts(verdict: str, outside: str = "") -> Parts:
     def certify(context: Context, plan: Plan, place: Path, virtual: bool, stop: threading.Event) -> Certificate:
         return certificate(plan, verdict)
 
-    def analyse(place: Path) -> dict[str, Any]:
-        return {"runs": [], "points": [], "beside": []}
+    def analyse(place: Path) -> Summary:
+        return summaries.summary()
 
     def wall(context: Context) -> Wall:
         return lambda demand: (demand.packets, demand.packets // 4)

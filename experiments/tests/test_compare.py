@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ewan.analysis.differences import expanded
 from ewan.experiments.engine import compare
 from ewan.experiments.tests.crates import ended
 from ewan.generator.rows import frame_of
 from ewan.labs.record import tables
+from ewan.labs.record.summary import Summary
+from tests import summaries
 
 
 def test_welch_finds_what_is_beyond_noise_and_nothing_else() -> None:
@@ -33,9 +34,10 @@ def test_single_runs_have_a_stated_tolerance_or_none() -> None:
     assert compare.judge("queue loss", [0.0], [0.001], 0.01, expanded)[0] == "shown"
 
 
-def summary(goodputs: Sequence[float]) -> dict[str, Any]:
-    each = [{"metrics": {"mean goodput": {"value": value, "unit": "bit/s"}}, "parameters": {}} for value in goodputs]
-    return {"runs": each}
+def summary(goodputs: Sequence[float]) -> Summary:
+    return summaries.summary(
+        runs=[{"metrics": {"mean goodput": {"value": value, "unit": "bit/s"}}} for value in goodputs]
+    )
 
 
 def test_a_live_repetition_is_judged_metric_by_metric() -> None:

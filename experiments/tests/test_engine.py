@@ -22,6 +22,7 @@ from ewan.labs.link import Change
 from ewan.labs.record import disturbances, tables
 from ewan.labs.record.events import link_change
 from ewan.labs.record.experiment import INPUTS
+from ewan.labs.record.summary import Summary
 from ewan.labs.record.traffic import TrafficRequest
 from ewan.labs.runtime import occupied as occupied_module
 from ewan.labs.runtime import program as programs
@@ -58,7 +59,7 @@ def test_what_was_killed_before_its_document_was_there_has_not_begun(tmp_path: P
 def test_tables_that_the_document_does_not_record_are_made_again(tmp_path: Path) -> None:
     """As after a crash between a run's tables and the document."""
 
-    def crash(place: Path) -> dict[str, Any]:
+    def crash(place: Path) -> Summary:
         raise KeyboardInterrupt
 
     facts, whole = Facts({}, origin(scenario="engine")), parts("ok")

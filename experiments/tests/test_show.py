@@ -6,16 +6,18 @@ import io
 import itertools
 import re
 import time
-from typing import Any
 
 import pytest
 from rich.console import Console
 
 from ewan.experiments.engine import show
 from ewan.experiments.engine.progress import Board
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.record.metrics import METRICS, USUAL
+from ewan.labs.record.summary import Summary
 from ewan.labs.runtime.progress import RunProgress
+from tests import summaries
 
 
 def test_a_run_that_is_held_up_is_seen_in_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,34 +59,33 @@ def test_the_time_left_is_forecast_before_a_run_has_shown_its_pace(monkeypatch: 
 @pytest.mark.parametrize(
     ("measured", "cells"),
     [
-        ({"mean": 9.24e6, "low": 9.0e6, "high": 9.48e6, "unit": "bit/s"}, ["speed (Mbit/s)", "9.240 ± 0.240", "–"]),
-        ({"mean": 0.025, "low": None, "high": None, "unit": "share"}, ["speed (%)", "2.500", "–"]),
-        ({"mean": 150.5e9, "low": 150.4e9, "high": 150.6e9, "unit": "ns"}, ["speed (s)", "150.5 ± 0.1", "–"]),
-        ({"mean": 0.99931, "low": None, "high": None, "unit": "ratio"}, ["speed", "0.9993", "–"]),
+        (show.Measured(9.24e6, 9.0e6, 9.48e6, "bit/s"), ["speed (Mbit/s)", "9.240 ± 0.240", "–"]),
+        (show.Measured(0.025, None, None, "share"), ["speed (%)", "2.500", "–"]),
+        (show.Measured(150.5e9, 150.4e9, 150.6e9, "ns"), ["speed (s)", "150.5 ± 0.1", "–"]),
+        (show.Measured(0.99931, None, None, "ratio"), ["speed", "0.9993", "–"]),
     ],
 )
-def test_values_are_shown_in_the_unit_that_the_first_one_fills(measured: dict[str, Any], cells: list[str]) -> None:
+def test_values_are_shown_in_the_unit_that_the_first_one_fills(measured: show.Measured, cells: list[str]) -> None:
     assert show.row("speed", [measured, None]) == cells
 
 
-def summary_of(**parameters: list[str]) -> dict[str, Any]:
+def summary_of(**parameters: list[str]) -> Summary:
     """A point for each combination, with ten metrics of its own values; two runs each."""
     names = [name for name in USUAL if METRICS[name].unit != "count"][:10]
     points = [
         {
             "parameters": dict(zip(parameters, values, strict=True)),
             "seeds": 2,
-            "normalised": {},
             "metrics": {
                 name: {"mean": 1e7 + at, "low": 0.9e7, "high": 1.1e7, "unit": "bit/s"} for at, name in enumerate(names)
             },
         }
         for values in itertools.product(*parameters.values())
     ]
-    return {"points": points, "normalise": None}
+    return summaries.summary(points)
 
 
-def drawn(summary: dict[str, Any], width: int, every: bool = False) -> list[str]:
+def drawn(summary: Summary, width: int, every: bool = False) -> list[str]:
     out = io.StringIO()
     console = Console(file=out, width=width, highlight=False, emoji=False)
     for sheet in show.points(summary, "Sweep", width=width, every=every):
@@ -130,6 +131,6 @@ def test_few_points_stand_beside_each_other() -> None:
 
 def test_a_combination_that_was_not_run_is_a_dash() -> None:
     sweep = summary_of(buffer=BUFFERS, congestion=["reno", "cubic", "bbr", "htcp"])
-    del sweep["points"][1]
+    sweep = codec.replace(sweep, points=(sweep.points[0], *sweep.points[2:]))
     row = next(line for line in drawn(sweep, 80) if line.startswith("0.25BDP"))
     assert row.split("  ")[0] == "0.25BDP" and "–" in row

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ewan.labs.base.units.shown import percent, with_interval
 from ewan.labs.record.metrics import METRICS
-from ewan.labs.record.wishes import Comparison
+from ewan.labs.record.summary import ComparisonRow, Mean, Number, Summary
+from ewan.labs.record.wishes import Comparison, Parameter
 
 PARAMETER = "congestion"
 SHOWN_NOT = ("no difference shown", "not tested")
 
-Point = tuple[tuple[str, Any], ...]
+Point = tuple[tuple[str, Parameter], ...]
 Compare = Callable[
     [Sequence[Comparison], Mapping[Point, Mapping[int, Mapping[str, float]]], Sequence[str], float],
-    list[dict[str, Any]],
+    list[ComparisonRow],
 ]
 """Entries of `compare:`, values of each point by seed, the scenario's metrics, a confidence → rows."""
 
@@ -33,8 +33,8 @@ class RankedProtocol:
 
     protocol: str
     rank: int | None
-    metrics: Mapping[str, Mapping[str, Any]]
-    apart: Mapping[str, Any] | None = None
+    metrics: Mapping[str, Mean]
+    apart: ComparisonRow | None = None
 
     @property
     def tie(self) -> bool:
@@ -42,16 +42,16 @@ class RankedProtocol:
         return self.apart is not None and self.apart["outcome"] in SHOWN_NOT
 
 
-def ranked(summary: Mapping[str, Any], metric: str, compare: Compare) -> list[RankedProtocol]:
+def ranked(summary: Summary, metric: str, compare: Compare) -> list[RankedProtocol]:
     """The best first; those without a value last."""
-    points = {str(each["parameters"][PARAMETER]): each["metrics"] for each in summary["points"]}
+    points = {str(each.parameters[PARAMETER]): each.metrics for each in summary.points}
     more = METRICS[metric].better == "more"
     known = [name for name, metrics in points.items() if metric in metrics]
-    known.sort(key=lambda name: points[name][metric]["mean"], reverse=more)
+    known.sort(key=lambda name: points[name][metric].mean or 0.0, reverse=more)
     if not known:
         return [RankedProtocol(name, None, metrics) for name, metrics in points.items()]
     entry = Comparison(PARAMETER, known[0], (metric,), False)
-    rows = {str(row["value"]): row for row in compare([entry], by_seed(summary), [metric], summary["confidence"])}
+    rows = {str(row["value"]): row for row in compare([entry], by_seed(summary), [metric], summary.confidence)}
     places = [RankedProtocol(known[0], 1, points[known[0]])]
     for number, name in enumerate(known[1:], 2):
         apart = rows.get(name)
@@ -60,14 +60,13 @@ def ranked(summary: Mapping[str, Any], metric: str, compare: Compare) -> list[Ra
     return [*places, *(RankedProtocol(name, None, metrics) for name, metrics in points.items() if name not in known)]
 
 
-def by_seed(summary: Mapping[str, Any]) -> dict[Point, dict[int, dict[str, float]]]:
+def by_seed(summary: Summary) -> dict[Point, dict[int, dict[str, Number]]]:
     """The values of complete runs, by point and seed."""
-    found: dict[Point, dict[int, dict[str, float]]] = {}
-    for run in summary["runs"]:
-        if run["status"] == "complete":
-            point = tuple(run["parameters"].items())
-            values = {name: each["value"] for name, each in run["metrics"].items()}
-            found.setdefault(point, {})[run["seed"]] = values
+    found: dict[Point, dict[int, dict[str, Number]]] = {}
+    for run in summary.runs:
+        if run.status == "complete":
+            values = {name: each.value for name, each in run.metrics.items() if each.value is not None}
+            found.setdefault(tuple(run.parameters.items()), {})[run.seed] = values
     return found
 
 
@@ -103,7 +102,7 @@ def verdict(places: Sequence[RankedProtocol], metric: str) -> str:
     return f"{best.protocol} by {metric}; {', '.join(others)}: no difference to it shown beyond chance"
 
 
-def _value(metric: Mapping[str, Any] | None, unit: str) -> str:
+def _value(metric: Mean | None, unit: str) -> str:
     if metric is None:
         return "–"
-    return with_interval(metric["mean"], metric["low"], metric["high"], unit)
+    return with_interval(metric.mean, metric.low, metric.high, unit)

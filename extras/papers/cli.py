@@ -19,7 +19,7 @@ import click
 from ewan.experiments.engine import cli as running
 from ewan.experiments.engine import ending, engine, preparation, several
 from ewan.experiments.engine.experiment import Experiment
-from ewan.experiments.engine.parts import Parts, Summary, Wall
+from ewan.experiments.engine.parts import Parts, Wall
 from ewan.extras.papers import experiments, ledger, targets, verdicts
 from ewan.extras.papers.experiments import TargetExperiment
 from ewan.extras.papers.ledger import LedgerExperiment, OutcomePage, PaperLedger
@@ -98,7 +98,7 @@ def _meters() -> Mapping[str, Meter]:
     return {"bursts": bursts.points}
 
 
-Meter = Callable[[Context], Summary]
+Meter = Callable[[Context], dict[str, Any]]
 """A measurement, which gives points as the summary of an experiment does."""
 
 
@@ -131,7 +131,7 @@ class Runner:
         if done.directory is None:
             return done.summary
         path = Path(done.directory) / "summary.json"
-        return summaries.read(path.parent) if path.exists() else None
+        return codec.data_of(summaries.read(path.parent)) if path.exists() else None
 
     def _run(self, target: PaperTarget, wanted: TargetExperiment, before: LedgerExperiment | None) -> LedgerExperiment:
         if wanted.scenario is None:

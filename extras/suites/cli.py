@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -42,6 +41,7 @@ from ewan.labs.commands.options import (
 )
 from ewan.labs.commands.privileges import as_root, is_virtual
 from ewan.labs.context import Context
+from ewan.labs.record.labels import Labels
 from ewan.labs.spec import DescriptionError
 
 REPORT = "report.html"
@@ -159,7 +159,7 @@ def _planned(
     all_of_them: Sequence[ApplicationScenario],
     settings: Mapping[str, str],
     runtime: str,
-    called: Mapping[str, Any],
+    called: Labels,
     machines: Path | None,
 ) -> Planned:
     """Of the sizes that are set those that the application has; DescriptionError for one that none of them has."""

@@ -65,21 +65,21 @@ class Suite:
             return []
         summary = summaries.read(directory)
         rows: dict[tuple[str, str], OverviewRow] = {}
-        for point in summary["points"]:
-            control = str(point["parameters"].get("congestion", self.reference))
-            facet = self._facet(point["parameters"])
+        for point in summary.points:
+            control = str(point.parameters.get("congestion", self.reference))
+            facet = self._facet(point.parameters)
             for metric in APPLICATIONS[app].overview:
                 if metric == RESPONSES_IN_TIME:
                     if (facet, metric) not in rows:
                         rows[facet, metric] = OverviewRow(app, facet, metric, None, {}, self._in_time(directory, facet))
                     continue
                 row = rows.setdefault((facet, metric), OverviewRow(app, facet, metric, None))
-                own = point["metrics"].get(metric)
+                own = point.metrics.get(metric)
                 if control == self.reference and own is not None:
-                    rows[facet, metric] = row = OverviewRow(app, facet, metric, own["mean"], row.ratios, row.within)
-                ratio = point["normalised"].get(metric)
+                    rows[facet, metric] = row = OverviewRow(app, facet, metric, own.mean, row.ratios, row.within)
+                ratio = point.normalised.get(metric)
                 if ratio is not None:
-                    row.ratios[control] = ReferenceRatio(ratio.get("ratio"), ratio.get("low"), ratio.get("high"))
+                    row.ratios[control] = ReferenceRatio(ratio.ratio, ratio.low, ratio.high)
         return list(rows.values())
 
     def _facet(self, parameters: Mapping[str, str | int]) -> str:

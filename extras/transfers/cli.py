@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import click
 
@@ -34,6 +34,7 @@ from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context, runtime_option, trust_option, unverified_option
 from ewan.labs.commands.privileges import as_root, is_virtual
 from ewan.labs.context import Context
+from ewan.labs.record.labels import Labels
 
 PACING = ("psp", "tbf", "fq", "none")
 
@@ -127,7 +128,7 @@ def _run(
     plans: Mapping[Strategy, TransferPlan],
     pacing: str | None,
     unverified: bool,
-    called: Mapping[str, Any],
+    called: Labels,
     runs: dict[Strategy, TransfersRun],
     as_json: bool,
 ) -> bool:

@@ -15,8 +15,16 @@ from ewan.generator.scenario.flow_paths import partners
 from ewan.generator.scenario.kinds import Pattern
 from ewan.generator.tests import schedules
 from ewan.generator.tests.scenarios import parse, planned
+from ewan.labs.base import codec
 from ewan.labs.record.experiment import checksum
-from ewan.labs.record.schedule import CrossedLink, CrossedPath, from_data, to_json, unnamed_from_json, unnamed_to_json
+from ewan.labs.record.schedule import (
+    CrossedLink,
+    CrossedPath,
+    NamedSchedule,
+    to_json,
+    unnamed_from_json,
+    unnamed_to_json,
+)
 
 LAB = """
 lab:
@@ -99,7 +107,7 @@ def test_a_wrong_path_is_named(change: dict[str, Any], says: str) -> None:
     data = orjson.loads(to_json(SCHEDULE))
     data["paths"][0]["hops"][0] |= change
     with pytest.raises(ValueError, match=says):
-        from_data(data)
+        codec.from_data(NamedSchedule, data, "schedule")
 
 
 def test_the_analysis_reads_the_loads_paths(tmp_path: Path) -> None:

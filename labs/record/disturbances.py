@@ -13,15 +13,16 @@ and marks nothing where no packet was the worse for it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, NamedTuple, TypeVar
 
 import polars as pl
 
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.base.units.shown import written
 from ewan.labs.record.bounds import LONGEST_GAP_NS, STEAL_SHARE
+from ewan.labs.record.summary import AllDisturbances
 
 TABLES = ("releases", "spinners", "machine")
 """Of live runs alone."""
@@ -57,6 +58,51 @@ class Disturbance:
     words: str
 
 
+class ReleaseRow(NamedTuple):
+    """Of the table of releases: one direction of a link in an interval; `beyond`: its lateness was beyond its bound."""
+
+    time_ns: int
+    interval_ns: int
+    spinner: int
+    link: str
+    direction: str
+    released_packets: int
+    late_packets: int
+    overrun_packets: int
+    bound_ns: int
+    lateness_max_ns: int
+    ended: bool
+    down: bool
+    beyond: bool
+
+
+class SpinnerRow(NamedTuple):
+    """Of the table of spinners."""
+
+    time_ns: int
+    interval_ns: int
+    spinner: int
+    cpu: int
+    taken_ns: int
+    gap_max_ns: int
+    shared: bool
+
+
+class MachineRow(NamedTuple):
+    """Of the table of the machine."""
+
+    time_ns: int
+    interval_ns: int
+    cpu_ns: int
+    stolen_ns: int
+    stepped_ns: int
+    clocksource: str | None
+    changed: bool
+
+
+R = TypeVar("R", ReleaseRow, SpinnerRow, MachineRow)
+
+
 def watched_ns(machine: pl.DataFrame) -> int | None:
     """Until when after T0 a run was watched; None: it was not."""
     return None if machine.is_empty() else int(machine.select(pl.col("time_ns").max()).item())
@@ -64,18 +110,22 @@ def watched_ns(machine: pl.DataFrame) -> int | None:
 
 def judge(releases: pl.DataFrame, spinners: pl.DataFrame, machine: pl.DataFrame) -> list[Disturbance]:
     """All that disturbed a run, in the order of time, the most important first of those at the same time."""
-    taken = {(row["time_ns"], row["spinner"]): row for row in spinners.iter_rows(named=True)}
-    machines = {row["time_ns"]: row for row in machine.iter_rows(named=True)}
+    taken = {(row.time_ns, row.spinner): row for row in _rows(SpinnerRow, spinners)}
+    machines = {row.time_ns: row for row in _rows(MachineRow, machine)}
     told = (pl.col("late_packets") > 0) | (pl.col("overrun_packets") > 0) | pl.col("ended")
     found = [
         disturbance
         for _, rows in releases.sort("time_ns").group_by("link", "direction", maintain_order=True)
-        for row in _with_verdicts(rows).filter(told).iter_rows(named=True)
-        for disturbance in _of_link(row, taken.get((row["time_ns"], row["spinner"])), machines.get(row["time_ns"]))
+        for row in _rows(ReleaseRow, _with_verdicts(rows).filter(told))
+        for disturbance in _of_link(row, taken.get((row.time_ns, row.spinner)), machines.get(row.time_ns))
     ]
     found += [each for row in taken.values() for each in _of_spinner(row)]
     found += [each for row in machines.values() for each in _of_machine(row)]
     return sorted(found, key=lambda each: (each.begin_ns, _ORDER.index(each.kind), each.where))
+
+
+def _rows(kind: type[R], table: pl.DataFrame) -> Iterator[R]:
+    return map(kind._make, table.select(kind._fields).iter_rows())
 
 
 def _with_verdicts(rows: pl.DataFrame) -> pl.DataFrame:
@@ -98,47 +148,47 @@ def _with_verdicts(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(group=pl.Series(groups, dtype=pl.Int64)).with_columns(beyond=beyond)
 
 
-def _of_link(
-    row: Mapping[str, Any], spinner: Mapping[str, Any] | None, machine: Mapping[str, Any] | None
-) -> Iterator[Disturbance]:
-    link, where = row["link"], f"{row['link']} {row['direction']}"
-    if row["ended"]:
+def _of_link(row: ReleaseRow, spinner: SpinnerRow | None, machine: MachineRow | None) -> Iterator[Disturbance]:
+    link, where = row.link, f"{row.link} {row.direction}"
+    if row.ended:
         yield _made(row, "ended", where, link, True, f"{where} had ended: a fault in the program")
-    if (late := row["late_packets"]) > 0:
-        bound, most = (written(row[key], "ns", 3) for key in ("bound_ns", "lateness_max_ns"))
-        words = f"{late:,} of {row['released_packets']:,} packets left {where} later than {bound}, up to {most}"
+    if (late := row.late_packets) > 0:
+        bound, most = (written(time, "ns", 3) for time in (row.bound_ns, row.lateness_max_ns))
+        words = f"{late:,} of {row.released_packets:,} packets left {where} later than {bound}, up to {most}"
         causes = [] if spinner is None else [each.words for each in _of_spinner(spinner)]
         causes += [] if machine is None else [each.words for each in _of_machine(machine) if each.kind == "steal"]
         told = ": ".join([words, *([", ".join(causes)] if causes else [])])
-        yield _made(row, "late", where, link, row["beyond"], told)
-    if row["overrun_packets"] > 0 and not row["down"]:
-        many = row["overrun_packets"]
+        yield _made(row, "late", where, link, row.beyond, told)
+    if row.overrun_packets > 0 and not row.down:
+        many = row.overrun_packets
         yield _made(row, "overrun", where, link, True, f"{many:,} packet{'s' * (many > 1)} found no room at {where}")
 
 
-def _of_spinner(row: Mapping[str, Any]) -> Iterator[Disturbance]:
-    where = f"CPU {row['cpu']}"
-    if row["shared"]:
+def _of_spinner(row: SpinnerRow) -> Iterator[Disturbance]:
+    where = f"CPU {row.cpu}"
+    if row.shared:
         yield _made(row, "shared", where, None, False, f"{where} served the links of another lab too")
-    if row["gap_max_ns"] > LONGEST_GAP_NS:
-        taken, most = (written(row[key], "ns", 3) for key in ("taken_ns", "gap_max_ns"))
+    if row.gap_max_ns > LONGEST_GAP_NS:
+        taken, most = (written(time, "ns", 3) for time in (row.taken_ns, row.gap_max_ns))
         yield _made(row, "taken", where, None, False, f"{where} was taken from its links for {taken}, {most} at once")
 
 
-def _of_machine(row: Mapping[str, Any]) -> Iterator[Disturbance]:
-    if row["changed"]:
-        words = f"the kernel's clock source became {row['clocksource']}"
+def _of_machine(row: MachineRow) -> Iterator[Disturbance]:
+    if row.changed:
+        words = f"the kernel's clock source became {row.clocksource}"
         yield _made(row, "clock source", _MACHINE, None, True, words)
-    if abs(row["stepped_ns"]) > STEP_NS:
-        words = f"the clock was set by {written(row['stepped_ns'], 'ns', 3)}"
+    if abs(row.stepped_ns) > STEP_NS:
+        words = f"the clock was set by {written(row.stepped_ns, 'ns', 3)}"
         yield _made(row, "step", _MACHINE, None, True, words)
-    if row["cpu_ns"] > 0 and row["stolen_ns"] >= STEAL_SHARE * row["cpu_ns"]:
-        words = f"the hypervisor took {written(row['stolen_ns'], 'ns', 3)} of CPU time"
+    if row.cpu_ns > 0 and row.stolen_ns >= STEAL_SHARE * row.cpu_ns:
+        words = f"the hypervisor took {written(row.stolen_ns, 'ns', 3)} of CPU time"
         yield _made(row, "steal", _MACHINE, None, False, words)
 
 
-def _made(row: Mapping[str, Any], kind: Kind, where: str, link: str | None, marks: bool, words: str) -> Disturbance:
-    return Disturbance(row["time_ns"] - row["interval_ns"], row["time_ns"], kind, where, link, marks, words)
+def _made(
+    row: ReleaseRow | SpinnerRow | MachineRow, kind: Kind, where: str, link: str | None, marks: bool, words: str
+) -> Disturbance:
+    return Disturbance(row.time_ns - row.interval_ns, row.time_ns, kind, where, link, marks, words)
 
 
 def seconds(found: Iterable[Disturbance]) -> list[int]:
@@ -186,17 +236,17 @@ def summary(found: Sequence[Disturbance], until_ns: int) -> str | None:
     )
 
 
-def in_all(total: Mapping[str, Any]) -> str:
+def in_all(total: AllDisturbances | None) -> str:
     """The same of all runs of an experiment, by `disturbed` of its summary.json, with the share of the load that was
     touched; empty where no link left its tolerance."""
-    if not total or not total["runs"]:
+    if total is None or not total.runs:
         return ""
-    named = ", ".join(map(str, total["runs"][:_MOST_NAMED])) + (" …" if len(total["runs"]) > _MOST_NAMED else "")
-    touched = "" if total["share"] is None else f"; {written(total['share'], 'share', 2)} of the load crossed them then"
-    many = total["watched_runs"]
+    named = ", ".join(map(str, total.runs[:_MOST_NAMED])) + (" …" if len(total.runs) > _MOST_NAMED else "")
+    touched = "" if total.share is None else f"; {written(total.share, 'share', 2)} of the load crossed them then"
+    many = total.watched_runs
     return (
-        f"links left their tolerance in {len(total['runs'])} of {many} run{'s' * (many > 1)} ({named}), in "
-        f"{share_of_time(total['seconds'], total['watched_ns'])}{touched}"
+        f"links left their tolerance in {len(total.runs)} of {many} run{'s' * (many > 1)} ({named}), in "
+        f"{share_of_time(total.seconds, total.watched_ns)}{touched}"
     )
 
 

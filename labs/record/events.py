@@ -7,7 +7,6 @@ Out: typed events, and the same documents again.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ewan.labs.base import codec, documents
 from ewan.labs.base.codec import Document, Struct
@@ -74,11 +73,6 @@ def read(directory: Path) -> tuple[EventOutcome, ...] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
-        return from_data(data)
+        return codec.from_data(EventOutcomes, data, "").events
     except ValueError as error:
         raise documents.DocumentError(f"{directory / FILE}: {error}") from None
-
-
-def from_data(data: Any) -> tuple[EventOutcome, ...]:
-    """The events of the file's data; ValueError that names the first wrong place."""
-    return codec.from_data(EventOutcomes, data, "").events

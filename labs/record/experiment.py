@@ -12,7 +12,7 @@ import functools
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import orjson
 from msgspec.structs import asdict
@@ -175,9 +175,12 @@ class ExperimentDocument(ExperimentOrigin, tag_field="format", tag=FORMAT, kw_on
         """Whether a run's lab did not pass its verification."""
         return any(run.verified is False for run in self.runs)
 
-    def described(self) -> dict[str, Any]:
-        """The keys of `ScenarioFacts`."""
-        return {name: getattr(self, name) for name in ScenarioFacts.__struct_fields__}
+    def again(
+        self, host: MachineFacts, commit: str | None, command: str, runtime: str, rerun_of: str
+    ) -> ExperimentOrigin:
+        """What is known before its repetition begins."""
+        facts = {name: getattr(self, name) for name in ScenarioFacts.__struct_fields__}
+        return ExperimentOrigin(**facts, host=host, commit=commit, command=command, runtime=runtime, rerun_of=rerun_of)
 
 
 def inside(files: dict[str, str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 from ewan.labs.base.units import NS_PER_DAY, Duration, UnitError
 from ewan.labs.base.wording import nearest
@@ -24,7 +24,7 @@ from ewan.labs.record import quantities
 from ewan.labs.record.metrics import AMBIGUOUS, METRICS, metric_named
 from ewan.labs.record.quantities import Quantity, Selection
 from ewan.labs.record.series import SAMPLES, SERIES, Samples, Series, Whose
-from ewan.labs.record.wishes import FigureRequest
+from ewan.labs.record.wishes import FigureRequest, Parameter
 
 Kind = Literal["metric", "map", "phase", "time", "flow chart", "cdf", "ccdf", "box", "timeline"]
 Scale = Literal["linear", "log", "bdp", "categories"]
@@ -208,7 +208,11 @@ def parse(text: str, name: str = "") -> FigureSpec:
     return figure
 
 
-def from_keys(keys: Mapping[str, Any]) -> FigureSpec:
+Clause = Parameter | bool | float | None | list[Parameter | float] | dict[str, Parameter | float]
+"""Of a figure that is a mapping: words, true or false, several parameters, their values."""
+
+
+def from_keys(keys: Mapping[str, Clause]) -> FigureSpec:
     """The same as a mapping: `draw` has the line, or its first part; the other keys are `name` and the clauses.
 
     A clause without words is true or false, several parameters are a list, and `where` is a mapping.
@@ -217,12 +221,13 @@ def from_keys(keys: Mapping[str, Any]) -> FigureSpec:
     for key in keys:
         if key not in known:
             raise ValueError(f'unknown key of a figure "{key}", {nearest(str(key), known)}')
-    if not isinstance(keys.get("draw"), str):
+    drawn = keys.get("draw")
+    if not isinstance(drawn, str):
         raise ValueError(f'a figure has no "draw": write "draw: {_EXAMPLE}"')
     name = keys.get("name", "")
     if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,59}|", name):
         raise ValueError(f'name "{name}": write small letters, digits and "-", like "goodput-by-buffer"')
-    parts = [keys["draw"]]
+    parts = [drawn]
     for clause in (clause for clause in _CLAUSES if clause in keys):
         value = keys[clause]
         if clause == "where" and isinstance(value, Mapping):
@@ -239,7 +244,7 @@ def asked(figure: FigureSpec) -> FigureRequest:
     return FigureRequest(figure.line, figure.name)
 
 
-def check(figure: FigureSpec, parameters: Mapping[str, Collection[Any]]) -> None:
+def check(figure: FigureSpec, parameters: Mapping[str, Collection[Parameter]]) -> None:
     """ValueError for a parameter, or a value of one, that is not among `parameters`, which have their values."""
     # Of `each step`, the steps are values of a parameter of that name.
     members = {str(each.kind) for each in figure.selections if each.name is None and figure.quantities}

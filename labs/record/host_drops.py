@@ -9,14 +9,14 @@ here: it belongs to no node, and the interfaces count it too.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from ewan.labs.base.reading import read_bytes
+from ewan.labs.record.summary import RunSummary
 
 Counts = dict[str, dict[str, int]]
 """By node and counter, without zeros."""
@@ -189,10 +189,9 @@ def _line(count: int, node: str, name: str) -> str:
     return f"{node} {kind.done} {count:,} {kind.unit if count != 1 else kind.unit.removesuffix('s')} {kind.why}"
 
 
-def of_summary(summary: Mapping[str, Any]) -> list[str]:
+def of_runs(runs: Sequence[RunSummary]) -> list[str]:
     """The same of all runs of an experiment together, by its summary.json; where it has several, also in which."""
-    runs = summary["runs"]
-    own = {run["number"]: run["dropped"] for run in runs if run.get("dropped")}
+    own = {run.number: run.dropped for run in runs if run.dropped}
     told = lines(added(own.values()))
     if len(runs) < 2:
         return told

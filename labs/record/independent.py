@@ -7,16 +7,17 @@ sources that gives it, a pattern and its size. Tables and figures then show the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+
+from ewan.labs.record.wishes import Parameter
 
 
-def varying(points: Sequence[Mapping[str, Any]]) -> list[str]:
+def varying(points: Sequence[Mapping[str, Parameter]]) -> list[str]:
     """Names of the parameters that are not the same everywhere."""
     names = dict.fromkeys(name for each in points for name in each)
     return [name for name in names if len({str(each.get(name)) for each in points}) > 1]
 
 
-def independent(points: Sequence[Mapping[str, Any]], first: Iterable[str] = ()) -> list[str]:
+def independent(points: Sequence[Mapping[str, Parameter]], first: Iterable[str] = ()) -> list[str]:
     """Of the names that vary and are not among `first`, those whose values do not follow from `first` and the names
     before them."""
     known, found = list(first), []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TypedDict
 
 LONGEST_NAME = 80
 LONGEST_NOTE = 4000
@@ -59,9 +59,17 @@ def changed(tags: Sequence[str], changes: Iterable[str]) -> list[str]:
     return list(result)
 
 
-def labels(name: str | None, tags: Iterable[str], note: str | None) -> dict[str, Any]:
+class Labels(TypedDict, total=False):
+    """The keys of the record that a person may give."""
+
+    name: str
+    tags: list[str]
+    note: str
+
+
+def labels(name: str | None, tags: Iterable[str], note: str | None) -> Labels:
     """The keys of the record that are given."""
-    given: dict[str, Any] = {}
+    given: Labels = {}
     if name and (words := name_of(name)):
         given["name"] = words
     if own := tags_of(tags):

@@ -6,7 +6,7 @@ readers make tables by it, the engine, the store and analysis read it; nobody el
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Document, Struct
@@ -157,13 +157,8 @@ def to_json(schedule: NamedSchedule) -> bytes:
 
 
 def from_json(content: bytes) -> NamedSchedule:
-    """The document whose bytes they are; ValueError as `from_data`."""
+    """The document whose bytes they are; ValueError that names the first wrong place."""
     return codec.decode(NamedSchedule, content, "schedule")
-
-
-def from_data(data: Any) -> NamedSchedule:
-    """The document in JSON data; ValueError that names the first wrong place."""
-    return codec.from_data(NamedSchedule, data, "schedule")
 
 
 def unnamed_to_json(schedule: NamedSchedule) -> bytes:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from ewan.labs.base.codec import Struct
 
-Values = dict[str, str | int]
+Parameter = str | int
+"""A value of a parameter."""
+Values = dict[str, Parameter]
 """Of parameters, by their names."""
 
 

@@ -7,8 +7,10 @@ from typing import Any
 import polars as pl
 import pytest
 
+from ewan.labs.base import codec
 from ewan.labs.record import disturbances
 from ewan.labs.record.disturbances import Disturbance
+from ewan.labs.record.summary import AllDisturbances
 from ewan.labs.record.tables import TABLES
 
 SECOND = 1_000_000_000
@@ -188,9 +190,9 @@ def test_one_line_tells_the_seconds_the_places_and_the_first_cause() -> None:
 
 
 def test_of_all_runs_the_share_of_the_load_is_told() -> None:
-    total = {"watched_runs": 4, "watched_ns": 120 * SECOND, "runs": [2, 4], "seconds": 5, "share": 0.031}
+    total = AllDisturbances(4, 120 * SECOND, (2, 4), 5, 31, 1000, 0.031)
     told = disturbances.in_all(total)
     assert told == (
         "links left their tolerance in 2 of 4 runs (2, 4), in 5 of 120 s; 3.1 % of the load crossed them then"
     )
-    assert disturbances.in_all({}) == "" and disturbances.in_all({**total, "runs": []}) == ""
+    assert disturbances.in_all(None) == "" and disturbances.in_all(codec.replace(total, runs=())) == ""

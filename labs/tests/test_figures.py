@@ -53,7 +53,12 @@ def test_clauses_give_what_they_say() -> None:
 
 
 def test_the_keys_of_a_scenario_say_the_same_as_a_line() -> None:
-    keys = {"draw": "goodput by buffer", "lines": ["congestion", "rtt"], "where": {"loss": "0.1%"}, "bars": True}
+    keys: dict[str, figures.Clause] = {
+        "draw": "goodput by buffer",
+        "lines": ["congestion", "rtt"],
+        "where": {"loss": "0.1%"},
+        "bars": True,
+    }
     line = "goodput by buffer, lines congestion and rtt, bars, where loss=0.1%"
     assert figures.from_keys(keys) == figures.parse(line)
     assert figures.from_keys({**keys, "bars": False, "name": "mine"}).file == "mine"

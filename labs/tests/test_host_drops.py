@@ -9,6 +9,7 @@ import pytest
 
 from ewan.labs.record import host_drops, tables
 from ewan.labs.record.host_drops import KINDS, NAMES
+from tests import summaries
 
 
 def test_a_drop_that_two_counters_have_is_told_once() -> None:
@@ -66,11 +67,11 @@ def test_what_a_run_left_may_be_anything(tmp_path: Path, text: str | None, found
 
 
 def test_an_experiment_says_in_which_runs() -> None:
-    runs = [{"number": n, **({"dropped": {"right1": {"UdpRcvbufErrors": n}}} if n > 1 else {})} for n in (1, 2, 3)]
-    assert host_drops.of_summary({"runs": runs}) == [
-        "right1 dropped 5 datagrams for want of receive buffer (SO_RCVBUF) (runs 2, 3)"
+    runs = [
+        summaries.run({"number": n, "dropped": {"right1": {"UdpRcvbufErrors": n}} if n > 1 else {}}) for n in (1, 2, 3)
     ]
-    assert host_drops.of_summary({"runs": runs[:1]}) == []
+    assert host_drops.of_runs(runs) == ["right1 dropped 5 datagrams for want of receive buffer (SO_RCVBUF) (runs 2, 3)"]
+    assert host_drops.of_runs(runs[:1]) == []
 
 
 def test_the_table_gives_the_counts() -> None:

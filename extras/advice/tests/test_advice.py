@@ -22,7 +22,9 @@ from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import compile
 from ewan.labs.record import Uncertainty
 from ewan.labs.record.characterisation import Characterisation, Estimate, PathDirection, to_json
+from ewan.labs.record.summary import Summary
 from ewan.labs.spec import parse
+from tests import summaries
 
 
 def estimate(value: float | None, unit: Any, expanded: float = 0.0, note: str = "") -> Estimate:
@@ -131,7 +133,7 @@ def test_the_usual_amount_is_what_the_path_carries_for_a_while() -> None:
     assert objectives.usual_volume_bytes(path(rate=100e6, cross=20e6), 4) == 50_000_000
 
 
-def summary(metric: str, values: dict[str, list[float]], better_unit: str = "ns") -> dict[str, Any]:
+def summary(metric: str, values: dict[str, list[float]], better_unit: str = "ns") -> Summary:
     runs: list[dict[str, Any]] = []
     points: list[dict[str, Any]] = []
     for protocol, each in values.items():
@@ -142,7 +144,7 @@ def summary(metric: str, values: dict[str, list[float]], better_unit: str = "ns"
         mean = sum(each) / len(each) if each else 0.0
         metrics = {metric: {"mean": mean, "low": mean, "high": mean}} if each else {}
         points.append({"parameters": parameters, "metrics": metrics})
-    return {"confidence": 0.95, "runs": runs, "points": points}
+    return summaries.summary(points, runs)
 
 
 def test_the_best_comes_first_and_ties_are_told() -> None:

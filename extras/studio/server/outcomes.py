@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ewan.analysis import circumstances, disturbed, load, plotting, report, summary, tabulated
 from ewan.analysis.compare import both, page
+from ewan.analysis.compare.descriptions import DescriptionDifference
 from ewan.analysis.figures import asked
 from ewan.analysis.figures.style import STYLES
 from ewan.analysis.rows import MOST_CERTIFICATES, few, left_out
@@ -23,18 +24,23 @@ from ewan.extras.studio.server.answers import (
     CertificateLine,
     CertificateSheet,
     Compared,
+    Difference,
     DrawnFigure,
     Experiment,
     Side,
     Table,
 )
 from ewan.labs import rundir
+from ewan.labs.base import codec
 from ewan.labs.base.documents import DocumentError
 from ewan.labs.record import figures, host_drops, quantities, uncounted
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.figures import FigureSpec
+from ewan.labs.record.summary import Summary
 
 MOST_RUNS = 500
+NOTHING = Summary(status="", confidence=0.0, normalise=None, runs=(), points=(), comparisons=(), beside=())
+"""Of an experiment that has no summary yet."""
 Data = dict[str, Any]
 
 
@@ -44,24 +50,26 @@ def about(directory: str) -> Experiment:
     experiment = load.experiment(place)
     document = experiment.document
     found = _summary(place)
-    known = found or {"runs": (), "points": (), "comparisons": ()}
+    known = found or NOTHING
     every = report.runs(experiment, known)
-    shown = few(every, MOST_RUNS, lambda row: row["status"] != "complete" or bool(row["error"]))
+    shown = few(every, MOST_RUNS, lambda row: row.status != "complete" or bool(row.error))
     scenario = place / "scenario.yaml"
     labs, refused = experiment.by_certificate, {entry.number for entry in document.runs if entry.verified is False}
     certified = few(list(labs), MOST_CERTIFICATES, lambda name: not refused.isdisjoint(labs[name]))
-    seen, more_seen = disturbed.rows(known["runs"])
+    seen, more_seen = disturbed.rows(known.runs)
     entries = {entry.number: entry for entry in document.runs}
     runs: list[Any] = [
         {
-            **row,
-            "verified": entries[row["number"]].verified,
-            "measured": experiment.by_number[row["number"]].measured,
+            **row._asdict(),
+            "verified": entries[row.number].verified,
+            "measured": experiment.by_number[row.number].measured,
         }
         for row in shown
     ]
-    disturbances: list[Any] = [{key: row[key] for key in ("run", "time", "words", "marks")} for row in seen]
-    comparisons: list[Any] = [] if found is None else tabulated.comparisons(experiment, found)
+    disturbances: list[Any] = [
+        {"run": row.run, "time": row.time, "words": row.words, "marks": row.marks} for row in seen
+    ]
+    comparisons: list[Any] = tabulated.comparisons(experiment, known)
     return {
         "name": place.name,
         "directory": directory,
@@ -76,8 +84,8 @@ def about(directory: str) -> Experiment:
         "clock": document.clock,
         "warnings": [
             *report.warnings(experiment),
-            *filter(None, [disturbed.warning(known.get("disturbed"))]),
-            *(f"{line}." for line in [*uncounted.of_summary(known), *host_drops.of_summary(known)]),
+            *filter(None, [disturbed.warning(known.disturbed)]),
+            *(f"{line}." for line in [*uncounted.of_runs(known.runs), *host_drops.of_runs(known.runs)]),
         ],
         "so_far": experiment.so_far,
         "facts": {key: word for key, word in circumstances.facts(experiment).items() if key not in LABELS},
@@ -85,15 +93,15 @@ def about(directory: str) -> Experiment:
         "parameters": circumstances.parameters(experiment),
         "varied": experiment.varied,
         "values": {name: list(map(str, each)) for name, each in asked.values(experiment).items()},
-        "metrics": quantities.ordered({name: None for point in known["points"] for name in point["metrics"]}),
+        "metrics": quantities.ordered({name: None for point in known.points for name in point.metrics}),
         "runs": runs,
         "few_runs": left_out(len(shown), len(every), "runs", "ewan export --csv DIR writes all of them."),
         "certificates": [_labelled(experiment, name, labs[name]) for name in certified],
         "more_certificates": len(labs) - len(certified),
         "disturbances": disturbances,
         "more_disturbances": more_seen,
-        "watched": "disturbed" in known,
-        "tables": _tables(experiment, found),
+        "watched": known.disturbed is not None,
+        "tables": _tables(experiment, known) if found else [],
         "comparisons": comparisons,
         "figures": sorted(path.stem for path in (place / "figures").glob("*.svg")),
         "asked": [figure.line for figure in summary.wishes(experiment)],
@@ -106,7 +114,7 @@ LABELS = ("name", "tags", "note")
 """Facts that the page shows by fields that can be changed."""
 
 
-def _summary(place: Path) -> Data | None:
+def _summary(place: Path) -> Summary | None:
     """summary.json; None where there is none that this version reads: the report makes it."""
     try:
         return summaries.read(place)
@@ -126,15 +134,13 @@ def _labelled(experiment: load.ExperimentResults, name: str, numbers: Sequence[i
     return {**known, "passed": found.passed, "words": certificates.summary(found)}
 
 
-def _tables(experiment: load.ExperimentResults, found: Mapping[str, Any] | None) -> list[Table]:
-    if found is None:
-        return []
-    shown = {**found, "points": few(found["points"])}
+def _tables(experiment: load.ExperimentResults, found: Summary) -> list[Table]:
+    shown = codec.replace(found, points=tuple(few(found.points)))
     return [
         {
-            "title": table["title"],
-            "columns": [*experiment.varied, "seeds", *table["columns"]],
-            "rows": [[*values, seeds, *cells] for values, seeds, cells in table["rows"]],
+            "title": table.title,
+            "columns": [*experiment.varied, "seeds", *table.columns],
+            "rows": [[*values, seeds, *cells] for values, seeds, cells in table.rows],
         }
         for table in report.tables(experiment, shown)
     ]
@@ -190,20 +196,23 @@ def compared(first: str, second: str, wanted: Sequence[str] = ()) -> Compared:
     chosen = [str(quantities.parse(each)) for each in wanted]
     experiments = [load.experiment(Path(each)) for each in (first, second)]
     found = both.compared(experiments[0], experiments[1], chosen)
-    whole = both.document(found, Path(second))
     rows: list[Any] = [page.row(found, each) for each in found.rows]
     return {
-        "parameters": whole["parameters"],
-        "labs": whole["labs"],
-        "certificates": whole["certificates"],
-        "circumstances": whole["circumstances"],
-        "scenarios": whole["scenarios"],
+        "parameters": _differences(found.parameters),
+        "labs": _differences(found.labs),
+        "certificates": _differences(found.certificates),
+        "circumstances": _differences(found.circumstances),
+        "scenarios": list(found.text),
         "sides": (_side(experiments[0]), _side(experiments[1])),
         "rows": rows,
         "lines": [each for each in both.lines(found) if each not in found.text],
         "metrics": list(dict.fromkeys(str(row["metric"]) for row in found.rows)),
         "command": shlex.join(["ewan", "compare", first, second]),
     }
+
+
+def _differences(rows: Sequence[DescriptionDifference]) -> list[Difference]:
+    return [{"what": each.what, "first": each.first, "second": each.second} for each in rows]
 
 
 def _side(experiment: load.ExperimentResults) -> Side:
