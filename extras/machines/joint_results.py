@@ -13,14 +13,14 @@ import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
-
-import orjson
+from typing import TypeVar
 
 from ewan.extras.machines import flow_records
 from ewan.extras.machines.joint_probes import Offset
 from ewan.extras.machines.programs import SINK, SOURCE, NodePlaces, ProgramSplit
-from ewan.labs.base import codec
+from ewan.extras.machines.run_documents import CommandEntry, CommandsDocument, LinksDocument
+from ewan.generator.traffic_request import FlowRecord, TrafficResult
+from ewan.labs.base import codec, documents
 from ewan.labs.base.codec import Document, Struct, replace
 from ewan.labs.base.documents import DocumentError
 from ewan.labs.base.units import NS_PER_SECOND
@@ -29,13 +29,13 @@ from ewan.labs.base.writing import anew, write
 from ewan.labs.record import events as events_of_runs
 from ewan.labs.record.events import Event, EventOutcome, EventOutcomes
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.program import Command, Program
 
 TABLES = ("links.csv", "classes.csv", "drops.csv", "releases.csv", "spinners.csv", "machine.csv")
 FLOWS = tuple(f"traffic/{name}.csv" for name in ("series", "goodput", "exchanges"))
 GOODPUT = "traffic/goodput.csv"
 DOCUMENTS = ("commands.json", "links.json", "traffic/traffic.json")
-_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+Kind = TypeVar("Kind")
 _NOTHING = Offset(0, 0)
 
 
@@ -134,9 +134,9 @@ def merge(
         if name != GOODPUT:
             _table(places, name, directory / name, _counted_from(first_spinner) if name in TABLES else _as_it_is)
     write(directory / "clocks.json", codec.ordered(clocks.kept))
-    told = {name: {machine: _read(place / name) for machine, place in places.items()} for name in DOCUMENTS}
     if program.commands:
-        _write(directory / "commands.json", _commands(program, split, told["commands.json"], missing))
+        commands = _commands(program, split, _read(CommandsDocument, places, "commands.json"), missing)
+        write(directory / "commands.json", codec.ordered(commands))
     if program.events:
         events = _events(program, split, where, places, missing)
         for number, at_ns in found.recovered_ns.items():
@@ -144,13 +144,14 @@ def merge(
         order = sorted(events, key=lambda number: program.events[number].at_ns)
         document = EventOutcomes(tuple(events[number] for number in order))
         write(directory / events_of_runs.FILE, codec.ordered(document))
-    _write(directory / "links.json", _links(told["links.json"], first_spinner))
+    links = _links(_read(LinksDocument, places, "links.json"), first_spinner)
+    write(directory / "links.json", codec.ordered(links))
     if program.traffic is not None:
         request = directory / "traffic/request.json"
         request.parent.mkdir(exist_ok=True)
-        _write(request, codec.data_of(program.traffic))
-        flows = _Flows(split, told["traffic/traffic.json"], clocks, missing)
-        _write(directory / "traffic/traffic.json", flows.document())
+        write(request, codec.ordered(program.traffic))
+        flows = _Flows(split, _read(TrafficResult, places, "traffic/traffic.json"), clocks, missing)
+        write(directory / "traffic/traffic.json", codec.ordered(flows.document()))
         _table(places, GOODPUT, directory / GOODPUT, flows.of_whole)
         flows.add_sums(directory / GOODPUT)
     if lost is not None:
@@ -225,34 +226,36 @@ def _table(places: Mapping[str, Path], name: str, target: Path, change: Change) 
                         file.write(b",".join(cells) + b"\n")
 
 
-Documents = Mapping[str, dict[str, Any] | None]
+def _commands(
+    program: Program, split: ProgramSplit, told: Mapping[str, CommandsDocument | None], missing: str
+) -> CommandsDocument:
+    """Each entry also has its machine's T0."""
+    found: dict[int, CommandEntry] = {}
+    there = {machine: document for machine, document in told.items() if document is not None}
+    for machine, document in there.items():
+        for number, entry in zip(split.parts[machine].commands, document.commands, strict=False):
+            found[number] = replace(entry, t0_unix_ns=document.t0_unix_ns)
+    return CommandsDocument(
+        interrupted=any(document.interrupted for document in there.values()),
+        t0_unix_ns=next((document.t0_unix_ns for document in there.values()), None),
+        commands=tuple(
+            found.get(number) or _absent(number, each, missing) for number, each in enumerate(program.commands)
+        ),
+    )
 
 
-def _commands(program: Program, split: ProgramSplit, told: Documents, missing: str) -> dict[str, Any]:
-    """Each entry also has its machine's T0, by which what the command stamped is read."""
-    found: dict[int, dict[str, Any]] = {}
-    for machine, document in told.items():
-        for number, entry in zip(split.parts[machine].commands, (document or {}).get("commands", ()), strict=False):
-            assert document is not None
-            found[number] = entry | {"t0_unix_ns": document["t0_unix_ns"]}
-    there = [document for document in told.values() if document is not None]
-    return {
-        "format": "ewan-commands/1",
-        "interrupted": any(document["interrupted"] for document in there),
-        "t0_unix_ns": there[0]["t0_unix_ns"] if there else None,
-        "commands": [
-            found.get(number, _absent(number, each.node, each.argv, each.at_ns, each.service, missing))
-            for number, each in enumerate(program.commands)
-        ],
-    }
-
-
-def _absent(number: int, node: str, argv: Sequence[str], at_ns: int, service: bool, why: str) -> dict[str, Any]:
-    name = f"commands/{number + 1}-{node}"
-    nothing = dict.fromkeys(("started_ns", "ended_ns", "status", "signal"))
-    files = {"out": f"{name}.out", "err": f"{name}.err", "files": name}
-    told = {"node": node, "argv": argv, "at_ns": at_ns, "service": service}
-    return {**told, **nothing, "stopped": False, "error": why, **files}
+def _absent(number: int, command: Command, why: str) -> CommandEntry:
+    name = f"commands/{number + 1}-{command.node}"
+    return CommandEntry(
+        node=command.node,
+        argv=tuple(command.argv),
+        at_ns=command.at_ns,
+        service=command.service,
+        error=why,
+        out=f"{name}.out",
+        err=f"{name}.err",
+        files=name,
+    )
 
 
 def _events(
@@ -285,64 +288,63 @@ def _not_made(event: Event, why: str) -> EventOutcome:
     return EventOutcome(event.at_ns, event.link, event.direction, event.change, None, why, event.down)
 
 
-def _links(told: Documents, first_spinner: Mapping[str, int]) -> dict[str, Any]:
-    result: dict[str, Any] = {"format": "ewan-links/1", "links": [], "spinners": []}
-    for machine, document in told.items():
-        if document is None:
-            continue
-        result["links"] += document["links"]
-        first = first_spinner.get(machine, 0)
-        result["spinners"] += [each | {"spinner": each["spinner"] + first} for each in document["spinners"]]
-        if "down" in document:
-            result["down"] = [*result.get("down", ()), *document["down"]]
-    return result
+def _links(told: Mapping[str, LinksDocument | None], first_spinner: Mapping[str, int]) -> LinksDocument:
+    there = {machine: document for machine, document in told.items() if document is not None}
+    return LinksDocument(
+        links=tuple(each for document in there.values() for each in document.links),
+        spinners=tuple(
+            replace(each, spinner=each.spinner + first_spinner.get(machine, 0))
+            for machine, document in there.items()
+            for each in document.spinners
+        ),
+        down=tuple(each for document in there.values() for each in document.down),
+    )
 
 
 class _Flows:
     """Records of flows, and rows of goodput, with the flows' parts as they are in the whole run."""
 
-    def __init__(self, split: ProgramSplit, told: Documents, clocks: Clocks, missing: str) -> None:
-        self._split, self._told = split, told
-        self._sides: dict[int, dict[str, list[flow_records.Row]]] = {}
+    def __init__(
+        self, split: ProgramSplit, told: Mapping[str, TrafficResult | None], clocks: Clocks, missing: str
+    ) -> None:
+        self._interrupted = any(each is not None and each.interrupted for each in told.values())
+        self._sides: dict[int, dict[str, list[FlowRecord]]] = {}
         """Of flows between machines: flow → end → records."""
         self._part_of: dict[int, dict[int, int]] = {}
         """Flow of arrivals → part at its sink → part."""
         self._sums: dict[tuple[int, ...], int] = {}
         """Flow, part, end and width of a bin → bytes: of flows whose both ends receive."""
         machines: dict[int, dict[str, str]] = {}
-        self.records: list[flow_records.Row] = []
+        self.records: list[FlowRecord] = []
         for machine, part in split.parts.items():
             for flow, side in part.halves.items():
                 machines.setdefault(flow, {})[side] = machine
-            for record in (told.get(machine) or {}).get("flows", ()):
-                if (half := part.halves.get(record["flow"])) is None:
+            result = told.get(machine)
+            for record in () if result is None else result.flows:
+                if (half := part.halves.get(record.flow)) is None:
                     self.records.append(record)
                 else:
-                    self._sides.setdefault(record["flow"], {SOURCE: [], SINK: []})[half].append(record)
+                    self._sides.setdefault(record.flow, {SOURCE: [], SINK: []})[half].append(record)
         for flow, sides in self._sides.items():
             drift_ns = clocks.drift_ns(machines[flow][SINK]) - clocks.drift_ns(machines[flow][SOURCE])
             self.records += self._whole(flow, sides, missing, drift_ns)
 
     def _whole(
-        self, flow: int, sides: Mapping[str, Sequence[flow_records.Row]], missing: str, drift_ns: int
-    ) -> list[flow_records.Row]:
+        self, flow: int, sides: Mapping[str, Sequence[FlowRecord]], missing: str, drift_ns: int
+    ) -> list[FlowRecord]:
         sources, sinks = sides[SOURCE], sides[SINK]
-        if any(row["kind"] == "arrivals" for row in (*sources, *sinks)):
-            rows, self._part_of[flow] = flow_records.arrivals(sources, sinks, missing)
-            return rows
-        source, sink = ({row["part"]: row for row in those} for those in (sources, sinks))
+        if any(record.kind == "arrivals" for record in (*sources, *sinks)):
+            records, self._part_of[flow] = flow_records.arrivals(sources, sinks, missing)
+            return records
+        source, sink = ({record.part: record for record in those} for those in (sources, sinks))
         return [
             flow_records.whole(source.get(part), sink.get(part), missing, drift_ns) for part in sorted({*source, *sink})
         ]
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> TrafficResult:
         """In the order of flows and parts."""
-        ordered = sorted(self.records, key=lambda row: (row["flow"], row["part"]))
-        return {
-            "format": "ewan-traffic-result/1",
-            "interrupted": any(each is not None and each["interrupted"] for each in self._told.values()),
-            "flows": [{key: value for key, value in row.items() if key != "port"} for row in ordered],
-        }
+        ordered = sorted(self.records, key=lambda record: (record.flow, record.part))
+        return TrafficResult(self._interrupted, tuple(replace(record, port=None) for record in ordered))
 
     def of_whole(self, machine: str, names: Sequence[str], cells: Cells) -> Cells | None:
         """A row of what a receiver got in a bin."""
@@ -351,7 +353,7 @@ class _Flows:
             if part not in parts:
                 return None
             cells[names.index("part")] = str(parts[part]).encode()
-        elif flow in self._sides and any(row["kind"] == "requests" for row in self._sides[flow][SOURCE]):
+        elif flow in self._sides and any(record.kind == "requests" for record in self._sides[flow][SOURCE]):
             key = flow, part, time_ns, bin_ns
             self._sums[key] = self._sums.get(key, 0) + int(cells[names.index("delivered_bytes")])
             return None
@@ -364,13 +366,12 @@ class _Flows:
                 file.writelines(f"{','.join(map(str, key))},{many},\n" for key, many in sorted(self._sums.items()))
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        found: dict[str, Any] = orjson.loads(path.read_bytes())
-    except (FileNotFoundError, orjson.JSONDecodeError):
+def _read(kind: type[Kind], places: Mapping[str, Path], name: str) -> dict[str, Kind | None]:
+    """A document of each machine; None: it was lost meanwhile."""
+
+    def one(path: Path) -> Kind | None:
+        with contextlib.suppress(DocumentError, FileNotFoundError):
+            return documents.read(kind, path)
         return None
-    return found
 
-
-def _write(path: Path, data: Mapping[str, Any]) -> None:
-    write(path, orjson.dumps(data, option=_OPTIONS))
+    return {machine: one(place / name) for machine, place in places.items()}

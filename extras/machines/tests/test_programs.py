@@ -15,7 +15,9 @@ from ewan.extras.machines.joint_probes import Offset
 from ewan.extras.machines.joint_results import Clocks, LostMachine, MachineResults
 from ewan.extras.machines.placement import place
 from ewan.extras.machines.programs import PART, NodePlaces
+from ewan.extras.machines.run_documents import CommandEntry, CommandsDocument
 from ewan.extras.machines.shares import stretched
+from ewan.generator.traffic_request import FlowRecord, TrafficResult
 from ewan.labs import spec
 from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_SECOND
@@ -135,39 +137,39 @@ def test_what_cannot_be_between_machines_is_named(where: NodePlaces) -> None:
         where.check(program)
 
 
-def record(**more: Any) -> dict[str, Any]:
-    known = ("connected_ns", "started_ns", "ended_ns", "error", *flow_records.SENDERS)
-    base = {"flow": 0, "part": 0, "kind": "bulk", "scheduled_ns": 0, "received_bytes": 0, **dict.fromkeys(known)}
-    base |= {"volume_bytes": None}
-    return base | more
+def record(**more: Any) -> FlowRecord:
+    none = dict.fromkeys(name for name in FlowRecord.__struct_fields__ if name not in ("name", "port", "series"))
+    return codec.from_data(
+        FlowRecord,
+        none | {"flow": 0, "part": 0, "kind": "bulk", "scheduled_ns": 0, "received_bytes": 0} | more,
+        "record",
+    )
 
 
 def test_a_record_has_what_each_end_knows() -> None:
     source = record(started_ns=1, connected_ns=2, ended_ns=90, segment_bytes=1448, received_bytes=99, error="reset")
     sink = record(started_ns=0, ended_ns=80, received_bytes=100, completion_ns=80)
     found = flow_records.whole(source, sink, "", 0)
-    assert (found["started_ns"], found["connected_ns"], found["segment_bytes"]) == (1, 2, 1448)
-    assert (found["ended_ns"], found["received_bytes"], found["error"]) == (80, 100, None), "all came"
+    assert (found.started_ns, found.connected_ns, found.segment_bytes) == (1, 2, 1448)
+    assert (found.ended_ns, found.received_bytes, found.error) == (80, 100, None), "all came"
     refused = flow_records.whole(record(error="connect: refused"), record(error="it had not ended"), "", 0)
-    assert refused["error"] == "connect: refused"
+    assert refused.error == "connect: refused"
     back = flow_records.whole(record(part=1, received_bytes=7), record(part=1, segment_bytes=9), "", 0)
-    assert (back["received_bytes"], back["segment_bytes"]) == (7, 9)
-    assert flow_records.whole(source, None, "machine two was lost", 0)["error"] == "machine two was lost"
+    assert (back.received_bytes, back.segment_bytes) == (7, 9)
+    assert flow_records.whole(source, None, "machine two was lost", 0).error == "machine two was lost"
 
 
 def test_datagrams_are_counted_by_who_sent_them_and_delays_lose_what_the_clocks_drifted() -> None:
-    delays = dict.fromkeys(flow_records.DELAYS, 5_000)
-    sent = record(
-        kind="udp", ended_ns=SECOND, sent_packets=10, received_packets=0, **dict.fromkeys(flow_records.DELAYS)
-    )
+    delays = dict.fromkeys(("delay_min_ns", "delay_p50_ns"), 5_000)
+    sent = record(kind="udp", ended_ns=SECOND, sent_packets=10, received_packets=0)
     got = record(kind="udp", ended_ns=SECOND // 2, sent_packets=12, received_packets=9, received_bytes=125, **delays)
     found = flow_records.whole(sent, got, "", 300)
-    assert (found["sent_packets"], found["lost_packets"], found["delay_p50_ns"]) == (10, 1, 4_700)
-    assert (found["ended_ns"], found["goodput_bps"]) == (SECOND, 1000.0)
+    assert (found.sent_packets, found.lost_packets, found.delay_p50_ns) == (10, 1, 4_700)
+    assert (found.ended_ns, found.goodput_bps) == (SECOND, 1000.0)
 
 
 def test_arrivals_are_told_apart_by_the_sources_port_and_the_order_of_those_that_had_it_twice() -> None:
-    def came(part: int, port: int | None, **more: Any) -> dict[str, Any]:
+    def came(part: int, port: int | None, **more: Any) -> FlowRecord:
         return record(kind="arrivals", part=part, port=port, **more)
 
     sources = [
@@ -183,19 +185,19 @@ def test_arrivals_are_told_apart_by_the_sources_port_and_the_order_of_those_that
     ]
     rows, part_of = flow_records.arrivals(sources, sinks, "not seen")
     assert part_of == {0: 1, 1: 0, 2: 3}
-    assert [row["received_bytes"] for row in rows] == [100, 50, 0, 30]
-    assert [row["completion_ns"] for row in rows] == [70, 60, None, None]
-    assert [row["error"] for row in rows] == [None, None, "connect: refused", None]
+    assert [row.received_bytes for row in rows] == [100, 50, 0, 30]
+    assert [row.completion_ns for row in rows] == [70, 60, None, None]
+    assert [row.error for row in rows] == [None, None, "connect: refused", None]
     rows, _ = flow_records.arrivals(sources[:1], [], "machine two was lost")
-    assert rows[0]["error"] == "machine two was lost"
+    assert rows[0].error == "machine two was lost"
 
 
 def test_a_session_is_the_sources_and_counts_what_came_at_both_ends() -> None:
     source = record(kind="requests", ended_ns=SECOND, received_bytes=1000, retransmitted_segments=1, min_rtt_ns=9)
     sink = record(kind="requests", ended_ns=5, received_bytes=250, retransmitted_segments=2, error="x", segment_bytes=7)
     found = flow_records.whole(source, sink, "", 0)
-    assert (found["received_bytes"], found["goodput_bps"], found["error"]) == (1250, 10_000.0, None)
-    assert (found["retransmitted_segments"], found["min_rtt_ns"], found["segment_bytes"]) == (3, 9, 7)
+    assert (found.received_bytes, found.goodput_bps, found.error) == (1250, 10_000.0, None)
+    assert (found.retransmitted_segments, found.min_rtt_ns, found.segment_bytes) == (3, 9, 7)
 
 
 def test_goodput_of_arrivals_has_their_parts_and_that_of_sessions_the_sum_of_both_ends(
@@ -213,8 +215,7 @@ def test_goodput_of_arrivals_has_their_parts_and_that_of_sessions_the_sum_of_bot
     bins = {"one": "1,0,100,100,10,\n", "two": "0,0,100,100,9,9\n1,0,100,100,5,\n1,0,200,100,1,\n"}
     for name in told:
         (tmp_path / name / "traffic").mkdir(parents=True)
-        document = {"format": "ewan-traffic-result/1", "interrupted": False, "flows": told[name]}
-        (tmp_path / name / "traffic/traffic.json").write_bytes(orjson.dumps(document))
+        (tmp_path / name / "traffic/traffic.json").write_bytes(codec.line(TrafficResult(False, tuple(told[name]))))
         (tmp_path / name / "traffic/goodput.csv").write_text(heading + bins[name])
     (tmp_path / "whole").mkdir()
     places = {name: tmp_path / name for name in told}
@@ -244,9 +245,11 @@ def test_results_become_one_runs(where: NodePlaces, tmp_path: Path) -> None:
     one, two, whole = (tmp_path / name for name in ("one", "two", "whole"))
     for directory in (one, two, whole):
         (directory / "commands").mkdir(parents=True)
-    entry = {"node": "left1", "argv": ["true"], "error": None}
-    told = {"format": "ewan-commands/1", "interrupted": False, "t0_unix_ns": 100, "commands": [entry]}
-    (one / "commands.json").write_bytes(orjson.dumps(told))
+    name = "commands/2-left1"
+    entry = CommandEntry(
+        node="left1", argv=("true",), at_ns=0, service=False, error=None, out=name, err=name, files=name
+    )
+    (one / "commands.json").write_bytes(codec.line(CommandsDocument(False, 100, (entry,))))
     (one / "commands/2-left1.out").write_text("said")
     (one / "spinners.csv").write_text("spinner,cpu\n0,1\n")
     (two / "spinners.csv").write_text("spinner,cpu\n0,1\n1,2\n0,")
