@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from ewan.experiments.engine import cli as running
 from ewan.experiments.engine import ending, engine, preparation, several
@@ -24,7 +25,7 @@ from ewan.extras.papers import experiments, ledger, targets, verdicts
 from ewan.extras.papers.experiments import TargetExperiment
 from ewan.extras.papers.ledger import LedgerExperiment, OutcomePage, PaperLedger
 from ewan.extras.papers.targets import SCALES, PaperTarget, Scale
-from ewan.extras.papers.verdicts import Outcome
+from ewan.extras.papers.verdicts import Outcome, PaperSummary
 from ewan.labs import rundir
 from ewan.labs.base import codec
 from ewan.labs.base.errors import UserError
@@ -111,7 +112,7 @@ class Runner:
     meters: Mapping[str, Meter]
     book: PaperLedger
 
-    def found(self, target: PaperTarget, wanted: TargetExperiment) -> Mapping[str, Any] | None:
+    def found(self, target: PaperTarget, wanted: TargetExperiment) -> PaperSummary | None:
         """The summary of an experiment, run now if it was not before; None where it could not be run."""
         done = self.book.experiments.get(wanted.key)
         if done is None or done.status == "running":
@@ -131,7 +132,9 @@ class Runner:
         if done.directory is None:
             return done.summary
         path = Path(done.directory) / "summary.json"
-        return codec.data_of(summaries.read(path.parent)) if path.exists() else None
+        if not path.exists():
+            return None
+        return msgspec.convert(summaries.read(path.parent), PaperSummary, from_attributes=True)
 
     def _run(self, target: PaperTarget, wanted: TargetExperiment, before: LedgerExperiment | None) -> LedgerExperiment:
         if wanted.scenario is None:
@@ -170,7 +173,8 @@ class Runner:
         meter = self.meters.get(wanted.measured or "")
         if meter is None:
             raise Refused(f'measured "{wanted.measured}": write one of {", ".join(self.meters)}')
-        return LedgerExperiment(None, "complete", summary=meter(self.context))
+        summary = codec.from_data(PaperSummary, meter(self.context), "summary")
+        return LedgerExperiment(None, "complete", summary=summary)
 
 
 def listed(context: Context, every: Sequence[PaperTarget], as_json: bool) -> None:
@@ -217,7 +221,7 @@ def described(
         outcome.verdict,
         about=target.description.about,
         scaled=target.description.scaled,
-        picture=experiments.plain(target.raw.get("picture")),
+        picture=target.picture,
         experiments={name: None if done is None else done.directory for name, done in places.items()},
     )
 

@@ -97,7 +97,7 @@ def _hstts(target: PaperTarget, name: str, scale: Scale, words: Mapping[str, str
         controls,
         reference,
         seeds,
-        tuple(plain(entry) for entry in target.raw["experiments"][name].get("beside") or ()),
+        target.beside[name],
         sends,
     )
     try:
@@ -105,11 +105,6 @@ def _hstts(target: PaperTarget, name: str, scale: Scale, words: Mapping[str, str
         return scenarios.parse(built.text, built.file)
     except DescriptionError as error:
         raise target.places.error(("experiments", name, "hstts"), str(error)) from None
-
-
-def plain(value: Any) -> Any:
-    """What a file says, as JSON data."""
-    return {key: plain(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
 def _key(*parts: Any) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ewan.extras.papers.verdicts import Outcome
+from ewan.extras.papers.verdicts import Outcome, PaperSummary
 from ewan.labs import rundir
 from ewan.labs.base import codec, documents
 from ewan.labs.base.codec import Document, Struct
@@ -27,7 +27,7 @@ class LedgerExperiment(Struct, omit_defaults=False):
     directory: str | None
     status: Literal["running", "complete", "incomplete"] = "running"
     seconds: float = 0.0
-    summary: dict[str, Any] | None = None
+    summary: PaperSummary | None = None
     """Of a measurement without a directory."""
     error: str = ""
 

@@ -17,18 +17,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import UnitError, parse_published
 from ewan.labs.base.units.shown import written
 from ewan.labs.record.independent import independent
+from ewan.labs.record.summary import Number
+from ewan.labs.record.wishes import Values
 
 Kind = Literal["grows", "falls", "largest", "least", "at most", "at least", "more", "less", "within"]
 Pairs = tuple[tuple[str, str], ...]
-Point = Mapping[str, Any]
 EXAMPLE = 'write a line like "aggregate goodput grows with streams" (extras/papers/shapes.py lists all)'
 
 _AT = r"[a-z][a-z0-9_]*=\S+(?: and [a-z][a-z0-9_]*=\S+)*"
@@ -46,6 +48,23 @@ _FORMS: tuple[tuple[str, str], ...] = (
         rf"(?P<metric>.+?) at (?P<at>{_AT}) is (?P<kind>within) (?P<value>[0-9][0-9.]*%) of that at (?P<than>{_AT})",
     ),
 )
+
+
+class MeasuredMean(Struct, omit_defaults=False):
+    """A metric's mean with the bounds of its interval, if there is one."""
+
+    mean: Number | None
+    low: Number | None
+    high: Number | None
+    unit: str
+
+
+class MeasuredPoint(Struct):
+    """What was measured for one set of parameters; `seeds`: how many runs."""
+
+    parameters: Values
+    seeds: int
+    metrics: dict[str, MeasuredMean]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +142,7 @@ def _value(text: str | None) -> float:
         raise ValueError(f'"{text}": {error}') from None
 
 
-def check(shape: Shape, points: Sequence[Point]) -> ShapeEvidence:
+def check(shape: Shape, points: Sequence[MeasuredPoint]) -> ShapeEvidence:
     """Whether the line holds in all groups of points that it speaks of."""
     own = [point for point in points if _is(point, shape.where) and _mean(point, shape.metric) is not None]
     match shape.kind:
@@ -144,34 +163,33 @@ def check(shape: Shape, points: Sequence[Point]) -> ShapeEvidence:
     return ShapeEvidence(kept == len(seen), f"{failing or seen[0].found}{count}")
 
 
-def _mean(point: Point, metric: str) -> float | None:
-    found: float | None = (point["metrics"].get(metric) or {}).get("mean")
-    return found
+def _mean(point: MeasuredPoint, metric: str) -> float | None:
+    found = point.metrics.get(metric)
+    return None if found is None else found.mean
 
 
-def _half(point: Point, metric: str) -> float:
+def _half(point: MeasuredPoint, metric: str) -> float:
     """Half the width of the interval; 0 without one."""
-    measured = point["metrics"][metric]
-    low, high = measured.get("low"), measured.get("high")
-    return 0.0 if low is None or high is None else (high - low) / 2
+    measured = point.metrics[metric]
+    return 0.0 if measured.low is None or measured.high is None else (measured.high - measured.low) / 2
 
 
-def _is(point: Point, pairs: Pairs) -> bool:
-    return all(str(point["parameters"].get(name)) == value for name, value in pairs)
+def _is(point: MeasuredPoint, pairs: Pairs) -> bool:
+    return all(str(point.parameters.get(name)) == value for name, value in pairs)
 
 
-def _groups(points: Sequence[Point], named: Sequence[str]) -> list[list[Point]]:
+def _groups(points: Sequence[MeasuredPoint], named: Sequence[str]) -> list[list[MeasuredPoint]]:
     """Points that differ in what is named, and what follows from that, alone."""
-    others = independent([point["parameters"] for point in points], named)
-    groups: dict[tuple[str, ...], list[Point]] = {}
+    others = independent([point.parameters for point in points], named)
+    groups: dict[tuple[str, ...], list[MeasuredPoint]] = {}
     for point in points:
-        groups.setdefault(tuple(str(point["parameters"].get(name)) for name in others), []).append(point)
+        groups.setdefault(tuple(str(point.parameters.get(name)) for name in others), []).append(point)
     return list(groups.values())
 
 
-def _along(shape: Shape, group: Sequence[Point]) -> ShapeEvidence:
+def _along(shape: Shape, group: Sequence[MeasuredPoint]) -> ShapeEvidence:
     """From the first to the last value it goes that way, and no step goes back by more than half the intervals."""
-    ordered = sorted(group, key=lambda point: _number(point["parameters"].get(shape.by)))
+    ordered = sorted(group, key=lambda point: _number(point.parameters.get(shape.by)))
     values = [_at(point, shape.metric) for point in ordered]
     sign = 1 if shape.kind == "grows" else -1
     steps = [
@@ -182,7 +200,7 @@ def _along(shape: Shape, group: Sequence[Point]) -> ShapeEvidence:
     return ShapeEvidence(sign * (values[-1] - values[0]) > 0 and all(steps), _list(ordered, shape.metric))
 
 
-def _extreme(shape: Shape, group: Sequence[Point]) -> ShapeEvidence | None:
+def _extreme(shape: Shape, group: Sequence[MeasuredPoint]) -> ShapeEvidence | None:
     wanted = [point for point in group if _is(point, shape.at)]
     others = [point for point in group if not _is(point, shape.at)]
     if not wanted or not others:
@@ -191,19 +209,19 @@ def _extreme(shape: Shape, group: Sequence[Point]) -> ShapeEvidence | None:
     values = [_at(point, shape.metric) for point in others]
     holds = own > max(values) if shape.kind == "largest" else own < min(values)
     nearest = (max if shape.kind == "largest" else min)(others, key=lambda point: _at(point, shape.metric))
-    name = nearest["parameters"][shape.by]
+    name = nearest.parameters[shape.by]
     here, there = _text(wanted[0], shape.metric), _text(nearest, shape.metric)
     return ShapeEvidence(holds, f"{here}, next {name} {there}" if holds else f"{here}; {name} {there}")
 
 
-def _bound(shape: Shape, points: Sequence[Point]) -> ShapeEvidence:
+def _bound(shape: Shape, points: Sequence[MeasuredPoint]) -> ShapeEvidence:
     most = shape.kind == "at most"
     worst = (max if most else min)(points, key=lambda point: _at(point, shape.metric))
     value = _at(worst, shape.metric)
     return ShapeEvidence(value <= shape.value if most else value >= shape.value, _text(worst, shape.metric))
 
 
-def _pair(shape: Shape, group: Sequence[Point]) -> ShapeEvidence | None:
+def _pair(shape: Shape, group: Sequence[MeasuredPoint]) -> ShapeEvidence | None:
     first = next((point for point in group if _is(point, shape.at)), None)
     second = next((point for point in group if _is(point, shape.than)), None)
     if first is None or second is None:
@@ -221,17 +239,17 @@ def within(difference: float, tolerance: float) -> bool:
     return abs(difference) <= tolerance or math.isclose(abs(difference), tolerance, rel_tol=1e-9)
 
 
-def _at(point: Point, metric: str) -> float:
+def _at(point: MeasuredPoint, metric: str) -> float:
     value = _mean(point, metric)
     assert value is not None, metric  # `check` keeps only such points
     return value
 
 
-def _text(point: Point, metric: str) -> str:
-    return written(_mean(point, metric), point["metrics"][metric]["unit"])
+def _text(point: MeasuredPoint, metric: str) -> str:
+    return written(_mean(point, metric), point.metrics[metric].unit)
 
 
-def _list(points: Sequence[Point], metric: str) -> str:
+def _list(points: Sequence[MeasuredPoint], metric: str) -> str:
     return " → ".join(_text(point, metric) for point in points)
 
 

@@ -16,6 +16,7 @@ from pydantic import Field, PlainValidator, ValidationError, WithJsonSchema
 
 from ewan.extras.papers import shapes
 from ewan.extras.papers.shapes import Shape
+from ewan.generator.scenario.data import ScenarioMapping, ScenarioValue
 from ewan.generator.scenario.fields import Parameter, PublishedKeys, Seeds, Text
 from ewan.generator.scenario.published import FigureText, Metric
 from ewan.labs.base.model import Model
@@ -120,7 +121,9 @@ class PaperTarget:
     name: str
     file: File
     description: TargetDescription
-    raw: Mapping[str, Any]
+    picture: ScenarioValue
+    beside: Mapping[str, tuple[ScenarioMapping, ...]]
+    """Published values as they were written, by experiment."""
     places: Places
 
     @property
@@ -140,7 +143,16 @@ def read(file: File) -> PaperTarget:
     except ValidationError as error:
         raise translate(error, places, TargetDescription, PAGE) from None
     _check(description, places)
-    return PaperTarget(file.name.removesuffix(ENDING), file, description, raw, places)
+    beside = {name: tuple(_plain(each.get("beside") or ())) for name, each in raw["experiments"].items()}
+    name = file.name.removesuffix(ENDING)
+    return PaperTarget(name, file, description, _plain(raw.get("picture")), beside, places)
+
+
+def _plain(value: Any) -> Any:
+    """What a file says, as JSON data."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _check(description: TargetDescription, places: Places) -> None:

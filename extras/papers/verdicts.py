@@ -9,15 +9,17 @@ shows it: there the number agrees, or at least half of the difference is gone; t
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from ewan.extras.papers import shapes
-from ewan.extras.papers.shapes import within
+from ewan.extras.papers.shapes import MeasuredPoint, within
 from ewan.extras.papers.targets import CurveClaim, Number, PaperTarget, share
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.units.shown import NONE, with_interval, written
 from ewan.labs.record.independent import independent
+from ewan.labs.record.summary import PublishedBeside
 
 Word = Literal[
     "agrees",
@@ -29,14 +31,12 @@ Word = Literal[
     "shape differs",
     "–",
 ]
-Summaries = Mapping[str, Mapping[str, Any] | None]
-"""By experiment: points and `beside` as in summary.json; None where nothing was measured."""
 ENOUGH = 0.5
 """The part of a difference that is gone in the experiment that explains it."""
 TELLING = 2
 """An interval of at most so many tolerances each way tells something; a wider one would agree with too much."""
-_PUBLISHED = ("metric", "source", "when", "than", "paper")
-"""The keys of a row of `beside` that are the published value's."""
+_published = operator.attrgetter("metric", "source", "when", "than", "paper")
+"""What of a row of `beside` is the published value's."""
 _WORST: Sequence[Word] = (
     "–",
     "differs",
@@ -49,6 +49,17 @@ _WORST: Sequence[Word] = (
 )
 
 
+class PaperSummary(Struct):
+    """What was measured of an experiment, as far as it is held against a paper: points and `beside` of summary.json."""
+
+    points: tuple[MeasuredPoint, ...]
+    beside: tuple[PublishedBeside, ...]
+
+
+Summaries = Mapping[str, PaperSummary | None]
+"""By experiment; None where nothing was measured."""
+
+
 class VerdictRow(Struct):
     """A number or a shape: what the paper says, what was found, the verdict and why, in words for people; `values`
     has the same as data."""
@@ -58,7 +69,7 @@ class VerdictRow(Struct):
     here: str
     verdict: Word
     why: str
-    values: Mapping[str, Any]
+    values: Mapping[str, str | int | float | Mapping[str, str | int] | None]
 
 
 class Outcome(Struct):
@@ -89,26 +100,28 @@ def _number(target: PaperTarget, number: Number, found: Summaries) -> list[Verdi
     return rows or [VerdictRow(what, NONE, "not measured", "–", "", {"metric": number.metric})]
 
 
-def _chosen(number: Number, summary: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+def _chosen(number: Number, summary: PaperSummary | None) -> list[PublishedBeside]:
     """The published values that are meant, with what was measured."""
     return [
         each
-        for each in (summary or {}).get("beside", ())
-        if each["metric"] == number.metric
-        and each["here"] is not None
-        and each["source"].startswith(number.source or "")
-        and all(str(each["parameters"].get(name)) == str(value) for name, value in number.when.items())
+        for each in (() if summary is None else summary.beside)
+        if each.metric == number.metric
+        and each.here is not None
+        and each.source.startswith(number.source or "")
+        and all(str(each.parameters.get(name)) == str(value) for name, value in number.when.items())
     ]
 
 
-def _point(each: Mapping[str, Any], chosen: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _point(each: PublishedBeside, chosen: Sequence[PublishedBeside]) -> Mapping[str, str | int | None]:
     """The parameters that tell a value's point from those of other rows: what the published value is for, and what
     else varies among the points that it is held against."""
-    same = [row["parameters"] for row in chosen if all(row[key] == each[key] for key in _PUBLISHED)]
-    return {**each["when"], **{name: each["parameters"].get(name) for name in independent(same, each["when"])}}
+    same = [row.parameters for row in chosen if _published(row) == _published(each)]
+    return {**each.when, **{name: each.parameters.get(name) for name in independent(same, each.when)}}
 
 
-def _of_beside(number: Number, each: Mapping[str, Any], point: Mapping[str, Any], found: Summaries) -> VerdictRow:
+def _of_beside(
+    number: Number, each: PublishedBeside, point: Mapping[str, str | int | None], found: Summaries
+) -> VerdictRow:
     verdict, why = _agreement(number, each), number.why
     if verdict == "too uncertain":
         why = f"its interval takes in the paper's number, and much else: more seeds; {number.why}"
@@ -118,45 +131,50 @@ def _of_beside(number: Number, each: Mapping[str, Any], point: Mapping[str, Any]
         verdict = "differs, because" if explained else "differs"
     elif verdict == "differs":
         why = f"beyond {number.within}: {number.why}"
-    than = f", more than at{_at(each['than'])}" if each.get("than") else ""
+    than = f", more than at{_at(each.than)}" if each.than else ""
     return VerdictRow(
-        f"{each['metric']}{_at(point)}{than}",
-        written(each["paper"], each["unit"]),
-        with_interval(each["here"], each["low"], each["high"], each["unit"]),
+        f"{each.metric}{_at(point)}{than}",
+        written(each.paper, each.unit),
+        with_interval(_here(each), each.low, each.high, each.unit),
         verdict,
         why,
-        {key: each[key] for key in ("metric", "parameters", "paper", "here", "low", "high", "unit", "source")},
+        {key: getattr(each, key) for key in ("metric", "parameters", "paper", "here", "low", "high", "unit", "source")},
     )
 
 
-def _agreement(number: Number, each: Mapping[str, Any]) -> Word:
-    low, high, paper, here = each["low"], each["high"], each["paper"], each["here"]
-    tolerance = share(number.within) * (1.0 if each["unit"] == "share" else abs(paper))
+def _here(each: PublishedBeside) -> int | float:
+    assert each.here is not None, each.metric  # `_chosen` and `_same` keep only such rows
+    return each.here
+
+
+def _agreement(number: Number, each: PublishedBeside) -> Word:
+    low, high, paper, here = each.low, each.high, each.paper, _here(each)
+    tolerance = share(number.within) * (1.0 if each.unit == "share" else abs(paper))
     if low is not None and high is not None and low <= paper <= high:
         return "agrees" if within((high - low) / 2, TELLING * tolerance) else "too uncertain"
     return "agrees" if within(here - paper, tolerance) else "differs"
 
 
-def _same(each: Mapping[str, Any], summary: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _same(each: PublishedBeside, summary: PaperSummary | None) -> PublishedBeside | None:
     """The same published value beside what another experiment measured, at the same point where it has several."""
     rows = [
         row
-        for row in (summary or {}).get("beside", ())
-        if row["here"] is not None and all(row[key] == each[key] for key in _PUBLISHED)
+        for row in (() if summary is None else summary.beside)
+        if row.here is not None and _published(row) == _published(each)
     ]
-    own = each["parameters"]
+    own = each.parameters
     return max(
-        rows, key=lambda row: sum(own.get(name) == value for name, value in row["parameters"].items()), default=None
+        rows, key=lambda row: sum(own.get(name) == value for name, value in row.parameters.items()), default=None
     )
 
 
-def _explained(number: Number, each: Mapping[str, Any], shown: Mapping[str, Any] | None) -> tuple[str, bool]:
+def _explained(number: Number, each: PublishedBeside, shown: PublishedBeside | None) -> tuple[str, bool]:
     """Why, with what the experiment shows, and whether it does."""
     if shown is None:
         return f"{number.because} ({number.shown_by}: not measured)", False
-    left = abs(shown["here"] - shown["paper"])
-    explained = _agreement(number, shown) == "agrees" or left <= ENOUGH * abs(each["here"] - each["paper"])
-    value = with_interval(shown["here"], shown["low"], shown["high"], shown["unit"])
+    left = abs(_here(shown) - shown.paper)
+    explained = _agreement(number, shown) == "agrees" or left <= ENOUGH * abs(_here(each) - each.paper)
+    value = with_interval(_here(shown), shown.low, shown.high, shown.unit)
     return f"{number.because} ({number.shown_by}: {value}{'' if explained else ', which does not show it'})", explained
 
 
@@ -172,17 +190,15 @@ def _shape(target: PaperTarget, curve: CurveClaim, found: Summaries) -> VerdictR
     return VerdictRow(curve.line.line, curve.paper, seen.found, verdict, why, values)
 
 
-def _seen(curve: CurveClaim, summary: Mapping[str, Any] | None) -> shapes.ShapeEvidence:
-    return (
-        shapes.ShapeEvidence(None, "not measured") if summary is None else shapes.check(curve.line, summary["points"])
-    )
+def _seen(curve: CurveClaim, summary: PaperSummary | None) -> shapes.ShapeEvidence:
+    return shapes.ShapeEvidence(None, "not measured") if summary is None else shapes.check(curve.line, summary.points)
 
 
 def _word(holds: bool | None) -> Word:
     return "–" if holds is None else "shape holds" if holds else "shape differs"
 
 
-def _at(parameters: Mapping[str, Any]) -> str:
+def _at(parameters: Mapping[str, str | int | None]) -> str:
     words = " ".join(f"{name}={value}" for name, value in parameters.items())
     return f" {words}" if words else ""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +10,24 @@ import pytest
 from ewan.extras.papers import experiments, ledger, shapes, targets, verdicts
 from ewan.extras.papers.experiments import TargetExperiment
 from ewan.extras.papers.ledger import LedgerExperiment, PaperLedger
+from ewan.extras.papers.shapes import MeasuredMean, MeasuredPoint
 from ewan.extras.papers.targets import ENDING, SCALES, PaperTarget
+from ewan.extras.papers.verdicts import PaperSummary
+from ewan.labs.base import codec
 from ewan.labs.record import figures, quantities
+from ewan.labs.record.summary import PublishedBeside
 from ewan.labs.spec import DescriptionError
 
 GBIT = 1e9
 
 
-def point(value: float, half: float | None = None, **parameters: Any) -> dict[str, Any]:
+def point(value: float, half: float | None = None, **parameters: str | int) -> MeasuredPoint:
     """A point with an aggregate goodput in Gbit/s."""
     low, high = (None, None) if half is None else ((value - half) * GBIT, (value + half) * GBIT)
-    measured = {"mean": value * GBIT, "low": low, "high": high, "unit": "bit/s"}
-    return {"parameters": parameters, "metrics": {"aggregate goodput": measured}}
+    return MeasuredPoint(parameters, 1, {"aggregate goodput": MeasuredMean(value * GBIT, low, high, "bit/s")})
 
 
-def holds(line: str, *points: Mapping[str, Any]) -> bool | None:
+def holds(line: str, *points: MeasuredPoint) -> bool | None:
     return shapes.check(shapes.parse(line), points).holds
 
 
@@ -112,15 +114,28 @@ def target(folder: Path, text: str = TARGET) -> PaperTarget:
 ANYWHERE = TARGET.replace("when: {streams: 1}, ", "")
 
 
-def beside(here: float, half: float | None = None) -> dict[str, Any]:
+def beside(here: float, half: float | None = None) -> PublishedBeside:
     """A published 8 Gbit/s, and what was measured."""
     low, high = (None, None) if half is None else ((here - half) * GBIT, (here + half) * GBIT)
-    own = {"paper": 8 * GBIT, "here": here * GBIT, "low": low, "high": high, "unit": "bit/s", "than": None}
-    return {"metric": "aggregate goodput", "source": "S", "when": {"streams": 1}, "parameters": {"streams": 1}, **own}
+    return PublishedBeside(
+        source="S",
+        when={"streams": 1},
+        than=None,
+        normalised=False,
+        note="",
+        parameters={"streams": 1},
+        metric="aggregate goodput",
+        paper=8 * GBIT,
+        here=here * GBIT,
+        low=low,
+        high=high,
+        unit="bit/s",
+        difference=None,
+    )
 
 
-def summary(here: float, half: float | None = None) -> dict[str, Any]:
-    return {"points": [point(here, streams=1), point(here + 1, streams=2)], "beside": [beside(here, half)]}
+def summary(here: float, half: float | None = None) -> PaperSummary:
+    return PaperSummary((point(here, streams=1), point(here + 1, streams=2)), (beside(here, half),))
 
 
 @pytest.mark.parametrize(
@@ -156,26 +171,29 @@ def test_a_tolerance_includes_its_bound(
     tmp_path: Path, paper: float, here: float, tolerance: str, agrees: bool
 ) -> None:
     """1 − 0.99 and 1 − 0.98 are more than 0.01 and 0.02 in binary."""
-    own = {**beside(8), "paper": paper, "here": here, "unit": "share"}
+    own = codec.replace(beside(8), paper=paper, here=here, unit="share")
     text = ANYWHERE.replace("within: 1%", f"within: {tolerance}")
-    outcome = verdicts.judge(target(tmp_path, text), {"main": {"points": [], "beside": [own]}, "other": None})
+    outcome = verdicts.judge(target(tmp_path, text), {"main": PaperSummary((), (own,)), "other": None})
     assert (outcome.rows[0].verdict == "agrees") == agrees
 
 
 def test_a_value_for_several_points_says_of_which_each_row_is(tmp_path: Path) -> None:
     """Without `when` a row is named by what varies; what follows from that, or is the same everywhere, is left out."""
-    points = [{"cc": cc, "m": 3, "cg": cg, "n": 10 * cg} for cc in ("reno", "bic") for cg in (1, 2)]
-    rows = [{**beside(8.07), "when": {}, "parameters": each} for each in points]
-    rows.append({**beside(8.07), "source": "T", "when": {"cg": 2}, "parameters": points[1]})
-    outcome = verdicts.judge(target(tmp_path, ANYWHERE), {"main": {"points": [], "beside": rows}, "other": None})
+    points: list[dict[str, str | int]] = [
+        {"cc": cc, "m": 3, "cg": cg, "n": 10 * cg} for cc in ("reno", "bic") for cg in (1, 2)
+    ]
+    rows = [codec.replace(beside(8.07), when={}, parameters=each) for each in points]
+    rows.append(codec.replace(beside(8.07), source="T", when={"cg": 2}, parameters=points[1]))
+    outcome = verdicts.judge(target(tmp_path, ANYWHERE), {"main": PaperSummary((), tuple(rows)), "other": None})
     names = [row.what.removeprefix("aggregate goodput ") for row in outcome.rows[:5]]
     assert names == ["cc=reno cg=1", "cc=reno cg=2", "cc=bic cg=1", "cc=bic cg=2", "cg=2"]
 
 
 def test_a_difference_is_explained_at_its_own_point(tmp_path: Path) -> None:
-    def rows(*found: float) -> dict[str, Any]:
+    def rows(*found: float) -> PaperSummary:
         each = zip(("reno", "bic"), found, strict=True)
-        return {"points": [], "beside": [{**beside(here), "when": {}, "parameters": {"cc": cc}} for cc, here in each]}
+        values = (codec.replace(beside(here), when={}, parameters={"cc": cc}) for cc, here in each)
+        return PaperSummary((), tuple(values))
 
     outcome = verdicts.judge(target(tmp_path, ANYWHERE), {"main": rows(9, 9), "other": rows(9, 8.07)})
     assert [row.verdict for row in outcome.rows[:2]] == ["differs", "differs, because"]
