@@ -41,7 +41,6 @@ from ewan.labs.record.summary import Summary
 MOST_RUNS = 500
 NOTHING = Summary(status="", confidence=0.0, normalise=None, runs=(), points=(), comparisons=(), beside=())
 """Of an experiment that has no summary yet."""
-Data = dict[str, Any]
 
 
 def about(directory: str) -> Experiment:
