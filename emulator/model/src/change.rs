@@ -1,103 +1,22 @@
-//! What may be changed while a link runs: a subset of a direction's configuration, absent where it stays.
+//! A change of a running link on its way into the model.
 
-use serde::{Deserialize, Serialize};
-
-use super::delay::Displace;
 use super::distribution::Distribution;
 use super::loss;
 use super::queue::{self, Acks};
-use crate::config::{Aggregate, Delay, Direction, Harq, Loss, Ppb, Queue};
-
-/// Defines `Change` by the keys of a direction that it may name, with what is done key by key.
-macro_rules! changes {
-    ($($key:ident: $kind:ty,)*) => {
-        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-        #[serde(deny_unknown_fields, default)]
-        pub struct Change {
-            $(
-                #[serde(skip_serializing_if = "Option::is_none")]
-                pub $key: Option<$kind>,
-            )*
-            /// The trace begins anew.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub restart_trace: Option<bool>,
-        }
-
-        impl Change {
-            /// What a direction is after it.
-            pub fn applied(&self, direction: &Direction) -> Direction {
-                let mut after = direction.clone();
-                $(
-                    if let Some(value) = &self.$key {
-                        after.$key.clone_from(value);
-                    }
-                )*
-                after
-            }
-
-            /// The change that gives `direction` back what this one took from it.
-            pub fn undone(&self, direction: &Direction) -> Change {
-                let before = direction.clone();
-                Change { $($key: self.$key.as_ref().map(|_| before.$key),)* restart_trace: None }
-            }
-
-            /// This one, and `later` after it, as one change.
-            pub fn then(self, later: &Change) -> Change {
-                let later = later.clone();
-                Change {
-                    $($key: later.$key.or(self.$key),)*
-                    restart_trace: later.restart_trace.or(self.restart_trace),
-                }
-            }
-        }
-    };
-}
-
-changes! {
-    rate_bps: u64,
-    delay: Delay,
-    reorder: bool,
-    displace_ppb: Ppb,
-    displace_packets: u32,
-    displace_within_ns: u64,
-    loss: Loss,
-    corrupt_ppb: Ppb,
-    duplicate_ppb: Ppb,
-    ecn_bleach: bool,
-    blackhole_bytes: u32,
-    police_bps: u64,
-    police_bytes: u64,
-    burst_bytes: u64,
-    peak_bps: u64,
-    aggregate: Aggregate,
-    half_duplex: bool,
-    slot_ns: u64,
-    harq: Harq,
-    ack_filter: bool,
-    queue: Queue,
-}
+use crate::config::{Change, HeldChange};
 
 /// A change as the model takes it in, with all memory that it needs. It is made, and what it took the place of is freed,
 /// by whoever sends it: where packets fly nothing is allocated.
 #[derive(Debug)]
 pub struct ModelChange {
+    pub(super) held: HeldChange,
     pub(super) rate_bps: Option<u64>,
     pub(super) delay: Option<Distribution>,
-    pub(super) reorder: Option<bool>,
-    pub(super) displace: Option<Displace>,
     pub(super) loss: Option<loss::Model>,
-    pub(super) corrupt: Option<Ppb>,
-    pub(super) duplicate: Option<Ppb>,
-    pub(super) bleach: Option<bool>,
-    pub(super) blackhole: Option<u32>,
     pub(super) police_bps: Option<u64>,
     pub(super) police_bytes: Option<u64>,
     pub(super) burst_bytes: Option<u64>,
     pub(super) peak_bps: Option<u64>,
-    pub(super) aggregate: Option<Aggregate>,
-    pub(super) half_duplex: Option<bool>,
-    pub(super) slot_ns: Option<u64>,
-    pub(super) harq: Option<Harq>,
     pub(super) acks: Option<Option<Acks>>,
     pub(super) queue: Option<queue::NewQueue>,
     pub(super) restart_trace: bool,
@@ -105,55 +24,18 @@ pub struct ModelChange {
 
 impl ModelChange {
     pub fn new(change: &Change) -> Self {
-        let Change {
-            rate_bps,
-            delay,
-            reorder,
-            displace_ppb,
-            displace_packets,
-            displace_within_ns,
-            loss,
-            corrupt_ppb,
-            duplicate_ppb,
-            ecn_bleach,
-            blackhole_bytes,
-            police_bps,
-            police_bytes,
-            burst_bytes,
-            peak_bps,
-            aggregate,
-            half_duplex,
-            slot_ns,
-            harq,
-            ack_filter,
-            queue,
-            restart_trace,
-        } = change;
         ModelChange {
-            rate_bps: *rate_bps,
-            delay: delay.as_ref().map(Distribution::new),
-            reorder: *reorder,
-            displace: displace_ppb.map(|share| Displace {
-                share,
-                packets: displace_packets.unwrap_or(0),
-                within: displace_within_ns.unwrap_or(0),
-            }),
-            loss: loss.as_ref().map(loss::Model::new),
-            corrupt: *corrupt_ppb,
-            duplicate: *duplicate_ppb,
-            bleach: *ecn_bleach,
-            blackhole: *blackhole_bytes,
-            police_bps: *police_bps,
-            police_bytes: *police_bytes,
-            burst_bytes: *burst_bytes,
-            peak_bps: *peak_bps,
-            aggregate: *aggregate,
-            half_duplex: *half_duplex,
-            slot_ns: *slot_ns,
-            harq: *harq,
-            acks: ack_filter.map(|filter| filter.then(Acks::new)),
-            queue: queue.as_ref().map(queue::NewQueue::new),
-            restart_trace: *restart_trace == Some(true),
+            held: HeldChange::of(change),
+            rate_bps: change.rate_bps,
+            delay: change.delay.as_ref().map(Distribution::new),
+            loss: change.loss.as_ref().map(loss::Model::new),
+            police_bps: change.police_bps,
+            police_bytes: change.police_bytes,
+            burst_bytes: change.burst_bytes,
+            peak_bps: change.peak_bps,
+            acks: change.ack_filter.map(|filter| filter.then(Acks::new)),
+            queue: change.queue.as_ref().map(queue::NewQueue::new),
+            restart_trace: change.restart_trace == Some(true),
         }
     }
 }
@@ -161,6 +43,7 @@ impl ModelChange {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Delay, Direction, Queue};
 
     #[test]
     fn a_change_and_its_undoing_leave_a_direction_as_it_was() {

@@ -1,13 +1,13 @@
 //! Is a configuration one that the model can run? One line per refusal: which key, what it is, what to write.
 //!
-//! The one check of plans and of changes at run time. Each stage checks itself, beside its model: `check` of loss.rs,
-//! queue.rs, rate.rs and distribution.rs. Their bounds are those of descriptions (labs/spec, labs/compile):
+//! The one check of plans and of changes at run time. Each stage checks itself, beside its model; the table of keys in
+//! config.rs names what checks each key. Their bounds are those of descriptions (labs/spec, labs/compile):
 //! `tests/golden/limits.json` holds values at and beyond each bound, and both sides' tests read it.
 
 use alloc::format;
 use alloc::string::String;
 
-use super::{bucket, delay as delay_line, medium, middlebox, radio, rate, Change, Nanos};
+use super::{bucket, delay as delay_line, medium, Change, Nanos};
 use crate::config::{Aggregate, Direction, Framing, Trace, ONE_PPB};
 
 const SECOND_NS: Nanos = 1_000_000_000;
@@ -24,74 +24,32 @@ const MOST_FRAMING_BYTES: u32 = 1 << 16;
 
 pub(super) type CheckResult = Result<(), String>;
 
-/// Checks a direction as it is in a plan.
+/// Checks a direction as it is in a plan: each key (`config.rs` says by what), and those that depend on each other.
 pub fn check(direction: &Direction) -> CheckResult {
-    let Direction {
-        framing,
-        rate_bps,
-        loss,
-        corrupt_ppb,
-        duplicate_ppb,
-        ecn_bleach: _,
-        blackhole_bytes,
-        police_bps,
-        police_bytes,
-        burst_bytes,
-        peak_bps,
-        aggregate,
-        half_duplex,
-        slot_ns,
-        harq,
-        ack_filter,
-        queue,
-        delay,
-        reorder: _,
-        displace_ppb,
-        displace_packets,
-        displace_within_ns,
-        trace,
-        seed: _,
-        store_packets,
-        store_bytes,
-    } = direction;
-    framing.check()?;
-    require(*store_packets <= MOST_PACKETS, || format!("store_packets {store_packets}: write at most {MOST_PACKETS}"))?;
-    require(*store_bytes <= MOST_BYTES, || format!("store_bytes {store_bytes}: write at most {MOST_BYTES} (8 GiB)"))?;
-    rate::check(*rate_bps)?;
-    loss.check()?;
-    probability("corrupt_ppb", *corrupt_ppb)?;
-    probability("duplicate_ppb", *duplicate_ppb)?;
-    middlebox::check(*blackhole_bytes)?;
-    bucket::check(*police_bps, *police_bytes)?;
-    bucket::check_depth("burst_bytes", *burst_bytes)?;
-    peak(*peak_bps)?;
-    aggregate.check()?;
-    radio::check_slot(*slot_ns)?;
-    harq.check()?;
-    queue.check()?;
-    queue.check_ack_filter(*ack_filter)?;
-    delay.check()?;
-    delay_line::check(*displace_ppb, *displace_packets, *displace_within_ns)?;
+    direction.check_keys()?;
+    let Direction { queue, trace, burst_bytes, aggregate, .. } = direction;
+    bucket::check(direction.police_bps, direction.police_bytes)?;
+    queue.check_ack_filter(direction.ack_filter)?;
+    delay_line::check(direction.displace_ppb, direction.displace_packets, direction.displace_within_ns)?;
     trace.check(queue)?;
     require(*burst_bytes == 0 || !trace.says_rate(), || "burst_bytes: the link's trace says the rate: write 0".into())?;
     let delivers = matches!(trace, Trace::Opportunities { .. });
     require(*aggregate == Aggregate::NONE || !delivers, || {
         "aggregate: the link's trace says when packets leave: write 0 packets".into()
     })?;
-    medium::check(*half_duplex, *burst_bytes, delivers)
+    medium::check(direction.half_duplex, *burst_bytes, delivers)
 }
 
-/// 0: none.
-fn peak(peak_bps: u64) -> CheckResult {
-    if peak_bps > 0 {
-        rate::check_as("peak_bps", peak_bps)
-    } else {
-        Ok(())
-    }
+pub(super) fn store_packets(packets: u64) -> CheckResult {
+    require(packets <= MOST_PACKETS, || format!("store_packets {packets}: write at most {MOST_PACKETS}"))
+}
+
+pub(super) fn store_bytes(bytes: u64) -> CheckResult {
+    require(bytes <= MOST_BYTES, || format!("store_bytes {bytes}: write at most {MOST_BYTES} (8 GiB)"))
 }
 
 impl Framing {
-    fn check(&self) -> CheckResult {
+    pub(super) fn check(&self) -> CheckResult {
         let Framing { overhead_bytes, minimum_bytes } = *self;
         let most = overhead_bytes.max(minimum_bytes);
         require(most <= MOST_FRAMING_BYTES, || {
@@ -104,53 +62,19 @@ impl Change {
     /// Checks what is named; the rest stays as it is. A change that names nothing is refused.
     pub fn check(&self) -> CheckResult {
         require(*self != Change::default(), || "nothing to change: name a key of a direction, like rate_bps".into())?;
-        let Change {
-            rate_bps,
-            delay,
-            reorder: _,
-            displace_ppb,
-            displace_packets,
-            displace_within_ns,
-            loss,
-            corrupt_ppb,
-            duplicate_ppb,
-            ecn_bleach: _,
-            blackhole_bytes,
-            police_bps,
-            police_bytes,
-            burst_bytes,
-            peak_bps,
-            aggregate,
-            half_duplex: _,
-            slot_ns,
-            harq,
-            ack_filter,
-            queue,
-            restart_trace,
-        } = self;
-        require(*restart_trace != Some(false), || "restart_trace false: write true, or leave it out".into())?;
-        rate_bps.map_or(Ok(()), rate::check)?;
-        loss.as_ref().map_or(Ok(()), |loss| loss.check())?;
-        corrupt_ppb.map_or(Ok(()), |value| probability("corrupt_ppb", value))?;
-        duplicate_ppb.map_or(Ok(()), |value| probability("duplicate_ppb", value))?;
-        blackhole_bytes.map_or(Ok(()), middlebox::check)?;
+        require(self.restart_trace != Some(false), || "restart_trace false: write true, or leave it out".into())?;
+        self.check_keys()?;
+        let Change { police_bps, police_bytes, displace_ppb, displace_packets, displace_within_ns, queue, .. } = self;
         require(police_bps.is_some() == police_bytes.is_some(), || {
             "police_bps: name it and police_bytes, or neither".into()
         })?;
         bucket::check(police_bps.unwrap_or(0), police_bytes.unwrap_or(0))?;
-        bucket::check_depth("burst_bytes", burst_bytes.unwrap_or(0))?;
-        peak(peak_bps.unwrap_or(0))?;
-        aggregate.map_or(Ok(()), |aggregate| aggregate.check())?;
-        radio::check_slot(slot_ns.unwrap_or(0))?;
-        harq.map_or(Ok(()), |harq| harq.check())?;
         match (displace_ppb, displace_packets, displace_within_ns) {
             (None, None, None) => {}
             (Some(share), Some(packets), Some(within)) => delay_line::check(*share, *packets, *within)?,
             _ => return Err("displace_ppb: name it, displace_packets and displace_within_ns, or none of them".into()),
         }
-        queue.as_ref().map_or(Ok(()), |queue| queue.check())?;
-        queue.as_ref().map_or(Ok(()), |queue| queue.check_ack_filter(*ack_filter == Some(true)))?;
-        delay.as_ref().map_or(Ok(()), |delay| delay.check())
+        queue.as_ref().map_or(Ok(()), |queue| queue.check_ack_filter(self.ack_filter == Some(true)))
     }
 
     /// The same for a change of this direction: what its trace says cannot be told, and a queue of several lists filters no

@@ -8,56 +8,202 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use super::check::{self, probability, CheckResult};
+use super::{bucket, middlebox, radio, rate};
+
 /// Parts per billion: 1 % is 10 000 000.
 pub type Ppb = u32;
 pub const ONE_PPB: u32 = 1_000_000_000;
 
-/// One direction of a link. Order of the stages: impair → queue → rate → delay line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Direction {
-    pub framing: Framing,
+/// Defines `Direction` by its keys, a line for each: its group, name, type, what it is where nothing is asked for, and what
+/// checks it. A key is `fixed` while the link runs; or a change may say it, and the model has it `made` into something, or
+/// `held` as it is. Of these groups `Change`, `Held` and `HeldChange` are.
+macro_rules! keys {
+    ($($(#[$meta:meta])* $group:ident $key:ident: $kind:ty = $nothing:expr, $check:expr;)*) => {
+        /// One direction of a link. Order of the stages: impair → queue → rate → delay line.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct Direction {
+            $($(#[$meta])* pub $key: $kind,)*
+        }
+
+        impl Default for Direction {
+            /// Nothing is asked for, not even a rate.
+            fn default() -> Self {
+                Direction { $($key: $nothing,)* }
+            }
+        }
+
+        impl Direction {
+            /// Each key on its own.
+            pub(crate) fn check_keys(&self) -> CheckResult {
+                $(checked(&self.$key, $check)?;)*
+                Ok(())
+            }
+
+            /// The names of the keys in which it is not as `other`.
+            pub fn unlike(&self, other: &Direction) -> Vec<&'static str> {
+                let mut names = Vec::new();
+                $(if self.$key != other.$key {
+                    names.push(stringify!($key));
+                })*
+                names
+            }
+        }
+
+        changing! { [] $($group $key: $kind, $check;)* }
+        held! { [] $($group $key: $kind;)* }
+    };
+}
+
+/// Of the keys that are not `fixed`.
+macro_rules! changing {
+    ([$($done:tt)*] fixed $key:ident: $kind:ty, $check:expr; $($rest:tt)*) => {
+        changing! { [$($done)*] $($rest)* }
+    };
+    ([$($done:tt)*] $group:ident $key:ident: $kind:ty, $check:expr; $($rest:tt)*) => {
+        changing! { [$($done)* $key: $kind, $check;] $($rest)* }
+    };
+    ([$($key:ident: $kind:ty, $check:expr;)*]) => {
+        /// What may be changed while a link runs, absent where it stays.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Change {
+            $(
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub $key: Option<$kind>,
+            )*
+            /// The trace begins anew.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub restart_trace: Option<bool>,
+        }
+
+        impl Change {
+            /// What a direction is after it.
+            pub fn applied(&self, direction: &Direction) -> Direction {
+                let mut after = direction.clone();
+                $(if let Some(value) = &self.$key {
+                    after.$key.clone_from(value);
+                })*
+                after
+            }
+
+            /// The change that gives `direction` back what this one took from it.
+            pub fn undone(&self, direction: &Direction) -> Change {
+                let before = direction.clone();
+                Change { $($key: self.$key.as_ref().map(|_| before.$key),)* restart_trace: None }
+            }
+
+            /// This one, and `later` after it, as one change.
+            pub fn then(self, later: &Change) -> Change {
+                let later = later.clone();
+                Change {
+                    $($key: later.$key.or(self.$key),)*
+                    restart_trace: later.restart_trace.or(self.restart_trace),
+                }
+            }
+
+            /// Each key that it names on its own.
+            pub(crate) fn check_keys(&self) -> CheckResult {
+                $(if let Some(value) = &self.$key {
+                    checked(value, $check)?;
+                })*
+                Ok(())
+            }
+        }
+    };
+}
+
+/// Of the keys that the model holds as they are.
+macro_rules! held {
+    ([$($done:tt)*] held $key:ident: $kind:ty; $($rest:tt)*) => { held! { [$($done)* $key: $kind;] $($rest)* } };
+    ([$($done:tt)*] $group:ident $key:ident: $kind:ty; $($rest:tt)*) => { held! { [$($done)*] $($rest)* } };
+    ([$($key:ident: $kind:ty;)*]) => {
+        /// The keys of a direction that the model reads as they are.
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) struct Held {
+            $(pub $key: $kind,)*
+        }
+
+        impl Held {
+            pub fn of(direction: &Direction) -> Self {
+                Held { $($key: direction.$key,)* }
+            }
+
+            pub fn take_over(&mut self, change: &HeldChange) {
+                $(self.$key = change.$key.unwrap_or(self.$key);)*
+            }
+        }
+
+        /// What becomes different of them.
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) struct HeldChange {
+            $(pub $key: Option<$kind>,)*
+        }
+
+        impl HeldChange {
+            pub fn of(change: &Change) -> Self {
+                HeldChange { $($key: change.$key,)* }
+            }
+        }
+    };
+}
+
+// A new key has `#[serde(default)]`: a plan leaves it out where nothing is asked for, so that plans without it stay as they
+// are.
+keys! {
+    fixed framing: Framing = Framing { overhead_bytes: 0, minimum_bytes: 0 }, Framing::check;
     /// 8 kbit/s to 1 Tbit/s, of what `framing` counts.
-    pub rate_bps: u64,
-    pub loss: Loss,
-    pub corrupt_ppb: Ppb,
-    pub duplicate_ppb: Ppb,
-    /// Clears the two bits of ECN in every packet, as some middleboxes do.
-    pub ecn_bleach: bool,
-    /// IP packets longer than this vanish without a word (RFC 2923, section 2.1); 0: none do.
-    pub blackhole_bytes: u32,
-    /// A policer before the queue drops what exceeds `police_bytes` + this rate × time, in any time; 0: none does.
-    pub police_bps: u64,
-    pub police_bytes: u64,
-    /// So many bytes pass the rate stage at once, or at `peak_bps` where that is not 0; 0: each at the rate.
-    pub burst_bytes: u64,
-    pub peak_bps: u64,
-    pub aggregate: Aggregate,
-    /// While the link's other direction sends, this one waits; where both say so.
-    pub half_duplex: bool,
-    /// Packets leave the rate stage at multiples of this time only, with the last bit that the slot had room for; 0: at
-    /// any instant.
-    pub slot_ns: u64,
-    pub harq: Harq,
-    /// A pure ACK of TCP that joins the queue takes the place of an earlier one of its flow that waits there (RFC 3449,
-    /// section 5.2.1). Only where all packets wait in one list.
-    pub ack_filter: bool,
-    pub queue: Queue,
-    pub delay: Delay,
+    made rate_bps: u64 = 0, |bps| rate::check(*bps);
+    made delay: Delay = Delay::Constant { delay_ns: 0 }, Delay::check;
     /// May a packet overtake an earlier one in the delay line? Without it, releases never go back in time.
-    pub reorder: bool,
+    held reorder: bool = false, any;
     /// A packet is displaced by so many packets with this probability: it leaves right behind the n-th later one that is not
     /// (RFC 5236), or `displace_within_ns` after its own time if that comes first; 0: none is, and the others are 0.
-    pub displace_ppb: Ppb,
-    pub displace_packets: u32,
-    pub displace_within_ns: u64,
+    held displace_ppb: Ppb = 0, any;
+    held displace_packets: u32 = 0, any;
+    held displace_within_ns: u64 = 0, any;
+    made loss: Loss = Loss::None {}, Loss::check;
+    held corrupt_ppb: Ppb = 0, |share| probability("corrupt_ppb", *share);
+    held duplicate_ppb: Ppb = 0, |share| probability("duplicate_ppb", *share);
+    /// Clears the two bits of ECN in every packet, as some middleboxes do.
+    held ecn_bleach: bool = false, any;
+    /// IP packets longer than this vanish without a word (RFC 2923, section 2.1); 0: none do.
+    held blackhole_bytes: u32 = 0, |bytes| middlebox::check(*bytes);
+    /// A policer before the queue drops what exceeds `police_bytes` + this rate × time, in any time; 0: none does.
+    made police_bps: u64 = 0, any;
+    made police_bytes: u64 = 0, any;
+    /// So many bytes pass the rate stage at once, or at `peak_bps` where that is not 0; 0: each at the rate.
+    made burst_bytes: u64 = 0, |bytes| bucket::check_depth("burst_bytes", *bytes);
+    made peak_bps: u64 = 0, |bps| rate::check_peak(*bps);
+    held aggregate: Aggregate = Aggregate::NONE, Aggregate::check;
+    /// While the link's other direction sends, this one waits; where both say so.
+    held half_duplex: bool = false, any;
+    /// Packets leave the rate stage at multiples of this time only, with the last bit that the slot had room for; 0: at
+    /// any instant.
+    held slot_ns: u64 = 0, |ns| radio::check_slot(*ns);
+    held harq: Harq = Harq::NONE, Harq::check;
+    /// A pure ACK of TCP that joins the queue takes the place of an earlier one of its flow that waits there (RFC 3449,
+    /// section 5.2.1). Only where all packets wait in one list.
+    made ack_filter: bool = false, any;
+    made queue: Queue = Queue::drop_tail(None, None), Queue::check;
     /// What changes by itself while the link runs.
-    pub trace: Trace,
-    pub seed: u64,
+    fixed trace: Trace = Trace::None {}, any;
+    fixed seed: u64 = 1, any;
     /// Room for packets in flight as the plan has the link: queue plus delay line, at the smallest and at the largest
     /// packet.
-    pub store_packets: u64,
-    pub store_bytes: u64,
+    fixed store_packets: u64 = 0, |packets| check::store_packets(*packets);
+    fixed store_bytes: u64 = 0, |bytes| check::store_bytes(*bytes);
+}
+
+/// Says a closure's type before it is looked at.
+fn checked<T>(value: &T, check: impl FnOnce(&T) -> CheckResult) -> CheckResult {
+    check(value)
+}
+
+/// Of a key of which each value can be, or which is checked together with others.
+fn any<T>(_: &T) -> CheckResult {
+    Ok(())
 }
 
 const LEAST_STORE_PACKETS: u64 = 1 << 16;
@@ -68,30 +214,9 @@ impl Direction {
         Direction {
             framing: Framing { overhead_bytes: 38, minimum_bytes: 84 },
             rate_bps,
-            loss: Loss::None {},
-            corrupt_ppb: 0,
-            duplicate_ppb: 0,
-            ecn_bleach: false,
-            blackhole_bytes: 0,
-            police_bps: 0,
-            police_bytes: 0,
-            burst_bytes: 0,
-            peak_bps: 0,
-            aggregate: Aggregate::NONE,
-            half_duplex: false,
-            slot_ns: 0,
-            harq: Harq::NONE,
-            ack_filter: false,
             queue,
             delay: Delay::Constant { delay_ns },
-            reorder: false,
-            displace_ppb: 0,
-            displace_packets: 0,
-            displace_within_ns: 0,
-            trace: Trace::None {},
-            seed: 1,
-            store_packets: 0,
-            store_bytes: 0,
+            ..Direction::default()
         }
     }
 

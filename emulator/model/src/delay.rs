@@ -11,7 +11,7 @@ use core::cmp::Ordering;
 use super::check::{probability, require, time, CheckResult, LONGEST_NS};
 use super::fifo::{List, Pool};
 use super::Nanos;
-use crate::config::Ppb;
+use crate::config::{Held, Ppb};
 
 const MOST_DISPLACED_BY: u32 = 1_000;
 
@@ -36,6 +36,12 @@ pub struct Displace {
     pub share: Ppb,
     pub packets: u32,
     pub within: Nanos,
+}
+
+impl Displace {
+    pub fn of(held: &Held) -> Self {
+        Displace { share: held.displace_ppb, packets: held.displace_packets, within: held.displace_within_ns }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -23,6 +23,7 @@ mod delay;
 mod distribution;
 mod fifo;
 pub mod frame;
+mod impair;
 mod link;
 mod loss;
 mod medium;
@@ -34,21 +35,22 @@ mod rng;
 mod shaper;
 mod trace;
 
-pub use change::{Change, ModelChange};
+pub use change::ModelChange;
 pub use check::check;
+pub use config::Change;
 pub use counters::{Amount, ClassCounters, ClassReport, Counters, DirectionReport, Drop, Drops};
+pub use impair::Fate;
 pub use link::Link;
 pub use medium::share;
 pub use trace::TraceSettings;
 
 use alloc::vec::Vec;
 
-use bucket::Bucket;
-use config::{Aggregate, Direction, Framing, Harq, Loss, Ppb, Row};
+use config::{Direction, Framing, Held, Row};
 use delay::{Displace, Line};
 use distribution::Distribution;
+use impair::Impairments;
 use medium::Turn;
-use middlebox::Middlebox;
 use queue::{Acks, QueueStage, Waiting};
 use radio::{slot_end, MOST_AGGREGATED};
 use rng::{Stage, Stream};
@@ -56,18 +58,6 @@ use shaper::Shaper;
 use trace::{Player, Step};
 
 pub type Nanos = u64;
-
-/// What stage 1 decided. A lost packet is neither a duplicate nor corrupt, and nothing is done to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fate {
-    pub lost: bool,
-    /// To be enqueued twice. The copy is intact: corruption is of the first one only.
-    pub duplicate: bool,
-    /// A random number that chooses the bit to turn over.
-    pub corrupt: Option<u32>,
-    /// The bits of ECN are to be cleared in the frame, before it is copied.
-    pub bleach: bool,
-}
 
 /// What the model must know of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,22 +114,13 @@ pub struct DirectionModel<P> {
     most_packets: u64,
     /// Which flows meet in a queue.
     salt: u64,
-    loss: loss::Model,
-    corrupt: Ppb,
-    duplicate: Ppb,
-    middlebox: Middlebox,
-    police: Option<Bucket>,
-    /// Nothing to draw or to do in stage 1.
-    harmless: bool,
+    held: Held,
+    impairments: Impairments,
     queue: QueueStage<P>,
     in_service: Option<Waiting<P>>,
     /// In service with it.
     aggregated: Vec<Waiting<P>>,
-    aggregate: Aggregate,
-    half_duplex: bool,
     turn: Turn,
-    slot_ns: Nanos,
-    harq: Harq,
     server: Shaper,
     /// Bytes, and the peak rate.
     burst: (u64, u64),
@@ -147,8 +128,6 @@ pub struct DirectionModel<P> {
     least_delay: Nanos,
     /// So much of every delay something else makes, before the link or after it.
     elsewhere: Nanos,
-    reorder: bool,
-    displace: Displace,
     line: Line<P>,
     trace: Option<Player>,
     /// When the trace's next step is; the greatest number: never.
@@ -161,9 +140,6 @@ pub struct DirectionModel<P> {
 
 #[derive(Debug)]
 struct Streams {
-    loss: Stream,
-    corrupt: Stream,
-    duplicate: Stream,
     delay: Stream,
     harq: Stream,
     displace: Stream,
@@ -194,47 +170,29 @@ impl<P: Copy> DirectionModel<P> {
             framing: config.framing,
             most_packets: config.most_packets(),
             salt: config.seed,
-            loss: loss::Model::new(&config.loss),
-            corrupt: config.corrupt_ppb,
-            duplicate: config.duplicate_ppb,
-            middlebox: Middlebox { bleach: config.ecn_bleach, blackhole: config.blackhole_bytes },
-            police: policer(config.police_bps, config.police_bytes, 0),
-            harmless: false,
+            held: Held::of(config),
+            impairments: Impairments::new(config),
             queue: QueueStage::new(&config.queue, config.ack_filter.then(Acks::new), room, stream(Stage::Queue)),
             in_service: None,
             aggregated: Vec::with_capacity(if room > 0 { MOST_AGGREGATED - 1 } else { 0 }),
-            aggregate: config.aggregate,
-            half_duplex: config.half_duplex,
             turn: Turn::default(),
-            slot_ns: config.slot_ns,
-            harq: config.harq,
             server: Shaper::new(config.rate_bps, burst.0, burst.1),
             burst,
             delay: Distribution::new(&config.delay),
             least_delay: 0,
             elsewhere: 0,
-            reorder: config.reorder,
-            displace: Displace {
-                share: config.displace_ppb,
-                packets: config.displace_packets,
-                within: config.displace_within_ns,
-            },
             line: Line::new(room, overtaking),
             trace: Player::new(&config.trace),
             trace_at: Nanos::MAX,
             clock: 0,
             counters: Counters::default(),
             streams: Streams {
-                loss: stream(Stage::Loss),
-                corrupt: stream(Stage::Corrupt),
-                duplicate: stream(Stage::Duplicate),
                 delay: stream(Stage::Delay),
                 harq: stream(Stage::Harq),
                 displace: stream(Stage::Displace),
             },
         };
         model.least_delay = model.delay.least();
-        model.note_harmless();
         model.counters.class_count = model.queue.class_count();
         model.begin(0);
         model
@@ -259,8 +217,7 @@ impl<P: Copy> DirectionModel<P> {
     }
 
     /// Stage 1, once per packet in order of arrival. A packet that is not lost goes on to `enqueue` with what `meta` then
-    /// says of it, twice if it is a duplicate. Every model draws for every packet, so one model's outcome never shifts
-    /// another's.
+    /// says of it, twice if it is a duplicate.
     #[inline]
     pub fn impair(&mut self, now: Nanos, meta: &mut Meta) -> Fate {
         self.counters.in_packets += 1;
@@ -269,29 +226,7 @@ impl<P: Copy> DirectionModel<P> {
         if self.trace_at <= now {
             self.advance(now);
         }
-        if self.harmless {
-            return Fate::default();
-        }
-        let lost = self.loss.lost(bytes, &mut self.streams.loss);
-        let duplicate = self.duplicate > 0 && self.streams.duplicate.chance(self.duplicate);
-        let corrupt = (self.corrupt > 0 && self.streams.corrupt.chance(self.corrupt))
-            .then(|| (self.streams.corrupt.bits() >> 32) as u32);
-        if lost {
-            self.counters.lost_packets += 1;
-            return Fate { lost, ..Fate::default() };
-        }
-        if self.middlebox.swallows(meta) {
-            self.counters.blackhole_packets += 1;
-            return Fate { lost: true, ..Fate::default() };
-        }
-        if self.police.as_mut().is_some_and(|bucket| !bucket.admits(bytes, now)) {
-            self.counters.policed_packets += 1;
-            return Fate { lost: true, ..Fate::default() };
-        }
-        let bleach = self.middlebox.bleaches(meta);
-        self.counters.duplicated_packets += u64::from(duplicate);
-        self.counters.corrupted_packets += u64::from(corrupt.is_some());
-        Fate { lost, duplicate, corrupt, bleach }
+        self.impairments.judge(&self.held, meta, bytes, now, &mut self.counters)
     }
 
     /// Takes memory for one more packet, so that `enqueue` and all that follows allocate none; false if the system has
@@ -301,10 +236,10 @@ impl<P: Copy> DirectionModel<P> {
         let Counters { queued, in_service, delayed, .. } = &self.counters;
         // What was dropped and not taken away yet is not counted any more, and takes no place in the line.
         let packets = (queued.packets + in_service.packets + delayed.packets) as usize + 1;
-        let aggregated = if self.aggregate.packets > 0 { MOST_AGGREGATED - 1 } else { 0 };
+        let aggregated = if self.held.aggregate.packets > 0 { MOST_AGGREGATED - 1 } else { 0 };
         packets as u64 <= self.most_packets
             && self.queue.reserve(packets)
-            && self.line.reserve(packets, self.reorder)
+            && self.line.reserve(packets, self.held.reorder)
             && (self.aggregated.capacity() >= aggregated
                 || self.aggregated.try_reserve(aggregated - self.aggregated.len()).is_ok())
     }
@@ -407,8 +342,8 @@ impl<P: Copy> DirectionModel<P> {
         let next = if self.queue.drops_later() {
             // The packet behind may be dropped as soon as this one has left.
             departure.min(self.trace_at).saturating_add(lag)
-        } else if departure <= self.trace_at && !self.reorder {
-            slot_end(self.slot_ns, departure).saturating_add(self.least_delay.saturating_sub(self.elsewhere))
+        } else if departure <= self.trace_at && !self.held.reorder {
+            slot_end(self.held.slot_ns, departure).saturating_add(self.least_delay.saturating_sub(self.elsewhere))
         } else {
             // From the trace's next step on the packet may leave sooner, and the delay may be shorter.
             departure.min(self.trace_at).saturating_add(self.least_transit())
@@ -425,64 +360,27 @@ impl<P: Copy> DirectionModel<P> {
     /// The same without allocating; `change` then holds what it took the place of.
     pub fn take_over(&mut self, change: &mut ModelChange, now: Nanos) {
         self.advance(now);
-        let ModelChange {
-            rate_bps,
-            delay,
-            reorder,
-            displace,
-            loss,
-            corrupt,
-            duplicate,
-            bleach,
-            blackhole,
-            police_bps,
-            police_bytes,
-            burst_bytes,
-            peak_bps,
-            aggregate,
-            half_duplex,
-            slot_ns,
-            harq,
-            acks,
-            queue,
-            restart_trace,
-        } = change;
-        if let Some(rate_bps) = *rate_bps {
+        self.held.take_over(&change.held);
+        self.impairments.take_over(change, &self.held, self.clock);
+        if let Some(rate_bps) = change.rate_bps {
             self.server.set_rate(rate_bps, self.clock);
         }
-        if let Some(delay) = delay {
+        if let Some(delay) = &mut change.delay {
             core::mem::swap(&mut self.delay, delay);
             self.least_delay = self.delay.least();
         }
-        self.reorder = reorder.unwrap_or(self.reorder);
-        self.displace = displace.unwrap_or(self.displace);
-        if let Some(loss) = loss {
-            core::mem::swap(&mut self.loss, loss);
-        }
-        self.corrupt = corrupt.unwrap_or(self.corrupt);
-        self.duplicate = duplicate.unwrap_or(self.duplicate);
-        self.middlebox.bleach = bleach.unwrap_or(self.middlebox.bleach);
-        self.middlebox.blackhole = blackhole.unwrap_or(self.middlebox.blackhole);
-        if let (Some(police_bps), Some(police_bytes)) = (*police_bps, *police_bytes) {
-            self.police = policer(police_bps, police_bytes, self.clock);
-        }
         let says_rate = self.trace.as_ref().is_some_and(Player::says_rate);
-        if (burst_bytes.is_some() || peak_bps.is_some()) && !says_rate {
-            self.burst = (burst_bytes.unwrap_or(self.burst.0), peak_bps.unwrap_or(self.burst.1));
+        if (change.burst_bytes.is_some() || change.peak_bps.is_some()) && !says_rate {
+            self.burst = (change.burst_bytes.unwrap_or(self.burst.0), change.peak_bps.unwrap_or(self.burst.1));
             self.server.set_burst(self.burst.0, self.burst.1, self.clock);
         }
-        self.aggregate = aggregate.unwrap_or(self.aggregate);
-        self.half_duplex = half_duplex.unwrap_or(self.half_duplex);
-        self.slot_ns = slot_ns.unwrap_or(self.slot_ns);
-        self.harq = harq.unwrap_or(self.harq);
-        if let Some(acks) = acks {
+        if let Some(acks) = &mut change.acks {
             self.queue.filter_acks(acks);
         }
-        if let Some(queue) = queue {
+        if let Some(queue) = &mut change.queue {
             self.queue.take_over(queue, &mut self.counters);
         }
-        self.note_harmless();
-        if *restart_trace {
+        if change.restart_trace {
             self.begin(now);
         }
     }
@@ -510,7 +408,7 @@ impl<P: Copy> DirectionModel<P> {
     /// Do both directions of the link send on one medium (`share`)?
     #[inline]
     pub fn shares_medium(&self) -> bool {
-        self.half_duplex || self.turn.shared
+        self.held.half_duplex || self.turn.shared
     }
 
     /// What the model must know of a frame of which `head` is the beginning, with its headers; `ip_bytes` as
@@ -526,14 +424,6 @@ impl<P: Copy> DirectionModel<P> {
     #[inline]
     fn length(&self, meta: Meta) -> u32 {
         meta.ip_bytes.saturating_add(self.framing.overhead_bytes).max(self.framing.minimum_bytes)
-    }
-
-    fn note_harmless(&mut self) {
-        self.harmless = matches!(self.loss, loss::Model::None)
-            && self.corrupt == 0
-            && self.duplicate == 0
-            && self.middlebox == Middlebox::NONE
-            && self.police.is_none();
     }
 
     /// Evaluates the server up to `to`: whoever has been sent goes into the delay line, the next one starts.
@@ -585,8 +475,7 @@ impl<P: Copy> DirectionModel<P> {
             self.least_delay = delay;
         }
         if let Some(loss_ppb) = row.loss_ppb {
-            self.loss = loss::Model::new(&Loss::Bernoulli { loss_ppb });
-            self.note_harmless();
+            self.impairments.lose(loss_ppb, &self.held);
         }
         if let Some(bytes) = row.limit_bytes {
             self.queue.limit_bytes(bytes);
@@ -652,28 +541,29 @@ impl<P: Copy> DirectionModel<P> {
     /// Into the delay line goes what left the rate stage at `departure`.
     #[inline]
     fn send_on(&mut self, sent: Waiting<P>, departure: Nanos) {
-        let sent_at = slot_end(self.slot_ns, departure);
-        let again = if self.harq.error_ppb > 0 { self.harq.draw(&mut self.streams.harq) } else { 0 };
+        let sent_at = slot_end(self.held.slot_ns, departure);
+        let harq = &self.held.harq;
+        let again = if harq.error_ppb > 0 { harq.draw(&mut self.streams.harq) } else { 0 };
         let delay = self.delay.draw(&mut self.streams.delay).saturating_sub(self.elsewhere);
         let due = sent_at.saturating_add(delay).saturating_add(again);
         self.counters.in_service.remove(sent.bytes);
         self.counters.delayed.add(sent.bytes);
-        if self.displace.share > 0 || self.line.keeps_displaced() {
+        if self.held.displace_ppb > 0 || self.line.keeps_displaced() {
             self.displace_or_push(sent, departure, due);
         } else {
-            self.line.push(sent.packet, sent.bytes, sent.mark_ce, due, self.reorder);
+            self.line.push(sent.packet, sent.bytes, sent.mark_ce, due, self.held.reorder);
         }
     }
 
     #[inline(never)]
     fn displace_or_push(&mut self, sent: Waiting<P>, departure: Nanos, due: Nanos) {
         let Waiting { packet, bytes, mark_ce, .. } = sent;
-        let Displace { share, .. } = self.displace;
+        let displace = Displace::of(&self.held);
         self.line.expire(departure);
-        if share > 0 && self.streams.displace.chance(share) {
-            self.line.set_aside(packet, bytes, mark_ce, due, self.reorder, self.displace);
+        if displace.share > 0 && self.streams.displace.chance(displace.share) {
+            self.line.set_aside(packet, bytes, mark_ce, due, self.held.reorder, displace);
         } else {
-            self.line.push_past(packet, bytes, mark_ce, due, self.reorder);
+            self.line.push_past(packet, bytes, mark_ce, due, self.held.reorder);
         }
     }
 
@@ -688,7 +578,7 @@ impl<P: Copy> DirectionModel<P> {
     #[inline]
     fn start_service(&mut self) {
         let Some(next) = self.queue.next(self.server.free_at(), &mut self.counters) else { return };
-        if self.aggregate.packets > 0 {
+        if self.held.aggregate.packets > 0 {
             self.start_aggregate(&next);
         } else {
             self.server.serve(next.bytes, next.arrival);
@@ -703,18 +593,13 @@ impl<P: Copy> DirectionModel<P> {
     fn start_aggregate(&mut self, first: &Waiting<P>) {
         let start = self.server.free_at().max(first.arrival);
         let mut bytes = first.bytes;
-        while self.aggregate.admits(self.aggregated.len() + 1, self.server.time_of(bytes)) {
+        while self.held.aggregate.admits(self.aggregated.len() + 1, self.server.time_of(bytes)) {
             let Some(next) = self.queue.next(start, &mut self.counters) else { break };
             bytes += next.bytes;
             self.counters.in_service.add(next.bytes);
             self.counters.served_packets += 1;
             self.aggregated.push(next);
         }
-        self.server.serve(bytes, start.saturating_add(self.aggregate.gap_ns));
+        self.server.serve(bytes, start.saturating_add(self.held.aggregate.gap_ns));
     }
-}
-
-/// One that is full; none of a rate of 0.
-fn policer(rate_bps: u64, bytes: u64, now: Nanos) -> Option<Bucket> {
-    (rate_bps > 0).then(|| Bucket::new(rate_bps, bytes, now))
 }

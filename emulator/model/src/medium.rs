@@ -25,7 +25,7 @@ pub(super) struct Turn {
 /// them at that time. Without it each one sends as if it were alone. True: the other one's next event may be another now.
 #[inline]
 pub fn share<P: Copy>(a: &mut DirectionModel<P>, b: &mut DirectionModel<P>, to: Nanos) -> bool {
-    if a.half_duplex && b.half_duplex {
+    if a.held.half_duplex && b.held.half_duplex {
         take_turns(a, b, to);
     } else if a.turn.shared {
         part(a, to);

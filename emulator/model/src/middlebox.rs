@@ -5,6 +5,7 @@ use alloc::format;
 
 use super::check::{require, CheckResult};
 use super::{Ecn, Meta};
+use crate::config::Held;
 
 /// Every path carries the least one (RFC 791); no IP packet is longer than the greatest.
 const BLACKHOLES: core::ops::RangeInclusive<u32> = 68..=65_535;
@@ -18,53 +19,47 @@ pub(super) fn check(blackhole_bytes: u32) -> CheckResult {
     })
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Middlebox {
-    pub bleach: bool,
-    /// The longest IP packet that passes; 0: any does.
-    pub blackhole: u32,
+/// Is the packet longer than what passes?
+#[inline]
+pub(super) fn swallows(held: &Held, meta: &Meta) -> bool {
+    held.blackhole_bytes > 0 && meta.ip_bytes > held.blackhole_bytes
 }
 
-impl Middlebox {
-    pub const NONE: Middlebox = Middlebox { bleach: false, blackhole: 0 };
-
-    #[inline]
-    pub fn swallows(&self, meta: &Meta) -> bool {
-        self.blackhole > 0 && meta.ip_bytes > self.blackhole
+/// Clears the bits of ECN; true if one was set.
+#[inline]
+pub(super) fn bleaches(held: &Held, meta: &mut Meta) -> bool {
+    let marked = held.ecn_bleach && Ecn::of(meta.traffic_class) != Ecn::NotEct;
+    if marked {
+        meta.traffic_class &= !3;
     }
-
-    /// Clears the bits of ECN; true if one was set.
-    #[inline]
-    pub fn bleaches(&self, meta: &mut Meta) -> bool {
-        let marked = self.bleach && Ecn::of(meta.traffic_class) != Ecn::NotEct;
-        if marked {
-            meta.traffic_class &= !3;
-        }
-        marked
-    }
+    marked
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Direction;
+
+    fn held(ecn_bleach: bool, blackhole_bytes: u32) -> Held {
+        Held::of(&Direction { ecn_bleach, blackhole_bytes, ..Direction::default() })
+    }
 
     #[test]
     fn only_what_is_longer_is_swallowed() {
         let of = |ip_bytes| Meta { ip_bytes, ..Meta::default() };
-        let hole = Middlebox { blackhole: 1400, ..Middlebox::NONE };
-        assert_eq!([20, 1400, 1401, 65_535].map(|bytes| hole.swallows(&of(bytes))), [false, false, true, true]);
-        assert!(!Middlebox::NONE.swallows(&of(65_535)));
+        let hole = held(false, 1400);
+        assert_eq!([20, 1400, 1401, 65_535].map(|bytes| swallows(&hole, &of(bytes))), [false, false, true, true]);
+        assert!(!swallows(&held(true, 0), &of(65_535)));
     }
 
     #[test]
     fn both_bits_are_cleared_and_the_dscp_stays() {
-        let box_ = Middlebox { bleach: true, ..Middlebox::NONE };
         for traffic_class in 0..=255u8 {
             let mut meta = Meta { traffic_class, ..Meta::default() };
-            assert_eq!(box_.bleaches(&mut meta), traffic_class & 3 != 0);
+            assert_eq!(bleaches(&held(true, 0), &mut meta), traffic_class & 3 != 0);
             assert_eq!(meta.traffic_class, traffic_class & 0xfc);
             let mut meta = Meta { traffic_class, ..Meta::default() };
-            assert!(!Middlebox::NONE.bleaches(&mut meta) && meta.traffic_class == traffic_class);
+            assert!(!bleaches(&held(false, 0), &mut meta) && meta.traffic_class == traffic_class);
         }
     }
 }

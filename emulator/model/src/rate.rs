@@ -24,6 +24,15 @@ pub(super) fn check_as(key: &str, rate_bps: u64) -> CheckResult {
     })
 }
 
+/// Of a burst; 0: it has none.
+pub(super) fn check_peak(peak_bps: u64) -> CheckResult {
+    if peak_bps > 0 {
+        check_as("peak_bps", peak_bps)
+    } else {
+        Ok(())
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Server {
     rate_bps: u64,

@@ -125,30 +125,7 @@ pub struct TraceSettings {
 impl TraceSettings {
     /// Does the change leave alone what the trace says?
     pub fn check(self, change: &Change) -> CheckResult {
-        let Change {
-            rate_bps,
-            delay,
-            reorder: _,
-            displace_ppb: _,
-            displace_packets: _,
-            displace_within_ns: _,
-            loss,
-            corrupt_ppb: _,
-            duplicate_ppb: _,
-            ecn_bleach: _,
-            blackhole_bytes: _,
-            police_bps: _,
-            police_bytes: _,
-            burst_bytes,
-            peak_bps: _,
-            aggregate,
-            half_duplex,
-            slot_ns: _,
-            harq: _,
-            ack_filter: _,
-            queue,
-            restart_trace,
-        } = change;
+        let Change { rate_bps, burst_bytes, aggregate, half_duplex, delay, loss, queue, restart_trace, .. } = change;
         require(self.anything || restart_trace.is_none(), || "restart_trace: the link has no trace".into())?;
         for (key, told, said) in [
             ("rate_bps", rate_bps.is_some(), self.rate),

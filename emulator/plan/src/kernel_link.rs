@@ -4,37 +4,25 @@
 
 use ewan_model::config::{Aggregate, Delay, Direction, Discipline, Harq, Loss, Trace};
 
+/// The keys that the kernel's parts go by, within the values that `refusal` lets pass, or that no packet shows.
+const OF_THE_KERNEL: [&str; 12] = [
+    "framing",
+    "rate_bps",
+    "loss",
+    "corrupt_ppb",
+    "duplicate_ppb",
+    "queue",
+    "delay",
+    "reorder",
+    "peak_bps",
+    "seed",
+    "store_packets",
+    "store_bytes",
+];
+
 /// What the kernel's parts cannot do, or not without dropping what waits, and what to write.
 pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
-    // All keys by name: a new one is either refused here or made in `requests`.
-    let Direction {
-        framing: _,
-        rate_bps: _,
-        loss,
-        corrupt_ppb: _,
-        duplicate_ppb: _,
-        ecn_bleach,
-        blackhole_bytes,
-        police_bps,
-        police_bytes: _,
-        burst_bytes,
-        peak_bps: _,
-        aggregate,
-        half_duplex,
-        slot_ns,
-        harq,
-        ack_filter,
-        queue,
-        delay,
-        reorder: _,
-        displace_ppb,
-        displace_packets: _,
-        displace_within_ns: _,
-        trace,
-        seed: _,
-        store_packets: _,
-        store_bytes: _,
-    } = then;
+    let Direction { loss, queue, delay, aggregate, harq, trace, .. } = then;
     match loss {
         Loss::EveryNth { .. } | Loss::Pattern { .. } => {
             return Some("netem loses at random only: write a fraction, or emulator: user in the description");
@@ -44,13 +32,13 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
         }
         Loss::None {} | Loss::Bernoulli { .. } | Loss::GilbertElliott { .. } | Loss::Markov4 { .. } => {}
     }
-    if *ecn_bleach || *blackhole_bytes > 0 {
+    if then.ecn_bleach || then.blackhole_bytes > 0 {
         return Some("netem has no such middlebox: write emulator: user in the description");
     }
-    if *police_bps > 0 || *burst_bytes > 0 {
+    if then.police_bps > 0 || then.burst_bytes > 0 {
         return Some("such a token bucket is our own model's alone: write emulator: user in the description");
     }
-    if *half_duplex || *aggregate != Aggregate::NONE || *slot_ns > 0 || *harq != Harq::NONE {
+    if then.half_duplex || *aggregate != Aggregate::NONE || then.slot_ns > 0 || *harq != Harq::NONE {
         return Some("such a radio link is our own model's alone: write emulator: user in the description");
     }
     match delay {
@@ -61,10 +49,10 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
         }
         Delay::Constant { .. } | Delay::Uniform { .. } => {}
     }
-    if *ack_filter {
+    if then.ack_filter {
         return Some("the kernel's queues filter no ACKs: write emulator: user in the description");
     }
-    if *displace_ppb > 0 {
+    if then.displace_ppb > 0 {
         return Some("netem displaces packets another way: write emulator: user in the description");
     }
     match queue.discipline {
@@ -80,6 +68,10 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
     }
     if *trace != (Trace::None {}) {
         return Some("the kernel's parts follow no trace: write emulator: user in the description");
+    }
+    // A key that nobody taught to netem is refused.
+    if then.unlike(&Direction::default()).into_iter().any(|key| !OF_THE_KERNEL.contains(&key)) {
+        return Some("such a setting is our own model's alone: write emulator: user in the description");
     }
     let kind = |direction: &Direction| {
         let fifo = direction.queue.discipline == Discipline::DropTail {};

@@ -111,34 +111,7 @@ pub struct NetemPart<'a> {
 
 impl<'a> From<&'a Direction> for NetemPart<'a> {
     fn from(direction: &'a Direction) -> Self {
-        let &Direction {
-            framing: _,
-            rate_bps: _,
-            ref loss,
-            corrupt_ppb,
-            duplicate_ppb,
-            ecn_bleach: _,
-            blackhole_bytes: _,
-            police_bps: _,
-            police_bytes: _,
-            burst_bytes: _,
-            peak_bps: _,
-            aggregate: _,
-            half_duplex: _,
-            slot_ns: _,
-            harq: _,
-            ack_filter: _,
-            queue: _,
-            ref delay,
-            reorder,
-            displace_ppb: _,
-            displace_packets: _,
-            displace_within_ns: _,
-            trace: _,
-            seed: _,
-            store_packets: _,
-            store_bytes: _,
-        } = direction;
+        let &Direction { ref loss, corrupt_ppb, duplicate_ppb, ref delay, reorder, .. } = direction;
         NetemPart { loss, corrupt_ppb, duplicate_ppb, delay, reorder }
     }
 }
