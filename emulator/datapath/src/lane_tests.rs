@@ -10,7 +10,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::port::Facts;
-use ewan_model::config::{Delay, Direction, Discipline, Loss, Queue};
+use ewan_model::config::{
+    CodelConfig, Delay, Direction, Discipline, DropTailConfig, DualPi2Config, FqCodelConfig, Loss, PieConfig, Queue,
+    RedConfig, SfqConfig, StepConfig,
+};
 use ewan_model::{Change, TraceSettings};
 
 const RATE_BPS: u64 = 1_000_000_000;
@@ -267,15 +270,33 @@ fn a_change_is_made_between_the_frames_before_it_and_those_after_it() {
 
 fn disciplines() -> impl Strategy<Value = Discipline> {
     prop::sample::select(vec![
-        Discipline::DropTail {},
-        Discipline::Step { threshold_bytes: 5_000 },
-        Discipline::Red { min_bytes: 3_000, max_bytes: 9_000, max_p_ppb: 200_000_000, weight_log2: 2, ecn: true },
-        Discipline::Codel { target_ns: 20_000, interval_ns: 100_000, ecn: true },
-        Discipline::Codel { target_ns: 20_000, interval_ns: 100_000, ecn: false },
-        Discipline::Pie { target_ns: 20_000, update_ns: 100_000, alpha_mhz: 50_000, beta_mhz: 500_000, ecn: true },
-        Discipline::FqCodel { flows: 4, quantum_bytes: 1_538, target_ns: 20_000, interval_ns: 100_000, ecn: true },
-        Discipline::Sfq { flows: 3, quantum_bytes: 3_000, perturb_ns: 200_000 },
-        Discipline::DualPi2 {
+        Discipline::DropTail(DropTailConfig {}),
+        Discipline::Step(StepConfig { threshold_bytes: 5_000 }),
+        Discipline::Red(RedConfig {
+            min_bytes: 3_000,
+            max_bytes: 9_000,
+            max_p_ppb: 200_000_000,
+            weight_log2: 2,
+            ecn: true,
+        }),
+        Discipline::Codel(CodelConfig { target_ns: 20_000, interval_ns: 100_000, ecn: true }),
+        Discipline::Codel(CodelConfig { target_ns: 20_000, interval_ns: 100_000, ecn: false }),
+        Discipline::Pie(PieConfig {
+            target_ns: 20_000,
+            update_ns: 100_000,
+            alpha_mhz: 50_000,
+            beta_mhz: 500_000,
+            ecn: true,
+        }),
+        Discipline::FqCodel(FqCodelConfig {
+            flows: 4,
+            quantum_bytes: 1_538,
+            target_ns: 20_000,
+            interval_ns: 100_000,
+            ecn: true,
+        }),
+        Discipline::Sfq(SfqConfig { flows: 3, quantum_bytes: 3_000, perturb_ns: 200_000 }),
+        Discipline::DualPi2(DualPi2Config {
             target_ns: 20_000,
             update_ns: 100_000,
             alpha_mhz: 50_000,
@@ -283,7 +304,7 @@ fn disciplines() -> impl Strategy<Value = Discipline> {
             coupling: 2,
             step_ns: 10_000,
             classic_ppb: 100_000_000,
-        },
+        }),
     ])
 }
 

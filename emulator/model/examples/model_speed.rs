@@ -5,7 +5,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use ewan_model::config::{Delay, Direction, Discipline, Loss, Queue};
+use ewan_model::config::{CodelConfig, Delay, Direction, Discipline, Loss, PieConfig, Queue, RedConfig};
 use ewan_model::{DirectionModel, Meta};
 
 const PACKETS: u64 = 5_000_000;
@@ -61,10 +61,21 @@ fn main() {
         loss_good_ppb: 0,
         loss_bad_ppb: 1_000_000_000,
     };
-    let red =
-        Discipline::Red { min_bytes: 100_000, max_bytes: 300_000, max_p_ppb: 100_000_000, weight_log2: 9, ecn: false };
-    let codel = Discipline::Codel { target_ns: 50_000, interval_ns: 1_000_000, ecn: false };
-    let pie = Discipline::Pie { target_ns: 50_000, update_ns: 1_000_000, alpha_mhz: 125, beta_mhz: 1_250, ecn: false };
+    let red = Discipline::Red(RedConfig {
+        min_bytes: 100_000,
+        max_bytes: 300_000,
+        max_p_ppb: 100_000_000,
+        weight_log2: 9,
+        ecn: false,
+    });
+    let codel = Discipline::Codel(CodelConfig { target_ns: 50_000, interval_ns: 1_000_000, ecn: false });
+    let pie = Discipline::Pie(PieConfig {
+        target_ns: 50_000,
+        update_ns: 1_000_000,
+        alpha_mhz: 125,
+        beta_mhz: 1_250,
+        ecn: false,
+    });
     // 1230.4 ns is what a packet takes: 2000 leaves the link idle at times, 1220 fills the queue.
     let correlated = Delay::GaussMarkov { delay_ns, jitter_ns, correlation_ppb: 900_000_000 };
     let displaced =

@@ -9,6 +9,10 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::check::{self, probability, CheckResult};
+pub use super::queue::disciplines::{
+    Class, ClassesConfig, CodelConfig, Discipline, DropTailConfig, DrrConfig, DualPi2Config, FqCodelConfig, PieConfig,
+    RedConfig, Scheduler, SfqConfig, StepConfig,
+};
 use super::{bucket, middlebox, radio, rate};
 
 /// Parts per billion: 1 % is 10 000 000.
@@ -304,126 +308,11 @@ pub struct Queue {
     pub discipline: Discipline,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Discipline {
-    DropTail {},
-    /// Marks each packet that would make more than this wait, where the packet allows it (DCTCP, RFC 8257).
-    Step {
-        threshold_bytes: u64,
-    },
-    /// Floyd & Jacobson 1993, with `gentle`; the average moves by 2^-weight_log2 a packet.
-    Red {
-        min_bytes: u64,
-        max_bytes: u64,
-        max_p_ppb: Ppb,
-        weight_log2: u8,
-        ecn: bool,
-    },
-    /// RFC 8289.
-    Codel {
-        target_ns: u64,
-        interval_ns: u64,
-        ecn: bool,
-    },
-    /// RFC 8033; alpha and beta in thousandths of a hertz (0.125 → 125, 1.25 → 1250).
-    Pie {
-        target_ns: u64,
-        update_ns: u64,
-        alpha_mhz: u64,
-        beta_mhz: u64,
-        ecn: bool,
-    },
-    /// RFC 8290: a queue with CoDel for each flow; flows are hashed into so many queues.
-    FqCodel {
-        flows: u32,
-        quantum_bytes: u32,
-        target_ns: u64,
-        interval_ns: u64,
-        ecn: bool,
-    },
-    /// Deficit round robin (Shreedhar & Varghese 1996).
-    Drr {
-        flows: u32,
-        quantum_bytes: u32,
-    },
-    /// Stochastic fairness queueing (McKenney 1990); flows are hashed anew after each `perturb_ns`, or never (0).
-    Sfq {
-        flows: u32,
-        quantum_bytes: u32,
-        perturb_ns: u64,
-    },
-    /// RFC 9332: one queue for L4S (ECT(1) and CE), one for the rest. `step_ns`: L4S is marked after waiting so long;
-    /// `classic_ppb`: the share of the rate that the rest has at least.
-    #[serde(rename = "dualpi2")]
-    DualPi2 {
-        target_ns: u64,
-        update_ns: u64,
-        alpha_mhz: u64,
-        beta_mhz: u64,
-        coupling: u32,
-        step_ns: u64,
-        classic_ppb: Ppb,
-    },
-    /// A queue for each class of DSCP, with a limit of its own; what no class names goes to the last one.
-    Classes {
-        scheduler: Scheduler,
-        classes: Vec<Class>,
-    },
-}
-
 impl Queue {
     /// Drop-tail.
     pub fn drop_tail(limit_packets: Option<u64>, limit_bytes: Option<u64>) -> Self {
-        Queue { limit_packets, limit_bytes, discipline: Discipline::DropTail {} }
+        Queue { limit_packets, limit_bytes, discipline: Discipline::DropTail(DropTailConfig {}) }
     }
-}
-
-impl Discipline {
-    /// Do all packets wait in one list?
-    pub fn has_one_list(&self) -> bool {
-        match self {
-            Discipline::DropTail {}
-            | Discipline::Step { .. }
-            | Discipline::Red { .. }
-            | Discipline::Codel { .. }
-            | Discipline::Pie { .. } => true,
-            Discipline::FqCodel { .. }
-            | Discipline::Drr { .. }
-            | Discipline::Sfq { .. }
-            | Discipline::DualPi2 { .. }
-            | Discipline::Classes { .. } => false,
-        }
-    }
-
-    /// The classes of which it counts apart, in the order of its reports; none of most disciplines.
-    pub fn class_names(&self) -> Vec<&str> {
-        match self {
-            Discipline::DualPi2 { .. } => alloc::vec!["l4s", "classic"],
-            Discipline::Classes { classes, .. } => classes.iter().map(|class| class.name.as_str()).collect(),
-            _ => Vec::new(),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scheduler {
-    /// A class goes before all those behind it.
-    Strict,
-    /// Classes share the rate by their weights, in bytes.
-    Weighted,
-}
-
-/// Packets with one of these DSCPs (RFC 2474), and what may wait of them: at least one limit is set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Class {
-    pub name: String,
-    pub dscp: Vec<u8>,
-    pub weight: u32,
-    pub limit_packets: Option<u64>,
-    pub limit_bytes: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

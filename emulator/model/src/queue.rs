@@ -1,17 +1,10 @@
 //! Stage 2, the queue in front of the server: what waits, and the discipline that decides who may, and who goes next.
 //!
-//! A discipline is asked when a packet arrives (RED, PIE, step marking) and when one would go into service (CoDel,
-//! DualPI2), always with the virtual time at which that happens on the link, never with the time at which someone looked.
-//! Packets wait in one list, or in one for each flow (`flows`), class (`classes`) or kind of congestion control (`dual`).
+//! Packets wait in one list, or in those that the discipline keeps (`disciplines`).
 
 mod acks;
 mod check;
-mod classes;
-mod codel;
-mod dual;
-mod flows;
-mod pie;
-mod red;
+pub mod disciplines;
 
 use super::counters::{Amount, ClassCounters, Counters, MOST_CLASSES};
 use super::fifo::{Fifo, List, Pool};
@@ -21,12 +14,7 @@ use super::{Ecn, Nanos};
 use crate::config::{self, Queue};
 use crate::frame::Ack;
 pub use acks::Acks;
-use classes::Classes;
-use codel::Codel;
-use dual::DualPi2;
-use flows::Flows;
-use pie::Pie;
-use red::Red;
+use disciplines::{Arrival, Departure, Model};
 
 /// What a discipline says about one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,94 +72,11 @@ impl Limit {
     }
 }
 
-/// What a discipline sees of an arriving packet and of the queue that it finds.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrival {
-    pub now: Nanos,
-    /// Waiting, without the packet in service.
-    pub queued_bytes: u64,
-    /// Neither waiting nor in service is anyone, for so long.
-    pub idle: Option<Nanos>,
-    /// The packet's own time in service.
-    pub serialisation: Nanos,
-    pub ecn_capable: bool,
-}
-
-/// The state of a discipline.
-#[derive(Clone, Debug)]
-pub enum Discipline {
-    DropTail,
-    /// Marks what would make more bytes than this wait.
-    Step(u64),
-    Red(Red),
-    Codel(Codel),
-    Pie(Pie),
-    Flows(Flows),
-    Dual(DualPi2),
-    Classes(Classes),
-}
-
-impl Discipline {
-    pub fn new(config: &config::Discipline) -> Self {
-        match *config {
-            config::Discipline::DropTail {} => Discipline::DropTail,
-            config::Discipline::Step { threshold_bytes } => Discipline::Step(threshold_bytes),
-            config::Discipline::Red { min_bytes, max_bytes, max_p_ppb, weight_log2, ecn } => {
-                Discipline::Red(Red::new(min_bytes, max_bytes, max_p_ppb, weight_log2, ecn))
-            }
-            config::Discipline::Codel { target_ns, interval_ns, ecn } => {
-                Discipline::Codel(Codel::new(target_ns, interval_ns, ecn))
-            }
-            config::Discipline::Pie { target_ns, update_ns, alpha_mhz, beta_mhz, ecn } => {
-                Discipline::Pie(Pie::new(target_ns, update_ns, alpha_mhz, beta_mhz, ecn))
-            }
-            config::Discipline::FqCodel { flows, quantum_bytes, target_ns, interval_ns, ecn } => {
-                let codel = Codel::new(target_ns, interval_ns, ecn);
-                Discipline::Flows(Flows::fq_codel(flows, quantum_bytes, codel))
-            }
-            config::Discipline::Drr { flows, quantum_bytes } => Discipline::Flows(Flows::drr(flows, quantum_bytes)),
-            config::Discipline::Sfq { flows, quantum_bytes, perturb_ns } => {
-                Discipline::Flows(Flows::sfq(flows, quantum_bytes, perturb_ns))
-            }
-            config::Discipline::DualPi2 {
-                target_ns,
-                update_ns,
-                alpha_mhz,
-                beta_mhz,
-                coupling,
-                step_ns,
-                classic_ppb,
-            } => Discipline::Dual(DualPi2::new(
-                target_ns,
-                update_ns,
-                alpha_mhz,
-                beta_mhz,
-                coupling,
-                step_ns,
-                classic_ppb,
-            )),
-            config::Discipline::Classes { scheduler, ref classes } => {
-                Discipline::Classes(Classes::new(scheduler, classes))
-            }
-        }
-    }
-}
-
-impl Discipline {
-    fn class_count(&self) -> usize {
-        match self {
-            Discipline::Dual(_) => 2,
-            Discipline::Classes(classes) => classes.count(),
-            _ => 0,
-        }
-    }
-}
-
 /// What waits for the server.
 #[derive(Debug)]
 pub struct QueueStage<P> {
     limit: Limit,
-    discipline: Discipline,
+    discipline: Model,
     /// What `discipline` was made from: it keeps its state when only a limit changes.
     configured: config::Discipline,
     pool: Pool<Waiting<P>>,
@@ -188,7 +93,7 @@ pub struct QueueStage<P> {
 #[derive(Debug)]
 pub struct NewQueue {
     limit: Limit,
-    discipline: Discipline,
+    discipline: Model,
     configured: config::Discipline,
 }
 
@@ -196,7 +101,7 @@ impl NewQueue {
     pub fn new(config: &Queue) -> Self {
         NewQueue {
             limit: Limit::of(config),
-            discipline: Discipline::new(&config.discipline),
+            discipline: config.discipline.model(),
             configured: config.discipline.clone(),
         }
     }
@@ -206,7 +111,7 @@ impl<P: Copy> QueueStage<P> {
     pub fn new(config: &Queue, acks: Option<Acks>, room: usize, stream: Stream) -> Self {
         QueueStage {
             limit: Limit::of(config),
-            discipline: Discipline::new(&config.discipline),
+            discipline: config.discipline.model(),
             configured: config.discipline.clone(),
             pool: Pool::new(room),
             list: List::EMPTY,
@@ -224,7 +129,7 @@ impl<P: Copy> QueueStage<P> {
 
     /// Does the discipline ask which flow a packet belongs to?
     pub fn tells_flows_apart(&self) -> bool {
-        matches!(self.discipline, Discipline::Flows(_))
+        matches!(&self.discipline, Model::SeveralLists(lists) if lists.tells_flows_apart())
     }
 
     /// Does it ask what a packet acknowledges?
@@ -245,11 +150,14 @@ impl<P: Copy> QueueStage<P> {
     /// May it drop a packet at the end of a service, before any other is released?
     #[inline]
     pub fn drops_later(&self) -> bool {
-        matches!(self.discipline, Discipline::Codel(_) | Discipline::Flows(_) | Discipline::Dual(_))
+        match &self.discipline {
+            Model::OneList(one) => one.on_departure(),
+            Model::SeveralLists(lists) => lists.drops_later(),
+        }
     }
 
     fn has_one_list(&self) -> bool {
-        !matches!(self.discipline, Discipline::Flows(_) | Discipline::Dual(_) | Discipline::Classes(_))
+        matches!(self.discipline, Model::OneList(_))
     }
 
     /// The packet waits, or comes back because the queue is full or its discipline drops it. `busy`: one is in service.
@@ -262,20 +170,15 @@ impl<P: Copy> QueueStage<P> {
         server: &mut Shaper,
         counters: &mut Counters,
     ) -> Result<(), P> {
-        match self.discipline {
-            Discipline::DropTail | Discipline::Codel(_) => {}
-            Discipline::Step(_) | Discipline::Red(_) | Discipline::Pie(_) => {
-                match self.judge(&arriving, busy, server, counters) {
-                    Verdict::Pass => {}
-                    Verdict::Mark => arriving.mark_ce = true,
-                    Verdict::Drop => {
-                        counters.aqm.add(arriving.bytes);
-                        return Err(arriving.packet);
-                    }
+        let Model::OneList(one) = &self.discipline else { return self.offer_apart(arriving, busy, counters) };
+        if one.on_arrival() {
+            match self.judge(&arriving, busy, server, counters) {
+                Verdict::Pass => {}
+                Verdict::Mark => arriving.mark_ce = true,
+                Verdict::Drop => {
+                    counters.aqm.add(arriving.bytes);
+                    return Err(arriving.packet);
                 }
-            }
-            Discipline::Flows(_) | Discipline::Dual(_) | Discipline::Classes(_) => {
-                return self.offer_apart(arriving, busy, counters);
             }
         }
         if self.acks.is_some() {
@@ -329,32 +232,20 @@ impl<P: Copy> QueueStage<P> {
 
     /// The same where packets wait in several lists.
     fn offer_apart(&mut self, arriving: Waiting<P>, busy: bool, counters: &mut Counters) -> Result<(), P> {
-        let QueueStage { discipline, pool, dropped, limit, .. } = self;
-        let admitted = match discipline {
-            // The longest queue makes room afterwards.
-            Discipline::Flows(_) => true,
-            // Each class has a limit of its own.
-            Discipline::Classes(classes) => !busy || classes.admit(&arriving, counters),
-            _ => !busy || limit.admits(counters.queued, arriving.bytes),
+        let QueueStage { discipline: Model::SeveralLists(lists), pool, dropped, limit, .. } = self else {
+            return Err(arriving.packet);
         };
-        if !admitted {
+        if busy && !lists.admits(&arriving, limit, counters) {
             counters.queue_full.add(arriving.bytes);
             return Err(arriving.packet);
         }
         counters.queued.add(arriving.bytes);
-        match discipline {
-            Discipline::Flows(flows) => {
-                flows.push(pool, arriving);
-                while busy && !limit.holds(counters.queued) {
-                    let Some(longest) = flows.cut_longest(pool) else { break };
-                    counters.queued.remove(longest.bytes);
-                    counters.queue_full.add(longest.bytes);
-                    dropped.push_back(longest.packet);
-                }
-            }
-            Discipline::Dual(dual) => dual.push(pool, arriving, counters),
-            Discipline::Classes(classes) => classes.push(pool, arriving, counters),
-            _ => {}
+        lists.push(pool, arriving, counters);
+        while busy && !limit.holds(counters.queued) {
+            let Some(shed) = lists.shed(pool) else { break };
+            counters.queued.remove(shed.bytes);
+            counters.queue_full.add(shed.bytes);
+            dropped.push_back(shed.packet);
         }
         Ok(())
     }
@@ -363,37 +254,37 @@ impl<P: Copy> QueueStage<P> {
     #[inline]
     pub fn next(&mut self, free_at: Nanos, counters: &mut Counters) -> Option<Waiting<P>> {
         let QueueStage { discipline, pool, list, acks, dropped, stream, .. } = self;
-        match discipline {
-            Discipline::DropTail | Discipline::Step(_) | Discipline::Red(_) | Discipline::Pie(_) => {
-                let next = pool.pop_front(list)?;
-                if let Some(acks) = acks {
-                    acks.leaves(next.flow);
-                }
-                counters.leave(&next, free_at);
-                Some(next)
+        let one = match discipline {
+            Model::OneList(one) => one,
+            Model::SeveralLists(lists) => return lists.next(pool, free_at, counters, dropped, stream),
+        };
+        loop {
+            let mut next = pool.pop_front(list)?;
+            if let Some(acks) = acks {
+                acks.leaves(next.flow);
             }
-            Discipline::Codel(codel) => loop {
-                let mut next = pool.pop_front(list)?;
-                if let Some(acks) = acks {
-                    acks.leaves(next.flow);
+            let sojourn = counters.leave(&next, free_at);
+            if !one.on_departure() {
+                return Some(next);
+            }
+            let departure = Departure {
+                now: next.arrival + sojourn,
+                sojourn,
+                bytes: next.bytes,
+                backlog: counters.queued.bytes,
+                ecn_capable: next.ecn().capable(),
+            };
+            match one.departs(&departure, stream) {
+                Verdict::Pass => return Some(next),
+                Verdict::Mark => {
+                    next.mark_ce = true;
+                    return Some(next);
                 }
-                let sojourn = counters.leave(&next, free_at);
-                let backlog = counters.queued.bytes;
-                match codel.judge(next.arrival + sojourn, sojourn, next.bytes, backlog, next.ecn().capable()) {
-                    Verdict::Pass => return Some(next),
-                    Verdict::Mark => {
-                        next.mark_ce = true;
-                        return Some(next);
-                    }
-                    Verdict::Drop => {
-                        counters.aqm.add(next.bytes);
-                        dropped.push_back(next.packet);
-                    }
+                Verdict::Drop => {
+                    counters.aqm.add(next.bytes);
+                    dropped.push_back(next.packet);
                 }
-            },
-            Discipline::Flows(flows) => flows.next(pool, free_at, counters, dropped),
-            Discipline::Dual(dual) => dual.next(pool, free_at, counters, dropped, stream),
-            Discipline::Classes(classes) => classes.next(pool, free_at, counters),
+            }
         }
     }
 
@@ -401,10 +292,8 @@ impl<P: Copy> QueueStage<P> {
     #[inline]
     pub fn keep_time(&mut self, until: Nanos, rate_bps: u64, counters: &Counters) {
         match &mut self.discipline {
-            Discipline::Pie(pie) => pie.update_until(until, counters.queued.bytes, rate_bps),
-            Discipline::Dual(dual) => dual.update_until(until, &self.pool),
-            Discipline::Flows(flows) => flows.perturb_until(until),
-            _ => {}
+            Model::OneList(one) => one.keep_time(until, counters.queued.bytes, rate_bps),
+            Model::SeveralLists(lists) => lists.keep_time(until, &self.pool),
         }
     }
 
@@ -422,10 +311,8 @@ impl<P: Copy> QueueStage<P> {
     pub fn cut(&mut self, counters: &mut Counters) -> Option<Waiting<P>> {
         let QueueStage { discipline, pool, list, acks, .. } = self;
         match discipline {
-            Discipline::Flows(flows) => flows.cut(pool),
-            Discipline::Dual(dual) => dual.cut(pool, counters),
-            Discipline::Classes(classes) => classes.cut(pool, counters),
-            _ => {
+            Model::SeveralLists(lists) => lists.cut(pool, counters),
+            Model::OneList(_) => {
                 let waiting = pool.pop_front(list)?;
                 if let Some(acks) = acks {
                     acks.leaves(waiting.flow);
@@ -456,10 +343,8 @@ impl<P: Copy> QueueStage<P> {
                 waiting.flow = 0;
             }
             match &mut prepared.discipline {
-                Discipline::Flows(flows) => flows.push(&mut self.pool, waiting),
-                Discipline::Dual(dual) => dual.push(&mut self.pool, waiting, counters),
-                Discipline::Classes(classes) => classes.push(&mut self.pool, waiting, counters),
-                _ => {
+                Model::SeveralLists(lists) => lists.push(&mut self.pool, waiting, counters),
+                Model::OneList(_) => {
                     self.pool.push_back(&mut self.list, waiting);
                 }
             }
@@ -481,27 +366,17 @@ impl<P: Copy> QueueStage<P> {
         self.discipline.class_count()
     }
 
-    /// Step marking, RED and PIE decide when a packet arrives.
+    /// What a discipline of one list says of a packet that arrives.
     fn judge(&mut self, arriving: &Waiting<P>, busy: bool, server: &mut Shaper, counters: &Counters) -> Verdict {
+        let Model::OneList(one) = &mut self.discipline else { return Verdict::Pass };
         let arrival = Arrival {
             now: arriving.arrival,
+            bytes: arriving.bytes,
             queued_bytes: counters.queued.bytes,
             idle: (!busy).then(|| arriving.arrival.saturating_sub(server.free_at())),
             serialisation: server.time_of(arriving.bytes),
             ecn_capable: arriving.ecn().capable(),
         };
-        match &mut self.discipline {
-            Discipline::Step(threshold) => {
-                let above = busy && arrival.queued_bytes + u64::from(arriving.bytes) > *threshold;
-                if above && arrival.ecn_capable {
-                    Verdict::Mark
-                } else {
-                    Verdict::Pass
-                }
-            }
-            Discipline::Red(red) => red.judge(&arrival, &mut self.stream),
-            Discipline::Pie(pie) => pie.judge(&arrival, &mut self.stream),
-            _ => Verdict::Pass,
-        }
+        one.arrives(&arrival, &mut self.stream)
     }
 }

@@ -63,7 +63,7 @@ impl Trace {
                     let whole = !rows.iter().any(has) || has(&rows[0]);
                     require(whole, || format!("rows: the first one has no {name}, which a later one has"))?;
                 }
-                let classes = matches!(queue.discipline, Discipline::Classes { .. });
+                let classes = matches!(queue.discipline, Discipline::Classes(_));
                 require(!classes || rows[0].limit_bytes.is_none(), || {
                     "rows: limit_bytes: a queue of classes has a limit for each class".into()
                 })?;

@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use common::{direction, drop_tail};
-use ewan_model::config::{Aggregate, Delay, Direction, Discipline, Loss, Opportunity, Queue, Row, Trace};
+use ewan_model::config::{Aggregate, CodelConfig, Delay, Direction, Discipline, Loss, Opportunity, Queue, Row, Trace};
 use ewan_model::{Change, DirectionModel, Meta, Nanos};
 
 struct Counting;
@@ -32,7 +32,7 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn nothing_is_allocated_once_the_link_runs() {
-    let codel = Discipline::Codel { target_ns: 50_000, interval_ns: 1_000_000, ecn: false };
+    let codel = Discipline::Codel(CodelConfig { target_ns: 50_000, interval_ns: 1_000_000, ecn: false });
     let normal = Delay::Normal { delay_ns: 1_000_000, jitter_ns: 200_000 };
     let correlated = Delay::GaussMarkov { delay_ns: 1_000_000, jitter_ns: 200_000, correlation_ppb: 900_000_000 };
     let base = direction(1_000_000_000);
@@ -114,7 +114,7 @@ fn long_and_fast() {
 /// What grows takes its memory before a packet comes in, where the caller can still refuse the packet, and nowhere else.
 #[test]
 fn a_model_that_grows_takes_memory_only_where_it_may_be_refused() {
-    let codel = Discipline::Codel { target_ns: 50_000, interval_ns: 100_000, ecn: false };
+    let codel = Discipline::Codel(CodelConfig { target_ns: 50_000, interval_ns: 100_000, ecn: false });
     let delay = Delay::Uniform { delay_ns: 20_000_000, jitter_ns: 9_000_000 };
     let aggregate = Aggregate { packets: 64, time_ns: 500_000, gap_ns: 50_000 };
     let base = Direction { delay, reorder: true, ..direction(1_000_000_000) };

@@ -6,7 +6,7 @@ mod common;
 use std::collections::VecDeque;
 
 use common::{direction, drop_tail};
-use ewan_model::config::{Delay, Direction, Discipline, Queue};
+use ewan_model::config::{CodelConfig, Delay, Direction, Discipline, DropTailConfig, PieConfig, Queue, RedConfig};
 use ewan_model::{Counters, DirectionModel, Meta, Nanos};
 
 const MS: Nanos = 1_000_000;
@@ -92,14 +92,14 @@ fn run(discipline: Discipline, flows: usize, ecn_capable: bool, seconds: u64) ->
 
 #[test]
 fn drop_tail_lets_the_queue_stand() {
-    let seen = run(Discipline::DropTail {}, 4, false, 120);
+    let seen = run(Discipline::DropTail(DropTailConfig {}), 4, false, 120);
     assert!(seen.mean > 300.0 && seen.used > 0.99, "{} ms, {}", seen.mean, seen.used);
 }
 
 #[test]
 fn codel_holds_a_standing_queue_near_its_target() {
     for ecn in [false, true] {
-        let seen = run(Discipline::Codel { target_ns: 5 * MS, interval_ns: 100 * MS, ecn }, 4, ecn, 120);
+        let seen = run(Discipline::Codel(CodelConfig { target_ns: 5 * MS, interval_ns: 100 * MS, ecn }), 4, ecn, 120);
         assert!((1.0..12.0).contains(&seen.median), "median {} ms, mean {} ms", seen.median, seen.mean);
         assert!(seen.used > 0.9, "{}", seen.used);
         let Counters { aqm, ce_packets, queue_full, .. } = seen.counters;
@@ -111,7 +111,8 @@ fn codel_holds_a_standing_queue_near_its_target() {
 #[test]
 fn pie_holds_the_queue_near_its_target() {
     for ecn in [false, true] {
-        let pie = Discipline::Pie { target_ns: 15 * MS, update_ns: 15 * MS, alpha_mhz: 125, beta_mhz: 1_250, ecn };
+        let pie =
+            Discipline::Pie(PieConfig { target_ns: 15 * MS, update_ns: 15 * MS, alpha_mhz: 125, beta_mhz: 1_250, ecn });
         let seen = run(pie, 8, ecn, 120);
         assert!((8.0..22.0).contains(&seen.mean), "mean {} ms", seen.mean);
         assert!(seen.used > 0.9, "{}", seen.used);
@@ -124,7 +125,7 @@ fn red_holds_the_queue_between_its_thresholds() {
     for ecn in [false, true] {
         // 20 and 60 packets of 1.23 ms.
         let (min_bytes, max_bytes) = (20 * 1_538, 60 * 1_538);
-        let red = Discipline::Red { min_bytes, max_bytes, max_p_ppb: 100_000_000, weight_log2: 9, ecn };
+        let red = Discipline::Red(RedConfig { min_bytes, max_bytes, max_p_ppb: 100_000_000, weight_log2: 9, ecn });
         let seen = run(red, 8, ecn, 120);
         assert!((20.0 * 1.23..60.0 * 1.23).contains(&seen.mean), "mean {} ms", seen.mean);
         assert!(seen.used > 0.95, "{}", seen.used);

@@ -5,7 +5,7 @@ mod common;
 use std::num::NonZeroU64;
 
 use common::{direction, drop_tail};
-use ewan_model::config::{Aggregate, Delay, Direction, Discipline, Framing, Harq, Loss, Queue};
+use ewan_model::config::{Aggregate, CodelConfig, Delay, Direction, Discipline, Framing, Harq, Loss, Queue};
 use ewan_model::frame::Ack;
 use ewan_model::{Change, DirectionModel, Drop, Meta, Nanos};
 
@@ -175,7 +175,7 @@ fn an_arrival_before_an_earlier_look_still_starts_when_it_came() {
 
 #[test]
 fn a_drop_at_service_is_known_at_that_instant() {
-    let discipline = Discipline::Codel { target_ns: 1, interval_ns: 2, ecn: false };
+    let discipline = Discipline::Codel(CodelConfig { target_ns: 1, interval_ns: 2, ecn: false });
     let mut link = Script::queue(Queue { discipline, ..drop_tail(Some(100), None) });
     link.send(0, 1500, "abcdef");
     for instant in [SLOT, 2 * SLOT] {
@@ -407,7 +407,7 @@ fn a_later_ack_takes_the_place_of_one_that_waits() {
 #[test]
 fn ack_filtering_is_switched_and_moves_to_another_queue() {
     let set = |filter| Change { ack_filter: Some(filter), ..Change::default() };
-    let codel = Discipline::Codel { target_ns: MS, interval_ns: 10 * MS, ecn: false };
+    let codel = Discipline::Codel(CodelConfig { target_ns: MS, interval_ns: 10 * MS, ecn: false });
     let other = Change { queue: Some(Queue { discipline: codel, ..drop_tail(Some(9), None) }), ..Change::default() };
     let mut link = Script::new(direction(1_000_000_000));
     acks(&mut link, 0, &[('0', 0), ('a', 1), ('a', 2)]);

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use ewan_model::config::{Aggregate, Delay, Direction, Discipline, Queue};
+use ewan_model::config::{Aggregate, CodelConfig, Delay, Direction, Discipline, DropTailConfig, PieConfig, Queue};
 use ewan_model::{Change, Link, Meta, Nanos};
 use proptest::prelude::*;
 
@@ -169,9 +169,9 @@ proptest! {
         let configs = kinds.map(|kind| {
             let mut config = direction(10_000);
             config.queue.discipline = match kind {
-                0 => Discipline::Codel { target_ns: 20_000, interval_ns: 100_000, ecn: false },
-                1 => Discipline::Pie { target_ns: 20_000, update_ns: 100_000, alpha_mhz: 50_000, beta_mhz: 500_000, ecn: false },
-                _ => Discipline::DropTail {},
+                0 => Discipline::Codel(CodelConfig { target_ns: 20_000, interval_ns: 100_000, ecn: false }),
+                1 => Discipline::Pie(PieConfig { target_ns: 20_000, update_ns: 100_000, alpha_mhz: 50_000, beta_mhz: 500_000, ecn: false }),
+                _ => Discipline::DropTail(DropTailConfig {}),
             };
             if kind == 3 {
                 config.aggregate = Aggregate { packets: 8, time_ns: 0, gap_ns: 3_000 };

@@ -6,7 +6,9 @@ use std::num::NonZeroU64;
 
 use common::{direction, serialisation, PLAIN};
 use ewan_model::config::{
-    Aggregate, Class, Delay, Direction, Discipline, Framing, Harq, Loss, Opportunity, Queue, Row, Scheduler, Trace,
+    Aggregate, Class, ClassesConfig, CodelConfig, Delay, Direction, Discipline, DropTailConfig, DrrConfig,
+    DualPi2Config, FqCodelConfig, Framing, Harq, Loss, Opportunity, PieConfig, Queue, RedConfig, Row, Scheduler,
+    SfqConfig, StepConfig, Trace,
 };
 use ewan_model::frame::Ack;
 use ewan_model::{check, Change, Counters, DirectionModel, Meta, Nanos, Release};
@@ -45,12 +47,18 @@ fn classes(weights: &[u32]) -> Vec<Class> {
 
 fn disciplines() -> impl Strategy<Value = Discipline> {
     (0..10u8, any::<bool>()).prop_map(|(kind, ecn)| match kind {
-        0 => Discipline::DropTail {},
-        4 => Discipline::Step { threshold_bytes: 5_000 },
-        5 => Discipline::FqCodel { flows: 4, quantum_bytes: 1_538, target_ns: 20_000, interval_ns: 100_000, ecn },
-        6 => Discipline::Drr { flows: 3, quantum_bytes: 500 },
-        7 => Discipline::Sfq { flows: 3, quantum_bytes: 3_000, perturb_ns: 200_000 },
-        8 => Discipline::DualPi2 {
+        0 => Discipline::DropTail(DropTailConfig {}),
+        4 => Discipline::Step(StepConfig { threshold_bytes: 5_000 }),
+        5 => Discipline::FqCodel(FqCodelConfig {
+            flows: 4,
+            quantum_bytes: 1_538,
+            target_ns: 20_000,
+            interval_ns: 100_000,
+            ecn,
+        }),
+        6 => Discipline::Drr(DrrConfig { flows: 3, quantum_bytes: 500 }),
+        7 => Discipline::Sfq(SfqConfig { flows: 3, quantum_bytes: 3_000, perturb_ns: 200_000 }),
+        8 => Discipline::DualPi2(DualPi2Config {
             target_ns: 20_000,
             update_ns: 100_000,
             alpha_mhz: 50_000,
@@ -58,14 +66,26 @@ fn disciplines() -> impl Strategy<Value = Discipline> {
             coupling: 2,
             step_ns: 10_000,
             classic_ppb: 100_000_000,
-        },
-        9 => Discipline::Classes {
+        }),
+        9 => Discipline::Classes(ClassesConfig {
             scheduler: if ecn { Scheduler::Strict } else { Scheduler::Weighted },
             classes: classes(&[1, 4, 2]),
-        },
-        1 => Discipline::Red { min_bytes: 3_000, max_bytes: 9_000, max_p_ppb: 200_000_000, weight_log2: 2, ecn },
-        2 => Discipline::Codel { target_ns: 20_000, interval_ns: 100_000, ecn },
-        _ => Discipline::Pie { target_ns: 20_000, update_ns: 100_000, alpha_mhz: 50_000, beta_mhz: 500_000, ecn },
+        }),
+        1 => Discipline::Red(RedConfig {
+            min_bytes: 3_000,
+            max_bytes: 9_000,
+            max_p_ppb: 200_000_000,
+            weight_log2: 2,
+            ecn,
+        }),
+        2 => Discipline::Codel(CodelConfig { target_ns: 20_000, interval_ns: 100_000, ecn }),
+        _ => Discipline::Pie(PieConfig {
+            target_ns: 20_000,
+            update_ns: 100_000,
+            alpha_mhz: 50_000,
+            beta_mhz: 500_000,
+            ecn,
+        }),
     })
 }
 
@@ -212,7 +232,7 @@ fn wild_traces() -> impl Strategy<Value = Trace> {
 fn traced() -> impl Strategy<Value = Direction> {
     (directions(), traces()).prop_map(|(config, trace)| {
         // The limit of a queue of classes is not one.
-        let classes = matches!(config.queue.discipline, Discipline::Classes { .. });
+        let classes = matches!(config.queue.discipline, Discipline::Classes(_));
         let queue = if classes { common::drop_tail(Some(9), None) } else { config.queue.clone() };
         // Opportunities say when packets leave.
         let delivers = matches!(trace, Trace::Opportunities { .. });
@@ -392,18 +412,22 @@ fn wild_changes() -> impl Strategy<Value = Change> {
     );
     let discipline = (0..10u8, prop::array::uniform4(wild()), wild_ppb(), any::<u8>(), any::<bool>()).prop_map(
         |(kind, n, max_p_ppb, weight_log2, ecn)| match kind {
-            0 => Discipline::DropTail {},
-            4 => Discipline::Step { threshold_bytes: n[0] },
-            5 => Discipline::FqCodel {
+            0 => Discipline::DropTail(DropTailConfig {}),
+            4 => Discipline::Step(StepConfig { threshold_bytes: n[0] }),
+            5 => Discipline::FqCodel(FqCodelConfig {
                 flows: max_p_ppb,
                 quantum_bytes: n[2] as u32,
                 target_ns: n[0],
                 interval_ns: n[1],
                 ecn,
-            },
-            6 => Discipline::Drr { flows: u32::from(weight_log2), quantum_bytes: n[0] as u32 },
-            7 => Discipline::Sfq { flows: u32::from(weight_log2), quantum_bytes: n[0] as u32, perturb_ns: n[1] },
-            8 => Discipline::DualPi2 {
+            }),
+            6 => Discipline::Drr(DrrConfig { flows: u32::from(weight_log2), quantum_bytes: n[0] as u32 }),
+            7 => Discipline::Sfq(SfqConfig {
+                flows: u32::from(weight_log2),
+                quantum_bytes: n[0] as u32,
+                perturb_ns: n[1],
+            }),
+            8 => Discipline::DualPi2(DualPi2Config {
                 target_ns: n[0],
                 update_ns: n[1],
                 alpha_mhz: n[2],
@@ -411,11 +435,20 @@ fn wild_changes() -> impl Strategy<Value = Change> {
                 coupling: u32::from(weight_log2),
                 step_ns: n[2],
                 classic_ppb: max_p_ppb,
-            },
-            9 => Discipline::Classes { scheduler: Scheduler::Weighted, classes: classes(&[n[0] as u32, max_p_ppb]) },
-            1 => Discipline::Red { min_bytes: n[0], max_bytes: n[1], max_p_ppb, weight_log2: weight_log2 % 32, ecn },
-            2 => Discipline::Codel { target_ns: n[0], interval_ns: n[1], ecn },
-            _ => Discipline::Pie { target_ns: n[0], update_ns: n[1], alpha_mhz: n[2], beta_mhz: n[3], ecn },
+            }),
+            9 => Discipline::Classes(ClassesConfig {
+                scheduler: Scheduler::Weighted,
+                classes: classes(&[n[0] as u32, max_p_ppb]),
+            }),
+            1 => Discipline::Red(RedConfig {
+                min_bytes: n[0],
+                max_bytes: n[1],
+                max_p_ppb,
+                weight_log2: weight_log2 % 32,
+                ecn,
+            }),
+            2 => Discipline::Codel(CodelConfig { target_ns: n[0], interval_ns: n[1], ecn }),
+            _ => Discipline::Pie(PieConfig { target_ns: n[0], update_ns: n[1], alpha_mhz: n[2], beta_mhz: n[3], ecn }),
         },
     );
     let limit = || proptest::option::of(wild());
@@ -689,10 +722,10 @@ proptest! {
     fn order_is_kept_without_reordering(config in directions(), packets in traffic(0)) {
         // Queues of flows and classes keep the order of each; SFQ's may part a flow when it hashes anew.
         let apart = |number: usize| match config.queue.discipline {
-            Discipline::FqCodel { .. } | Discipline::Drr { .. } => packets[number].flow,
-            Discipline::Sfq { .. } => number as u16,
-            Discipline::DualPi2 { .. } => u16::from(packets[number].traffic_class & 1),
-            Discipline::Classes { .. } => u16::from(packets[number].traffic_class >> 2),
+            Discipline::FqCodel(_) | Discipline::Drr(_) => packets[number].flow,
+            Discipline::Sfq(_) => number as u16,
+            Discipline::DualPi2(_) => u16::from(packets[number].traffic_class & 1),
+            Discipline::Classes(_) => u16::from(packets[number].traffic_class >> 2),
             _ => 0,
         };
         let config = displaced(Direction { reorder: false, ack_filter: false, ..config.clone() }, (0, 0, 0));

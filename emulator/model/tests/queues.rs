@@ -3,7 +3,10 @@
 mod common;
 
 use common::{direction, drop_tail};
-use ewan_model::config::{Class, Direction, Discipline, Framing, Queue, Scheduler};
+use ewan_model::config::{
+    Class, ClassesConfig, CodelConfig, Direction, Discipline, DropTailConfig, DrrConfig, DualPi2Config, FqCodelConfig,
+    Framing, Queue, Scheduler, SfqConfig, StepConfig,
+};
 use ewan_model::{Change, Counters, DirectionModel, Meta, Nanos};
 
 const MS: Nanos = 1_000_000;
@@ -68,7 +71,13 @@ fn share(got: &[Outcome], of: usize) -> f64 {
 }
 
 fn fq_codel() -> Discipline {
-    Discipline::FqCodel { flows: 1024, quantum_bytes: 1_500, target_ns: 5 * MS, interval_ns: 100 * MS, ecn: false }
+    Discipline::FqCodel(FqCodelConfig {
+        flows: 1024,
+        quantum_bytes: 1_500,
+        target_ns: 5 * MS,
+        interval_ns: 100 * MS,
+        ecn: false,
+    })
 }
 
 /// RFC 8290: a flow that sends less than its share finds no queue; one that sends too much meets CoDel, and the limit.
@@ -91,7 +100,7 @@ fn drr_shares_bytes_and_not_packets() {
         Source { ip_bytes: 762, every: MS / 4, ..greedy(200 << 8, 0) },
     ];
     for quantum_bytes in [300, 1_500, 4_000] {
-        let (got, counters) = run(Discipline::Drr { flows: 256, quantum_bytes }, 1_000, &sources, 20);
+        let (got, counters) = run(Discipline::Drr(DrrConfig { flows: 256, quantum_bytes }), 1_000, &sources, 20);
         for which in 0..3 {
             assert!((share(&got, which) - 1.0 / 3.0).abs() < 0.005, "{quantum_bytes}: {}", share(&got, which));
         }
@@ -103,7 +112,7 @@ fn drr_shares_bytes_and_not_packets() {
 #[test]
 fn sfq_parts_flows_that_met_by_hashing_anew() {
     let sources = [greedy(0, 0), greedy(1, 0), greedy(0xff00, 0)];
-    let sfq = |perturb_ns| Discipline::Sfq { flows: 16, quantum_bytes: 1_500, perturb_ns };
+    let sfq = |perturb_ns| Discipline::Sfq(SfqConfig { flows: 16, quantum_bytes: 1_500, perturb_ns });
     let (stuck, _) = run(sfq(0), 300, &sources, 20);
     assert!((share(&stuck, 2) - 0.5).abs() < 0.01, "{}", share(&stuck, 2));
     let (parted, _) = run(sfq(500 * MS), 300, &sources, 60);
@@ -117,7 +126,7 @@ fn sfq_parts_flows_that_met_by_hashing_anew() {
 #[test]
 fn a_step_marks_what_finds_a_long_queue() {
     let burst = Source { every: SLOT - 4_000, ..greedy(0, 2) };
-    let step = Discipline::Step { threshold_bytes: 20 * 1_500 };
+    let step = Discipline::Step(StepConfig { threshold_bytes: 20 * 1_500 });
     let (got, counters) = run(step.clone(), 100, &[burst], 20);
     // The queue grows by a packet each 300: 6000 packets, and all are marked from the 21st that waits on.
     let unmarked = got[0].packets - got[0].marked;
@@ -128,7 +137,7 @@ fn a_step_marks_what_finds_a_long_queue() {
 }
 
 fn dualpi2() -> Discipline {
-    Discipline::DualPi2 {
+    Discipline::DualPi2(DualPi2Config {
         target_ns: 15 * MS,
         update_ns: 16 * MS,
         alpha_mhz: 160,
@@ -136,15 +145,25 @@ fn dualpi2() -> Discipline {
         coupling: 2,
         step_ns: 2 * MS,
         classic_ppb: 100_000_000,
-    }
+    })
 }
 
 /// RFC 9332, 2.5.1.1: while both wait, the classic queue has its share. Without the controller, as nothing responds.
 #[test]
 fn dualpi2_gives_the_classic_queue_its_share() {
-    let Discipline::DualPi2 { target_ns, update_ns, coupling, step_ns, classic_ppb, .. } = dualpi2() else { panic!() };
-    let without =
-        Discipline::DualPi2 { target_ns, update_ns, alpha_mhz: 0, beta_mhz: 0, coupling, step_ns, classic_ppb };
+    let Discipline::DualPi2(DualPi2Config { target_ns, update_ns, coupling, step_ns, classic_ppb, .. }) = dualpi2()
+    else {
+        panic!()
+    };
+    let without = Discipline::DualPi2(DualPi2Config {
+        target_ns,
+        update_ns,
+        alpha_mhz: 0,
+        beta_mhz: 0,
+        coupling,
+        step_ns,
+        classic_ppb,
+    });
     let (got, counters) = run(without, 1_000_000, &[greedy(0, 1), greedy(1, 0)], 20);
     assert!((share(&got, 1) - 0.1).abs() < 0.001, "{}", share(&got, 1));
     assert!(got[0].packets - got[0].marked < 5, "all wait longer than the step, but for the first");
@@ -185,10 +204,10 @@ fn classes(scheduler: Scheduler, weights: [u32; 2]) -> Discipline {
         limit_packets,
         limit_bytes: None,
     };
-    Discipline::Classes {
+    Discipline::Classes(ClassesConfig {
         scheduler,
         classes: vec![class("first", vec![46], weights[0], Some(10)), class("rest", vec![], weights[1], Some(200))],
-    }
+    })
 }
 
 #[test]
@@ -229,14 +248,14 @@ fn no_class_keeps_the_rate_from_another() {
 fn packets_stay_through_every_change_of_the_discipline() {
     let of = |discipline: Discipline| Queue { discipline, ..drop_tail(Some(1_000), None) };
     let all = [
-        Discipline::DropTail {},
+        Discipline::DropTail(DropTailConfig {}),
         fq_codel(),
-        Discipline::Codel { target_ns: 5_000 * MS, interval_ns: 5_000 * MS, ecn: false },
+        Discipline::Codel(CodelConfig { target_ns: 5_000 * MS, interval_ns: 5_000 * MS, ecn: false }),
         dualpi2(),
-        Discipline::Drr { flows: 16, quantum_bytes: 1_500 },
+        Discipline::Drr(DrrConfig { flows: 16, quantum_bytes: 1_500 }),
         classes(Scheduler::Weighted, [2, 1]),
         classes(Scheduler::Strict, [2, 1]),
-        Discipline::DropTail {},
+        Discipline::DropTail(DropTailConfig {}),
     ];
     let config = Direction { queue: of(all[0].clone()), ..direction(10_000_000) };
     let mut model = DirectionModel::<u32>::new(&config);
@@ -263,8 +282,8 @@ fn packets_stay_through_every_change_of_the_discipline() {
 #[test]
 fn a_frame_that_counts_no_bytes_is_never_stranded() {
     let none = Framing { overhead_bytes: 0, minimum_bytes: 0 };
-    let sfq = Discipline::Sfq { flows: 16, quantum_bytes: 1_500, perturb_ns: 0 };
-    for discipline in [fq_codel(), Discipline::Drr { flows: 16, quantum_bytes: 1_500 }, sfq] {
+    let sfq = Discipline::Sfq(SfqConfig { flows: 16, quantum_bytes: 1_500, perturb_ns: 0 });
+    for discipline in [fq_codel(), Discipline::Drr(DrrConfig { flows: 16, quantum_bytes: 1_500 }), sfq] {
         let queue = Queue { discipline, ..drop_tail(Some(2), None) };
         let config = Direction { queue: queue.clone(), framing: none, ..direction(10_000_000) };
         let filled = || {

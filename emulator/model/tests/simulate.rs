@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use common::{direction, drop_tail};
-use ewan_model::config::{Delay, Direction, Discipline, Loss, Queue};
+use ewan_model::config::{CodelConfig, Delay, Direction, Discipline, Loss, PieConfig, Queue, RedConfig};
 use ewan_model::{Change, DirectionModel, Meta, Nanos};
 
 const PACKETS: usize = 5_000;
@@ -83,18 +83,24 @@ fn configurations() -> Vec<(&'static str, Direction)> {
         ),
         (
             "red_ecn",
-            queue(Discipline::Red {
+            queue(Discipline::Red(RedConfig {
                 min_bytes: 15_000,
                 max_bytes: 45_000,
                 max_p_ppb: 100_000_000,
                 weight_log2: 6,
                 ecn: true,
-            }),
+            })),
         ),
-        ("codel_ecn", queue(Discipline::Codel { target_ns: MS, interval_ns: 10 * MS, ecn: true })),
+        ("codel_ecn", queue(Discipline::Codel(CodelConfig { target_ns: MS, interval_ns: 10 * MS, ecn: true }))),
         (
             "pie_ecn",
-            queue(Discipline::Pie { target_ns: MS, update_ns: MS, alpha_mhz: 2_000, beta_mhz: 20_000, ecn: true }),
+            queue(Discipline::Pie(PieConfig {
+                target_ns: MS,
+                update_ns: MS,
+                alpha_mhz: 2_000,
+                beta_mhz: 20_000,
+                ecn: true,
+            })),
         ),
     ]
 }

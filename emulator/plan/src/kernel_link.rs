@@ -2,7 +2,7 @@
 //!
 //! In: the direction as it is and as it shall be. Out: why that cannot be, and what to write instead.
 
-use ewan_model::config::{Aggregate, Delay, Direction, Discipline, Harq, Loss, Trace};
+use ewan_model::config::{Aggregate, Delay, Direction, Discipline, DropTailConfig, Harq, Loss, Trace};
 
 /// The keys that the kernel's parts go by, within the values that `refusal` lets pass, or that no packet shows.
 const OF_THE_KERNEL: [&str; 12] = [
@@ -56,15 +56,8 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
         return Some("netem displaces packets another way: write emulator: user in the description");
     }
     match queue.discipline {
-        Discipline::Step { .. }
-        | Discipline::FqCodel { .. }
-        | Discipline::Drr { .. }
-        | Discipline::Sfq { .. }
-        | Discipline::DualPi2 { .. }
-        | Discipline::Classes { .. } => {
-            return Some("such a queue is our own model's alone: write emulator: user in the description");
-        }
-        Discipline::DropTail {} | Discipline::Red { .. } | Discipline::Codel { .. } | Discipline::Pie { .. } => {}
+        Discipline::DropTail(_) | Discipline::Red(_) | Discipline::Codel(_) | Discipline::Pie(_) => {}
+        _ => return Some("such a queue is our own model's alone: write emulator: user in the description"),
     }
     if *trace != (Trace::None {}) {
         return Some("the kernel's parts follow no trace: write emulator: user in the description");
@@ -74,7 +67,7 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
         return Some("such a setting is our own model's alone: write emulator: user in the description");
     }
     let kind = |direction: &Direction| {
-        let fifo = direction.queue.discipline == Discipline::DropTail {};
+        let fifo = direction.queue.discipline == Discipline::DropTail(DropTailConfig {});
         (std::mem::discriminant(&direction.queue.discipline), fifo && direction.queue.limit_packets.is_some())
     };
     if kind(now) != kind(then) {
@@ -84,7 +77,7 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
         );
     }
     let limits = |direction: &Direction| (direction.queue.limit_packets, direction.queue.limit_bytes);
-    if matches!(queue.discipline, Discipline::Red { .. }) && limits(now) != limits(then) {
+    if matches!(queue.discipline, Discipline::Red(_)) && limits(now) != limits(then) {
         return Some(
             "another limit would drop what waits in the kernel's RED queue: write emulator: user in the description",
         );
@@ -95,7 +88,7 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ewan_model::config::{Queue, Row};
+    use ewan_model::config::{CodelConfig, Queue, Row};
 
     fn direction() -> Direction {
         Direction {
@@ -129,7 +122,7 @@ mod tests {
         let rows = vec![Row { rate_bps: Some(9000), ..Row::default() }];
         let traced = Trace::Rows { period_ns: 0, rows };
         assert!(said(&|then| then.trace = traced.clone()).contains("no trace"));
-        let codel = Discipline::Codel { target_ns: 5_000_000, interval_ns: 100_000_000, ecn: false };
+        let codel = Discipline::Codel(CodelConfig { target_ns: 5_000_000, interval_ns: 100_000_000, ecn: false });
         assert!(said(&|then| then.queue.discipline = codel.clone()).contains("would drop what waits"));
     }
 }

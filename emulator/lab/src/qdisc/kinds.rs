@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use ewan_model::config::{Delay, Direction, Discipline, Loss, Ppb, ONE_PPB};
+use ewan_model::config::{CodelConfig, Delay, Direction, Discipline, Loss, PieConfig, Ppb, RedConfig, ONE_PPB};
 use ewan_system::netlink::{Attributes, Batch};
 
 use ewan_plan::Protocol;
@@ -360,8 +360,8 @@ pub fn queue(batch: &mut Batch, flags: i32, place: Place, direction: &Direction,
         batch.needs(needs);
     };
     match queue.discipline {
-        Discipline::DropTail {} => fifo_request(batch, flags, place, queue.limit_packets, bytes, at),
-        Discipline::Red { min_bytes, max_bytes, max_p_ppb, weight_log2, ecn } => {
+        Discipline::DropTail(_) => fifo_request(batch, flags, place, queue.limit_packets, bytes, at),
+        Discipline::Red(RedConfig { min_bytes, max_bytes, max_p_ppb, weight_log2, ecn }) => {
             let packet_us = f64::from(packet) * 8e6 / direction.rate_bps as f64;
             active("red", "red (CONFIG_NET_SCH_RED): write emulator: user", &|options| {
                 // A limit would give RED another, empty queue; without one it keeps what it has.
@@ -370,23 +370,18 @@ pub fn queue(batch: &mut Batch, flags: i32, place: Place, direction: &Direction,
                 red(options, thresholds, max_p_ppb, weight_log2, ecn, packet_us);
             });
         }
-        Discipline::Codel { target_ns, interval_ns, ecn } => {
+        Discipline::Codel(CodelConfig { target_ns, interval_ns, ecn }) => {
             active("codel", "codel (CONFIG_NET_SCH_CODEL): write emulator: user", &|options| {
                 codel(options, packets, target_ns, interval_ns, ecn);
             });
         }
-        Discipline::Pie { target_ns, update_ns, alpha_mhz, beta_mhz, ecn } => {
+        Discipline::Pie(PieConfig { target_ns, update_ns, alpha_mhz, beta_mhz, ecn }) => {
             active("pie", "pie (CONFIG_NET_SCH_PIE): write emulator: user", &|options| {
                 pie(options, packets, [target_ns, update_ns], [alpha_mhz, beta_mhz], ecn);
             });
         }
-        // Refused before (`change::refusal`).
-        Discipline::Step { .. }
-        | Discipline::FqCodel { .. }
-        | Discipline::Drr { .. }
-        | Discipline::Sfq { .. }
-        | Discipline::DualPi2 { .. }
-        | Discipline::Classes { .. } => {}
+        // Refused before (`kernel_link::refusal`).
+        _ => {}
     }
 }
 

@@ -9,12 +9,56 @@
 //! probabilities, 2^-weight of a byte for the average. With ECN, capable packets are marked below the maximum
 //! and dropped above it (RFC 3168, section 7).
 
-use super::{Arrival, Verdict};
+use alloc::format;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Aqm, Arrival, Config, Verdict};
+use crate::check::{probability, require, CheckResult, MOST_BYTES};
+use crate::config::Ppb;
 use crate::rng::Stream;
 
 const ONE: u64 = 1 << 32;
 /// Fixed point holds the average of 8 GiB with this many bits behind the point.
-pub const MOST_WEIGHT_LOG2: u8 = 20;
+const MOST_WEIGHT_LOG2: u8 = 20;
+
+/// The average moves by 2^-weight_log2 a packet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RedConfig {
+    pub min_bytes: u64,
+    pub max_bytes: u64,
+    pub max_p_ppb: Ppb,
+    pub weight_log2: u8,
+    pub ecn: bool,
+}
+
+impl Config for RedConfig {
+    type Model = Red;
+
+    fn check(&self) -> CheckResult {
+        let RedConfig { min_bytes, max_bytes, max_p_ppb, weight_log2, ecn: _ } = *self;
+        probability("max_p_ppb", max_p_ppb)?;
+        require(min_bytes < max_bytes, || format!("min_bytes {min_bytes}: must be below max_bytes ({max_bytes})"))?;
+        require(max_bytes <= MOST_BYTES, || format!("max_bytes {max_bytes}: write at most {MOST_BYTES} (8 GiB)"))?;
+        require(weight_log2 <= MOST_WEIGHT_LOG2, || {
+            format!("weight_log2 {weight_log2}: write 0 to {MOST_WEIGHT_LOG2} (usual: 9)")
+        })
+    }
+
+    fn model(&self) -> Red {
+        Red::new(self.min_bytes, self.max_bytes, self.max_p_ppb, self.weight_log2, self.ecn)
+    }
+}
+
+impl Aqm for Red {
+    const ON_ARRIVAL: bool = true;
+
+    #[inline]
+    fn arrives(&mut self, arrival: &Arrival, stream: &mut Stream) -> Verdict {
+        self.judge(arrival, stream)
+    }
+}
 
 #[derive(Clone, Debug)]
 pub struct Red {
@@ -109,7 +153,7 @@ mod tests {
     use crate::rng::Stage;
 
     fn at(queued_bytes: u64) -> Arrival {
-        Arrival { now: 0, queued_bytes, idle: None, serialisation: 1_000, ecn_capable: true }
+        Arrival { now: 0, bytes: 1_500, queued_bytes, idle: None, serialisation: 1_000, ecn_capable: true }
     }
 
     /// Average held at `queued` bytes: verdicts on n packets.

@@ -9,8 +9,15 @@
 //! Queues of up to two packets of 1500 bytes never suffer, but for the step. Between the queues a weighted round robin
 //! of bytes decides; the classic queue's share is what it has at least.
 
-use super::pie::LEAST_UPDATE_NS;
-use super::Waiting;
+use alloc::format;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use super::pie::{check_controller, LEAST_UPDATE_NS};
+use super::{Config, Lists, Waiting};
+use crate::check::{probability, require, time, CheckResult, LONGEST_NS};
+use crate::config::Ppb;
 use crate::counters::Counters;
 use crate::fifo::{Fifo, List, Pool};
 use crate::rng::Stream;
@@ -21,6 +28,54 @@ const ONE: i128 = 1_000_000_000_000;
 const SHORT_BYTES: u64 = 2 * 1500;
 const L4S: usize = 0;
 const CLASSIC: usize = 1;
+
+/// `step_ns`: L4S is marked after waiting so long; `classic_ppb`: the share of the rate that the rest has at least.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DualPi2Config {
+    pub target_ns: u64,
+    pub update_ns: u64,
+    pub alpha_mhz: u64,
+    pub beta_mhz: u64,
+    pub coupling: u32,
+    pub step_ns: u64,
+    pub classic_ppb: Ppb,
+}
+
+impl Config for DualPi2Config {
+    type Model = DualPi2;
+
+    fn check(&self) -> CheckResult {
+        let coupling = self.coupling;
+        check_controller(self.target_ns, self.update_ns, self.alpha_mhz, self.beta_mhz)?;
+        require((1..=100).contains(&coupling), || format!("coupling {coupling}: write 1 to 100 (usual: 2)"))?;
+        time("step_ns", self.step_ns, 1, LONGEST_NS)?;
+        probability("classic_ppb", self.classic_ppb)
+    }
+
+    fn model(&self) -> DualPi2 {
+        // In ten-thousandths: bytes times these stay far below 2^63.
+        let classic = i64::from(self.classic_ppb / 100_000).min(10_000);
+        DualPi2 {
+            target: self.target_ns,
+            period: self.update_ns.max(LEAST_UPDATE_NS), // a shorter one was refused by `check`
+            alpha: i128::from(self.alpha_mhz),
+            beta: i128::from(self.beta_mhz),
+            coupling: i128::from(self.coupling),
+            step: self.step_ns,
+            price: [classic, 10_000 - classic],
+            credit: 0,
+            lists: [List::EMPTY; 2],
+            probability: 0,
+            delay_before: 0,
+            next_update: None,
+        }
+    }
+
+    fn class_names(&self) -> Vec<&str> {
+        alloc::vec!["l4s", "classic"]
+    }
+}
 
 #[derive(Clone, Debug)]
 pub struct DualPi2 {
@@ -41,96 +96,11 @@ pub struct DualPi2 {
 }
 
 impl DualPi2 {
-    pub fn new(
-        target: Nanos,
-        period: Nanos,
-        alpha_mhz: u64,
-        beta_mhz: u64,
-        coupling: u32,
-        step: Nanos,
-        classic_ppb: u32,
-    ) -> Self {
-        // In ten-thousandths: bytes times these stay far below 2^63.
-        let classic = i64::from(classic_ppb / 100_000).min(10_000);
-        DualPi2 {
-            target,
-            period: period.max(LEAST_UPDATE_NS), // a shorter one was refused by `check`
-            alpha: i128::from(alpha_mhz),
-            beta: i128::from(beta_mhz),
-            coupling: i128::from(coupling),
-            step,
-            price: [classic, 10_000 - classic],
-            credit: 0,
-            lists: [List::EMPTY; 2],
-            probability: 0,
-            delay_before: 0,
-            next_update: None,
-        }
-    }
-
-    #[inline]
-    pub fn push<P: Copy>(&mut self, pool: &mut Pool<Waiting<P>>, arriving: Waiting<P>, counters: &mut Counters) {
-        if self.next_update.is_none() {
-            self.next_update = Some(arriving.arrival.saturating_add(self.period));
-        }
-        let which = match arriving.ecn() {
-            Ecn::Ect1 | Ecn::Ce => L4S,
-            Ecn::NotEct | Ecn::Ect0 => CLASSIC,
-        };
-        counters.classes[which].queued.add(arriving.bytes);
-        pool.push_back(&mut self.lists[which], arriving);
-    }
-
-    /// Makes the updates due up to `until`, while the same packets wait all the time.
-    #[inline]
-    pub fn update_until<P: Copy>(&mut self, until: Nanos, pool: &Pool<Waiting<P>>) {
-        while let Some(now) = self.next_update.filter(|now| *now <= until) {
-            let arrivals = self.lists.each_ref().map(|list| pool.front(list).map(|first| first.arrival));
-            let oldest = arrivals.into_iter().flatten().min();
-            if self.probability == 0 && self.delay_before == 0 && oldest.is_none() {
-                // Nothing will change until a packet waits.
-                self.next_update = Some(until.saturating_add(self.period - (until - now) % self.period));
-                return;
-            }
-            self.update(oldest.map_or(0, |arrival| now.saturating_sub(arrival)));
-            self.next_update = Some(now.saturating_add(self.period));
-        }
-    }
-
     fn update(&mut self, delay: Nanos) {
         let (target, before, now) = (i128::from(self.target), i128::from(self.delay_before), i128::from(delay));
         let step = self.alpha * (now - target) + self.beta * (now - before);
         self.probability = (self.probability + step).clamp(0, ONE);
         self.delay_before = delay;
-    }
-
-    /// The packet whose turn it is. Drops are counted, and go to `dropped`.
-    pub fn next<P: Copy>(
-        &mut self,
-        pool: &mut Pool<Waiting<P>>,
-        free_at: Nanos,
-        counters: &mut Counters,
-        dropped: &mut Fifo<P>,
-        stream: &mut Stream,
-    ) -> Option<Waiting<P>> {
-        loop {
-            let which = self.turn()?;
-            let mut next = pool.pop_front(&mut self.lists[which])?;
-            let sojourn = counters.leave(&next, free_at);
-            counters.classes[which].leave(next.bytes, sojourn);
-            let alone = self.lists[which].is_empty();
-            if self.is_dropped(which, &mut next, sojourn, alone, counters.queued.bytes, stream) {
-                counters.classes[which].dropped_packets += 1;
-                counters.aqm.add(next.bytes);
-                dropped.push_back(next.packet);
-                continue;
-            }
-            let class = &mut counters.classes[which];
-            class.ce_packets += u64::from(next.mark_ce);
-            class.served_packets += 1;
-            self.settle(which, next.bytes);
-            return Some(next);
-        }
     }
 
     /// Which queue is next; None where both are empty.
@@ -188,13 +158,76 @@ impl DualPi2 {
             }
         }
     }
+}
 
-    /// Any packet.
-    pub fn cut<P: Copy>(&mut self, pool: &mut Pool<Waiting<P>>, counters: &mut Counters) -> Option<Waiting<P>> {
+impl Lists for DualPi2 {
+    const DROPS_LATER: bool = true;
+
+    #[inline]
+    fn push<P: Copy>(&mut self, pool: &mut Pool<Waiting<P>>, arriving: Waiting<P>, counters: &mut Counters) {
+        if self.next_update.is_none() {
+            self.next_update = Some(arriving.arrival.saturating_add(self.period));
+        }
+        let which = match arriving.ecn() {
+            Ecn::Ect1 | Ecn::Ce => L4S,
+            Ecn::NotEct | Ecn::Ect0 => CLASSIC,
+        };
+        counters.classes[which].queued.add(arriving.bytes);
+        pool.push_back(&mut self.lists[which], arriving);
+    }
+
+    #[inline]
+    fn keep_time<P: Copy>(&mut self, until: Nanos, pool: &Pool<Waiting<P>>) {
+        while let Some(now) = self.next_update.filter(|now| *now <= until) {
+            let arrivals = self.lists.each_ref().map(|list| pool.front(list).map(|first| first.arrival));
+            let oldest = arrivals.into_iter().flatten().min();
+            if self.probability == 0 && self.delay_before == 0 && oldest.is_none() {
+                // Nothing will change until a packet waits.
+                self.next_update = Some(until.saturating_add(self.period - (until - now) % self.period));
+                return;
+            }
+            self.update(oldest.map_or(0, |arrival| now.saturating_sub(arrival)));
+            self.next_update = Some(now.saturating_add(self.period));
+        }
+    }
+
+    fn next<P: Copy>(
+        &mut self,
+        pool: &mut Pool<Waiting<P>>,
+        free_at: Nanos,
+        counters: &mut Counters,
+        dropped: &mut Fifo<P>,
+        stream: &mut Stream,
+    ) -> Option<Waiting<P>> {
+        loop {
+            let which = self.turn()?;
+            let mut next = pool.pop_front(&mut self.lists[which])?;
+            let sojourn = counters.leave(&next, free_at);
+            counters.classes[which].leave(next.bytes, sojourn);
+            let alone = self.lists[which].is_empty();
+            if self.is_dropped(which, &mut next, sojourn, alone, counters.queued.bytes, stream) {
+                counters.classes[which].dropped_packets += 1;
+                counters.aqm.add(next.bytes);
+                dropped.push_back(next.packet);
+                continue;
+            }
+            let class = &mut counters.classes[which];
+            class.ce_packets += u64::from(next.mark_ce);
+            class.served_packets += 1;
+            self.settle(which, next.bytes);
+            return Some(next);
+        }
+    }
+
+    fn cut<P: Copy>(&mut self, pool: &mut Pool<Waiting<P>>, counters: &mut Counters) -> Option<Waiting<P>> {
         let which = self.turn()?;
         let taken = pool.pop_front(&mut self.lists[which])?;
         counters.classes[which].queued.remove(taken.bytes);
         Some(taken)
+    }
+
+    fn class_count(&self) -> usize {
+        2
     }
 }
 
@@ -206,7 +239,16 @@ mod tests {
     const MS: Nanos = 1_000_000;
 
     fn dual() -> DualPi2 {
-        DualPi2::new(15 * MS, 16 * MS, 160, 3_200, 2, 1_000 * MS, 100_000_000)
+        let config = DualPi2Config {
+            target_ns: 15 * MS,
+            update_ns: 16 * MS,
+            alpha_mhz: 160,
+            beta_mhz: 3_200,
+            coupling: 2,
+            step_ns: 1_000 * MS,
+            classic_ppb: 100_000_000,
+        };
+        config.model()
     }
 
     /// Appendix A.1: p' grows by alpha (delay - target) + beta (delay - delay before).

@@ -7,7 +7,12 @@
 //! timestamps nor an estimate of the departure rate are needed; PIE is always active; the probability is per
 //! packet; fixed point, 10^-18. Updates happen at fixed times from the first arrival on.
 
-use super::{Arrival, Verdict};
+use alloc::format;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Aqm, Arrival, Config, Verdict};
+use crate::check::{require, time, CheckResult, LONGEST_NS};
 use crate::rng::Stream;
 use crate::Nanos;
 
@@ -17,6 +22,56 @@ pub const LEAST_UPDATE_NS: Nanos = 100_000;
 const MAX_BURST: Nanos = 150_000_000;
 /// Queues up to two packets of the RFC's mean size never suffer.
 const SHORT_BYTES: u64 = 2 * 1024;
+
+/// Of the gains: 1000 Hz.
+const MOST_GAIN_MHZ: u64 = 1_000_000;
+
+/// Alpha and beta in thousandths of a hertz (0.125 → 125, 1.25 → 1250).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PieConfig {
+    pub target_ns: u64,
+    pub update_ns: u64,
+    pub alpha_mhz: u64,
+    pub beta_mhz: u64,
+    pub ecn: bool,
+}
+
+impl Config for PieConfig {
+    type Model = Pie;
+
+    fn check(&self) -> CheckResult {
+        check_controller(self.target_ns, self.update_ns, self.alpha_mhz, self.beta_mhz)
+    }
+
+    fn model(&self) -> Pie {
+        Pie::new(self.target_ns, self.update_ns, self.alpha_mhz, self.beta_mhz, self.ecn)
+    }
+}
+
+/// Of PIE and of DualPI2.
+pub(super) fn check_controller(target_ns: Nanos, update_ns: Nanos, alpha_mhz: u64, beta_mhz: u64) -> CheckResult {
+    time("target_ns", target_ns, 1, 2 * LONGEST_NS)?;
+    time("update_ns", update_ns, LEAST_UPDATE_NS, LONGEST_NS)?;
+    for (key, gain) in [("alpha_mhz", alpha_mhz), ("beta_mhz", beta_mhz)] {
+        require(gain <= MOST_GAIN_MHZ, || format!("{key} {gain}: write at most {MOST_GAIN_MHZ} (1000 Hz)"))?;
+    }
+    Ok(())
+}
+
+impl Aqm for Pie {
+    const ON_ARRIVAL: bool = true;
+
+    #[inline]
+    fn arrives(&mut self, arrival: &Arrival, stream: &mut Stream) -> Verdict {
+        self.judge(arrival, stream)
+    }
+
+    #[inline]
+    fn keep_time(&mut self, until: Nanos, queued_bytes: u64, rate_bps: u64) {
+        self.update_until(until, queued_bytes, rate_bps);
+    }
+}
 
 #[derive(Clone, Debug)]
 pub struct Pie {
@@ -139,7 +194,7 @@ mod tests {
     }
 
     fn at(queued_bytes: u64) -> Arrival {
-        Arrival { now: 0, queued_bytes, idle: None, serialisation: 1, ecn_capable: true }
+        Arrival { now: 0, bytes: 1_500, queued_bytes, idle: None, serialisation: 1, ecn_capable: true }
     }
 
     #[test]

@@ -7,15 +7,110 @@
 //! (as in Linux).
 
 use alloc::boxed::Box;
-use alloc::vec;
+use alloc::{format, vec};
 
-use super::codel::Codel;
-use super::{Verdict, Waiting};
+use serde::{Deserialize, Serialize};
+
+use super::codel::{Codel, CodelConfig};
+use super::pie::LEAST_UPDATE_NS;
+use super::{Config, Departure, Limit, Lists, Verdict, Waiting};
+use crate::check::{require, CheckResult};
 use crate::counters::Counters;
 use crate::fifo::{Fifo, List, Pool};
+use crate::rng::Stream;
 use crate::Nanos;
 
 const NONE: u32 = u32::MAX;
+/// A packet's flow is told by 16 bits.
+const MOST_FLOWS: u32 = 1 << 16;
+/// A large packet waits for so many turns at most: 141.
+const LEAST_QUANTUM_BYTES: u32 = 64;
+const MOST_QUANTUM_BYTES: u32 = 1 << 20;
+
+/// RFC 8290: a queue with CoDel for each flow; flows are hashed into so many queues.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FqCodelConfig {
+    pub flows: u32,
+    pub quantum_bytes: u32,
+    pub target_ns: u64,
+    pub interval_ns: u64,
+    pub ecn: bool,
+}
+
+impl FqCodelConfig {
+    fn codel(&self) -> CodelConfig {
+        CodelConfig { target_ns: self.target_ns, interval_ns: self.interval_ns, ecn: self.ecn }
+    }
+}
+
+impl Config for FqCodelConfig {
+    type Model = Flows;
+
+    fn check(&self) -> CheckResult {
+        check_turns(self.flows, self.quantum_bytes)?;
+        self.codel().check()
+    }
+
+    fn model(&self) -> Flows {
+        Flows {
+            new_first: true,
+            ..Flows::made(self.flows, self.quantum_bytes, Turn::Surplus, Some(self.codel().model()))
+        }
+    }
+}
+
+/// Deficit round robin (Shreedhar & Varghese 1996).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrrConfig {
+    pub flows: u32,
+    pub quantum_bytes: u32,
+}
+
+impl Config for DrrConfig {
+    type Model = Flows;
+
+    fn check(&self) -> CheckResult {
+        check_turns(self.flows, self.quantum_bytes)
+    }
+
+    fn model(&self) -> Flows {
+        Flows::made(self.flows, self.quantum_bytes, Turn::Deficit, None)
+    }
+}
+
+/// Stochastic fairness queueing (McKenney 1990); flows are hashed anew after each `perturb_ns`, or never (0).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SfqConfig {
+    pub flows: u32,
+    pub quantum_bytes: u32,
+    pub perturb_ns: u64,
+}
+
+impl Config for SfqConfig {
+    type Model = Flows;
+
+    fn check(&self) -> CheckResult {
+        let perturb_ns = self.perturb_ns;
+        check_turns(self.flows, self.quantum_bytes)?;
+        require(perturb_ns == 0 || perturb_ns >= LEAST_UPDATE_NS, || {
+            format!("perturb_ns {perturb_ns}: write 0 for never, or {LEAST_UPDATE_NS} or more")
+        })
+    }
+
+    fn model(&self) -> Flows {
+        Flows { perturb_ns: self.perturb_ns, ..Flows::made(self.flows, self.quantum_bytes, Turn::Surplus, None) }
+    }
+}
+
+fn check_turns(flows: u32, quantum_bytes: u32) -> CheckResult {
+    require((1..=MOST_FLOWS).contains(&flows), || format!("flows {flows}: write 1 to {MOST_FLOWS}"))?;
+    require((LEAST_QUANTUM_BYTES..=MOST_QUANTUM_BYTES).contains(&quantum_bytes), || {
+        format!("quantum_bytes {quantum_bytes}: write {LEAST_QUANTUM_BYTES} to {MOST_QUANTUM_BYTES}")
+    })
+}
 
 /// When a queue's turn ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,18 +176,6 @@ pub struct Flows {
 }
 
 impl Flows {
-    pub fn fq_codel(flows: u32, quantum_bytes: u32, codel: Codel) -> Self {
-        Flows { new_first: true, ..Flows::made(flows, quantum_bytes, Turn::Surplus, Some(codel)) }
-    }
-
-    pub fn drr(flows: u32, quantum_bytes: u32) -> Self {
-        Flows::made(flows, quantum_bytes, Turn::Deficit, None)
-    }
-
-    pub fn sfq(flows: u32, quantum_bytes: u32, perturb_ns: Nanos) -> Self {
-        Flows { perturb_ns, ..Flows::made(flows, quantum_bytes, Turn::Surplus, None) }
-    }
-
     fn made(flows: u32, quantum_bytes: u32, turn: Turn, codel: Option<Codel>) -> Self {
         let count = flows.max(1) as usize;
         let flow = Flow { list: List::EMPTY, deficit: 0, next: NONE, active: false, codel };
@@ -110,8 +193,40 @@ impl Flows {
         }
     }
 
+    fn take<P: Copy>(&mut self, pool: &mut Pool<Waiting<P>>, index: usize) -> Option<Waiting<P>> {
+        let taken = pool.pop_front(&mut self.flows[index].list)?;
+        self.bytes[index] -= u64::from(taken.bytes);
+        Some(taken)
+    }
+
+    fn end_turn(&mut self, is_new: bool) {
+        let round = if is_new { &mut self.new } else { &mut self.old };
+        round.pop_front(&self.flows);
+    }
+
+    /// The flow's hash is 16 bits; with the salt they are mixed once more.
     #[inline]
-    pub fn push<P: Copy>(&mut self, pool: &mut Pool<Waiting<P>>, arriving: Waiting<P>) {
+    fn queue_of(&self, flow: u16) -> usize {
+        let mixed = if self.salt == 0 {
+            u32::from(flow)
+        } else {
+            (u32::from(flow) ^ self.salt).wrapping_mul(0x9E37_79B1) >> 16
+        };
+        (mixed as usize * self.flows.len()) >> 16
+    }
+}
+
+impl Lists for Flows {
+    const TELLS_FLOWS_APART: bool = true;
+    const DROPS_LATER: bool = true;
+
+    /// The longest queue makes room afterwards.
+    fn admits<P>(&self, _: &Waiting<P>, _: &Limit, _: &mut Counters) -> bool {
+        true
+    }
+
+    #[inline]
+    fn push<P: Copy>(&mut self, pool: &mut Pool<Waiting<P>>, arriving: Waiting<P>, _: &mut Counters) {
         if self.perturb_ns > 0 && self.next_perturbation.is_none() {
             self.next_perturbation = Some(arriving.arrival.saturating_add(self.perturb_ns));
         }
@@ -129,7 +244,7 @@ impl Flows {
 
     /// From then on flows that met in a queue are in others; packets that wait stay where they are.
     #[inline]
-    pub fn perturb_until(&mut self, until: Nanos) {
+    fn keep_time<P: Copy>(&mut self, until: Nanos, _: &Pool<Waiting<P>>) {
         if let Some(now) = self.next_perturbation.filter(|now| *now <= until) {
             let times = (until - now) / self.perturb_ns + 1;
             self.salt = self.salt.wrapping_add(times as u32);
@@ -137,13 +252,13 @@ impl Flows {
         }
     }
 
-    /// The packet whose turn it is. CoDel's drops are counted, and go to `dropped`.
-    pub fn next<P: Copy>(
+    fn next<P: Copy>(
         &mut self,
         pool: &mut Pool<Waiting<P>>,
         free_at: Nanos,
         counters: &mut Counters,
         dropped: &mut Fifo<P>,
+        _: &mut Stream,
     ) -> Option<Waiting<P>> {
         loop {
             let is_new = self.new.first != NONE;
@@ -174,7 +289,13 @@ impl Flows {
             let backlog = &mut self.bytes[index as usize];
             *backlog -= u64::from(next.bytes);
             let verdict = flow.codel.as_mut().map_or(Verdict::Pass, |codel| {
-                codel.judge(next.arrival + sojourn, sojourn, next.bytes, *backlog, next.ecn().capable())
+                codel.judge(&Departure {
+                    now: next.arrival + sojourn,
+                    sojourn,
+                    bytes: next.bytes,
+                    backlog: *backlog,
+                    ecn_capable: next.ecn().capable(),
+                })
             });
             if verdict == Verdict::Drop {
                 counters.aqm.add(next.bytes);
@@ -188,7 +309,7 @@ impl Flows {
     }
 
     /// Takes a packet from the head of the queue with the most bytes.
-    pub fn cut_longest<P: Copy>(&mut self, pool: &mut Pool<Waiting<P>>) -> Option<Waiting<P>> {
+    fn shed<P: Copy>(&mut self, pool: &mut Pool<Waiting<P>>) -> Option<Waiting<P>> {
         let most = self.bytes.iter().copied().max()?;
         // Frames may count as 0 bytes: a queue of such frames is not empty.
         let mut queues = self.bytes.iter().zip(&self.flows);
@@ -197,7 +318,7 @@ impl Flows {
     }
 
     /// Any packet: of the queue whose turn it is, so that the number of queues costs nothing.
-    pub fn cut<P: Copy>(&mut self, pool: &mut Pool<Waiting<P>>) -> Option<Waiting<P>> {
+    fn cut<P: Copy>(&mut self, pool: &mut Pool<Waiting<P>>, _: &mut Counters) -> Option<Waiting<P>> {
         loop {
             let is_new = self.new.first != NONE;
             let index = if is_new { self.new.first } else { self.old.first };
@@ -208,27 +329,5 @@ impl Flows {
             self.end_turn(is_new);
             self.flows[index as usize].active = false;
         }
-    }
-
-    fn take<P: Copy>(&mut self, pool: &mut Pool<Waiting<P>>, index: usize) -> Option<Waiting<P>> {
-        let taken = pool.pop_front(&mut self.flows[index].list)?;
-        self.bytes[index] -= u64::from(taken.bytes);
-        Some(taken)
-    }
-
-    fn end_turn(&mut self, is_new: bool) {
-        let round = if is_new { &mut self.new } else { &mut self.old };
-        round.pop_front(&self.flows);
-    }
-
-    /// The flow's hash is 16 bits; with the salt they are mixed once more.
-    #[inline]
-    fn queue_of(&self, flow: u16) -> usize {
-        let mixed = if self.salt == 0 {
-            u32::from(flow)
-        } else {
-            (u32::from(flow) ^ self.salt).wrapping_mul(0x9E37_79B1) >> 16
-        };
-        (mixed as usize * self.flows.len()) >> 16
     }
 }

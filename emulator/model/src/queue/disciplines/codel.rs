@@ -6,8 +6,52 @@
 //! backlog is never dropped from, is the longest seen so far (as in Linux). With ECN a capable packet is marked
 //! where it would be dropped (RFC 8289 leaves this open; as in Linux).
 
-use super::Verdict;
+use alloc::format;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Aqm, Config, Departure, Verdict};
+use crate::check::{require, CheckResult, LONGEST_NS};
+use crate::rng::Stream;
 use crate::Nanos;
+
+/// Of the interval, which a description leaves to the compiler: ten packets of 10 s each.
+const LONGEST_INTERVAL_NS: Nanos = 10 * LONGEST_NS;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CodelConfig {
+    pub target_ns: u64,
+    pub interval_ns: u64,
+    pub ecn: bool,
+}
+
+impl Config for CodelConfig {
+    type Model = Codel;
+
+    fn check(&self) -> CheckResult {
+        let CodelConfig { target_ns, interval_ns, ecn: _ } = *self;
+        require(0 < target_ns && target_ns <= interval_ns, || {
+            format!("target_ns {target_ns}: must be above 0 and not above interval_ns ({interval_ns})")
+        })?;
+        require(interval_ns <= LONGEST_INTERVAL_NS, || {
+            format!("interval_ns {interval_ns}: write at most {LONGEST_INTERVAL_NS} (100 s)")
+        })
+    }
+
+    fn model(&self) -> Codel {
+        Codel::new(self.target_ns, self.interval_ns, self.ecn)
+    }
+}
+
+impl Aqm for Codel {
+    const ON_DEPARTURE: bool = true;
+
+    #[inline]
+    fn departs(&mut self, departure: &Departure, _: &mut Stream) -> Verdict {
+        self.judge(departure)
+    }
+}
 
 #[derive(Clone, Debug)]
 pub struct Codel {
@@ -53,7 +97,8 @@ impl Codel {
     /// Judges the packet that would go into service at `now` after waiting for `sojourn`; `backlog` bytes wait
     /// behind it. After a drop it must be asked for the next packet at the same instant (there is one, for
     /// drops need a backlog).
-    pub fn judge(&mut self, now: Nanos, sojourn: Nanos, bytes: u32, backlog: u64, ecn_capable: bool) -> Verdict {
+    pub fn judge(&mut self, departure: &Departure) -> Verdict {
+        let Departure { now, sojourn, bytes, backlog, ecn_capable } = *departure;
         self.longest = self.longest.max(bytes);
         let above = self.above(now, sojourn, backlog);
         match core::mem::replace(&mut self.after, PreviousDrop::Nothing) {
@@ -118,12 +163,16 @@ mod tests {
 
     const MS: Nanos = 1_000_000;
 
+    fn leaving(ms: Nanos, sojourn: Nanos, backlog: u64, ecn_capable: bool) -> Departure {
+        Departure { now: ms * MS, sojourn, bytes: 1500, backlog, ecn_capable }
+    }
+
     /// Every millisecond a packet of 1500 bytes that has waited 20 ms, with many behind it.
     fn verdicts(codel: &mut Codel, from: Nanos, to: Nanos, ecn_capable: bool) -> Vec<(Nanos, Verdict)> {
         let mut seen = Vec::new();
         for now in from..=to {
             loop {
-                let verdict = codel.judge(now * MS, 20 * MS, 1500, 1_000_000, ecn_capable);
+                let verdict = codel.judge(&leaving(now, 20 * MS, 1_000_000, ecn_capable));
                 if verdict != Verdict::Pass {
                     seen.push((now, verdict));
                 }
@@ -157,7 +206,7 @@ mod tests {
         for (sojourn, backlog) in [(4 * MS, 1_000_000), (20 * MS, 1500)] {
             let mut codel = Codel::new(5 * MS, 100 * MS, false);
             verdicts(&mut codel, 0, 150, false);
-            assert_eq!(codel.judge(200 * MS, sojourn, 1500, backlog, false), Verdict::Pass);
+            assert_eq!(codel.judge(&leaving(200, sojourn, backlog, false)), Verdict::Pass);
             assert!(verdicts(&mut codel, 201, 300, false).is_empty());
             assert_eq!(verdicts(&mut codel, 301, 301, false).len(), 1);
         }
@@ -169,7 +218,7 @@ mod tests {
         verdicts(&mut codel, 0, 1_000, false);
         let count = codel.count;
         assert!(count > 10);
-        codel.judge(1_001 * MS, 0, 1500, 0, false);
+        codel.judge(&leaving(1_001, 0, 0, false));
         verdicts(&mut codel, 1_002, 1_102, false);
         assert_eq!(codel.count, count - 1);
     }
