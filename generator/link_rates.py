@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
-from ewan.labs.link.direction import Direction
+from ewan.labs.link.keys import Direction
 from ewan.labs.link.trace import Trace, TraceOpportunities, TraceRows, said
 from ewan.labs.plan import Link
 from ewan.labs.record.events import EventOutcome

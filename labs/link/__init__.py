@@ -17,7 +17,7 @@ from ewan.labs.link.delay import (
     ParetoDelay,
     UniformDelay,
 )
-from ewan.labs.link.direction import Direction, plain_direction
+from ewan.labs.link.direction import plain_direction
 from ewan.labs.link.disciplines import Discipline
 from ewan.labs.link.disciplines.classes import Classes, TrafficClass
 from ewan.labs.link.disciplines.codel import Codel
@@ -47,6 +47,7 @@ from ewan.labs.link.egress import (
     TbfPacer,
 )
 from ewan.labs.link.framing import Framing
+from ewan.labs.link.keys import Direction
 from ewan.labs.link.loss import (
     BernoulliLoss,
     BitErrorLoss,

@@ -13,7 +13,7 @@ from ewan.labs.link.context import LinkContext
 from ewan.labs.link.framing import framed, framing_of
 
 if TYPE_CHECKING:
-    from ewan.labs.link.direction import Direction
+    from ewan.labs.link.keys import Direction
     from ewan.labs.link.settings import DirectionSettings
 
 _DEPTHS = range(64, 2**30 + 1)

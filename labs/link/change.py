@@ -9,7 +9,8 @@ from msgspec import defstruct
 from msgspec.structs import asdict
 
 from ewan.labs.base.codec import Struct, replace
-from ewan.labs.link.direction import TABLE, Direction
+from ewan.labs.link.direction import TABLE
+from ewan.labs.link.keys import Direction
 from ewan.labs.link.row import KeyRow
 
 _ORDER = sorted(TABLE, key=lambda key: 0 if key == "rate" else 1 if TABLE[key].line else 2)

@@ -19,7 +19,7 @@ from ewan.labs.link.context import INT32, LinkContext, Obstacle
 from ewan.labs.link.trace import most
 
 if TYPE_CHECKING:
-    from ewan.labs.link.direction import Direction
+    from ewan.labs.link.keys import Direction
     from ewan.labs.link.settings import DirectionSettings
 
 # What a table of delays may show of itself in an error: another file, read as root, is not to be seen that way.

@@ -5,64 +5,32 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from ewan.labs.base import codec
-from ewan.labs.base.codec import Struct
-from ewan.labs.base.units import Duration, Rate, Size
+from ewan.labs.base.units import Rate
 from ewan.labs.link import acks, bucket, displace, radio
 from ewan.labs.link import delay as delays
 from ewan.labs.link import loss as losses
 from ewan.labs.link import queue as queues
 from ewan.labs.link import trace as traces
 from ewan.labs.link.context import LinkContext, Obstacle
-from ewan.labs.link.delay import ConstantDelay, Delay, DelayTable
+from ewan.labs.link.delay import ConstantDelay, DelayTable
 from ewan.labs.link.disciplines.drop_tail import DropTail
 from ewan.labs.link.framing import Framing, check_rate, framing_of
-from ewan.labs.link.keys import ROWS, DirectionKeys
-from ewan.labs.link.loss import NO_LOSS, Loss, LossPattern
+from ewan.labs.link.keys import ROWS, Direction, DirectionKeys
+from ewan.labs.link.loss import NO_LOSS, LossPattern
 from ewan.labs.link.queue import Queue
-from ewan.labs.link.radio import NO_AGGREGATE, NO_HARQ, Aggregate, Harq
+from ewan.labs.link.radio import NO_AGGREGATE, NO_HARQ
 from ewan.labs.link.row import KeyRow
 from ewan.labs.link.settings import DirectionSettings
 from ewan.labs.link.store import compile_store
-from ewan.labs.link.trace import NO_TRACE, Trace, length
+from ewan.labs.link.trace import NO_TRACE, length
 
 Heading = Literal["forward", "backward"]
 """Which of a link's two directions: from its first end to its second one, or back."""
 
 MOST_TABLED = 1 << 23  # in all tables and traces of a plan, which says them for each direction of each link
-
-
-class Direction(Struct, kw_only=True):
-    """Impair → queue → rate → delay line (emulator/model/src/config.rs); probabilities in parts per billion."""
-
-    framing: Framing
-    rate_bps: int
-    loss: Loss
-    corrupt_ppb: int
-    duplicate_ppb: int
-    ecn_bleach: bool
-    blackhole_bytes: int
-    police_bps: int
-    police_bytes: int
-    burst_bytes: int
-    peak_bps: int
-    aggregate: Aggregate
-    half_duplex: bool
-    slot_ns: int
-    harq: Harq
-    ack_filter: bool
-    queue: Queue
-    delay: Delay
-    reorder: bool
-    displace_ppb: int
-    displace_packets: int
-    displace_within_ns: int
-    trace: Trace
-    seed: int
-    store_packets: int
-    store_bytes: int
 
 
 def plain_direction(framing: Framing, rate_bps: int, queue: Queue, delay_ns: int) -> Direction:
@@ -166,35 +134,32 @@ def compile_direction(way: DirectionSettings, at: LinkContext) -> Direction:
     longest_ns += displace_within_ns + radio.longest_ns(way)
     highest = replace(way, rate=Rate(traces.highest_bps(way, longest_ns)))
     packets, size = compile_store(highest, at, queue, longest_ns, burst_bytes)
-    written = way.written
-    return Direction(
-        framing=framing_of(way),
-        rate_bps=way.rate.bps,
+    plain = plain_direction(framing_of(way), way.rate.bps, queue, at.delay_ns)
+    return codec.replace(
+        plain,
+        **_becoming(way.written),
         loss=losses.compile_loss(way, at),
-        corrupt_ppb=written.corrupt.ppb if written.corrupt is not None else 0,
-        duplicate_ppb=written.duplicate.ppb if written.duplicate is not None else 0,
-        ecn_bleach=written.ecn == "bleach",
-        blackhole_bytes=written.blackhole.bytes if isinstance(written.blackhole, Size) else 0,
         police_bps=police_bps,
         police_bytes=police_bytes,
         burst_bytes=burst_bytes,
         peak_bps=peak_bps,
         aggregate=radio.compile_aggregate(way, at, trace),
         half_duplex=radio.compile_duplex(way, at, trace, burst_bytes),
-        slot_ns=written.slot.ns if isinstance(written.slot, Duration) else 0,
-        harq=radio.compile_harq(way),
         ack_filter=acks.compile_acks(way, at, queue),
-        queue=queue,
         delay=delay,
-        reorder=bool(written.reorder),
         displace_ppb=displace_ppb,
         displace_packets=displace_packets,
         displace_within_ns=displace_within_ns,
         trace=trace,
-        seed=0,
         store_packets=packets,
         store_bytes=size,
     )
+
+
+def _becoming(written: DirectionKeys) -> dict[str, Any]:
+    """The fields that what is written for one key decides, whatever else is written."""
+    said = ((row, getattr(written, key)) for key, row in ROWS.items() if row.becomes is not None)
+    return {row.plan[0]: row.becomes(value) for row, value in said if value is not None and row.becomes is not None}
 
 
 def described(direction: Direction) -> DirectionKeys:

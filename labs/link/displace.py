@@ -12,7 +12,7 @@ from ewan.labs.base.values import Count, DurationText, FractionText
 from ewan.labs.link.context import LinkContext
 
 if TYPE_CHECKING:
-    from ewan.labs.link.direction import Direction
+    from ewan.labs.link.keys import Direction
     from ewan.labs.link.settings import DirectionSettings
 
 MOST_PACKETS = 1000

@@ -1,33 +1,43 @@
-"""The table of a link's settings: what a description says of one direction, with all that the rest knows of each key.
+"""The table of a link's settings: what a description says of one direction, with all that the rest knows of each key,
+and what a plan says of it.
 
-Where a setting is None here, nobody wrote it; the compiler knows the default.
+Where a setting is None in `DirectionKeys`, nobody wrote it; the compiler knows the default.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.model import Model
-from ewan.labs.base.units import Duration, Fraction, Rate, Size
 from ewan.labs.base.values import BufferText, DurationText, FractionText, RateText
 from ewan.labs.link import delay as delays
 from ewan.labs.link import loss as losses
 from ewan.labs.link import queue as queues
 from ewan.labs.link import trace as traces
 from ewan.labs.link.bucket import BurstText, PeakText, PoliceKeys, police_words
-from ewan.labs.link.delay import CorrelationText, DelayText
+from ewan.labs.link.delay import CorrelationText, Delay, DelayText
 from ewan.labs.link.displace import DisplaceKeys, displace_words
-from ewan.labs.link.framing import framing_words
-from ewan.labs.link.loss import LossKeys
+from ewan.labs.link.framing import Framing, framing_words
+from ewan.labs.link.loss import Loss, LossKeys
 from ewan.labs.link.middlebox import BlackholeText
-from ewan.labs.link.queue import QueueKeys
-from ewan.labs.link.radio import AggregateKeys, HarqKeys, SlotText, aggregate_words, harq_words
-from ewan.labs.link.row import KeyRow
-from ewan.labs.link.trace import TraceKeys
+from ewan.labs.link.queue import Queue, QueueKeys
+from ewan.labs.link.radio import (
+    Aggregate,
+    AggregateKeys,
+    Harq,
+    HarqKeys,
+    SlotText,
+    aggregate_words,
+    compile_harq,
+    harq_words,
+)
+from ewan.labs.link.row import BIT_RATE, BYTES, NANOSECONDS, PARTS_PER_BILLION, KeyRow, number
+from ewan.labs.link.trace import Trace, TraceKeys
 
 MIDDLEBOX = "netem has no such middlebox"
 BUCKET = "such a bucket is our own model's alone"
@@ -44,22 +54,12 @@ def always(value: object) -> bool:
     return True
 
 
-def share(ppb: int) -> str:
-    """A share of packets."""
-    return str(Fraction(ppb))
-
-
-def or_none(quantity: Callable[[int], object]) -> Callable[[int], str]:
-    """A quantity, of which 0 is none."""
-    return lambda number: str(quantity(number)) if number else "none"
-
-
 class DirectionKeys(Model, defer_build=True):
     """The settings of one direction of a link; None: not said here."""
 
     rate: Annotated[
         RateText | None,
-        column(plan=("rate_bps",), words=lambda bps: str(Rate(bps)), card=always, trace="rate"),
+        column(plan=("rate_bps",), unit=BIT_RATE, words=BIT_RATE.words, card=always, trace="rate"),
     ] = Field(None, description="of what `framing` counts; wan 1Gbit/s, access 10Gbit/s (or the fastest wan) if absent")
     buffer: Annotated[
         BufferText | None,
@@ -88,10 +88,10 @@ class DirectionKeys(Model, defer_build=True):
         LossKeys | None,
         column(plan=("loss",), words=lambda loss: losses.words(loss) or "0%", netem=losses.obstacle, trace="loss"),
     ] = Field(None, description="loss model; none if absent", examples=["0.1%"])
-    corrupt: Annotated[FractionText | None, KeyRow(plan=("corrupt_ppb",), words=share, device=True)] = Field(
+    corrupt: Annotated[FractionText | None, number(PARTS_PER_BILLION, "corrupt_ppb", device=True)] = Field(
         None, description="packets with one flipped bit; none if absent"
     )
-    duplicate: Annotated[FractionText | None, KeyRow(plan=("duplicate_ppb",), words=share, device=True)] = Field(
+    duplicate: Annotated[FractionText | None, number(PARTS_PER_BILLION, "duplicate_ppb", device=True)] = Field(
         None, description="packets sent twice; none if absent"
     )
     delay: Annotated[
@@ -118,6 +118,7 @@ class DirectionKeys(Model, defer_build=True):
         bool | None,
         KeyRow(
             plan=("reorder",),
+            becomes=bool,
             words=str,
             card=lambda reorder: not reorder,
             device=True,
@@ -147,18 +148,22 @@ class DirectionKeys(Model, defer_build=True):
     ecn: Annotated[
         Literal["bleach", "keep"] | None,
         KeyRow(
-            plan=("ecn_bleach",), words=lambda bleach: "bleach" if bleach else "keep", nothing="keep", netem=MIDDLEBOX
+            plan=("ecn_bleach",),
+            becomes=lambda written: written == "bleach",
+            words=lambda bleach: "bleach" if bleach else "keep",
+            nothing="keep",
+            netem=MIDDLEBOX,
         ),
     ] = Field(
         None,
         description="bleach: a middlebox before the queue clears both bits of ECN in every packet; keep if absent",
         examples=["bleach"],
     )
-    blackhole: Annotated[
-        BlackholeText | None, KeyRow(plan=("blackhole_bytes",), words=or_none(Size), nothing="none", netem=MIDDLEBOX)
-    ] = Field(
-        None,
-        description="IP packets longer than this vanish before the queue, without a word to anyone; none if absent",
+    blackhole: Annotated[BlackholeText | None, number(BYTES, "blackhole_bytes", nothing="none", netem=MIDDLEBOX)] = (
+        Field(
+            None,
+            description="IP packets longer than this vanish before the queue, without a word to anyone; none if absent",
+        )
     )
     police: Annotated[
         PoliceKeys | None,
@@ -174,13 +179,19 @@ class DirectionKeys(Model, defer_build=True):
         examples=["{rate: 10Mbit/s, burst: 32kB}", "none"],
     )
     burst: Annotated[
-        BurstText | None, KeyRow(plan=("burst_bytes",), words=or_none(Size), nothing="none", netem=BUCKET, trace="rate")
+        BurstText | None,
+        KeyRow(
+            plan=("burst_bytes",), unit=BYTES, words=BYTES.words_or_none, nothing="none", netem=BUCKET, trace="rate"
+        ),
     ] = Field(
         None,
         description="the rate is a token bucket's, of this depth: so much passes at once after a pause; none if absent",
     )
     peak: Annotated[
-        PeakText | None, KeyRow(plan=("peak_bps",), words=or_none(Rate), nothing="none", netem=BUCKET, trace="rate")
+        PeakText | None,
+        KeyRow(
+            plan=("peak_bps",), unit=BIT_RATE, words=BIT_RATE.words_or_none, nothing="none", netem=BUCKET, trace="rate"
+        ),
     ] = Field(None, description="the rate at which a burst passes; without limit if absent, so that it takes no time")
     aggregate: Annotated[
         AggregateKeys | None, KeyRow(plan=("aggregate",), words=aggregate_words, nothing="none", netem=RADIO)
@@ -198,14 +209,14 @@ class DirectionKeys(Model, defer_build=True):
         "take turns where both wait; full if absent",
         examples=["half"],
     )
-    slot: Annotated[
-        SlotText | None, KeyRow(plan=("slot_ns",), words=or_none(Duration), nothing="none", netem=RADIO)
-    ] = Field(
+    slot: Annotated[SlotText | None, number(NANOSECONDS, "slot_ns", nothing="none", netem=RADIO)] = Field(
         None,
         description="packets leave at the ends of slots of this length (a TTI of LTE or NR), each at the end of "
         "the one in which its last bit was sent; none if absent",
     )
-    harq: Annotated[HarqKeys | None, KeyRow(plan=("harq",), words=harq_words, nothing="none", netem=RADIO)] = Field(
+    harq: Annotated[
+        HarqKeys | None, KeyRow(plan=("harq",), becomes=compile_harq, words=harq_words, nothing="none", netem=RADIO)
+    ] = Field(
         None,
         description="transmissions that fail are repeated a round later; none if absent",
         examples=["{errors: 10%, round: 8ms}", "none"],
@@ -238,3 +249,37 @@ ROWS: Mapping[str, KeyRow] = {
     key: row for key, field in DirectionKeys.model_fields.items() for row in field.metadata if isinstance(row, KeyRow)
 }
 """The table of a link's settings, by key."""
+
+
+class Direction(Struct, kw_only=True):
+    """Impair → queue → rate → delay line (emulator/model/src/config.rs); probabilities in parts per billion.
+
+    A field that has a default is left out of a plan where it has its default; so is each that is new.
+    """
+
+    framing: Framing
+    rate_bps: int
+    loss: Loss
+    corrupt_ppb: int
+    duplicate_ppb: int
+    ecn_bleach: bool
+    blackhole_bytes: int
+    police_bps: int
+    police_bytes: int
+    burst_bytes: int
+    peak_bps: int
+    aggregate: Aggregate
+    half_duplex: bool
+    slot_ns: int
+    harq: Harq
+    ack_filter: bool
+    queue: Queue
+    delay: Delay
+    reorder: bool
+    displace_ppb: int
+    displace_packets: int
+    displace_within_ns: int
+    trace: Trace
+    seed: int
+    store_packets: int
+    store_bytes: int

@@ -20,7 +20,7 @@ from ewan.labs.link.context import LinkContext, Obstacle
 from ewan.labs.traces import mean
 
 if TYPE_CHECKING:
-    from ewan.labs.link.direction import Direction
+    from ewan.labs.link.keys import Direction
     from ewan.labs.link.settings import DirectionSettings
 
 

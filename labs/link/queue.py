@@ -24,7 +24,7 @@ from ewan.labs.link.framing import framed, framing_of
 from ewan.labs.link.trace import most
 
 if TYPE_CHECKING:
-    from ewan.labs.link.direction import Direction
+    from ewan.labs.link.keys import Direction
     from ewan.labs.link.settings import DirectionSettings
 
     AnyDiscipline = Discipline

@@ -156,14 +156,14 @@ def compile_duplex(way: DirectionSettings, at: LinkContext, trace: Trace, burst_
     return True
 
 
-def compile_harq(way: DirectionSettings) -> Harq:
+def compile_harq(written: HarqKeys) -> Harq:
     """What is sent again, and when."""
-    written = way.written.harq
-    if written is None or written.errors is None or written.round is None or not written.errors.ppb:
+    if written.errors is None or written.round is None or not written.errors.ppb:
         return NO_HARQ
     return Harq(error_ppb=written.errors.ppb, round_ns=written.round.ns, rounds=written.rounds)
 
 
 def longest_ns(way: DirectionSettings) -> int:
     """How much longer than the delay a packet may be held behind the rate stage."""
-    return compile_harq(way).longest_ns + (way.written.slot.ns if isinstance(way.written.slot, Duration) else 0)
+    harq = NO_HARQ if way.written.harq is None else compile_harq(way.written.harq)
+    return harq.longest_ns + (way.written.slot.ns if isinstance(way.written.slot, Duration) else 0)

@@ -14,11 +14,12 @@ from pydantic import GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from ewan.labs.base.model import GroupOrNone
+from ewan.labs.base.units import Duration, Fraction, Rate, Size
 from ewan.labs.link.context import Obstacle
 from ewan.labs.traces import Column
 
 if TYPE_CHECKING:
-    from ewan.labs.link.direction import Direction
+    from ewan.labs.link.keys import Direction
     from ewan.labs.link.settings import DirectionSettings
 
 
@@ -26,11 +27,42 @@ def _never(value: Any) -> bool:
     return False
 
 
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Of one number of the plan: the end of its field's name, the quantity for people, and the number of a quantity."""
+
+    name: str
+    suffix: str
+    quantity: Callable[[int], object]
+    number: Callable[[Any], int]
+
+    def words(self, number: int) -> str:
+        """The number for people."""
+        return str(self.quantity(number))
+
+    def words_or_none(self, number: int) -> str:
+        """The same where 0 is none."""
+        return self.words(number) if number else "none"
+
+    def number_or_none(self, written: Any) -> int:
+        """What is written for it, where `none` is 0."""
+        return 0 if written == "none" else self.number(written)
+
+
+BIT_RATE = Unit("bit/s", "_bps", Rate, lambda rate: int(rate.bps))
+BYTES = Unit("bytes", "_bytes", Size, lambda size: int(size.bytes))
+NANOSECONDS = Unit("ns", "_ns", Duration, lambda duration: int(duration.ns))
+PARTS_PER_BILLION = Unit("parts per billion", "_ppb", Fraction, lambda fraction: int(fraction.ppb))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeyRow:
     """One key of a direction.
 
     `plan`: the fields of the plan's `Direction` that it decides, alone or with other keys.
+    `unit`: of the one number of the plan that it is.
+    `becomes`: the value of its one field from what is written, where nothing else decides it; 0, false or nothing where
+    nothing is written.
     `words`: the values of these fields for people; None: another key with the same fields says them.
     `nothing`: how a description asks for nothing of it, where that is a word.
     `card`: whether a network card does what is written too; what is nothing it does.
@@ -44,6 +76,8 @@ class KeyRow:
     """
 
     plan: tuple[str, ...]
+    unit: Unit | None = None
+    becomes: Callable[[Any], object] | None = None
     words: Callable[..., str] | None = None
     nothing: str = ""
     card: Callable[[Any], bool] = _never
@@ -72,3 +106,9 @@ class KeyRow:
         """These values for people."""
         assert self.words is not None
         return self.words(*self.values(holder))
+
+
+def number(unit: Unit, field: str, *, nothing: str = "", **more: Any) -> KeyRow:
+    """The row of a key that is one number of the plan as it is written; the unit says its words."""
+    words, becomes = (unit.words_or_none, unit.number_or_none) if nothing else (unit.words, unit.number)
+    return KeyRow(plan=(field,), unit=unit, becomes=becomes, words=words, nothing=nothing, **more)
