@@ -14,6 +14,7 @@ from pydantic import Field
 
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.model import Model
+from ewan.labs.base.units import NS_PER_SECOND, NS_PER_US, Duration
 from ewan.labs.base.values import BufferText, DurationText, FractionText, RateText
 from ewan.labs.link import delay as delays
 from ewan.labs.link import loss as losses
@@ -31,12 +32,11 @@ from ewan.labs.link.radio import (
     AggregateKeys,
     Harq,
     HarqKeys,
-    SlotText,
     aggregate_words,
     compile_harq,
     harq_words,
 )
-from ewan.labs.link.row import BIT_RATE, BYTES, NANOSECONDS, PARTS_PER_BILLION, KeyRow, number
+from ewan.labs.link.row import BIT_RATE, BYTES, NANOSECONDS, PARTS_PER_BILLION, KeyRow, number, number_within
 from ewan.labs.link.trace import Trace, TraceKeys
 
 MIDDLEBOX = "netem has no such middlebox"
@@ -209,7 +209,10 @@ class DirectionKeys(Model, defer_build=True):
         "take turns where both wait; full if absent",
         examples=["half"],
     )
-    slot: Annotated[SlotText | None, number(NANOSECONDS, "slot_ns", nothing="none", netem=RADIO)] = Field(
+    slot: Annotated[
+        Duration | Literal["none"] | None,
+        number_within(NANOSECONDS, "slot_ns", NS_PER_US, NS_PER_SECOND, "1ms", like="8ms", netem=RADIO),
+    ] = Field(
         None,
         description="packets leave at the ends of slots of this length (a TTI of LTE or NR), each at the end of "
         "the one in which its last bit was sent; none if absent",

@@ -6,7 +6,7 @@ Times in ns, probabilities in parts per billion.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, PlainValidator
 
@@ -24,15 +24,11 @@ _SHORTEST_ROUND, _LONGEST_ROUND = Duration.parse("1us"), Duration.parse("1s")
 
 
 def _round(value: object) -> Duration:
-    """Of slots and of HARQ."""
+    """Of HARQ."""
     duration = Duration.parse(value, _LONGEST_ROUND.ns)
     if duration.ns >= _SHORTEST_ROUND.ns:
         return duration
     raise ValueError(f'write {_SHORTEST_ROUND} to {_LONGEST_ROUND}, like "8ms"')
-
-
-def _slot(value: object) -> Duration | Literal["none"]:
-    return "none" if value == "none" else _round(value)
 
 
 def _errors(value: object) -> Fraction:
@@ -46,9 +42,6 @@ RadioTimeText = Annotated[
     Duration, PlainValidator(lambda value: Duration.parse(value, _LONGEST_ROUND.ns)), written_as("duration", "150us")
 ]
 RoundText = Annotated[Duration, PlainValidator(_round), written_as("duration", "8ms")]
-SlotText = Annotated[
-    Duration | Literal["none"], PlainValidator(_slot), written_as("`none` or a duration", "1ms", "none")
-]
 ErrorsText = Annotated[Fraction, PlainValidator(_errors), written_as("fraction", "10%")]
 
 

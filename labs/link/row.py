@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic import GetJsonSchemaHandler
-from pydantic_core import CoreSchema
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
 from ewan.labs.base.model import GroupOrNone
 from ewan.labs.base.units import Duration, Fraction, Rate, Size
@@ -29,10 +29,14 @@ def _never(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Of one number of the plan: the end of its field's name, the quantity for people, and the number of a quantity."""
+    """Of one number of the plan: the end of its field's name, the quantity for people, and the number of a quantity.
 
-    name: str
+    `kind`: how pages call such a quantity. `parse` reads one that is no more than a number of the unit.
+    """
+
+    kind: str
     suffix: str
+    parse: Callable[[object, int], object]
     quantity: Callable[[int], object]
     number: Callable[[Any], int]
 
@@ -49,10 +53,32 @@ class Unit:
         return 0 if written == "none" else self.number(written)
 
 
-BIT_RATE = Unit("bit/s", "_bps", Rate, lambda rate: int(rate.bps))
-BYTES = Unit("bytes", "_bytes", Size, lambda size: int(size.bytes))
-NANOSECONDS = Unit("ns", "_ns", Duration, lambda duration: int(duration.ns))
-PARTS_PER_BILLION = Unit("parts per billion", "_ppb", Fraction, lambda fraction: int(fraction.ppb))
+BIT_RATE = Unit("rate", "_bps", lambda text, _: Rate.parse(text), Rate, lambda rate: int(rate.bps))
+BYTES = Unit("size", "_bytes", lambda text, _: Size.parse(text), Size, lambda size: int(size.bytes))
+NANOSECONDS = Unit("duration", "_ns", Duration.parse, Duration, lambda duration: int(duration.ns))
+PARTS_PER_BILLION = Unit(
+    "fraction", "_ppb", lambda text, _: Fraction.parse(text), Fraction, lambda fraction: int(fraction.ppb)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and the most that may be written for a key, an example for its page, and one for refusals."""
+
+    unit: Unit
+    least: int
+    most: int
+    example: str
+    like: str
+
+    def read(self, value: object) -> object:
+        """A quantity, or `none`; ValueError for one that is not within."""
+        if value == "none":
+            return value
+        quantity = self.unit.parse(value, self.most)
+        if self.least <= self.unit.number(quantity) <= self.most:
+            return quantity
+        raise ValueError(f'write {self.unit.words(self.least)} to {self.unit.words(self.most)}, like "{self.like}"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,6 +87,7 @@ class KeyRow:
 
     `plan`: the fields of the plan's `Direction` that it decides, alone or with other keys.
     `unit`: of the one number of the plan that it is.
+    `bounds`: of that number, by which what is written is read then.
     `becomes`: the value of its one field from what is written, where nothing else decides it; 0, false or nothing where
     nothing is written.
     `words`: the values of these fields for people; None: another key with the same fields says them.
@@ -77,6 +104,7 @@ class KeyRow:
 
     plan: tuple[str, ...]
     unit: Unit | None = None
+    bounds: Bounds | None = None
     becomes: Callable[[Any], object] | None = None
     words: Callable[..., str] | None = None
     nothing: str = ""
@@ -89,9 +117,18 @@ class KeyRow:
     table: Callable[..., str] | None = None
     trace: Column | None = None
 
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        if self.bounds is None:
+            return handler(source)
+        return core_schema.nullable_schema(core_schema.no_info_plain_validator_function(self.bounds.read))
+
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """Studio's forms offer what changes while a lab runs."""
-        return handler(schema) | ({} if self.live else {"live": False})
+        live = {} if self.live else {"live": False}
+        if self.bounds is None:
+            return handler(schema) | live
+        title, examples = f"`none` or a {self.bounds.unit.kind}", [self.bounds.example, "none"]
+        return {"anyOf": [{"examples": examples, "title": title, "type": "string"}, {"type": "null"}], **live}
 
     def on_card(self, written: Any) -> bool:
         """Whether a network card does what is written, so that nobody needs an emulator for it."""
@@ -112,3 +149,10 @@ def number(unit: Unit, field: str, *, nothing: str = "", **more: Any) -> KeyRow:
     """The row of a key that is one number of the plan as it is written; the unit says its words."""
     words, becomes = (unit.words_or_none, unit.number_or_none) if nothing else (unit.words, unit.number)
     return KeyRow(plan=(field,), unit=unit, becomes=becomes, words=words, nothing=nothing, **more)
+
+
+def number_within(
+    unit: Unit, field: str, least: int, most: int, example: str, *, like: str = "", **more: Any
+) -> KeyRow:
+    """The same for a number from `least` to `most`, or `none`; its type is that of the quantity or "none" or None."""
+    return number(unit, field, nothing="none", bounds=Bounds(unit, least, most, example, like or example), **more)

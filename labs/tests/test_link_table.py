@@ -1,6 +1,6 @@
 """Each key of a link is in the description, the plan, `ewan set`, tables, refusals and devices as its row says.
 
-`KEYS` has for each key what asks for it, and what the same link says without it.
+`ASKED` in stage_examples.py has for each key what asks for it, and what the same link says without it.
 """
 
 from __future__ import annotations
@@ -26,43 +26,17 @@ from ewan.labs.link import Change, Direction, Framing, plain_direction
 from ewan.labs.link.change import LIVE, words
 from ewan.labs.link.direction import TABLE, column_words, is_plain, obstacle
 from ewan.labs.link.keys import ROWS, DirectionKeys
+from ewan.labs.link.row import BIT_RATE, BYTES, NANOSECONDS, PARTS_PER_BILLION
 from ewan.labs.link.settings import settings
 from ewan.labs.plan import Plan
 from ewan.labs.render.table import stages
 from ewan.labs.spec import DescriptionError, json_schema, markdown, parse
+from ewan.labs.tests.stage_examples import ASKED, asking
 
-SPREAD = {"delay": "50ms", "jitter": "1ms", "distribution": "normal"}
-TRACE = str(Path(__file__).resolve().parents[2] / "tests/golden/stages.trace.csv")
-KEYS: dict[str, tuple[Any, Mapping[str, Any]]] = {
-    "rate": ("100Mbit/s", {}),
-    "buffer": ("5GB", {}),
-    "queue": ("fq-codel", {}),
-    "framing": ("ethernet", {"buffer": "100pkt"}),
-    "loss": ({"every": 100}, {}),
-    "corrupt": ("1%", {}),
-    "duplicate": ("1%", {}),
-    "delay": ("60ms", {}),
-    "jitter": ("1ms", {}),
-    "distribution": ("uniform", SPREAD),
-    "correlation": ("90%", SPREAD),
-    "reorder": (True, SPREAD),
-    "displace": ({"share": "1%", "packets": 3}, {}),
-    "ecn": ("bleach", {}),
-    "blackhole": ("1400B", {}),
-    "police": ({"rate": "10Mbit/s", "burst": "32kB"}, {}),
-    "burst": ("32kB", {}),
-    "peak": ("100Gbit/s", {"burst": "32kB"}),
-    "aggregate": ({"packets": 64, "gap": "100us"}, {}),
-    "duplex": ("half", {}),
-    "slot": ("1ms", {}),
-    "harq": ({"errors": "10%", "round": "8ms"}, {}),
-    "acks": ("filter", {}),
-    "trace": ({"file": TRACE}, {}),
-}
 OF_A_CARD = {"rate": "1Gbit/s", "buffer": "100pkt", "framing": "ethernet", "delay": "0ms", "queue": "drop-tail"}
 """What a network card does too; it does nothing of the other keys."""
 OF_NETEM = {"rate", "framing", "corrupt", "duplicate", "delay"}
-"""What netem does too, as `KEYS` asks for it."""
+"""What netem does too, as `ASKED` has it."""
 every_key = pytest.mark.parametrize("key", list(DirectionKeys.model_fields))
 
 
@@ -71,14 +45,9 @@ def lab(**groups: Any) -> Plan:
     return compile(parse(text, Path("x.lab.yaml")), HostFacts((0, 1), ()))
 
 
-def asking(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """These keys, with a delay unless a trace says it."""
-    return {**({} if "trace" in keys else {"delay": "50ms"}), **keys}
-
-
 def both(key: str) -> tuple[Direction, Direction]:
     """A direction without the key, and with it."""
-    value, beside = KEYS[key]
+    value, beside = ASKED[key]
     return tuple(lab(wan=wan).links[0].forward for wan in (asking(beside), asking({**beside, key: value})))  # type: ignore[return-value]
 
 
@@ -89,8 +58,17 @@ def fields_of(key: str) -> set[str]:
 @every_key
 def test_a_key_has_a_row(key: str) -> None:
     assert key in ROWS, f"write Annotated[…, Row(…)] for {key} in labs/link/keys.py"
-    assert key in KEYS, f"say in this test what asks for {key}"
     assert fields_of(key) <= set(Direction.__struct_fields__)
+
+
+@every_key
+def test_a_key_that_is_a_number_names_its_unit_as_its_field_does(key: str) -> None:
+    row = ROWS[key]
+    suffixes = tuple(unit.suffix for unit in (BIT_RATE, BYTES, NANOSECONDS, PARTS_PER_BILLION))
+    if row.unit is not None:
+        assert len(row.plan) == 1 and row.plan[0].endswith(row.unit.suffix)
+    else:
+        assert len(row.plan) > 1 or not row.plan[0].endswith(suffixes), f"write unit=… into the row of {key}"
 
 
 def test_every_field_of_the_plan_has_a_key() -> None:
@@ -117,7 +95,7 @@ def test_tables_say_a_key(key: str) -> None:
 
 @every_key
 def test_an_access_link_with_a_key_is_emulated_where_no_card_has_it(key: str) -> None:
-    value, beside = KEYS[key]
+    value, beside = ASKED[key]
 
     def emulated(access: Mapping[str, Any]) -> bool:
         return "access-left1" in [link.name for link in lab(links={"access-left1": access}).links]
@@ -138,7 +116,7 @@ def test_harq_without_errors_asks_for_nothing() -> None:
 
 @every_key
 def test_a_running_link_takes_what_a_description_says(key: str) -> None:
-    value, beside = KEYS[key]
+    value, beside = ASKED[key]
     text = {key: value if isinstance(value, str) else json.dumps(value)}
     if key not in LIVE:
         assert key in ("framing", "trace")

@@ -1,7 +1,8 @@
 """The kinds and keys of a link's stages are the same in Python and in Rust, and all are in the manual.
 
 `python -m ewan.labs.tests.test_stages` writes `tests/golden/stages.json`: the kinds and keys of all stages as Python
-has them. emulator/plan/src/stages_tests.rs compares it with Rust's.
+has them, examples of each key and of each discipline, and the bounds that rows name.
+emulator/plan/src/stages_tests.rs compares it with Rust's; emulator/model/tests/properties.rs runs the examples.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import orjson
 from ewan.labs.base.codec import Struct, tags
 from ewan.labs.base.model import Model
 from ewan.labs.link import Change, Direction, PacedClass
+from ewan.labs.link.keys import ROWS
 from ewan.labs.link.loss import LossKeys
 from ewan.labs.link.queue import QueueKeys
 from ewan.labs.link.trace import TraceKeys
 from ewan.labs.plan import Interface
 from ewan.labs.spec import manual
+from ewan.labs.tests.stage_examples import changes, disciplines
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests/golden/stages.json"
 
@@ -42,8 +45,13 @@ def test_rust_has_the_same_kinds_and_keys_of_stages() -> None:
 
 
 def listed() -> dict[str, Any]:
-    """By the name of a stage its keys; or its kinds, each with its keys."""
+    """By the name of a stage its keys; or its kinds, each with its keys. And what examples become in the plan,
+    and the bounds of fields."""
     found: dict[str, Any] = {"change": _keys(Change), "direction": _keys(Direction)}
+    found["examples"] = {"changes": changes(), "disciplines": disciplines()}
+    found["bounds"] = {
+        row.plan[0]: [row.bounds.least, row.bounds.most] for row in ROWS.values() if row.bounds is not None
+    }
     of_sources = [("egress", get_type_hints(Interface)["egress"]), ("pacer", get_type_hints(PacedClass)["pacer"])]
     for name, hint in [*_nested(Direction), *of_sources]:
         found[name] = (

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 use common::{direction, serialisation, PLAIN};
@@ -45,7 +46,62 @@ fn classes(weights: &[u32]) -> Vec<Class> {
     weights.iter().enumerate().map(class).collect()
 }
 
+/// What examples of descriptions become in the plan: those of `tests/golden/stages.json` under a name.
+fn examples(name: &str) -> BTreeMap<String, serde_json::Value> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/stages.json");
+    let text = std::fs::read(path).expect("the golden file");
+    let golden: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+    serde_json::from_value(golden["examples"][name].clone()).expect("examples")
+}
+
+/// Changes to fields that no strategy here chooses, as their examples say: a new key is tried with them.
+fn other_changes() -> Vec<Change> {
+    let chosen = Change {
+        loss: Some(Loss::None {}),
+        corrupt_ppb: Some(0),
+        duplicate_ppb: Some(0),
+        ecn_bleach: Some(false),
+        blackhole_bytes: Some(0),
+        police_bps: Some(0),
+        police_bytes: Some(0),
+        half_duplex: Some(false),
+        ..every_change()
+    };
+    let chosen = serde_json::to_value(chosen).expect("JSON");
+    let others = examples("changes").into_values().filter(|example| {
+        let fields = example.as_object().expect("fields");
+        fields.keys().all(|field| chosen.get(field).is_none())
+    });
+    others.map(|example| serde_json::from_value(example).expect("a change")).collect()
+}
+
+/// One that names all that `changes` chooses.
+fn every_change() -> Change {
+    Change {
+        rate_bps: Some(8_000),
+        burst_bytes: Some(0),
+        peak_bps: Some(0),
+        aggregate: Some(Aggregate::NONE),
+        slot_ns: Some(0),
+        harq: Some(Harq::NONE),
+        delay: Some(Delay::Constant { delay_ns: 0 }),
+        reorder: Some(false),
+        displace_ppb: Some(0),
+        displace_packets: Some(0),
+        displace_within_ns: Some(0),
+        ack_filter: Some(false),
+        queue: Some(Queue::drop_tail(None, None)),
+        ..Change::default()
+    }
+}
+
+/// Values that suit the traffic, and now and then the example of any discipline.
 fn disciplines() -> impl Strategy<Value = Discipline> {
+    let all = examples("disciplines").into_values().map(|each| serde_json::from_value(each).expect("a discipline"));
+    prop_oneof![10 => suited_disciplines(), 1 => prop::sample::select(all.collect::<Vec<Discipline>>())]
+}
+
+fn suited_disciplines() -> impl Strategy<Value = Discipline> {
     (0..10u8, any::<bool>()).prop_map(|(kind, ecn)| match kind {
         0 => Discipline::DropTail(DropTailConfig {}),
         4 => Discipline::Step(StepConfig { threshold_bytes: 5_000 }),
@@ -143,12 +199,14 @@ fn displaced(config: Direction, (displace_ppb, displace_packets, displace_within
 
 fn directions() -> impl Strategy<Value = Direction> {
     let order = (any::<bool>(), displacements());
-    (rates(), bursts(), radios(), queues(), any::<bool>(), delays(), order, any::<u64>()).prop_map(
-        |(rate_bps, (burst_bytes, peak_bps), radio, queue, filter, delay, (reorder, displace), seed)| {
+    let others = prop::collection::vec(prop::sample::select([vec![Change::default()], other_changes()].concat()), 0..3);
+    (rates(), bursts(), radios(), queues(), any::<bool>(), delays(), order, (any::<u64>(), others)).prop_map(
+        |(rate_bps, (burst_bytes, peak_bps), radio, queue, filter, delay, (reorder, displace), (seed, others))| {
             let (aggregate, slot_ns, harq) = radio;
             let plain = Direction { rate_bps, burst_bytes, peak_bps, delay, reorder, seed, ..direction(PLAIN) };
             let ack_filter = filter && queue.discipline.has_one_list();
-            displaced(Direction { aggregate, slot_ns, harq, ack_filter, queue, ..plain }, displace)
+            let chosen = displaced(Direction { aggregate, slot_ns, harq, ack_filter, queue, ..plain }, displace);
+            others.iter().fold(chosen, |direction, other| other.applied(&direction))
         },
     )
 }
@@ -726,7 +784,8 @@ proptest! {
             Discipline::Sfq(_) => number as u16,
             Discipline::DualPi2(_) => u16::from(packets[number].traffic_class & 1),
             Discipline::Classes(_) => u16::from(packets[number].traffic_class >> 2),
-            _ => 0,
+            ref other if other.has_one_list() => 0,
+            _ => number as u16,
         };
         let config = displaced(Direction { reorder: false, ack_filter: false, ..config.clone() }, (0, 0, 0));
         let outcome = run(&config, &packets, true);

@@ -7,12 +7,20 @@ use std::path::Path;
 use ewan_model::config::{Aggregate, Delay, Direction, Discipline, Framing, Harq, Loss, Queue, Trace};
 use ewan_model::Change;
 use serde::de::DeserializeOwned;
+use serde::Deserialize;
 use serde_json::{json, Value};
 
 use super::{Egress, Pacer};
 
 type Keys = BTreeSet<String>;
 type Kinds = BTreeMap<String, Keys>;
+
+/// By key and by discipline what an example becomes in the plan.
+#[derive(Deserialize)]
+struct Examples {
+    changes: BTreeMap<String, Change>,
+    disciplines: BTreeMap<String, Discipline>,
+}
 
 /// The names in what serde says that it expected instead of `data`.
 fn expected<T: DeserializeOwned>(data: Value) -> Keys {
@@ -35,7 +43,9 @@ fn kinds<T: DeserializeOwned>() -> Kinds {
 fn python_has_the_same_kinds_and_keys_of_stages() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/stages.json");
     let text = std::fs::read(&path).expect("the golden file");
-    let golden: BTreeMap<String, Value> = serde_json::from_slice(&text).expect("a listing");
+    let mut golden: BTreeMap<String, Value> = serde_json::from_slice(&text).expect("a listing");
+    let examples: Examples =
+        serde_json::from_value(golden.remove("examples").expect("examples")).expect("of these types");
     let ours: BTreeMap<&str, Value> = [
         ("aggregate", json!(keys::<Aggregate>())),
         ("change", json!(keys::<Change>())),
@@ -51,9 +61,25 @@ fn python_has_the_same_kinds_and_keys_of_stages() {
         ("trace", json!(kinds::<Trace>())),
     ]
     .into();
+    let bounds: BTreeMap<String, [u64; 2]> =
+        serde_json::from_value(golden.remove("bounds").expect("bounds")).expect("of two numbers");
     let names = |listing: Vec<&str>| listing.join(", ");
     assert_eq!(names(golden.keys().map(String::as_str).collect()), names(ours.keys().copied().collect()), "stages");
     for (stage, ours) in ours {
         assert_eq!(golden[stage], ours, "{stage}: Python's (tests/golden/stages.json) left, Rust's right");
+    }
+    for (key, change) in examples.changes {
+        assert_eq!(change.check(), Ok(()), "{key}");
+    }
+    for (field, [least, most]) in bounds {
+        let allowed = |value: u64| {
+            serde_json::from_value::<Change>(json!({&field: value})).is_ok_and(|change| change.check().is_ok())
+        };
+        assert!(allowed(0) && allowed(least) && allowed(most), "{field}");
+        assert!(!allowed(most + 1) && (least == 1 || !allowed(least - 1)), "{field}");
+    }
+    for (word, discipline) in examples.disciplines {
+        let queue = Queue { discipline, ..Queue::drop_tail(Some(100), None) };
+        assert_eq!(Change { queue: Some(queue), ..Change::default() }.check(), Ok(()), "{word}");
     }
 }

@@ -119,7 +119,8 @@ def compile_classes(keys: PriorityKeys | WeightedKeys, asked: QueueRequest) -> C
 
 
 STRICT, SHARED = "classes of DSCP, one before the other", "classes of DSCP that share the rate by weights"
+EXAMPLE = {"classes": [{"name": "voice", "dscp": ["EF"]}, {"name": "rest"}]}
 KINDS = {
-    "priority": Kind(9, STRICT, PriorityKeys, Classes, compile_classes, TrafficClassKeys),
-    "weighted": Kind(10, SHARED, WeightedKeys, Classes, compile_classes, WeightedClassKeys),
+    "priority": Kind(9, STRICT, PriorityKeys, Classes, compile_classes, TrafficClassKeys, EXAMPLE),
+    "weighted": Kind(10, SHARED, WeightedKeys, Classes, compile_classes, WeightedClassKeys, EXAMPLE),
 }

@@ -6,7 +6,7 @@ of a hertz.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
@@ -69,7 +69,7 @@ class Kind:
 
     `place`: where the page lists it. `description` is that of the key. `keys`: what may be written below it, whose
     docstring stands above their table; `part`: a group of keys within those. `compile`: the discipline with its
-    defaults; DescriptionError for one that cannot work.
+    defaults; DescriptionError for one that cannot work. `example`: keys with which it works, where it needs some.
     """
 
     place: int
@@ -78,6 +78,7 @@ class Kind:
     plan: type[Discipline]
     compile: Callable[[Any, QueueRequest], Discipline]
     part: type[DisciplineKeys] | None = None
+    example: Mapping[str, Any] | None = None
 
 
 class FlowsKeys(DisciplineKeys):

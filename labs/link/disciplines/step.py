@@ -36,4 +36,8 @@ def compile_step(keys: StepKeys, asked: QueueRequest) -> Step:
     return Step(threshold)
 
 
-KINDS = {"step": Kind(4, "marks by the length of the queue (DCTCP, RFC 8257)", StepKeys, Step, compile_step)}
+KINDS = {
+    "step": Kind(
+        4, "marks by the length of the queue (DCTCP, RFC 8257)", StepKeys, Step, compile_step, example={"at": "10pkt"}
+    )
+}
