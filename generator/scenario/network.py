@@ -12,11 +12,7 @@ from ewan.generator.scenario.windows import Bottleneck
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.link import Direction
-from ewan.labs.link.disciplines.codel import Codel
 from ewan.labs.link.disciplines.drop_tail import DropTail
-from ewan.labs.link.disciplines.dualpi2 import DualPi2
-from ewan.labs.link.disciplines.fq_codel import FqCodel
-from ewan.labs.link.disciplines.pie import Pie
 from ewan.labs.link.egress import Psp, paced
 from ewan.labs.link.loss import BernoulliLoss, EveryNthLoss
 from ewan.labs.link.queue import queue_limits
@@ -94,9 +90,9 @@ class Network:
         limits = queue_limits(way.queue)
         sizes = [limit.limit_bytes / framed for limit in limits if limit.limit_bytes is not None]
         buffer = min([*sizes, *(float(limit.limit_packets) for limit in limits if limit.limit_packets is not None)])
-        discipline = way.queue.discipline
-        if isinstance(discipline, Codel | FqCodel | Pie | DualPi2):  # they drop from their target on
-            buffer = min(buffer, max(discipline.target_ns / NS_PER_SECOND * rate / BITS_PER_BYTE / framed, 1.0))
+        held_at_ns = way.queue.discipline.held_at_ns
+        if held_at_ns is not None:
+            buffer = min(buffer, max(held_at_ns / NS_PER_SECOND * rate / BITS_PER_BYTE / framed, 1.0))
         loss = 0.0
         match way.loss:
             case BernoulliLoss(ppb):

@@ -16,7 +16,7 @@ from ewan.labs.link.bucket import PoliceKeys
 from ewan.labs.link.disciplines import KINDS, Kind
 from ewan.labs.link.displace import DisplaceKeys
 from ewan.labs.link.loss import GilbertElliottKeys, LossKeys, MarkovKeys
-from ewan.labs.link.queue import QueueKeys
+from ewan.labs.link.queue import TARGETED, QueueKeys
 from ewan.labs.link.radio import AggregateKeys, HarqKeys
 from ewan.labs.link.trace import TraceKeys
 from ewan.labs.spec import fields
@@ -115,8 +115,8 @@ _SECTIONS: list[tuple[str, type[Model], str]] = [
     (
         "`queue`",
         QueueKeys,
-        "A word, `codel 5ms` (a discipline and its target, so that a sweep can go over them: of codel, pie, fq-codel "
-        "and dualpi2), or exactly one of these with its settings.",
+        "A word, `codel 5ms` (a discipline and its target, so that a sweep can go over them: of "
+        f"{', '.join(TARGETED[:-1])} and {TARGETED[-1]}), or exactly one of these with its settings.",
     ),
     *(each for word, kind in KINDS.items() for each in _of_kind(word, kind)),
     (

@@ -16,6 +16,7 @@ from ewan.labs.spec.fields import Topology
 
 HOST = HostFacts(cpus=(0, 1), networks=())
 ROOT = Path(__file__).resolve().parents[2]
+ONE_LIST = [word for word, kind in KINDS.items() if kind.plan.one_list]
 
 
 def refusal_of(text: str, folder: Path) -> str:
@@ -155,7 +156,7 @@ def refusal_of(text: str, folder: Path) -> str:
         (
             "topology: dumbbell\nwan: {acks: filter, queue: drr}",
             'x.lab.yaml:2: wan.acks "filter": drr has several queues, and only one is filtered: write "acks: keep", '
-            "or drop-tail, red, codel, pie or step",
+            f"or {', '.join(ONE_LIST[:-1])} or {ONE_LIST[-1]}",
         ),
         (
             "topology: dumbbell\nwan: {displace: 1%}",

@@ -11,6 +11,7 @@ from ewan.labs.link.disciplines.codel import CodelKeys
 from ewan.labs.link.disciplines.dualpi2 import DualPi2Keys
 from ewan.labs.link.disciplines.fq_codel import FqCodelKeys
 from ewan.labs.link.disciplines.pie import PieKeys
+from ewan.labs.link.queue import TARGETED as WORDS
 from ewan.labs.spec import DescriptionError, parse
 
 TARGETED = (CodelKeys, DualPi2Keys, FqCodelKeys, PieKeys)
@@ -28,7 +29,7 @@ def test_a_target_may_follow(kind: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("drop-tail 5ms", 'codel, pie, fq-codel, dualpi2 have a target: write "codel 5ms"'),
+        ("drop-tail 5ms", f'{", ".join(WORDS)} have a target: write "codel 5ms"'),
         ("codel 5", 'write a duration as "5ms"'),
         ("codel 5ms 6ms", 'write a duration as "5ms"'),
     ],

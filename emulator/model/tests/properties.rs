@@ -558,7 +558,7 @@ fn wild_changes() -> impl Strategy<Value = Change> {
             harq,
             ack_filter,
             queue,
-            restart_trace: None,
+            ..Change::default()
         },
     )
 }

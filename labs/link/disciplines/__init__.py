@@ -1,5 +1,5 @@
 """The queue disciplines, one file each: description, plan, and how the one becomes the other; Rust's side of each is in
-emulator/model/src/queue.
+emulator/model/src/queue/disciplines.
 
 `KINDS` is put together of those of the files, so that a new discipline is a new file.
 """

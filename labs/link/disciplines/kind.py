@@ -28,7 +28,7 @@ LEAST_QUANTUM, MOST_QUANTUM = Size.parse("64B"), Size.parse("1MiB")
 
 
 class Discipline(Variant):
-    """A discipline in the plan, which emulator/model/src/config.rs has too.
+    """A discipline in the plan, which emulator/model/src/queue/disciplines has too.
 
     `one_list`: all packets wait in one list. `of_kernel`: the kernel has it as well, if `kernel_lacks` finds nothing.
     """
@@ -40,6 +40,11 @@ class Discipline(Variant):
     def words(self) -> str:
         """The discipline's name as a description writes it."""
         return self.kind.replace("_", "-")
+
+    @property
+    def held_at_ns(self) -> int | None:
+        """The wait at which it holds the queue, from where on it drops; None of those that hold none."""
+        return getattr(self, "target_ns", None)
 
     def kernel_lacks(self) -> str:
         """Which of its values the kernel's own discipline cannot have, and what to write; empty if it has all."""
