@@ -15,19 +15,21 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 PLACE = Path(__file__).parent
 MOST_FILES = 5
-"""That an addition may touch; a link's key may touch one more."""
+"""That an addition may touch; a link's key, and what the link's model does, may touch one more."""
 NAME = "NAME"
 """What stands in tables and pages for the new name."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A command line of `ewan`, and what its output or the file `found_in` must have (a regular expression)."""
+    """A command line of `ewan`, or of another module, and what its output or the file `found_in` must have (a regular
+    expression)."""
 
     words: tuple[str, ...]
     said: str
     found_in: str = ""
     root: bool = False
+    module: str = "ewan"
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,21 @@ class Walk:
         found = re.findall(r"^diff --git a/\S+ b/(\S+)$", self.patch.read_text(), re.M)
         return [path.replace(self.new, NAME) for path in found]
 
+    @property
+    def in_rust(self) -> bool:
+        """Whether the model of the link is built and tested for it."""
+        return any(path.endswith(".rs") for path in self.files)
+
+    @property
+    def most_files(self) -> int:
+        """So many files the patch may touch."""
+        return MOST_FILES + (self.in_rust or self.name == "link-key")
+
+    @property
+    def has_a_test(self) -> bool:
+        """Whether the patch writes one, in a file of tests or beside what it tests in Rust."""
+        return any("/test_" in path for path in self.files) or "\n+    #[test]\n" in self.patch.read_text()
+
 
 LAB = "{topology: dumbbell, rtt: 20ms, wan: {rate: 10Mbit/s%s}}"
 
@@ -67,6 +84,11 @@ def scenario(step: str, more: str = "") -> dict[str, str]:
 def run(said: str, found_in: str = "") -> Check:
     """The scenario is run in the virtual clock."""
     return Check(("run", "x.scenario.yaml", "--runtime", "virtual"), said, found_in)
+
+
+def trial(settings: str, every_us: int, said: str) -> Check:
+    """Packets that come so often over a link of 10 Mbit/s with these settings, in the model of the link alone."""
+    return Check((settings, str(every_us)), said, module="tests.walks.trial")
 
 
 PING = Check(("batch", "x.lab.yaml", "--runtime", "virtual", "--do", "left1: ping -c 3 right1"), "3 received")
@@ -84,6 +106,19 @@ WALKS = (
         {"x.lab.yaml": LAB % ", framing: ethernet, overhead: 4B"},
     ),
     Walk(
+        "link-key-in-rust",
+        "a key of a link whose behaviour is new",
+        "spacing",
+        "impairment.md",
+        ("labs/tests/test_link_table.py", "labs/tests/test_stages.py", "tests/test_links_page.py"),
+        (
+            Check(COMPILE, r'"spacing_ns": ?2000000\b', PLAN),
+            trial("spacing: 2ms", 1500, "lost: 1, 3, 5, 7, 9, 11"),
+            trial("spacing: none", 1500, "lost: none"),
+        ),
+        {"x.lab.yaml": LAB % ", spacing: 2ms"},
+    ),
+    Walk(
         "queue-discipline",
         "a queue discipline",
         "diffserv3",
@@ -91,6 +126,19 @@ WALKS = (
         ("labs/tests/test_diffserv3.py", "labs/tests/test_spec.py", "tests/test_links_page.py"),
         (Check(COMPILE, r'"name": ?"voice"', PLAN), PING),
         {"x.lab.yaml": LAB % ", queue: diffserv3"},
+    ),
+    Walk(
+        "queue-discipline-in-rust",
+        "a queue discipline whose behaviour is new",
+        "discard",
+        "impairment.md",
+        ("labs/tests/test_stages.py", "labs/tests/test_spec_queue.py", "tests/test_links_page.py"),
+        (
+            Check(COMPILE, r'"after_ns": ?50000000,\s*"kind": ?"discard"', PLAN),
+            trial("queue: {discard: {after: 3ms}}", 600, "lost: 6, 8, 10"),
+            trial("queue: {discard: {after: 1s}}", 600, "lost: none"),
+        ),
+        {"x.lab.yaml": LAB % ", queue: {discard: {after: 50ms}}"},
     ),
     Walk(
         "metric",

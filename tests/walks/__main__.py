@@ -3,7 +3,7 @@
 usage: python -m tests.walks [WALK …]
 
 In: the checkout as it is, with its environment and its builds, which the copy shares. Out: exit status 1 where a patch
-does not apply, a test of it fails or its check does not find what it must. It takes one to three minutes and, for the
+does not apply, a test of it fails or its check does not find what it must. It takes three to six minutes and, for the
 runtime, root: it is run weekly and before a release.
 """
 
@@ -23,6 +23,12 @@ from tests.walks import ROOT, WALKS, Check, Walk
 
 LONGEST_S = 600
 EWAN = (sys.executable, "-m", "ewan")
+CRATES = ("-p", "ewan-model", "-p", "ewan-plan", "--lib", "--test", "properties")
+RUST = (
+    ("cargo", "fmt", "--check"),
+    ("cargo", "test", "--profile", "checked", "--locked", "--quiet", *CRATES),
+)
+"""What tests the model of the link where it is new."""
 STATE = "state"
 """Where labs of the live clock keep their state."""
 
@@ -51,6 +57,9 @@ class Copy:
             self._register()
             ruff = [sys.executable, "-m", "ruff", "check", "--quiet", "."]
             self._run(ruff, self.root)
+            if walk.in_rust:
+                for command in RUST:
+                    self._run(command, self.root)
             self._run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *walk.tests], self.root)
             for name, text in walk.inputs.items():
                 (place / name).write_text(text)
@@ -77,12 +86,12 @@ class Copy:
     def _check(self, check: Check, place: Path) -> None:
         if check.root and os.geteuid() != 0:
             raise WalkError("needs root")
-        said = self._run([*EWAN, *check.words], place)
+        said = self._run([sys.executable, "-m", check.module, *check.words], place)
         if check.found_in:
             files = sorted(place.glob(check.found_in))
             said = files[-1].read_text() if files else f"there is no {check.found_in}"
         if not re.search(check.said, said, re.S):
-            raise WalkError(f"ewan {' '.join(check.words)}: {check.said!r} is not in\n{said[-1000:]}")
+            raise WalkError(f"{check.module} {' '.join(check.words)}: {check.said!r} is not in\n{said[-1000:]}")
 
     def _run(self, command: Sequence[str], place: Path) -> str:
         environment = {
@@ -114,7 +123,7 @@ def main(names: Sequence[str]) -> int:
             print(f"tests.walks: {name}: write one of {', '.join(known)}", file=sys.stderr)
             return 2
     failed = []
-    print(f"{'walk':18}{'files':>6}{'seconds':>9}  result", flush=True)
+    print(f"{'walk':26}{'files':>6}{'seconds':>9}  result", flush=True)
     with tempfile.TemporaryDirectory(prefix="ewan-walks-") as place:
         copy = Copy(Path(place))
         for walk in (known[name] for name in names or known):
@@ -126,7 +135,7 @@ def main(names: Sequence[str]) -> int:
             except WalkError as error:
                 failed.append(f"\n{walk.name}: {error}")
                 result = "fails"
-            print(f"{walk.name:18}{len(walk.files):6}{time.monotonic() - begun:9.1f}  {result}", flush=True)
+            print(f"{walk.name:26}{len(walk.files):6}{time.monotonic() - begun:9.1f}  {result}", flush=True)
     print("".join(failed), end="" if not failed else "\n")
     return 1 if failed else 0
 
