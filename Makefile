@@ -3,8 +3,8 @@
 # BUNDLE=FILE, with any target: a release bundle instead of compilers (off: none); FOR for bundle.
 # Variables: TOPO (a template's name or a file), RTT (ms when bare), RATE, PAIRS, BUFFER, LOSS, MTU, IP, ROUTING, RUNTIME,
 # EMULATOR, NAME; OPTS for any other option (OPTS='--arms 100'); NODE and CMD for shell, exec and capture; LINK and SET for set;
-# PREFIX for install and uninstall; DO for batch (more than one: OPTS="--do '…' --service '…'"); SCENARIO, SCALE, SET and SEEDS for run; ARCHIVE for rerun;
-# TAG, NAME and NOTE for run, hstts and tag; TAG, SCENARIO, SINCE and STATUS for runs; RUN for report, export, tag and archive; FIGURE for report; LICENCE and AUTHOR for archive; KIND for images; LAB and STUDENT for notebook; FILE for trace, transfers and adopt; those of HSTTS are in docs/hstts.md.
+# PREFIX for install and uninstall; DO for batch (more than one: OPTS="--do '…' --service '…'"); SCENARIO, SIZE, SET and SEEDS for run; ARCHIVE for rerun;
+# TAG, NAME and NOTE for run, hstts and tag; TAG, SCENARIO, SINCE and STATUS for runs; RUN for report, export, tag and archive; FIGURE for report; LICENCE and AUTHOR for archive; KIND for images; LAB and STUDENT for notebook; FILE for trace, transfers and adopt; those of HSTTS are in docs/how-to/experiments/hstts.md.
 TOPO ?= dumbbell
 NODE ?=
 CMD ?=
@@ -22,12 +22,14 @@ LAB_OPTIONS = $(call option,RTT,rtt,$(rtt)) $(call option,RATE,rate) $(call opti
 HSTTS_OPTIONS = $(call option,APP,app) $(call option,TOPO,topo) $(call option,RTT,rtt,$(rtt)) \
   $(call option,RATE,rate) $(call option,CC,cc) $(call option,CG,cg) $(call option,R,r) $(call option,K,k) \
   $(call option,M,m) $(call option,CA,ca) $(call option,NS,ns) $(call option,B,b) $(call option,MTU,mtu) \
-  $(call option,LOSS,loss) $(call option,BUFFER,buffer) $(call option,PROFILE,profile) \
+  $(call option,LOSS,loss) $(call option,BUFFER,buffer) $(SIZED) \
   $(call option,NORMALISE,normalise) $(call option,CONSTRAINT,constraint) $(call option,GENERATOR,generator) $(SETTINGS) \
   $(call option,SEEDS,seeds) $(call option,RUNTIME,runtime) $(TAGGED) $(CALLED) $(OPTS)
 TAGGED = $(if $(call given,TAG),$(foreach word,$(TAG),--tag '$(word)'))
 CALLED = $(call option,NAME,name,$(subst ','\'',$(NAME))) $(call option,NOTE,note,$(subst ','\'',$(NOTE)))
 SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
+# SCALE and PROFILE are the names of SIZE in version 0.1; they work until 0.4.
+SIZED = $(call option,SIZE,size) $(call option,SCALE,size) $(call option,PROFILE,size)
 WHICH = $(call option,NAME,lab)
 NAMED = $(if $(call given,NAME),'$(NAME)')
 
@@ -58,12 +60,12 @@ udt: ## the sender and receiver of `generator: udt`, built once with Debian's li
 images: ## container images of the nodes, from Debian packages; KIND="host router switch emulator" (RELOCK=1: newer ones)
 	@./setup.sh images
 	@images/build-images.sh $(if $(call given,KIND),$(KIND)) >/dev/null
-setup-cluster: setup ## the Python packages that runs on other machines' cores need: Dask and its schedulers (docs/clusters.md)
+setup-cluster: setup ## the Python packages that runs on other machines' cores need: Dask and its schedulers (docs/how-to/experiments/executors.md)
 	@./setup.sh cluster
-studio: setup ## the lab in a browser: draw, run, watch (OPTS="--lab my.lab.yaml --port 8765"; docs/studio.md)
+studio: setup ## the lab in a browser: draw, run, watch (OPTS="--lab my.lab.yaml --port 8765"; docs/how-to/labs/studio.md)
 	@./setup.sh studio
 	@$(EWAN) studio $(OPTS)
-setup-notebook: setup ## JupyterLab, for the notebooks of teaching labs (docs/course.md)
+setup-notebook: setup ## JupyterLab, for the notebooks of teaching labs (docs/tutorials/course.md)
 	@./setup.sh notebook
 course: setup ## teaching labs that check themselves; OPTS="start bufferbloat --student 4711"
 	@$(EWAN) course $(OPTS)
@@ -76,61 +78,61 @@ setup-containerlab: ## containerlab of the pinned version, built from source onc
 lab: setup ## compile, bring up, verify, print; TOPO= RTT= RATE= … RUNTIME=netns|containerlab|virtual
 	@$(EWAN) lab '$(TOPO)' $(LAB_OPTIONS)
 batch: setup ## up, commands in nodes, down; DO='left1: ping -c 3 right1' RUNTIME= TOPO= …
-	@$(EWAN) batch '$(TOPO)' $(LAB_OPTIONS) $(call option,DO,do,$(subst ','\'',$(DO)))
-run: setup ## a scenario, from its lab to its report; SCENARIO= SCALE= SET="key=value …" SEEDS= RUNTIME= TAG= NAME= NOTE=
-	@$(EWAN) run $(if $(call given,SCENARIO),'$(SCENARIO)') $(call option,SCALE,scale) $(SETTINGS) $(call option,SEEDS,seeds) \
+	@$(EWAN) lab batch '$(TOPO)' $(LAB_OPTIONS) $(call option,DO,do,$(subst ','\'',$(DO)))
+run: setup ## a scenario, from its lab to its report; SCENARIO= SIZE= SET="key=value …" SEEDS= RUNTIME= TAG= NAME= NOTE=
+	@$(EWAN) run $(if $(call given,SCENARIO),'$(SCENARIO)') $(SIZED) $(SETTINGS) $(call option,SEEDS,seeds) \
 	  $(call option,RUNTIME,runtime) $(TAGGED) $(CALLED) $(OPTS)
 rerun: setup ## an experiment once more, compared with the first; ARCHIVE=results/…/….tar.zst
-	@$(EWAN) rerun $(if $(call given,ARCHIVE),'$(ARCHIVE)') $(OPTS)
+	@$(EWAN) exp rerun $(if $(call given,ARCHIVE),'$(ARCHIVE)') $(OPTS)
 archive: setup ## an experiment for others: RO-Crate with reproduce.sh; RUN=results/… LICENCE=CC-BY-4.0 AUTHOR="Family, Given <orcid>"
-	@$(EWAN) archive $(if $(call given,RUN),'$(RUN)') $(call option,LICENCE,licence) $(call option,AUTHOR,author,$(subst ','\'',$(AUTHOR))) $(OPTS)
-hstts: setup ## test suite of transport protocols; APP=TU|WM|PP|BU|PA|all RTT= RATE= CC= CG= R= … PROFILE=quick|paper
-	@$(EWAN) hstts $(HSTTS_OPTIONS)
+	@$(EWAN) exp archive $(if $(call given,RUN),'$(RUN)') $(call option,LICENCE,licence) $(call option,AUTHOR,author,$(subst ','\'',$(AUTHOR))) $(OPTS)
+hstts: setup ## test suite of transport protocols; APP=TU|WM|PP|BU|PA|all RTT= RATE= CC= CG= R= … SIZE=quick|full
+	@$(EWAN) suite hstts $(HSTTS_OPTIONS)
 transfers: setup ## bulk transfers planned as TS1 and TS2 of the eWAN paper; FILE=requests.yaml RUNTIME= (OPTS=--run: run them)
-	@$(EWAN) transfers '$(FILE)' $(call option,RUNTIME,runtime) $(TAGGED) $(CALLED) $(OPTS)
+	@$(EWAN) suite transfers '$(FILE)' $(call option,RUNTIME,runtime) $(TAGGED) $(CALLED) $(OPTS)
 report: setup ## HTML report and figures of an experiment; RUN=results/… FIGURE="goodput by buffer" (FLENT=DIR: files for flent)
-	@$(EWAN) report $(if $(call given,RUN),'$(RUN)') $(call option,FIGURE,figure) $(call option,FLENT,flent) $(OPTS)
+	@$(EWAN) results report $(if $(call given,RUN),'$(RUN)') $(call option,FIGURE,figure) $(call option,FLENT,flent) $(OPTS)
 export: setup ## results for papers and programs; RUN=results/… LATEX=DIR CSV=DIR PARQUET=DIR FLENT=DIR; a scenario: NXE=FILE.xml NS2=FILE.tcl NS3=FILE.cc
-	@$(EWAN) export $(if $(call given,RUN),'$(RUN)') $(call option,LATEX,latex) $(call option,CSV,csv) $(call option,PARQUET,parquet) $(call option,FLENT,flent) \
-	  $(call option,NXE,nxe) $(call option,NS2,ns2) $(call option,NS3,ns3) $(call option,SCALE,scale) $(SETTINGS) $(OPTS)
+	@$(EWAN) results export $(if $(call given,RUN),'$(RUN)') $(call option,LATEX,latex) $(call option,CSV,csv) $(call option,PARQUET,parquet) $(call option,FLENT,flent) \
+	  $(call option,NXE,nxe) $(call option,NS2,ns2) $(call option,NS3,ns3) $(SIZED) $(SETTINGS) $(OPTS)
 runs: setup ## what was run, when, with what result; TAG=satellite SCENARIO= SINCE=2d STATUS=complete
-	@$(EWAN) runs $(TAGGED) $(call option,SCENARIO,scenario) $(call option,SINCE,since) $(call option,STATUS,status) $(OPTS)
+	@$(EWAN) exp list $(TAGGED) $(call option,SCENARIO,scenario) $(call option,SINCE,since) $(call option,STATUS,status) $(OPTS)
 collect: setup ## what shards of a study left becomes one experiment; RUN=results/STUDY
-	@$(EWAN) collect $(if $(call given,RUN),'$(RUN)') $(OPTS)
+	@$(EWAN) exp collect $(if $(call given,RUN),'$(RUN)') $(OPTS)
 store: setup ## what is kept of runs of the virtual clock; OPTS="verify", OPTS="prune --older-than 30d"
-	@$(EWAN) store $(OPTS)
+	@$(EWAN) exp store $(OPTS)
 tag: setup ## name, tags and note of an experiment; RUN=results/… TAG="+satellite -draft" NAME= NOTE=
-	@$(EWAN) tag $(if $(call given,RUN),'$(RUN)') $(call given,TAG) $(CALLED) $(OPTS)
+	@$(EWAN) exp tag $(if $(call given,RUN),'$(RUN)') $(call given,TAG) $(CALLED) $(OPTS)
 compile: setup ## plan, picture and table of a description into out/
-	@$(EWAN) compile '$(TOPO)' $(LAB_OPTIONS)
+	@$(EWAN) lab compile '$(TOPO)' $(LAB_OPTIONS)
 up: setup ## as lab, without the verification
 	@$(EWAN) up '$(TOPO)' $(LAB_OPTIONS)
 down: setup ## remove the lab (NAME=, or all of yours)
 	@$(EWAN) down $(or $(NAMED),--all)
 adopt: setup ## FILE=out/NAME.clab.yml, deployed by containerlab: ps, verify, set, watch, down know it
-	@$(EWAN) adopt $(if $(call given,FILE),'$(FILE)') $(OPTS)
+	@$(EWAN) lab adopt $(if $(call given,FILE),'$(FILE)') $(OPTS)
 ps: setup ## labs, nodes, addresses, links
 	@$(EWAN) ps $(NAMED)
 exec: setup ## NODE= CMD="…"
-	@$(EWAN) exec $(WHICH) '$(NODE)' -- sh -c '$(subst ','\'',$(CMD))'
+	@$(EWAN) lab exec $(WHICH) '$(NODE)' -- sh -c '$(subst ','\'',$(CMD))'
 shell: setup ## NODE=
-	@$(EWAN) shell $(WHICH) '$(NODE)'
+	@$(EWAN) lab shell $(WHICH) '$(NODE)'
 capture: setup ## NODE= or NODE=LINK: packets until Ctrl-C; OPTS="-w FILE"
-	@$(EWAN) capture $(WHICH) '$(NODE)' $(OPTS)
+	@$(EWAN) lab capture $(WHICH) '$(NODE)' $(OPTS)
 verify: setup ## measure every link of the running lab again
-	@$(EWAN) verify $(NAMED)
+	@$(EWAN) lab verify $(NAMED)
 certificate: setup ## what a lab was measured to do: the last one, RUN=results/… or NAME=
-	@$(EWAN) certificate $(or $(if $(call given,RUN),'$(RUN)'),$(NAMED))
-calibrate: setup ## what this host can be trusted with (PROFILE=quick|full); with TOPO= RTT= …: that lab as deployed
-	@$(EWAN) calibrate $(if $(call given,TOPO),'$(TOPO)' $(LAB_OPTIONS),$(OPTS)) $(call option,PROFILE,profile)
+	@$(EWAN) lab certificate $(or $(if $(call given,RUN),'$(RUN)'),$(NAMED))
+calibrate: setup ## what this host can be trusted with (SIZE=quick|full); with TOPO= RTT= …: that lab as deployed
+	@$(EWAN) measure $(if $(call given,TOPO),lab '$(TOPO)' $(LAB_OPTIONS),host $(SIZED) $(OPTS))
 set: setup ## LINK= SET="rate=500Mbit/s at=+10s"
-	@$(EWAN) set $(WHICH) '$(LINK)' $(SET)
+	@$(EWAN) lab set $(WHICH) '$(LINK)' $(SET)
 watch: setup ## live view of rates, queues and drops
-	@$(EWAN) watch $(NAMED)
+	@$(EWAN) lab watch $(NAMED)
 trace: setup ## what a trace of a link's rate, delay and loss holds; FILE=
 	@$(EWAN) trace check '$(FILE)' $(OPTS)
 metrics: setup ## links' counters for Prometheus, at 127.0.0.1:9324 (LISTEN=)
-	@$(EWAN) metrics $(NAMED) $(call option,LISTEN,listen) $(OPTS)
+	@$(EWAN) lab metrics $(NAMED) $(call option,LISTEN,listen) $(OPTS)
 doctor: setup ## what this machine can do, and what follows
 	@$(EWAN) doctor
 check: ## the quick tests, which need no lab: pure Python and Rust, the models of both clocks
@@ -167,12 +169,14 @@ lint-page:
 bench: setup ## performance, side by side, into results/bench/
 	@cargo build --release --locked --quiet -p ewan-datapath --bins
 	@.venv/bin/python -m tests.bench $(PART) $(OPTS)
-papers: setup mpi ## what papers found, run again, with verdicts; SCALE=quick|full NAMES="nxe-table-4 …"
-	@$(EWAN) paper $(or $(call given,NAMES),all) $(call option,SCALE,scale) $(OPTS)
+papers: setup mpi ## what papers found, run again, with verdicts; SIZE=quick|full NAMES="nxe-table-4 …"
+	@$(EWAN) suite papers $(or $(call given,NAMES),all) $(SIZED) $(OPTS)
 figures: setup ## figures of papers, measured again in the virtual clock, into results/figures/
-	@$(EWAN) figures
-docs: setup ## docs/description.md and scenario.md from the schemas
-	@$(EWAN) docs
+	@$(EWAN) suite figures
+docs: setup ## the documentation as a site that works offline, with a search: out/site/index.html
+	@./setup.sh docs
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
+	@echo "out/site/index.html"
 clean: ## what was built here (labs that are up stay up; images stay in the engine); CACHE=1: and the cache that clones share
 	@[ ! -x .venv/bin/python ] || .venv/bin/python -m tests.container_engine stop >/dev/null
 	@rm -rf target .venv out

@@ -19,7 +19,7 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "$(python3
 # What was built elsewhere, of these very sources, needs no compiler (images/bundle).
 images/bundle/offer.sh
 if ! images/node/build.sh --prebuilt >/dev/null; then
-    or="or put a release bundle beside this tree (docs/installation.md)"
+    or="or put a release bundle beside this tree (docs/start/install.md)"
     command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.91 or newer from rustup.rs, $or"
     oldest=1.91
     cargo_version=$(cargo --version | cut -d' ' -f2)
@@ -89,9 +89,10 @@ if command -v flock >/dev/null; then flock 9; fi
 
 # The packages come while the binary is built; who ends this ends both.
 case ${1-} in
-    check | tests) extras="cluster studio browser" ;;
+    check) extras="cluster studio browser" ;;
+    tests) extras="cluster studio browser docs" ;;
     lint) extras="studio browser" ;;
-    cluster | notebook | studio) extras=$1 ;;
+    cluster | docs | notebook | studio) extras=$1 ;;
     *) extras= ;;
 esac
 # What the environment has of a lock file is told by the hash of that file, and of requirements.lock, on which it stands.

@@ -50,7 +50,7 @@ class Values:
         """Mean and confidence interval for each choice of these parameters, over all runs that have it.
 
         Columns: the parameters, quantity, `mean (UNIT)`, `low (UNIT)`, `high (UNIT)`, n, kind (of the
-        interval: docs/analysis.md). Without bounds and kind where n is 1.
+        interval: docs/how-to/experiments/results.md). Without bounds and kind where n is 1.
         ValueError for a parameter that is none.
         """
         known = [name for name in self.frame.columns if name not in ("run", "seed", "quantity", self._value)]
@@ -123,8 +123,8 @@ class Results:
         return pl.DataFrame([row for row in rows if row["runs"]], schema=kinds)
 
     def table(self, name: str) -> pl.DataFrame:
-        """A table (docs/metrics.md) of all runs, with run, seed and the parameters before its own columns; ValueError
-        for an unknown one, and where one is damaged."""
+        """A table (docs/reference/metrics.md) of all runs, with run, seed and the parameters before its own columns;
+        ValueError for an unknown one, and where one is damaged."""
         self._known(name)
         return self._experiment.frame(name).rename(self._shorter(name))
 
@@ -139,7 +139,7 @@ class Results:
             raise ValueError(f"unknown table {name!r}: {nearest(name, tables.TABLES)}")
 
     def packets(self) -> Packets:
-        """The packets that the scenario captured (docs/experiments.md), of all runs."""
+        """The packets that the scenario captured (docs/how-to/experiments/experiments.md), of all runs."""
         return Packets(self.table("packets"))
 
     def _shorter(self, table: str) -> dict[str, str]:
@@ -170,7 +170,8 @@ class Results:
         return Values(quantity.metric.unit, frame, confidence, quantity.metric.bounds)
 
     def figure(self, line: str, style: str = "page", kinds: Sequence[str] = ()) -> Drawing:
-        """A figure that is asked for in one line (docs/figures.md), which a notebook shows; `kinds`: pdf, png.
+        """A figure that is asked for in one line (docs/how-to/experiments/figures.md), which a notebook shows; `kinds`:
+        pdf, png.
 
         ValueError for what is no figure, no style, or cannot be drawn.
         """

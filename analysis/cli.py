@@ -24,7 +24,7 @@ from ewan.labs.base import writing
 from ewan.labs.base.product import RESULTS
 from ewan.labs.base.sheet import Sheet
 from ewan.labs.commands.errors import Refused, guarded
-from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.commands.options import json_option, pass_context, renamed_option
 from ewan.labs.context import Context
 from ewan.labs.record import figures
 from ewan.labs.record.experiment import DOCUMENT, State
@@ -41,7 +41,13 @@ style_option = click.option(
 @click.option(
     "--flent", "flent_directory", metavar="DIR", type=click.Path(path_type=Path), help="also write files for flent"
 )
-@click.option("--figure", "lines", metavar="TEXT", multiple=True, help="also this figure (docs/figures.md); repeatable")
+@click.option(
+    "--figure",
+    "lines",
+    metavar="TEXT",
+    multiple=True,
+    help="also this figure (docs/how-to/experiments/figures.md); repeatable",
+)
 @click.option("--pdf", is_flag=True, help="each figure as PDF too, with its fonts in it")
 @style_option
 @guarded
@@ -51,12 +57,12 @@ def report_command(
 ) -> None:
     """Make the report of an experiment: report.html in its directory, each figure as SVG and CSV.
 
-    RUN is a directory that `ewan run` or `ewan hstts` made; of the experiment that ended last when none is named.
+    RUN is a directory that `ewan run` or `ewan suite hstts` made; of the experiment that ended last when none is named.
 
     \b
-    ewan report results/20260102T030405Z-parallel-streams
-    ewan report --figure 'goodput by buffer, lines congestion' --pdf --style paper-1col
-    ewan report --flent out/flent
+    ewan results report results/20260102T030405Z-parallel-streams
+    ewan results report --figure 'goodput by buffer, lines congestion' --pdf --style paper-1col
+    ewan results report --flent out/flent
     """
     directory = run or ended_last()
     try:
@@ -82,7 +88,7 @@ class _WithFormats(click.Command):
     """A command with one more option for each format that an extra writes scenarios in, as `--nxe FILE.xml`."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The options and arguments of the command, those of formats before `--scale`."""
+        """The options and arguments of the command, those of formats before `--size`."""
         own = super().get_params(ctx)
         place = next(number for number, each in enumerate(own) if each.name == "scale")
         path = click.Path(path_type=Path)
@@ -106,7 +112,13 @@ def _of_results(kind: str, *name: str) -> Callable[[Callable[..., Any]], Callabl
 @_of_results("parquet")
 @_of_results("flent", "flents")
 @_of_results("reference", "small")
-@click.option("--scale", metavar="NAME", help="of an experiment for others: one of the scenario's own scales")
+@renamed_option(
+    "--size",
+    "scale",
+    old="--scale",
+    metavar="NAME",
+    help="of an experiment for others: one of the scenario's own sizes",
+)
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="of an experiment for others: a parameter")
 @guarded
 @pass_context
@@ -125,13 +137,15 @@ def export_command(
 ) -> None:
     """Write the results of an experiment for papers and for other programs, or the experiment itself for others to run.
 
-    RUN is a directory that `ewan run` or `ewan hstts` made; of the experiment that ended last when none is named. With
-    --nxe, --ns2 and --ns3 it may be a scenario too, which need not have been run (docs/nxe.md, docs/simulators.md).
+    RUN is a directory that `ewan run` or `ewan suite hstts` made; of the experiment that ended last when none is named.
+    With
+    --nxe, --ns2 and --ns3 it may be a scenario too, which need not have been run (nxe.md and
+    simulators.md in docs/how-to/experiments).
 
     \b
-    ewan export results/20260102T030405Z-parallel-streams --latex tables --csv data
-    ewan export --parquet data --flent data
-    ewan export labs/library/parallel-streams.scenario.yaml --set streams=2 --nxe streams.xml --ns3 streams.cc
+    ewan results export results/20260102T030405Z-parallel-streams --latex tables --csv data
+    ewan results export --parquet data --flent data
+    ewan results export labs/library/parallel-streams.scenario.yaml --set streams=2 --nxe streams.xml --ns3 streams.cc
     """
     if any(formats.values()):
         if latex or csv or parquet or flents or small:
@@ -139,7 +153,7 @@ def export_command(
         _export_experiment(context, run or ended_last(), formats, scale, settings)
         return
     if scale or settings:
-        raise Refused(f"--scale and --set are of {_listed(formats)}: leave them out")
+        raise Refused(f"--size and --set are of {_listed(formats)}: leave them out")
     if not (latex or csv or parquet or flents or small):
         raise Refused(
             "what is to be written, and where? write one of --latex, --csv, --parquet and --flent with a directory, or "
@@ -203,14 +217,22 @@ def _export_experiment(
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 @click.argument("figure", metavar="FIGURE")
 @click.option("--run", "number", metavar="N", help="of this run; all, if absent, as the median and band over seeds")
-@click.option("--flows", metavar="WHICH", help="all, ends, or a flow's name")
+@renamed_option("--flow", "flows", old="--flows", metavar="WHICH", help="all, ends, or a flow's name")
 @click.option("--from", "begin", metavar="TIME", help="from this time after T0 on, like 10s")
 @click.option("--to", "end", metavar="TIME", help="to this time after T0")
 @style_option
 @click.option(
     "--beside", metavar="RUN", type=click.Path(path_type=Path), help="with the runs of this one, on the same axes"
 )
-@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="ending in .svg, .pdf or .png")
+@renamed_option(
+    "--output",
+    "-o",
+    "out",
+    old="--out",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="ending in .svg, .pdf or .png",
+)
 @guarded
 @pass_context
 def plot_command(
@@ -225,22 +247,22 @@ def plot_command(
     beside: Path | None,
     out: Path | None,
 ) -> None:
-    """Draw one figure of an experiment: a series over time, or any figure of docs/figures.md.
+    """Draw one figure of an experiment: a series over time, or any figure of docs/how-to/experiments/figures.md.
 
-    Its data are written beside it as CSV. Without --out it is put among the experiment's figures. With --beside the
+    Its data are written beside it as CSV. Without --output it is put among the experiment's figures. With --beside the
     figure is of two experiments: `experiment` is one more parameter, like "lines experiment".
 
     \b
-    ewan plot results/20260102T030405Z-streams cwnd --run 12 --flows all --from 10s --to 40s
-    ewan plot results/20260102T030405Z-streams 'cdf of rtt, lines buffer' --style paper-1col --out rtt.pdf
-    ewan plot results/A 'goodput by buffer' --beside results/B --out both.svg
+    ewan results plot results/20260102T030405Z-streams cwnd --run 12 --flow all --from 10s --to 40s
+    ewan results plot results/20260102T030405Z-streams 'cdf of rtt, lines buffer' --style paper-1col --output rtt.pdf
+    ewan results plot results/A 'goodput by buffer' --beside results/B --output both.svg
     """
     line = f"{figure} over time" if figure in SERIES or figure == "shares" else figure
     clauses = {"run": number, "flows": flows, "from": begin, "to": end}
     spec = wish(", ".join([line, *(f"{name} {text}" for name, text in clauses.items() if text)]), "plot")
     kind = STYLES[look].usual if out is None else out.suffix.removeprefix(".").lower()
     if kind not in FILE_KINDS:
-        raise Refused(f'--out "{out}": write a file that ends in .svg, .pdf or .png')
+        raise Refused(f'--output "{out}": write a file that ends in .svg, .pdf or .png')
     path = out or run / "figures" / f"{spec.file}.{kind}"
     if out is None:
         rundir.check(run)
@@ -329,8 +351,8 @@ def runs_command(
     """List the experiments in results/: when, what, how far, whether verified, with what result.
 
     \b
-    ewan runs
-    ewan runs --tag satellite --since 2d --status complete
+    ewan exp list
+    ewan exp list --tag satellite --since 2d --status complete
     """
     try:
         moment = None if since is None else listing.since(since, datetime.now(UTC))

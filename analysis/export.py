@@ -114,7 +114,7 @@ def reference(experiment: load.ExperimentResults, found: Summary) -> str:
     if len(archives) != 1:
         raise load.LoadError(f"{experiment.directory}: has {len(archives)} archives: a reference names its only one")
     head = {
-        "scenario": f"{document.scenario}{f' --scale {document.scale}' if document.scale else ''}",
+        "scenario": f"{document.scenario}{f' --size {document.scale}' if document.scale else ''}",
         "command": document.command,
         "started": document.started,
         "commit": document.commit,

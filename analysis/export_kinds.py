@@ -1,4 +1,5 @@
-"""The kinds of files that `ewan export` writes. Each is an option of the command, whose words Studio's page has too.
+"""The kinds of files that `ewan results export` writes. Each is an option of the command, whose words Studio's page has
+too.
 
 In: the formats that extras add. Out: kinds by the words of their options.
 """
@@ -14,7 +15,7 @@ FILE = "FILE"
 
 @dataclass(frozen=True, slots=True)
 class ExportKind:
-    """An option of `ewan export`. `into`: `DIR` for several files, or `FILE.csv`."""
+    """An option of `ewan results export`. `into`: `DIR` for several files, or `FILE.csv`."""
 
     kind: str
     what: str

@@ -419,7 +419,7 @@ def experiment(directory: Path) -> ExperimentResults:
     path = directory / DOCUMENT
     if not path.exists():
         what = "no experiment.json is in it" if directory.is_dir() else "there is no such directory"
-        raise LoadError(f"{directory}: {what}: name one that ewan run or ewan hstts made (see ewan runs)")
+        raise LoadError(f"{directory}: {what}: name one that ewan run or ewan suite hstts made (see ewan exp list)")
     try:
         return ExperimentResults(directory, journal.load(directory))
     except OSError as error:

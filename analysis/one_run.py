@@ -41,7 +41,7 @@ class SingleRun:
         self._tables: dict[str, pl.DataFrame] = {}
 
     def table(self, name: str) -> pl.DataFrame:
-        """A table of docs/metrics.md; without rows where the run has none."""
+        """A table of docs/reference/metrics.md; without rows where the run has none."""
         if name not in tables.TABLES:
             raise ValueError(f"unknown table {name!r}: {nearest(name, tables.TABLES)}")
         if name not in self._tables:

@@ -1,4 +1,4 @@
-"""One figure of an experiment, or of two together, as `ewan plot` and Studio draw it.
+"""One figure of an experiment, or of two together, as `ewan results plot` and Studio draw it.
 
 In: directories, what is asked for. Out: the experiment and the drawing.
 """

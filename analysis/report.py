@@ -39,10 +39,11 @@ STATES = {
     "incomplete": "This experiment is incomplete: it was interrupted, or runs failed. What was measured is below.",
     "refused": "This experiment was refused: the lab did not do what its description says. Nothing was run.",
 }
-POINTS_ARE = "all are in summary.json, and ewan export --csv DIR writes them as points.csv."
+POINTS_ARE = "all are in summary.json, and ewan results export --csv DIR writes them as points.csv."
 COMPARISONS_ARE = "all are in summary.json."
 RUNS_ARE = (
-    "first of all those that are not complete; all are in summary.json, and ewan export --csv DIR writes runs.csv."
+    "first of all those that are not complete; all are in summary.json, "
+    "and ewan results export --csv DIR writes runs.csv."
 )
 LONGEST_EMBEDDED = 120_000
 """Bytes of a figure's file up to which the page carries it; of a longer one it names the file."""
@@ -222,7 +223,7 @@ def warnings(experiment: load.ExperimentResults) -> list[str]:
     if unread:
         said.append(
             f"Complete runs without tables yet, and not in the results: {len(unread)}; "
-            f"ewan run --resume {experiment.directory} goes on."
+            f"ewan exp resume {experiment.directory} goes on."
         )
     if failed and experiment.status != "refused":
         said.append(

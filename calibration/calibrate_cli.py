@@ -1,4 +1,4 @@
-"""The command `calibrate`: this host, a lab as it is deployed, or any path.
+"""The commands `measure host` and `measure lab`: this host, a lab as it is deployed, or any path.
 
 In: the command line. Out: tables, or JSON with --json, and a report; exit status 1 for a lab outside its tolerances.
 """
@@ -37,6 +37,7 @@ from ewan.labs.commands.options import (
     pass_context,
     policy_option,
     reference_option,
+    renamed_option,
     trust_option,
 )
 from ewan.labs.commands.privileges import as_root
@@ -47,62 +48,73 @@ from ewan.labs.runtime.probe_documents import Probe, ProbeResult
 from ewan.labs.runtime.probes import send as send_probes
 
 
-@click.command("calibrate")
+@click.command("lab")
 @machines_option
 @trust_option
 @optional_description
-@click.option("--profile", type=click.Choice(PROFILES), help="of this host  [default: default]")
-@click.option("--nic", "nics", multiple=True, metavar="NAME", help="a network card whose facts are told, too")
 @click.option("--path", "ends", nargs=2, metavar="A B", help="any path: nodes of a lab that is up, or NETNS@ADDRESS")
 @policy_option
 @reference_option
 @json_option
 @guarded
 @pass_context
-def calibrate_command(
+def lab_command(
     context: Context,
     /,
     topology: str | None,
-    profile: Profile | None,
-    nics: tuple[str, ...],
     ends: tuple[str, str] | None,
     reference: Path | None,
     policy: Policy,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Measure this host; or with a TOPOLOGY, that lab as it is deployed.
+    """Measure a lab as it is deployed: every link, all links at once, every pair of hosts, and TCP by RFC 6349.
 
-    Of the host: how exact its timers are, what its links carry and how late they are. It is kept; labs and experiments
-    are held against it. It takes at most a minute, with --profile quick 15 s, with --profile full ten minutes.
-
-    Of a lab: every link alone, all of them at once, every pair, and TCP by RFC 6349. A lab that is up is measured as it
-    is.
+    A lab that is up is measured as it is; another one is brought up for the measurement. With --path, measure the path
+    between two ends that are there already.
 
     \b
-    ewan calibrate
-    ewan calibrate --profile full
-    ewan calibrate dumbbell --rtt 100ms
-    ewan calibrate --path red@10.0.0.1 blue@10.0.0.2
+    ewan measure lab dumbbell --rtt 100ms
+    ewan measure lab --path red@10.0.0.1 blue@10.0.0.2
     """
     if ends is not None:
-        if topology is not None or profile is not None or nics or reference:
-            raise Refused("--path measures that path alone: leave the other words out")
+        if topology is not None or reference or any(value is not None for value in options.values()):
+            raise Refused("--path measures that path: leave the other words out")
         calibrate_path(context, ends, as_json)
         return
-    if topology is not None:
-        if profile is not None or nics:
-            option = "--profile" if profile else "--nic"
-            raise Refused(f"{option} is of the host: leave it out where a lab is named")
-        only_live(click.get_current_context(), None, context.runtime)
-        facts = live.host_facts(context)
-        plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=False, facts=facts)
-        sys.exit(0 if calibrate_lab(context, plan, policy, as_json, reference).passed else 1)
-    if given := [name for name, value in options.items() if value is not None]:
-        raise Refused(f"--{given[0].replace('_', '-')} is of a lab: name its topology, like ewan calibrate dumbbell")
-    if reference is not None:
-        raise Refused("--reference is of a lab: name its topology, like ewan calibrate dumbbell")
-    profile = profile or "default"
+    if topology is None:
+        raise Refused(
+            "which lab? name its topology, like ewan measure lab dumbbell; ewan measure host measures this host"
+        )
+    only_live(click.get_current_context(), None, context.runtime)
+    facts = live.host_facts(context)
+    plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=False, facts=facts)
+    sys.exit(0 if calibrate_lab(context, plan, policy, as_json, reference).passed else 1)
+
+
+@click.command("host")
+@renamed_option(
+    "--size",
+    "profile",
+    old="--profile",
+    type=click.Choice(PROFILES),
+    default="default",
+    show_default=True,
+    help="how long it measures: about 15 s, a minute, ten minutes",
+)
+@click.option("--nic", "nics", multiple=True, metavar="NAME", help="a network card whose facts are told, too")
+@json_option
+@guarded
+@pass_context
+def host_command(context: Context, profile: Profile, nics: tuple[str, ...], as_json: bool) -> None:
+    """Measure this host: how exact its timers are, what its links carry, and how late their packets are.
+
+    The result is kept. Labs and experiments that are outside of it are refused with a reason.
+
+    \b
+    ewan measure host
+    ewan measure host --size full
+    """
     as_root(context)
     what = f"calibrating this host ({measurement.WORDS[profile]})"
     with context.reporter.progress(what) as status:

@@ -1,4 +1,4 @@
-"""One verification for all: `ewan lab`, `ewan verify` and the engine of experiments, in both clocks.
+"""One verification for all: `ewan lab`, `ewan lab verify` and the engine of experiments, in both clocks.
 
 In: a plan, and its lab: one that is up (`LiveLab`), or one that a runtime makes for the probes alone (`BatchLab`). Out:
 a certificate. Where a protocol finds the routes, they are waited for first. The only part of this package that starts
@@ -119,7 +119,7 @@ def _live(
     so_far: Callable[[Certificate], None] | None,
 ) -> Certificate:
     if differ := differences(plan, lab.labs.load(plan.lab).plan):
-        again = f"ewan down {plan.lab} and bring it up anew, or measure it as it is: ewan verify {plan.lab}"
+        again = f"ewan down {plan.lab} and bring it up anew, or measure it as it is: ewan lab verify {plan.lab}"
         raise LabError(f"lab {plan.lab}, which is up, was made of another plan ({differ}): {again}")
     # Asked first: it refuses a lab of which a container has ended.
     versions = {"ewan-node": _version(lab.binary), **lab.labs.versions(plan.lab)}

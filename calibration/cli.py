@@ -28,6 +28,7 @@ from ewan.labs.commands import live, tables, virtual
 from ewan.labs.commands.errors import Incomplete, Refused, guarded
 from ewan.labs.commands.options import (
     description_options,
+    details_option,
     json_option,
     machines_option,
     optional_lab,
@@ -41,6 +42,7 @@ from ewan.labs.context import Context
 from ewan.labs.plan import Plan, to_json
 from ewan.labs.record import CERTIFICATE_FILE, Certificate, Policy, host_drops
 from ewan.labs.record import to_json as certificate_json
+from ewan.labs.render import path_line
 from ewan.labs.routing_documents import Convergence
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
@@ -62,10 +64,13 @@ COLOURS = {
 @description_options
 @trust_option
 @policy_option
+@details_option
 @json_option
 @guarded
 @pass_context
-def lab_command(context: Context, /, topology: str, policy: Policy, as_json: bool, **options: Any) -> None:
+def lab_command(
+    context: Context, /, topology: str, policy: Policy, details: bool, as_json: bool, **options: Any
+) -> None:
     """Compile a description, bring the lab up, verify every link, leave it up (in the virtual clock: and end).
 
     TOPOLOGY is a template (dumbbell, parking-lot, star, chain, ring, mesh, fishbone, four-domain, grid), a file, or
@@ -81,17 +86,17 @@ def lab_command(context: Context, /, topology: str, policy: Policy, as_json: boo
     facts = live.host_facts(context)
     plan = descriptions.trusted_plan_of(context, topology, options, virtual=in_virtual, facts=facts)
     if in_virtual:
-        lab_virtual(context, plan, as_json, policy)
+        lab_virtual(context, plan, as_json, policy, details)
         return
     as_root(context)
     directory = rundir.make(plan.lab)
     try:
         with live.brought_up(context, plan) as plan:
             if not as_json:
-                describe(context, plan)
+                describe(context, plan, details)
             certificate = certify(context, plan, policy, directory)
             live.start_machines(context, plan)
-            show(context, certificate, directory, plan, as_json)
+            show(context, certificate, directory, plan, as_json, details)
             if not as_json:
                 first, last = (
                     (plan.pairs[0].source, plan.pairs[0].sink)
@@ -108,17 +113,17 @@ def lab_command(context: Context, /, topology: str, policy: Policy, as_json: boo
     sys.exit(0 if certificate.passed else 1)
 
 
-def lab_virtual(context: Context, plan: Plan, as_json: bool, policy: Policy = "default") -> None:
+def lab_virtual(context: Context, plan: Plan, as_json: bool, policy: Policy = "default", details: bool = True) -> None:
     """The lab in the virtual clock: built, verified, ended."""
     directory = rundir.make(plan.lab)
     if not as_json:
-        describe(context, plan)
+        describe(context, plan, details)
     verifying = VerificationProgress(context)
     try:
         certificate = verify_lab(plan, BatchLab(verifying, directory), policy=policy)
     except RuntimeError as error:
         raise Refused(f"{error}: what was measured until then is in {directory}") from None
-    show(context, certificate, directory, plan, as_json)
+    show(context, certificate, directory, plan, as_json, details)
     if not as_json:
         context.reporter.console.print(clock.summary(verifying.runs[-1]), soft_wrap=True)
     sys.exit(0 if certificate.passed else 1)
@@ -137,8 +142,11 @@ class VerificationProgress:
         return self.runs[-1]
 
 
-def describe(context: Context, plan: Plan) -> None:
-    """Nodes and links, before they are measured."""
+def describe(context: Context, plan: Plan, details: bool = True) -> None:
+    """The lab before it is measured: its longest path, or with `details` all nodes, links and pairs."""
+    if not details and (picture := path_line.lines(plan)):
+        context.reporter.console.print("\n" + "\n".join(picture) + "\n", soft_wrap=True, markup=False, highlight=False)
+        return
     for drawn in tables.of_plan(plan):
         context.reporter.console.print(drawn)
         context.reporter.console.print()
@@ -149,24 +157,31 @@ def describe(context: Context, plan: Plan) -> None:
 @policy_option
 @reference_option
 @click.option("--by-devices", is_flag=True, help="external emulators' own readings, in place of what is configured")
+@details_option
 @json_option
 @guarded
 @pass_context
 def verify_command(
-    context: Context, name: str | None, policy: Policy, reference: Path | None, by_devices: bool, as_json: bool
+    context: Context,
+    name: str | None,
+    policy: Policy,
+    reference: Path | None,
+    by_devices: bool,
+    details: bool,
+    as_json: bool,
 ) -> None:
     """Measure every link of a running lab against its plan.
 
     \b
-    ewan verify
-    ewan verify dumbbell --json
+    ewan lab verify
+    ewan lab verify dumbbell --json
     """
     as_root(context)
     labs = context.live()
     plan = labs.load(live.which(labs, name)).plan
     if own := ", ".join(node.name for node in plan.nodes if node.machine is not None):
         message = f"lab {plan.lab}: {own}: a machine of its own answers no probe of ours"
-        raise Refused(f"{message}: `ewan lab` verifies before it starts one, see `ewan certificate {plan.lab}`")
+        raise Refused(f"{message}: `ewan lab` verifies before it starts one, see `ewan lab certificate {plan.lab}`")
     if tables.changes(labs, plan):
         context.reporter.warn(
             "links were changed since the lab came up (ewan ps): they are compared with the plan all the same"
@@ -185,7 +200,7 @@ def verify_command(
     except BaseException:
         drop(directory)
         raise
-    show(context, certificate, directory, plan, as_json)
+    show(context, certificate, directory, plan, as_json, details)
     advise(context, certificate)
     sys.exit(0 if certificate.passed else 1)
 
@@ -222,25 +237,28 @@ def certify(context: Context, plan: Plan, policy: Policy, directory: Path, *, th
         raise Refused(str(error)) from None
 
 
-def show(context: Context, certificate: Certificate, directory: Path, plan: Plan, as_json: bool) -> None:
+def show(
+    context: Context, certificate: Certificate, directory: Path, plan: Plan, as_json: bool, details: bool = True
+) -> None:
     """Keeps a certificate with its plan in the run's directory, and prints it, also where it could not be kept."""
     try:
         keep(certificate, directory, plan)
     except LabError as error:
-        drawn(context, certificate, None, as_json)
+        drawn(context, certificate, None, as_json, details)
         up = f", and lab {plan.lab} is up: `ewan down {plan.lab}` removes it" if certificate.clock == "live" else ""
         raise Incomplete(f"{error}: the certificate is not kept{up}") from None
-    drawn(context, certificate, directory / CERTIFICATE_FILE, as_json)
+    drawn(context, certificate, directory / CERTIFICATE_FILE, as_json, details)
 
 
-def drawn(context: Context, certificate: Certificate, path: Path | None, as_json: bool) -> None:
-    """Prints a certificate; `path`: where it is kept."""
+def drawn(context: Context, certificate: Certificate, path: Path | None, as_json: bool, details: bool = True) -> None:
+    """Prints a certificate; `path`: where it is kept; `details`: all of its rows, with uncertainties and notes."""
     if as_json:
         sys.stdout.buffer.write(certificate_json(certificate))
         return
-    rows, notes = report.sheet(certificate)
+    rows, notes = report.sheet(certificate) if details else (report.main_rows(certificate), [])
+    columns = list(report.COLUMNS if details else report.MAIN_COLUMNS)
     coloured = [[f"[{COLOURS[cell]}]{cell}[/]" if cell in COLOURS else cell for cell in row] for row in rows]
-    context.reporter.console.print(grid("Verification", list(report.COLUMNS), coloured, most=len(coloured), keys=2))
+    context.reporter.console.print(grid("Verification", columns, coloured, most=len(coloured), keys=2))
     for number, note in enumerate(notes, 1):
         context.reporter.console.print(f"[dim]{number}[/] {note}", soft_wrap=True, markup=True)
     context.reporter.console.print()
@@ -251,6 +269,10 @@ def drawn(context: Context, certificate: Certificate, path: Path | None, as_json
     colour = "green" if certificate.passed else "bold red"
     where = f"  certificate: {path}" if path is not None else ""
     context.reporter.console.print(f"[{colour}]{report.summary(certificate)}[/]{where}", soft_wrap=True, markup=True)
+    if not details and path is not None:
+        context.reporter.console.print(
+            f"ewan lab certificate {certificate.lab} shows all measurements with uncertainties"
+        )
 
 
 def keep(certificate: Certificate, directory: Path, plan: Plan) -> None:
@@ -273,9 +295,9 @@ def certificate_command(context: Context, where: str | None, as_json: bool) -> N
     An experiment has one for each lab.
 
     \b
-    ewan certificate
-    ewan certificate dumbbell
-    ewan certificate results/20261122T101112Z-parallel-streams
+    ewan lab certificate
+    ewan lab certificate dumbbell
+    ewan lab certificate results/20261122T101112Z-parallel-streams
     """
     try:
         found = [(path, report.read(path)) for path in kept.find(where, RESULTS)]

@@ -29,7 +29,7 @@ from ewan.labs.runtime.virtual import check_shared_memory
 COMPILERS = ("gcc", "make", "flex", "bison", "bc", "cargo")
 """What the virtual kernel is built with, of what is not on every Linux."""
 TIMERS_S = 1.5
-"""A part of what is worth knowing of the timers; `ewan calibrate` takes longer."""
+"""A part of what is worth knowing of the timers; `ewan measure host` takes longer."""
 
 
 def findings(binary: Path, environment: Mapping[str, str]) -> list[Finding]:
@@ -126,7 +126,7 @@ def virtual(binary: Path) -> Iterator[Finding]:
     elif not lacking:
         yield Finding("simulated time", "kernel not built yet", "good", "built on first use, or by make kernel")
     else:
-        meaning = "none yet: a release bundle (docs/installation.md), or install what is missing"
+        meaning = "none yet: a release bundle (docs/start/install.md), or install what is missing"
         yield Finding("simulated time", f"no kernel; {', '.join(lacking)} missing", "limited", meaning)
     try:
         check_shared_memory()

@@ -22,7 +22,7 @@ from ewan.labs.base.units.shown import about
 from ewan.labs.link import Framing
 
 WIRE = Framing(38, 84)
-"""The default of a description: headers, checksum, preamble and gap of Ethernet (docs/description.md)."""
+"""The default of a description: headers, checksum, preamble and gap of Ethernet (docs/reference/description.md)."""
 MARGIN = 0.1
 """The host must carry so much more than is asked for: what it carried when it was measured, it may not carry again."""
 
@@ -151,7 +151,7 @@ def predict(frontiers: Sequence[Frontier], demand: LinkDemand, memory_bytes: flo
     """
     backends = [demand.backend] if demand.backend else best_first(frontiers, demand.packet_bytes, demand.links)
     if not backends:
-        raise NoEnvelopeError("no links were measured on this host: ewan calibrate does it, as root")
+        raise NoEnvelopeError("no links were measured on this host: ewan measure host does it, as root")
     backend = backends[0]
     most = carried(frontiers, backend, demand.packet_bytes, demand.links)
     asked = demand.packets_per_s

@@ -27,7 +27,7 @@ def find(where: str | None, results: Path) -> list[Path]:
         if where in (None, directory.name, rundir.lab_of(directory)) and (found := _of_directory(directory)):
             return found
     if where is None:
-        raise LookupError(f"no certificate in {results}: ewan lab and ewan verify leave one, and so does ewan run")
+        raise LookupError(f"no certificate in {results}: ewan lab and ewan lab verify leave one, and so does ewan run")
     raise LookupError(f"{where}: neither a file or directory, nor a lab with a certificate in {results}")
 
 

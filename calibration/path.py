@@ -1,4 +1,4 @@
-"""Any path, measured with the probes of a verification: `ewan calibrate --path A B`.
+"""Any path, measured with the probes of a verification: `ewan measure lab --path A B`.
 
 In: two ends: nodes of the lab that is up, or network namespaces with an address of ours in each. Out: rows of a path
 MTU, of one-way delays both ways, losses, round trips, and what TCP and UDP get through. Nothing is configured, so

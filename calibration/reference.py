@@ -51,7 +51,7 @@ def read(path: Path) -> Readings:
         text = _printed(path) if os.access(path, os.X_OK) and path.is_file() else read_bytes(path)
         return codec.decode(Readings, text, "")
     except ValueError as error:
-        raise UserError(f"{path}: {error}: write readings as docs/calibration.md says") from None
+        raise UserError(f"{path}: {error}: write readings as docs/explanation/calibration.md says") from None
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
 

@@ -49,6 +49,23 @@ def sheet(certificate: Certificate) -> tuple[list[list[str]], list[str]]:
     return drawn, list(notes)
 
 
+MAIN = ("rate", "base RTT", "TCP goodput")
+"""The quantities that a reader asks for first."""
+MAIN_COLUMNS = ("quantity", "of", "configured", "measured", "tolerance", "verdict")
+
+
+def main_rows(certificate: Certificate) -> list[list[str]]:
+    """The first row of each of `MAIN`, then all that are not within tolerance, as cells of `MAIN_COLUMNS`."""
+    first = {row.quantity: row for row in reversed(certificate.rows) if row.quantity in MAIN}
+    wanted = [first[name] for name in MAIN if name in first]
+    wanted += [row for row in certificate.rows if row.verdict not in ("ok", "shown") and row not in wanted]
+    shown = []
+    for row in wanted:
+        link, direction, quantity, configured, measured, _, _, tolerance, verdict, _ = cells(row)
+        shown.append([quantity, f"{link} {ARROWS.get(direction, direction)}", configured, measured, tolerance, verdict])
+    return shown
+
+
 def _grouped(rows: list[Row], key: Callable[[Row], str]) -> Iterator[list[Row]]:
     """Rows with the same key, in the order in which the keys first come."""
     for wanted in dict.fromkeys(map(key, rows)):
@@ -97,9 +114,11 @@ def _uncertainty(row: Row) -> str:
 
 
 def summary(certificate: Certificate) -> str:
-    """One line: passed or not, how many rows of each verdict, how long it took."""
-    kinds: tuple[Verdict, ...] = ("ok", "outside", "not decidable", "not measured")
-    counts = ", ".join(f"{certificate.count(kind)} {kind}" for kind in kinds if certificate.count(kind))
+    """One line: passed or not, how many measurements are within tolerance, how long it took."""
+    kinds: tuple[Verdict, ...] = ("outside", "not decidable", "not measured")
+    total = certificate.count("ok") + sum(map(certificate.count, kinds))
+    counts = f"{certificate.count('ok')} of {total} measurements within tolerance" if total else ""
+    counts = ", ".join([counts, *(f"{certificate.count(kind)} {kind}" for kind in kinds if certificate.count(kind))])
     verdict = "verified" if certificate.passed else "NOT verified"
     verdict += "" if certificate.policy == "default" else f" ({certificate.policy} policy)"
     seconds = certificate.elapsed_ns / NS_PER_SECOND
@@ -140,7 +159,7 @@ def advice(certificate: Certificate) -> list[str]:
     """What was seen to disturb a live lab that did not pass, and what to do about it, a line each; none for others."""
     if certificate.passed or certificate.clock == "virtual":
         return []
-    again = f"measure again: ewan verify {certificate.lab}"
+    again = f"measure again: ewan lab verify {certificate.lab}"
     seen = certificate.machine.get("disturbed")
     changed = any(CHANGED in row.note for row in certificate.rows if row.verdict == "outside")
     faulty = any(named(row.note) for row in certificate.rows if row.verdict == "outside")
@@ -151,14 +170,16 @@ def advice(certificate: Certificate) -> list[str]:
         )
     if changed:
         lines.append(
-            "links were changed since the lab came up (ewan ps): set them back (ewan set), or bring it up anew"
+            "links were changed since the lab came up (ewan ps): set them back (ewan lab set), or bring it up anew"
         )
     if seen:
         lines.append(f"the machine was busy while the links were measured: {'; '.join(seen)}")
         virtual = "--runtime virtual (make: RUNTIME=virtual)"
         lines.append(f"close other programs and {again}; or take the virtual clock, which no load disturbs: {virtual}")
     elif not changed and not faulty:
-        lines.append(f"nothing was seen to disturb the links: end other traffic in the lab (ewan watch) and {again}")
+        lines.append(
+            f"nothing was seen to disturb the links: end other traffic in the lab (ewan lab watch) and {again}"
+        )
     return lines
 
 

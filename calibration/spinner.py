@@ -67,7 +67,7 @@ class LinkFacts:
     ended: str = ""
     """Why the link carries nothing any more; empty while it runs."""
     changed: bool = False
-    """Since the lab came up, by `ewan set`."""
+    """Since the lab came up, by `ewan lab set`."""
     wake_up_ns: int = 0
     """Up to so much later than asked for its spinner wakes; 0 where it never sleeps."""
 

@@ -1,4 +1,4 @@
-"""What `ewan calibrate TOPOLOGY` measures beyond a verification: all links loaded at once, and TCP by RFC 6349.
+"""What `ewan measure lab TOPOLOGY` measures beyond a verification: all links loaded at once, and TCP by RFC 6349.
 
 In: a lab that is up, its expectations. Out: rows of its certificate. In the order of RFC 6349 (path MTU, RTT,
 bottleneck without TCP; the verification has those) and RFC 2544: what each link does alone, then what all do at once,

@@ -1,4 +1,4 @@
-"""Pictures of what a link does to a train of packets, for docs/links.md.
+"""Pictures of what a link does to a train of packets, for docs/explanation/links.md.
 
 `python -m ewan.calibration.trains` draws them anew.
 
@@ -26,7 +26,7 @@ from ewan.labs.compile import compile
 from ewan.labs.plan import Link
 from ewan.labs.spec import parse
 
-PLACE = ROOT / "docs/links"
+PLACE = ROOT / "docs/explanation/links"
 FULL, SMALL, ACK = 1462, 462, 40
 """Bytes of IP packets: 1500, 500 and 84 on the wire, which are 1.2, 0.4 and 0.07 ms at 10 Mbit/s."""
 DASHES = (0, (2, 1.5))

@@ -53,7 +53,7 @@ class Instrument:
     """Up to so much later a program that answers a probe runs."""
     stolen_ratio: float = 0.0
     """Share of the time in which the hypervisor gave the hosts' CPUs to others: so many probes came late."""
-    source: str = "assumed: ewan calibrate measures it"
+    source: str = "assumed: ewan measure host measures it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ import click
 
 from ewan import __version__, commands
 from ewan.labs.base.ownership import restrict_umask
-from ewan.labs.commands.group import Commands
+from ewan.labs.commands.group import CommandGroup
 from ewan.labs.context import Context
 
 
@@ -57,10 +57,30 @@ def load(name: str) -> click.Command | None:
         return None
 
 
+class CommandLine(CommandGroup):
+    """All commands; those that had other names in version 0.1 have these too, until 0.4."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of the first words; a line on standard error says the new name of an old one."""
+        name = commands.current_name(args)
+        if name is None:
+            return super().resolve_command(ctx, args)
+        if not ctx.resilient_parsing:
+            click.echo(f"ewan: `ewan {args[0]}` is now `ewan {name}`; the old name works until version 0.4", err=True)
+        command = load(name)
+        if command is None:
+            ctx.fail(f"No such command '{name}'.")
+        return name, command, args[1:]
+
+
 @click.group(
-    cls=Commands,
+    cls=CommandLine,
     names=names,
     load=load,
+    helps=commands.GROUPS,
+    words=(*commands.NAMES, *commands.OF_EXTRAS),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 @click.version_option(__version__, prog_name="ewan")
@@ -69,13 +89,12 @@ def main(context: click.Context) -> None:
     """A network emulation lab whose links are measured before anyone trusts them.
 
     \b
-    ewan lab dumbbell --rtt 100ms      compile, bring up, verify, leave it up
-    ewan exec left1 -- ping right1     run something in a node
-    ewan down dumbbell                 nothing left
+    ewan run first                         compare two TCPs, in seconds
+    ewan lab dumbbell --rtt 100ms          compile, bring up, verify, leave it up
+    ewan lab exec left1 -- ping right1     run a program in a node
+    ewan down dumbbell                     remove the lab
     ewan lab dumbbell --rtt 100ms --rate 10G --runtime virtual
-                                       the same in simulated time: exact, without root
-    ewan run parallel-streams --scale quick --runtime virtual
-                                       a scenario, from its lab to its report
+                                           the same in simulated time: exact, without root
     """
     restrict_umask()
     context.obj = Context.of(os.environ)

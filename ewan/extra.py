@@ -38,7 +38,7 @@ class Export:
     ending: str
     """The ending of its files' names, like `.xml`."""
     help: str
-    """One line about it for `ewan export --help`."""
+    """One line about it for `ewan results export --help`."""
     load: Callable[[], Callable[..., str]]
 
 
@@ -56,7 +56,8 @@ class Extra:
     """Functions that read a scenario in another format, by how the names of its files end (`.xml`): of a file they give
     an `ewan.generator.scenario.Scenario` and a tuple of lines on what of the file has no use."""
     exports: Mapping[str, Export] = field(default_factory=dict)
-    """Formats that `ewan export` writes a scenario in, by the name of the option: `nxe` for `--nxe FILE.xml`."""
+    """Formats that `ewan results export` writes a scenario in, by the name of the option: `nxe` for `--nxe
+    FILE.xml`."""
     executors: Mapping[str, Callable[[], Callable[..., Any]]] = field(default_factory=dict)
     """Functions that execute runs of the virtual clock elsewhere: of an `ewan.labs.context.Context` and the file of
     `ewan run --cluster FILE` they give a context manager of an `ewan.experiments.engine.executor.Executor`."""
@@ -66,6 +67,8 @@ class Extra:
     drivers: Mapping[str, Callable[[], ModuleType]] = field(default_factory=dict)
     """Programs that drive external emulators, by the name that descriptions write. A driver is a module that Python
     starts as a program; `NAME.driver.json` beside it says what its devices can (`ewan.labs.hardware.abilities`)."""
+    pages: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    """Functions that give the text of a page of the documentation, by its path below docs/."""
     functions: Mapping[str, Callable[[], Callable[..., Any]]] = field(default_factory=dict)
     """Functions of `import ewan` for notebooks, by name: `ewan.course()`."""
 

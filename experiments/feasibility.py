@@ -3,7 +3,7 @@
 In: what this process was told; a description, or a scenario, as it is written. Out: a `Verdict`: what `ewan lab` and
 `ewan run` would refuse it for now, what the envelope says of the load of its links, and a forecast of wall time.
 Nothing is made and no link is measured; the virtual clock's cost of this host is found once, by two of the smallest
-runs, where `ewan calibrate` has not measured it.
+runs, where `ewan measure host` has not measured it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from ewan.labs.runtime.spinners import check_cpus
 LOOKED_NS = NS_PER_SECOND
 """So long are points of a sweep looked at: others are like those."""
 SENDS = "10s"
-NOT_MEASURED = "this host was not measured yet: ewan calibrate does it, as root"
+NOT_MEASURED = "this host was not measured yet: ewan measure host does it, as root"
 Word = Literal["inside", "outside", "refused", "unknown"]
 
 

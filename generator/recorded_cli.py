@@ -27,10 +27,10 @@ from ewan.labs.spec import names
 def recorded_command(context: Context, lab: str | None, file: Path | None) -> None:
     """Print a scenario that does again what was done in a lab that is up.
 
-    Changes of links by `ewan set` and by studio become its events, at times that count from the first one.
+    Changes of links by `ewan lab set` and by studio become its events, at times that count from the first one.
 
     \b
-    ewan recorded > again.scenario.yaml
+    ewan lab record > again.scenario.yaml
     ewan run again.scenario.yaml --runtime virtual
     """
     as_root(context)

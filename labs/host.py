@@ -1,6 +1,6 @@
 """What the compiler must know of this machine: its CPUs, the networks it already uses, and which links it makes better.
 
-In: /proc, the scheduler's affinity mask, and what `ewan calibrate` left in the user's cache. Out: `HostFacts`. The
+In: /proc, the scheduler's affinity mask, and what `ewan measure host` left in the user's cache. Out: `HostFacts`. The
 compiler itself reads nothing.
 """
 

@@ -1,6 +1,6 @@
 """What is done with the links of a lab that is up, made and noted, so that it can be told and done again.
 
-In: a lab's runtime, a link, words of `ewan set`. Out: the change is made, or refused; `done` tells what was. What a
+In: a lab's runtime, a link, words of `ewan lab set`. Out: the change is made, or refused; `done` tells what was. What a
 scenario's events do in its own lab is told by its records.
 """
 

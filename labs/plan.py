@@ -136,7 +136,7 @@ class Card(Struct):
 
 
 class Hardware(Struct):
-    """The external emulator that is a link (docs/hardware.md).
+    """The external emulator that is a link (docs/how-to/labs/hardware.md).
 
     `driver` is a name, or the absolute path of a program. `own_queue`: nobody sets its queue, or knows it.
     """

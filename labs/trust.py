@@ -79,7 +79,8 @@ def _content(text: str) -> str:
     if len(text) <= MOST_OF_A_FILE:
         return _json(text)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return f"{len(text)} letters with the SHA-256 {digest}: read them in the plan (`ewan compile`, or runs/*/plan.json)"
+    place = "read them in the plan (`ewan lab compile`, or runs/*/plan.json)"
+    return f"{len(text)} letters with the SHA-256 {digest}: {place}"
 
 
 def _sha256_of(driver: str) -> str:

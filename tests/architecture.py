@@ -1,6 +1,6 @@
 """The layers of the product and what each module imports; `python -m tests.architecture` draws their picture.
 
-In: the sources. Out: `LAYERS`, `modules()`, and docs/architecture.svg.
+In: the sources. Out: `LAYERS`, `modules()`, and docs/explanation/architecture.svg.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def named(path: Path) -> str:
     return ".".join(parts[:-1] if path.name == "__init__.py" else parts)
 
 
-PICTURE = ROOT / "docs/architecture.svg"
+PICTURE = ROOT / "docs/explanation/architecture.svg"
 HOLDS = {
     "base": "quantities, documents, reading, wording, cache",
     "link": "the table of settings; a file a stage",

@@ -52,7 +52,9 @@ def ewan(state: Path, preloaded: Preloaded, tmp_path_factory: pytest.TempPathFac
         # Labs of containers are made by those tests that say so, also where an engine is there.
         environment = {"EWAN_RUNTIME": "netns", **os.environ}
         environment |= {"EWAN_STATE": str(state), "NO_COLOR": "1", "COLUMNS": "200"}
-        return preloaded.run(arguments, environment, cwd, timeout)
+        ended = preloaded.run(arguments, environment, cwd, timeout)
+        assert "the old name works until" not in ended.stderr, f"{arguments}: a test writes the new name"
+        return ended
 
     yield run
     run("down", "--all")

@@ -1,4 +1,4 @@
-"""The commands that README.md and docs/*.md show, with what the documents say of them.
+"""The commands that README.md and docs/**/*.md show, with what the documents say of them.
 
 In: a document. Out: its commands in order. A fenced block with lines that begin with "$ " is a session: commands with
 their output. In other blocks (not of YAML), lines that begin with a program are commands. `ewan …` and `make …` between
@@ -15,7 +15,16 @@ from pathlib import Path
 
 from tests.conftest import ROOT
 
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+OTHERS = ("docs/contribute/", "docs/reference/commands.md")
+"""What contributors read, and the page that is made of the commands' help."""
+DOCUMENTS = [
+    ROOT / "README.md",
+    *(
+        path
+        for path in sorted((ROOT / "docs").rglob("*.md"))
+        if not path.relative_to(ROOT).as_posix().startswith(OTHERS)
+    ),
+]
 PROGRAMS = ("ewan", "make", "sudo", "git")
 OURS = ".venv/bin/ewan"
 _MENTION = re.compile(r"`((?:ewan|make) [^`]+)`")

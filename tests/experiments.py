@@ -76,11 +76,11 @@ def statuses(directory: Path) -> list[str]:
 
 
 class RunProcess:
-    """`ewan run` as a process of its own."""
+    """A command that executes runs, as a process of its own."""
 
     def __init__(self, place: Path, *arguments: str, state: Path | None = None) -> None:
         self.place = place
-        command = [sys.executable, str(ROOT / "ewan" / "cli.py"), "run", *arguments]
+        command = [sys.executable, str(ROOT / "ewan" / "cli.py"), *arguments]
         environment = os.environ | {"NO_COLOR": "1", "COLUMNS": "200"}
         if state is not None:
             environment["EWAN_STATE"] = str(state)

@@ -22,7 +22,7 @@ INTERRUPTED = 130
 PLACE = "ewan-targets-"
 """What the clone's directory begins with. It has no blank: the virtual kernel refuses a path with one."""
 LAB = "TOPO=dumbbell RTT=20 RATE=100M NAME=weekly"
-SCENARIO = "SCENARIO=parallel-streams SCALE=quick RUNTIME=virtual"
+SCENARIO = "SCENARIO=parallel-streams SIZE=quick RUNTIME=virtual"
 NEWEST = 'RUN="$(ls -d results/*-parallel-streams | tail -n 1)"'
 
 
@@ -56,7 +56,7 @@ CALLS = (
     TargetCall("docs"),
     TargetCall("kernel", longest_s=1800),
     TargetCall("compile", "TOPO=dumbbell RTT=100"),
-    TargetCall("calibrate", "PROFILE=quick"),
+    TargetCall("calibrate", "SIZE=quick"),
     TargetCall("lab", LAB),
     TargetCall("ps", needs=("lab",)),
     TargetCall("exec", 'NAME=weekly NODE=left1 CMD="ping -c 3 right1"', needs=("lab",)),
@@ -82,7 +82,7 @@ CALLS = (
     ),
     TargetCall("collect", "OPTS=--help"),
     TargetCall("store", "OPTS=verify"),
-    TargetCall("hstts", "APP=BU PROFILE=quick RUNTIME=virtual", longest_s=3600),
+    TargetCall("hstts", "APP=BU SIZE=quick RUNTIME=virtual", longest_s=3600),
     TargetCall("transfers", "FILE=labs/library/transfers.yaml"),
     TargetCall("trace", 'FILE="labs/library/lte.csv"'),
     TargetCall("course", "OPTS=list"),

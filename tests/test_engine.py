@@ -1,4 +1,4 @@
-"""Experiments: `ewan run` and `ewan rerun` from a scenario to its archive.
+"""Experiments: `ewan run` and `ewan exp rerun` from a scenario to its archive.
 
 Real runs, most of them in the virtual clock, where seconds of traffic take less than one.
 """
@@ -104,7 +104,7 @@ def test_the_archive_holds_all_and_the_repetition_is_the_same_to_the_byte(
 ) -> None:
     directory, _ = finished
     (archive,) = directory.glob("*.tar.zst")
-    result = ewan("rerun", str(archive), "--json", "--trust", cwd=tmp_path)
+    result = ewan("exp", "rerun", str(archive), "--json", "--trust", cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     found = orjson.loads(result.stdout)
     assert [each["verdict"] for each in found["findings"]] == ["same"] * 4
@@ -124,7 +124,7 @@ def test_a_repetition_that_differs_says_where(
     changed = pl.when(pl.col("flow") == 1).then(pl.col("ended_ns") + 1).otherwise(pl.col("ended_ns"))
     tables.write(place, "flows", flows.with_columns(changed.alias("ended_ns")))
     vouch(original, "runs/003/flows.parquet")
-    result = ewan("rerun", str(original), cwd=tmp_path)
+    result = ewan("exp", "rerun", str(original), cwd=tmp_path)
     assert result.returncode == 1
     assert f"run 3 (cc=cubic seed=1): flows.parquet: row 1, ended_ns: {ended + 1} ns before, {ended} ns now" in (
         " ".join(result.stdout.split())
@@ -159,20 +159,20 @@ def test_a_flipped_bit_is_named_by_whatever_reads_the_file(
     where = "results/damaged"
     says = (
         f"ewan: {where}/runs/003/goodput.parquet: is damaged, its bytes are not those that experiment.json records: "
-        f"`ewan run --resume {where} --from execution` measures it anew\n"
+        f"`ewan exp resume {where} --from execution` measures it anew\n"
     )
-    for words in (["report", where], ["rerun", where]):
+    for words in (["results", "report", where], ["exp", "rerun", where]):
         result = ewan(*words, cwd=home)
         assert (result.returncode, result.stderr) == (2, says)
     archived = home / "damaged.tar.zst"
     archive.pack(directory, "two").rename(archived)
-    result = ewan("rerun", str(archived), "--trust", cwd=home)
+    result = ewan("exp", "rerun", str(archived), "--trust", cwd=home)
     assert result.returncode == 2
     assert result.stderr == (
         f"ewan: {archived}: runs/003/goodput.parquet in it is damaged or missing, it is not what experiment.json "
         "records: take another copy\n"
     )
-    assert ewan("run", "--resume", where, "--from", "execution", cwd=home).returncode == 0
+    assert ewan("exp", "resume", where, "--from", "execution", cwd=home).returncode == 0
     assert path.read_bytes() == whole
 
 
@@ -182,9 +182,9 @@ def test_resuming_what_is_complete_does_nothing_and_a_stage_can_be_repeated(
     directory, _ = finished
     home = directory.parents[1]
     before = {path: path.read_bytes() for path in directory.glob("runs/*/*.parquet")}
-    assert "nothing is left to do" in ewan("run", "--resume", str(directory), cwd=home).stderr
+    assert "nothing is left to do" in ewan("exp", "resume", str(directory), cwd=home).stderr
     (directory / "report.html").unlink()
-    result = ewan("run", "--resume", str(directory), "--from", "logs", cwd=home)
+    result = ewan("exp", "resume", str(directory), "--from", "logs", cwd=home)
     assert result.returncode == 0, result.stderr
     assert "execution" not in result.stderr and (directory / "report.html").exists()
     assert {path: path.read_bytes() for path in before} == before
@@ -195,7 +195,7 @@ def test_two_at_once_in_one_directory_are_refused(
 ) -> None:
     directory, _ = finished
     with held(directory / LOCK, 0.0, "somebody holds it"):
-        result = ewan("run", "--resume", str(directory), "--from", "analysis", cwd=directory)
+        result = ewan("exp", "resume", str(directory), "--from", "analysis", cwd=directory)
     assert result.returncode == 2
     assert result.stderr == f"ewan: {directory}: another `ewan run` is at work there: wait for its end\n"
 
@@ -260,7 +260,7 @@ def test_live_runs_share_a_lab_that_is_gone_afterwards_and_repeat_within_noise(
     marked = [line for line in result.stderr.splitlines() if "links left their tolerance in" in line]
     assert len(marked) == len(summary["disturbed"]["runs"]), "a line for each run that was marked"
     (archive,) = directory.glob("*.tar.zst")
-    again = ewan("rerun", str(archive), "--json", "--trust", cwd=tmp_path)
+    again = ewan("exp", "rerun", str(archive), "--json", "--trust", cwd=tmp_path)
     assert orjson.loads(again.stdout)["complete"], again.stderr
     verdicts = {each["verdict"] for each in orjson.loads(again.stdout)["findings"]}
     assert again.returncode == (1 if "different" in verdicts else 0)
@@ -278,11 +278,11 @@ def test_another_file_is_no_experiment(ewan: Ewan, tmp_path: Path) -> None:
     ):
         tar.addfile(tarfile.TarInfo("../outside"))
     for name, says in (("notes", "is no archive of an experiment"), ("evil", "would leave its place")):
-        result = ewan("rerun", f"{name}.tar.zst", "--trust", cwd=tmp_path)
+        result = ewan("exp", "rerun", f"{name}.tar.zst", "--trust", cwd=tmp_path)
         assert result.returncode == 2
         assert says in result.stderr and len(result.stderr.splitlines()) == 1
     assert not (tmp_path.parent / "outside").exists()
-    result = ewan("run", "--resume", str(tmp_path), cwd=tmp_path)
+    result = ewan("exp", "resume", str(tmp_path), cwd=tmp_path)
     assert result.returncode == 2 and "there is no experiment" in result.stderr
 
 

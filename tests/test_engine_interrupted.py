@@ -21,7 +21,7 @@ pytestmark = pytest.mark.virtual
 
 def test_what_was_interrupted_goes_on_where_it_was(ewan: Ewan, tmp_path: Path) -> None:
     """Three times, in three ways, and then to its end: each run that was kept is not run again."""
-    first: tuple[str, ...] = (written(tmp_path, seeds=24), "--set", "length=20s", "--runtime", "virtual")
+    first: tuple[str, ...] = ("run", written(tmp_path, seeds=24), "--set", "length=20s", "--runtime", "virtual")
     arguments, kept = first, dict[str, int]()
     for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         engine = RunProcess(tmp_path, *arguments)
@@ -32,14 +32,14 @@ def test_what_was_interrupted_goes_on_where_it_was(ewan: Ewan, tmp_path: Path) -
         assert status == -how and document(directory)["status"] == "incomplete"
         if how != signal.SIGKILL:
             assert said.splitlines()[-1] == (
-                f"ewan: interrupted: what has ended is in {where}: ewan run --resume {where} goes on"
+                f"ewan: interrupted: what has ended is in {where}: ewan exp resume {where} goes on"
             )
         assert_kept(directory, kept)
         complete = {run["directory"] for run in document(directory)["runs"] if run["status"] == "complete"}
         assert len(kept) < len(complete) < 24
         kept = {name: (directory / name / "wall.json").stat().st_mtime_ns for name in complete}
-        arguments = ("--resume", where)
-    result = ewan("run", *arguments, cwd=tmp_path)
+        arguments = ("exp", "resume", where)
+    result = ewan(*arguments, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert statuses(directory) == ["complete"] * 24
     assert_kept(directory, kept)
@@ -53,7 +53,7 @@ def assert_kept(directory: Path, kept: Mapping[str, int]) -> None:
 
 def test_two_at_once_in_directories_of_their_own_both_end(tmp_path: Path) -> None:
     scenario = written(tmp_path)
-    both = [RunProcess(tmp_path, scenario, "--runtime", "virtual") for _ in range(2)]
+    both = [RunProcess(tmp_path, "run", scenario, "--runtime", "virtual") for _ in range(2)]
     assert [engine.end()[0] for engine in both] == [0, 0]
     first, second = in_results(tmp_path)
     for path in first.glob("runs/*/*.parquet"):
@@ -106,7 +106,7 @@ def test_a_node_that_stalls_fails_its_run_alone(ewan: Ewan, tmp_path: Path) -> N
 @pytest.mark.untimed
 def test_a_killed_live_engine_leaves_what_the_next_one_removes(ewan: Ewan, state: Path, tmp_path: Path) -> None:
     scenario = written(tmp_path)
-    arguments = (scenario, "--set", "length=60s", "--runtime", "netns", "--unverified")
+    arguments = ("run", scenario, "--set", "length=60s", "--runtime", "netns", "--unverified")
     engine = RunProcess(tmp_path, *arguments, state=state)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("results/*/runs/001/traffic/request.json")):
@@ -121,7 +121,7 @@ def test_a_killed_live_engine_leaves_what_the_next_one_removes(ewan: Ewan, state
         path = directory / "runs/001" / name
         path.write_text(path.read_text().replace("60000000000", "4000000000").replace("30000000000", "9000000000"))
     vouch(directory, "runs/001/program.json", "runs/001/schedule.json")
-    result = ewan("run", "--resume", str(directory), cwd=tmp_path)
+    result = ewan("exp", "resume", str(directory), cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert statuses(directory) == ["complete"]
     assert tables.read(directory / "runs/001", "flows")["ended_ns"].max() < 5e9  # type: ignore[operator]

@@ -23,9 +23,9 @@ CASES = {
     "option out of range": (["run", "udp-cbr", "--seeds", "0"], ["--seeds", "0", "x>=1"]),
     "word too many": (["run", "udp-cbr", "twice"], ["twice", "ewan run --help"]),
     "no such command": (["lub"], ["lub", "ewan --help"]),
-    "no experiment": (["run", "--resume", "setup.sh"], ["setup.sh", "experiment.json"]),
+    "no experiment": (["exp", "resume", "setup.sh"], ["setup.sh", "experiment.json"]),
     "missing file": (["lab", "nowhere.lab.yaml"], ["nowhere.lab.yaml"]),
-    "name of two lines": (["compile", "star", "--name", "a\nb"], ["a b", "small letters"]),
+    "name of two lines": (["lab", "compile", "star", "--name", "a\nb"], ["a b", "small letters"]),
     "command of two lines": (["lab\nup"], ["lab", "up", "ewan --help"]),
     "device": (["run", "/dev/zero"], ["/dev/zero", ".yaml"]),
     "other people's file": (["run", "/etc/passwd"], ["/etc/passwd", ".yaml"]),
@@ -58,7 +58,7 @@ DESCRIPTIONS = {
 def test_a_file_is_refused_with_its_line(ewan: Ewan, tmp_path: Path, text: str, line: int, says: list[str]) -> None:
     path = tmp_path / "bad.lab.yaml"
     path.write_text(text)
-    result = ewan("compile", str(path), "-o", str(tmp_path / "out"))
+    result = ewan("lab", "compile", str(path), "-o", str(tmp_path / "out"))
     assert result.returncode == 2, result.stderr
     assert len(result.stderr.strip().splitlines()) == 1, result.stderr
     assert f"bad.lab.yaml:{line}:" in result.stderr
@@ -68,7 +68,8 @@ def test_a_file_is_refused_with_its_line(ewan: Ewan, tmp_path: Path, text: str, 
 
 
 @pytest.mark.parametrize(
-    "command", ["exec left1 -- true", "shell left1", "down nobody", "verify", "watch", "set core rate=1G"]
+    "command",
+    ["lab exec left1 -- true", "lab shell left1", "down nobody", "lab verify", "lab watch", "lab set core rate=1G"],
 )
 def test_without_a_lab_the_command_says_how_to_get_one(ewan: Ewan, command: str) -> None:
     result = ewan(*command.split())

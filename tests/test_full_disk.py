@@ -31,7 +31,7 @@ def test_a_batch_that_fills_its_disk_ends_in_one_line(
     ewan: Ewan, state: Path, disk: Disk, name: str, runtime: str
 ) -> None:
     place = disk("size=64m")
-    done = ewan("batch", *LAB, "--name", name, "--do", FILL, "--runtime", runtime, cwd=place)
+    done = ewan("lab", "batch", *LAB, "--name", name, "--do", FILL, "--runtime", runtime, cwd=place)
     (directory,) = (place / "results").iterdir()
     assert done.returncode == 1, done.stderr
     # A live lab may warn of what this kernel lacks first.
@@ -50,9 +50,9 @@ def test_a_batch_that_fills_its_disk_ends_in_one_line(
     [
         ("lab", *LAB, "--runtime", "netns"),
         ("lab", *LAB, "--runtime", "virtual"),
-        ("batch", *LAB, "--do", FILL, "--runtime", "netns"),
+        ("lab", "batch", *LAB, "--do", FILL, "--runtime", "netns"),
         ("transfer", *LAB, "--runtime", "virtual"),
-        ("run", "parallel-streams", "--scale", "quick", "--runtime", "virtual"),
+        ("run", "parallel-streams", "--size", "quick", "--runtime", "virtual"),
     ],
     ids=lambda words: f"{words[0]}-{words[-1]}",
 )
@@ -117,10 +117,10 @@ def test_a_lab_whose_certificate_cannot_be_kept_says_that_it_is_up(
 @pytest.mark.parametrize(
     ("words", "place", "file"),
     [
-        (("tag", "done", "+x"), "done", "done/experiment.json"),
-        (("compile", *LAB, "-o", "out"), "out", "out"),
-        (("import", "tc.sh", "-o", "new.lab.yaml"), ".", "new.lab.yaml"),
-        (("export", "parallel-streams", "--ns3", "new/x.cc"), ".", "new"),
+        (("exp", "tag", "done", "+x"), "done", "done/experiment.json"),
+        (("lab", "compile", *LAB, "-o", "out"), "out", "out"),
+        (("lab", "import", "tc.sh", "-o", "new.lab.yaml"), ".", "new.lab.yaml"),
+        (("results", "export", "parallel-streams", "--ns3", "new/x.cc"), ".", "new"),
         (("course", "start", "bufferbloat", "--student", "4711", "--folder", "begun"), ".", "begun"),
     ],
     ids=lambda words: words[0] if isinstance(words, tuple) else "",
@@ -176,7 +176,7 @@ def test_what_may_not_be_written_has_a_remedy(ewan: Ewan, disk: Disk) -> None:
     top = disk("size=2m")
     ended(top / "done")
     subprocess.run(["mount", "-o", "remount,ro", top], check=True)
-    made = ewan("archive", "done", "-o", "x.zip", "--author", "Lovelace, Ada", cwd=top)
+    made = ewan("exp", "archive", "done", "-o", "x.zip", "--author", "Lovelace, Ada", cwd=top)
     says = "ewan: x.zip: Read-only file system: write -o with a place where you may write"
     assert (made.returncode, made.stderr.splitlines()[-1]) == (2, says)
     says = "experiment.json: Read-only file system: copy the experiment to where you may write, and resume the copy"
@@ -193,7 +193,7 @@ def test_a_record_that_is_cut_off_on_a_disk_with_room_is_named(tmp_path: Path) -
 def test_a_crate_is_whole_or_not_there(ewan: Ewan, disk: Disk, tmp_path: Path, name: str) -> None:
     ended(tmp_path / "experiment")
     place = disk("size=64k")
-    done = ewan("archive", str(tmp_path / "experiment"), "-o", name, "--author", "Lovelace, Ada", cwd=place)
+    done = ewan("exp", "archive", str(tmp_path / "experiment"), "-o", name, "--author", "Lovelace, Ada", cwd=place)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1] == "ewan: no space left in .: make room there"
     assert not list(place.iterdir())
@@ -207,7 +207,7 @@ def test_a_crate_says_that_its_disk_can_have_no_more_files(
     """What was begun is removed again, so that there is room for files when this is said."""
     ended(tmp_path / "experiment")
     place = disk(f"nr_inodes={files}")
-    done = ewan("archive", str(tmp_path / "experiment"), "-o", name, "--author", "Lovelace, Ada", cwd=place)
+    done = ewan("exp", "archive", str(tmp_path / "experiment"), "-o", name, "--author", "Lovelace, Ada", cwd=place)
     says = "ewan: no space left in .: its disk has as many files as it can have, remove some"
     assert (done.returncode, done.stderr.splitlines()[-1]) == (2, says)
     assert not list(place.iterdir())
@@ -215,7 +215,7 @@ def test_a_crate_says_that_its_disk_can_have_no_more_files(
 
 def test_a_compilation_says_that_its_disk_can_have_no_more_files(ewan: Ewan, disk: Disk) -> None:
     place = disk("nr_inodes=8")
-    done = ewan("compile", *LAB, "-o", "out", cwd=place)
+    done = ewan("lab", "compile", *LAB, "-o", "out", cwd=place)
     says = "ewan: no space left in .: its disk has as many files as it can have, remove some"
     assert (done.returncode, done.stderr.splitlines()) == (2, [says])
     assert not list(place.iterdir())
@@ -231,7 +231,7 @@ def test_an_export_that_does_not_fit_leaves_nothing_and_keeps_what_was_there(
     (place / "data").mkdir()
     (place / "data" / "points.csv").write_text("older")
     before = sorted(place.rglob("*"))
-    done = ewan("export", str(tmp_path / "done"), "--csv", "data", "--latex", "new/deep", cwd=place)
+    done = ewan("results", "export", str(tmp_path / "done"), "--csv", "data", "--latex", "new/deep", cwd=place)
     says = "make room there" if options.startswith("size") else "its disk has as many files as it can have"
     assert done.returncode == 2 and f"ewan: no space left in data: {says}" in done.stderr, done.stderr
     assert sorted(place.rglob("*")) == before and (place / "data" / "points.csv").read_text() == "older"

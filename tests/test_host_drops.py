@@ -32,7 +32,7 @@ steps:
 def test_a_full_receive_buffer_is_told(ewan: Ewan, tmp_path: Path, name: str, runtime: str) -> None:
     lab = ("dumbbell", "--pairs", "1", "--rtt", "2ms", "--ip", "4", "--name", name, "--runtime", runtime)
     commands = ("--do", f"right1: python3 -c '{HEARS_NOTHING}'", "--do", f"left1: python3 -c '{SENDS}' right1")
-    result = ewan("batch", *lab, *commands, cwd=tmp_path)
+    result = ewan("lab", "batch", *lab, *commands, cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     told = re.findall(r"^(\S+) dropped (\d+) datagrams for want of receive buffer \(SO_RCVBUF\)$", result.stdout, re.M)
     assert [node for node, _ in told] == ["right1"] and 40 <= int(told[0][1]) < 50, result.stdout
@@ -114,7 +114,7 @@ def test_what_ip_and_udp_refuse_is_told(ewan: Ewan, tmp_path: Path) -> None:
     pings = "ping -q -c 40 -i 0.01 "
     steps = [f"left1: sh -c '{pings} -s 1400 right1; {pings} 10.99.0.9; true'", f"left1: python3 -c '{SENDS}' r1"]
     words = [word for step in steps for word in ("--do", step)]
-    result = ewan("batch", str(lab), "--runtime", "virtual", *words, cwd=tmp_path)
+    result = ewan("lab", "batch", str(lab), "--runtime", "virtual", *words, cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "r1 dropped 40 packets to where they had no route (InNoRoutes)" in result.stdout
     assert "r1 dropped 50 datagrams for a port that no program had open (UdpNoPorts)" in result.stdout

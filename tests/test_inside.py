@@ -40,7 +40,7 @@ def lab(ewan: Ewan) -> Iterator[str]:
 def pings(ewan: Ewan, lab: str) -> Iterator[None]:
     """Left1 pings right1 ten times a second for as long as the test runs."""
     begin = "ping -i 0.1 right1 >/dev/null 2>&1 & echo $!"
-    pid = int(ewan("exec", "--lab", lab, "left1", "--", "sh", "-c", begin).stdout)
+    pid = int(ewan("lab", "exec", "--lab", lab, "left1", "--", "sh", "-c", begin).stdout)
     yield
     os.kill(pid, signal.SIGTERM)
 
@@ -65,7 +65,7 @@ def packets(file: Path) -> list[tuple[str, str, int, bytes]]:
 
 
 def capture(ewan: Ewan, lab: str, *words: str) -> subprocess.CompletedProcess[str]:
-    return ewan("capture", "--lab", lab, *words, timeout=40)
+    return ewan("lab", "capture", "--lab", lab, *words, timeout=40)
 
 
 @pytest.mark.usefixtures("pings")
@@ -90,7 +90,7 @@ def test_both_sides_of_a_link_by_one_clock(ewan: Ewan, lab: str, tmp_path: Path)
 @pytest.mark.usefixtures("pings")
 def test_a_list_on_the_terminal_until_ctrl_c(lab: str, state: Path) -> None:
     environment = os.environ | {"EWAN_STATE": str(state), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, str(ROOT / "ewan" / "cli.py"), "capture", "--lab", lab, "left1", "icmp"]
+    command = [sys.executable, str(ROOT / "ewan" / "cli.py"), "lab", "capture", "--lab", lab, "left1", "icmp"]
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as listed:
@@ -113,7 +113,7 @@ def test_into_a_pipe_and_into_wireshark(lab: str, state: Path, tmp_path: Path) -
     stand_in.write_text(f'#!/bin/sh\necho "$@" >{tmp_path}/words\nhead -c 600 >{tmp_path}/shown\n')
     stand_in.chmod(stand_in.stat().st_mode | stat.S_IXUSR)
     environment = os.environ | {"EWAN_STATE": str(state), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    command = [sys.executable, str(ROOT / "ewan" / "cli.py"), "capture", "--lab", lab, "core:r2"]
+    command = [sys.executable, str(ROOT / "ewan" / "cli.py"), "lab", "capture", "--lab", lab, "core:r2"]
     shown = subprocess.run([*command, "--wireshark"], env=environment, capture_output=True, text=True, timeout=40)
     assert shown.returncode == 0, shown.stderr
     assert (tmp_path / "words").read_text() == "-k -i -\n"
@@ -175,7 +175,7 @@ def test_a_vlan_tag_is_where_it_stands_on_the_wire(ewan: Ewan, lab: str, state: 
         (("left1", "-w", "/nonexistent/x"), "/nonexistent/x: No such file"),
         (("left1", "-w", "x", "--wireshark"), "write one of them"),
         (("left1", "--wireshark"), "wireshark is not installed: apt install wireshark"),
-        (("left1", "--runtime", "virtual"), "write ewan batch TOPOLOGY --capture NODE --do"),
+        (("left1", "--runtime", "virtual"), "write ewan lab batch TOPOLOGY --capture NODE --do"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(ewan: Ewan, lab: str, words: tuple[str, ...], said: str) -> None:
@@ -185,7 +185,7 @@ def test_what_cannot_be_is_refused_in_one_line(ewan: Ewan, lab: str, words: tupl
 
 def test_services_tools_need_no_options(ewan: Ewan, lab: str) -> None:
     """As people type them, also in a shell, and as a command of a program."""
-    inside = ("exec", "--lab", lab)
+    inside = ("lab", "exec", "--lab", lab)
     told = ewan(*inside, "r1", "--", "vtysh", "-c", "show ip ospf neighbor").stdout
     assert "Full/" in told, told
     assert "OSPF Routing Process" in ewan(*inside, "r2", "--", "sh", "-c", "vtysh -c 'show ip ospf'").stdout

@@ -1,4 +1,4 @@
-"""docs/links.md shows every stage of a link, and its pictures are those that the model makes today."""
+"""docs/explanation/links.md shows every stage of a link, and its pictures are those that the model makes today."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ewan.labs.link.keys import DirectionKeys
 from ewan.labs.link.loss import LossKeys
 from ewan.labs.link.queue import QueueKeys
 
-PAGE = (Path(__file__).parents[1] / "docs/links.md").read_text()
+PAGE = (Path(__file__).parents[1] / "docs/explanation/links.md").read_text()
 ELSEWHERE = {"framing", "delay"}
 """Settings of what a packet is and of the link as a whole, which the page names with the others."""
 
@@ -20,7 +20,7 @@ ELSEWHERE = {"framing", "delay"}
 def test_every_setting_of_a_link_is_on_the_page() -> None:
     words = [*DirectionKeys.model_fields, *LossKeys.words(), *QueueKeys.words()]
     missing = [word for word in words if not re.search(rf"\b{word}\b", PAGE) and word not in ELSEWHERE | {"bernoulli"}]
-    assert not missing, f"write what {', '.join(missing)} does to packets into docs/links.md"
+    assert not missing, f"write what {', '.join(missing)} does to packets into docs/explanation/links.md"
 
 
 def test_the_page_shows_every_picture_and_no_other() -> None:

@@ -66,20 +66,20 @@ def test_the_certificate_bounds_delay_and_rate(lab: dict[str, Any]) -> None:
 
 
 def test_ping_sees_the_configured_round_trip(ewan: Ewan, lab: dict[str, Any]) -> None:
-    result = ewan("exec", "--lab", LAB, "left1", "--", "ping", "-c", "10", "-i", "0.1", "right1")
+    result = ewan("lab", "exec", "--lab", LAB, "left1", "--", "ping", "-c", "10", "-i", "0.1", "right1")
     assert result.returncode == 0, result.stdout + result.stderr
     assert 40.0 <= min(rtts_ms(result.stdout)) <= 41.0
 
 
 def test_names_resolve_in_both_families(ewan: Ewan, lab: dict[str, Any]) -> None:
     for family in ("-4", "-6"):
-        result = ewan("exec", "--lab", LAB, "left2", "--", "ping", family, "-c", "2", "-i", "0.1", "right2")
+        result = ewan("lab", "exec", "--lab", LAB, "left2", "--", "ping", family, "-c", "2", "-i", "0.1", "right2")
         assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_exec_gives_the_status_of_the_command(ewan: Ewan, lab: dict[str, Any]) -> None:
-    assert ewan("exec", "--lab", LAB, "left1", "--", "sh", "-c", "exit 7").returncode == 7
-    unknown = ewan("exec", "--lab", LAB, "lef1", "--", "true")
+    assert ewan("lab", "exec", "--lab", LAB, "left1", "--", "sh", "-c", "exit 7").returncode == 7
+    unknown = ewan("lab", "exec", "--lab", LAB, "lef1", "--", "true")
     assert unknown.returncode == 2 and "left1" in unknown.stderr
 
 
@@ -98,24 +98,28 @@ def test_a_lab_of_that_name_is_refused_with_the_remedy(ewan: Ewan, lab: dict[str
 
 
 def test_set_changes_the_delay_while_the_lab_runs(ewan: Ewan, lab: dict[str, Any]) -> None:
-    assert ewan("set", "--lab", LAB, "core", "delay=5ms").returncode == 0
-    ping = ewan("exec", "--lab", LAB, "left1", "--", "ping", "-c", "5", "-i", "0.1", "right1")
+    assert ewan("lab", "set", "--lab", LAB, "core", "delay=5ms").returncode == 0
+    ping = ewan("lab", "exec", "--lab", LAB, "left1", "--", "ping", "-c", "5", "-i", "0.1", "right1")
     assert 10.0 <= min(rtts_ms(ping.stdout)) <= 11.0
-    assert ewan("set", "--lab", LAB, "core", "delay=20ms", "loss=100%", "--direction", "forward").returncode == 0
+    assert ewan("lab", "set", "--lab", LAB, "core", "delay=20ms", "loss=100%", "--direction", "forward").returncode == 0
     assert (
-        ewan("exec", "--lab", LAB, "left1", "--", "ping", "-c", "3", "-i", "0.1", "-W", "1", "right1").returncode == 1
+        ewan("lab", "exec", "--lab", LAB, "left1", "--", "ping", "-c", "3", "-i", "0.1", "-W", "1", "right1").returncode
+        == 1
     )
-    assert ewan("set", "--lab", LAB, "core", "delay=20ms", "loss=0%").returncode == 0
+    assert ewan("lab", "set", "--lab", LAB, "core", "delay=20ms", "loss=0%").returncode == 0
     made = ewan("ps", LAB).stdout
     assert "delay=5ms" in made and "loss=100%" in made
-    refused = ewan("set", "--lab", LAB, "core", "rate=1 Gbps/s")
+    refused = ewan("lab", "set", "--lab", LAB, "core", "rate=1 Gbps/s")
     assert refused.returncode == 2 and "1Gbit/s" in refused.stderr
 
 
 def test_a_link_that_is_not_what_the_plan_says_fails_the_verification(ewan: Ewan, lab: dict[str, Any]) -> None:
-    assert ewan("set", "--lab", LAB, "core", "rate=98Mbit/s", "delay=21ms", "--direction", "forward").returncode == 0
-    result = ewan("verify", LAB, "--json")
-    assert ewan("set", "--lab", LAB, "core", "rate=100Mbit/s", "delay=20ms").returncode == 0
+    assert (
+        ewan("lab", "set", "--lab", LAB, "core", "rate=98Mbit/s", "delay=21ms", "--direction", "forward").returncode
+        == 0
+    )
+    result = ewan("lab", "verify", LAB, "--json")
+    assert ewan("lab", "set", "--lab", LAB, "core", "rate=100Mbit/s", "delay=20ms").returncode == 0
     assert result.returncode == 1, result.stderr
     assert "compared with the plan" in result.stderr
     certificate = json.loads(result.stdout)
@@ -126,16 +130,16 @@ def test_a_link_that_is_not_what_the_plan_says_fails_the_verification(ewan: Ewan
 
 
 def test_duplicates_arrive_and_are_counted(ewan: Ewan, lab: dict[str, Any]) -> None:
-    assert ewan("set", "--lab", LAB, "core", "duplicate=100%", "--direction", "forward").returncode == 0
-    ping = ewan("exec", "--lab", LAB, "left1", "--", "ping", "-c", "5", "-i", "0.1", "right1")
-    assert ewan("set", "--lab", LAB, "core", "duplicate=0%", "--direction", "forward").returncode == 0
+    assert ewan("lab", "set", "--lab", LAB, "core", "duplicate=100%", "--direction", "forward").returncode == 0
+    ping = ewan("lab", "exec", "--lab", LAB, "left1", "--", "ping", "-c", "5", "-i", "0.1", "right1")
+    assert ewan("lab", "set", "--lab", LAB, "core", "duplicate=0%", "--direction", "forward").returncode == 0
     assert "DUP!" in ping.stdout, ping.stdout
 
 
 def test_watch_counts_what_goes_through(ewan: Ewan, lab: dict[str, Any], state: Path) -> None:
     ping = ["ip", "netns", "exec", f"ewan-{LAB}-left1", "ping", "-q", "-i", "0.01", "-c", "300", "right1"]
     with subprocess.Popen(ping, stdout=subprocess.DEVNULL) as process:
-        shown = json.loads(ewan("watch", LAB, "--once", "--json").stdout)
+        shown = json.loads(ewan("lab", "watch", LAB, "--once", "--json").stdout)
         process.terminate()
     forward = next(each for each in shown["links"] if each["direction"] == "forward")
     assert 0 < forward["out_packets"] <= 60
@@ -146,18 +150,22 @@ def test_two_labs_do_not_meet(ewan: Ewan, lab: dict[str, Any]) -> None:
     up = ewan("up", "star", "--name", other, "--arms", "3", "--rtt", "10ms", "--rate", "10Mbit/s")
     assert up.returncode == 0, up.stderr
     try:
-        assert ewan("exec", "--lab", other, "host1", "--", "ping", "-c", "3", "-i", "0.1", "host3").returncode == 0
-        assert ewan("exec", "--lab", LAB, "left1", "--", "ping", "-c", "3", "-i", "0.1", "right1").returncode == 0
-        ambiguous = ewan("exec", "left1", "--", "true")
+        assert (
+            ewan("lab", "exec", "--lab", other, "host1", "--", "ping", "-c", "3", "-i", "0.1", "host3").returncode == 0
+        )
+        assert (
+            ewan("lab", "exec", "--lab", LAB, "left1", "--", "ping", "-c", "3", "-i", "0.1", "right1").returncode == 0
+        )
+        ambiguous = ewan("lab", "exec", "left1", "--", "true")
         assert ambiguous.returncode == 2 and other in ambiguous.stderr
     finally:
         assert ewan("down", other).returncode == 0
     assert namespaces(other) == []
-    assert ewan("exec", "--lab", LAB, "left1", "--", "ping", "-c", "1", "right1").returncode == 0
+    assert ewan("lab", "exec", "--lab", LAB, "left1", "--", "ping", "-c", "1", "right1").returncode == 0
 
 
 def test_a_change_comes_when_it_was_scheduled(ewan: Ewan, lab: dict[str, Any], state: Path) -> None:
-    assert ewan("set", "--lab", LAB, "core", "rate=50Mbit/s", "at=+200ms").returncode == 0
+    assert ewan("lab", "set", "--lab", LAB, "core", "rate=50Mbit/s", "at=+200ms").returncode == 0
     time.sleep(0.5)
     request = b'{"command":"changes"}\n'
     with socket.socket(socket.AF_UNIX) as control:
@@ -166,23 +174,23 @@ def test_a_change_comes_when_it_was_scheduled(ewan: Ewan, lab: dict[str, Any], s
         changes = json.loads(control.makefile().readline())["changes"]
     assert [change["change"] for change in changes[-2:]] == [{"rate_bps": 50_000_000}] * 2
     assert all(0 <= change["late_ns"] < 50e6 for change in changes[-2:]), changes
-    assert ewan("set", "--lab", LAB, "core", "rate=100Mbit/s").returncode == 0
+    assert ewan("lab", "set", "--lab", LAB, "core", "rate=100Mbit/s").returncode == 0
 
 
 def test_what_was_done_is_a_scenario(ewan: Ewan, lab: dict[str, Any], tmp_path: Path) -> None:
     """Also what failed and was mended, at times that count from the first change."""
     (tmp_path / "x.lab.yaml").write_text("topology: dumbbell\nrtt: 40ms\nwan: {rate: 100Mbit/s}\n")
-    assert ewan("set", "--lab", LAB, "core", "delay=25ms", "--direction", "backward").returncode == 0
-    assert ewan("set", "--lab", LAB, "core", "down", "at=+300ms").returncode == 0
-    assert ewan("set", "--lab", LAB, "core", "up").returncode == 0
-    assert ewan("set", "--lab", LAB, "core", "delay=20ms").returncode == 0
-    shown = ewan("recorded", "--lab", LAB, "--file", str(tmp_path / "x.lab.yaml"))
+    assert ewan("lab", "set", "--lab", LAB, "core", "delay=25ms", "--direction", "backward").returncode == 0
+    assert ewan("lab", "set", "--lab", LAB, "core", "down", "at=+300ms").returncode == 0
+    assert ewan("lab", "set", "--lab", LAB, "core", "up").returncode == 0
+    assert ewan("lab", "set", "--lab", LAB, "core", "delay=20ms").returncode == 0
+    shown = ewan("lab", "record", "--lab", LAB, "--file", str(tmp_path / "x.lab.yaml"))
     assert shown.returncode == 0, shown.stderr
     (run,) = parse_scenario(shown.stdout, tmp_path / "again.scenario.yaml").runs()
     longer, down, up, shorter = run.document.events[-4:]
     assert (str(longer.delay), longer.direction, str(shorter.delay)) == ("25ms", "backward", "20ms")
     assert down.down and up.up and down.at.ns - longer.at.ns >= 300e6 and down.at < up.at < shorter.at
-    refused = ewan("recorded", "--lab", LAB, "--file", str(tmp_path / "none.lab.yaml"))
+    refused = ewan("lab", "record", "--lab", LAB, "--file", str(tmp_path / "none.lab.yaml"))
     assert refused.returncode == 2 and "none.lab.yaml" in refused.stderr
 
 
@@ -196,7 +204,9 @@ def test_every_ready_lab_comes_up_and_its_first_pair_talks(ewan: Ewan, file: Pat
         assert up.returncode == 0, up.stderr
         assert ("converged in" in up.stdout) == (plan.routing != "static"), up.stdout
         pair = plan.pairs[0]
-        ping = ewan("exec", "--lab", name, pair.source, "--", "ping", "-c", "5", "-i", "0.1", "-W", "2", pair.sink)
+        ping = ewan(
+            "lab", "exec", "--lab", name, pair.source, "--", "ping", "-c", "5", "-i", "0.1", "-W", "2", pair.sink
+        )
         assert ping.returncode == 0, ping.stdout + ping.stderr
     finally:
         ewan("down", name)

@@ -41,7 +41,7 @@ class Lab:
         return done.stdout if status == 0 else done.stderr
 
     def on(self, node: str, *words: str, status: int = 0) -> str:
-        return self.ewan("exec", node, "--", *words, status=status)
+        return self.ewan("lab", "exec", node, "--", *words, status=status)
 
 
 @pytest.fixture(scope="module")
@@ -89,12 +89,13 @@ def test_a_host_is_a_machine_with_debians_kernel(lab: Lab) -> None:
     report = json.loads(lab.on("left1", "iperf3", "-c", "right1", "-t", "3", "-J"))
     got = report["end"]["sum_received"]["bits_per_second"]
     assert 0 < got < 20e6, "TCP's payload on a link of 20 Mbit/s"
-    refused = lab.ewan("verify", status=2)
+    refused = lab.ewan("lab", "verify", status=2)
     assert "right1: a machine of its own answers no probe" in refused and refused.count("\n") == 1
     # One command ends in the machine when it is ended here.
     command = [
         sys.executable,
         str(ROOT / "ewan" / "cli.py"),
+        "lab",
         "exec",
         "right1",
         "--",

@@ -39,30 +39,30 @@ def experiment(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_an_experiment_is_reported_exported_and_compared(experiment: Path, tmp_path: Path, ewan: Ewan) -> None:
     name = str(experiment)
-    said(ewan("report", name, cwd=tmp_path))
+    said(ewan("results", "report", name, cwd=tmp_path))
     assert "goodput" in (experiment / "report.html").read_text()
-    said(ewan("export", name, "--csv", "csv", cwd=tmp_path))
+    said(ewan("results", "export", name, "--csv", "csv", cwd=tmp_path))
     with (tmp_path / "csv" / "points.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 2
-    assert json.loads(said(ewan("certificate", name, "--json", cwd=tmp_path)))
-    compared = json.loads(said(ewan("compare", name, name, "-o", "compared.html", "--json", cwd=tmp_path)))
+    assert json.loads(said(ewan("lab", "certificate", name, "--json", cwd=tmp_path)))
+    compared = json.loads(said(ewan("exp", "compare", name, name, "-o", "compared.html", "--json", cwd=tmp_path)))
     assert compared
-    (run,) = json.loads(said(ewan("runs", "--json", cwd=tmp_path)))
+    (run,) = json.loads(said(ewan("exp", "list", "--json", cwd=tmp_path)))
     assert run["status"] == "complete"
 
 
 @pytest.mark.virtual
 @pytest.mark.parametrize("name", ["experiment.tar.zst", "crate.zip"])
 def test_an_experiment_is_repeated_to_the_byte(name: str, tmp_path: Path, ewan: Ewan) -> None:
-    assert said(ewan("rerun", str(MADE / name), "--trust", cwd=tmp_path)).splitlines()[-1] == "identical"
+    assert said(ewan("exp", "rerun", str(MADE / name), "--trust", cwd=tmp_path)).splitlines()[-1] == "identical"
 
 
 @pytest.mark.slow
 def test_a_store_is_listed_and_verified(tmp_path: Path, ewan: Ewan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EWAN_STORE", str(unpacked("store.tar.zst", tmp_path / "store")))
-    listed = json.loads(said(ewan("store", "list", "--json", cwd=tmp_path)))
+    listed = json.loads(said(ewan("exp", "store", "list", "--json", cwd=tmp_path)))
     assert "old" in json.dumps(listed)
-    said(ewan("store", "verify", cwd=tmp_path))
+    said(ewan("exp", "store", "verify", cwd=tmp_path))
     assert len(list((tmp_path / "store").rglob("*.tar.zst"))) == 3
 
 

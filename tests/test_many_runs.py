@@ -95,5 +95,5 @@ def test_the_sweeps_of_the_bench_have_so_many_runs() -> None:
 
 
 def test_a_command_of_the_bench_is_measured(tmp_path: Path) -> None:
-    seconds, peak = bench_sweep.spent(["runs"], tmp_path)
+    seconds, peak = bench_sweep.spent(["exp", "list"], tmp_path)
     assert 0.05 < seconds < 60 and 10 << 20 < peak < 1 << 30

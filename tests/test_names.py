@@ -49,7 +49,7 @@ def test_what_is_no_name_is_not_found(place: Path, word: str) -> None:
 
 
 def test_compile_finds_a_lab_of_the_current_directory(ewan: Ewan, place: Path) -> None:
-    result = ewan("compile", "my", "-o", "out", cwd=place)
+    result = ewan("lab", "compile", "my", "-o", "out", cwd=place)
     assert result.returncode == 0, result.stderr
     assert (place / "out/my.plan.json").exists() and "7ms" in result.stdout
 
@@ -62,20 +62,20 @@ def test_run_finds_a_scenario_of_the_current_directory(ewan: Ewan, place: Path) 
 
 def test_the_template_is_meant_by_its_name_and_the_file_is_told_of(ewan: Ewan, place: Path) -> None:
     (place / "dumbbell.lab.yaml").write_text(LAB)
-    template = ewan("compile", "dumbbell", "-o", "out", cwd=place)
+    template = ewan("lab", "compile", "dumbbell", "-o", "out", cwd=place)
     assert template.returncode == 0 and "100ms" in template.stdout
     assert "./dumbbell.lab.yaml" in template.stderr
-    file = ewan("compile", "./dumbbell.lab.yaml", "-o", "out", cwd=place)
+    file = ewan("lab", "compile", "./dumbbell.lab.yaml", "-o", "out", cwd=place)
     assert file.returncode == 0 and "7ms" in file.stdout and file.stderr == ""
 
 
-@pytest.mark.parametrize("words", [["compile", "mi"], ["lab", "myy"], ["run", "mi"], ["run", "myy"]])
+@pytest.mark.parametrize("words", [["lab", "compile", "mi"], ["lab", "myy"], ["run", "mi"], ["run", "myy"]])
 def test_a_wrong_name_gives_those_that_are_near(ewan: Ewan, place: Path, words: list[str]) -> None:
     for ending in (names.LAB, names.SCENARIO):
         (place / f"mine{ending}").write_text(LAB)
     result = ewan(*words, cwd=place)
     assert result.returncode == 2
-    assert ('"mine"' if words[1] == "mi" else '"my"') in result.stderr and len(result.stderr.strip().splitlines()) == 1
+    assert ('"mine"' if words[-1] == "mi" else '"my"') in result.stderr and len(result.stderr.strip().splitlines()) == 1
 
 
 def test_several_near_names_are_all_told() -> None:

@@ -51,7 +51,7 @@ def check_learned(routes: str) -> None:
 def test_variables_commands_and_configurations_in_the_virtual_clock(ewan: Ewan, tmp_path: Path, protocol: str) -> None:
     file = described(tmp_path, f"own-{protocol}", protocol, BOTH)
     host = "host1 at 6s: sh -c 'echo $GREETING; ip route'"
-    run = ewan("batch", str(file), "--runtime", "virtual", "--do", host, "--do", LEARNED, cwd=tmp_path)
+    run = ewan("lab", "batch", str(file), "--runtime", "virtual", "--do", host, "--do", LEARNED, cwd=tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "hello there" in run.stdout and "blackhole 192.0.2.0/24" in run.stdout
     check_learned(run.stdout)
@@ -61,7 +61,7 @@ def refused(ewan: Ewan, folder: Path, name: str, protocol: str, text: str) -> st
     """The last line that is said of a ring where r1 has this besides ours."""
     (folder / "frr.conf").write_text(text)
     file = ring(folder, name, f"{protocol}\nip: 4", "  r1: {startup: frr.conf}\n")
-    run = ewan("batch", str(file), "--runtime", "virtual", "--do", "r1: true", cwd=folder)
+    run = ewan("lab", "batch", str(file), "--runtime", "virtual", "--do", "r1: true", cwd=folder)
     assert run.returncode == 2
     return run.stderr.splitlines()[-1]
 
@@ -83,11 +83,11 @@ def test_variables_commands_and_configurations_in_namespaces(
     up = ewan("up", str(described(tmp_path, name, "bgp", BOTH)))
     try:
         assert up.returncode == 0, up.stderr
-        host = ewan("exec", "--lab", name, "host1", "--", "sh", "-c", "echo $GREETING; ip route")
+        host = ewan("lab", "exec", "--lab", name, "host1", "--", "sh", "-c", "echo $GREETING; ip route")
         assert host.stdout.startswith("hello there\n") and "blackhole 192.0.2.0/24" in host.stdout
-        check_learned(ewan("exec", "--lab", name, "r4", "--", "sh", "-c", "ip -4 route; ip -6 route").stdout)
+        check_learned(ewan("lab", "exec", "--lab", name, "r4", "--", "sh", "-c", "ip -4 route; ip -6 route").stdout)
         words = ("vtysh", "--vty_socket", str(state / name / "nodes/r1"), "-c", "show running-config")
-        runs = ewan("exec", "--lab", name, "r1", "--", *words).stdout
+        runs = ewan("lab", "exec", "--lab", name, "r1", "--", *words).stdout
         assert "redistribute connected" in runs and "route-map" not in runs
     finally:
         assert ewan("down", name).returncode == 0

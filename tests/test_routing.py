@@ -34,7 +34,7 @@ def assert_shortest_rtt(ewan: Ewan, lab: str, source: str, sink: str, near_ms: f
     """The shortest RTT of the path is `near_ms`: not below it in any ping, and above by SLACK_MS at most."""
     shortest = math.inf
     for _ in range(PATIENCE):
-        ping = ewan("exec", "--lab", lab, source, "--", "ping", family, "-c", "5", "-i", "0.1", "-W", "3", sink)
+        ping = ewan("lab", "exec", "--lab", lab, source, "--", "ping", family, "-c", "5", "-i", "0.1", "-W", "3", sink)
         assert ping.returncode == 0, ping.stdout + ping.stderr
         shortest = min(shortest, *(float(value) for value in re.findall(r"time=([\d.]+) ms", ping.stdout)))
         if shortest < near_ms + SLACK_MS:
@@ -43,7 +43,7 @@ def assert_shortest_rtt(ewan: Ewan, lab: str, source: str, sink: str, near_ms: f
 
 
 def change(ewan: Ewan, lab: str, link: str, word: str) -> dict[str, Any]:
-    result = ewan("set", "--lab", lab, link, word, "--json")
+    result = ewan("lab", "set", "--lab", lab, link, word, "--json")
     assert result.returncode == 0, result.stdout + result.stderr
     told: dict[str, Any] = json.loads(result.stdout)
     return told
@@ -78,14 +78,14 @@ def test_a_failed_link_is_gone_around_and_comes_back(ewan: Ewan, name: str, rout
 def test_the_kernels_routes_are_the_plans_paths(ewan: Ewan, name: str, tmp_path: Path) -> None:
     """A grid has many ways of equal delay; each pair goes the plan's, hop by hop."""
     lab = ("grid", "--rows", "2", "--columns", "3", "--rtt", "60ms", "--name", name)
-    compiled = ewan("compile", *lab, "--routing", "ospf", "-o", str(tmp_path), "--json")
+    compiled = ewan("lab", "compile", *lab, "--routing", "ospf", "-o", str(tmp_path), "--json")
     plan = json.loads(Path(json.loads(compiled.stdout)["plan"]).read_text())
     up = ewan("up", *lab, "--routing", "ospf")
     assert up.returncode == 0, up.stdout + up.stderr
     for pair in plan["pairs"][:3]:
         expected = pair["rtt_ns"] / 1e6
         assert_shortest_rtt(ewan, name, pair["source"], pair["sink"], expected)
-    verified = ewan("exec", "--lab", name, "r1-1", "--", "ip", "-4", "route", "show", "proto", "ospf")
+    verified = ewan("lab", "exec", "--lab", name, "r1-1", "--", "ip", "-4", "route", "show", "proto", "ospf")
     routes = re.findall(r"^(\S+) .*via (\S+)", verified.stdout, re.M)
     assert len(routes) == 13 - 3 and "nexthop" not in verified.stdout  # all links but its own, one way each
     ewan("down", name)
@@ -95,11 +95,11 @@ def test_the_kernels_routes_are_the_plans_paths(ewan: Ewan, name: str, tmp_path:
 def test_a_dumbbells_core_has_no_other_path(ewan: Ewan, name: str) -> None:
     up = ewan("up", "dumbbell", "--rtt", "20ms", "--rate", "100M", "--name", name)
     assert up.returncode == 0, up.stderr
-    told = ewan("set", "--lab", name, "core", "down")
+    told = ewan("lab", "set", "--lab", name, "core", "down")
     assert told.returncode == 0 and "no other path from" in told.stdout, told.stdout + told.stderr
-    lost = ewan("exec", "--lab", name, "left1", "--", "ping", "-c", "2", "-i", "0.2", "-W", "1", "right1")
+    lost = ewan("lab", "exec", "--lab", name, "left1", "--", "ping", "-c", "2", "-i", "0.2", "-W", "1", "right1")
     assert lost.returncode == 1 and "100% packet loss" in lost.stdout
-    assert ewan("set", "--lab", name, "core", "up").returncode == 0
+    assert ewan("lab", "set", "--lab", name, "core", "up").returncode == 0
     assert_shortest_rtt(ewan, name, "left1", "right1", 20)
     ewan("down", name)
 
@@ -117,7 +117,7 @@ def test_routes_are_found_in_virtual_time_the_same_each_time(ewan: Ewan, tmp_pat
         place = tmp_path / turn
         place.mkdir()
         lab = ("ring", "--routers", "4", "--rtt", "2s", "--rate", "10M", "--routing", routing, "--runtime", "virtual")
-        done = ewan("batch", *lab, "--do", "host1: ping -4 -c 3 host3", cwd=place, timeout=300)
+        done = ewan("lab", "batch", *lab, "--do", "host1: ping -4 -c 3 host3", cwd=place, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
         run = only_run(place)
         (ping,) = [path.read_text() for path in (run / "commands").glob("*.out")]

@@ -1,4 +1,5 @@
-"""No test skips for want of something, as docs/testing.md promises. A few have nothing to test on some machines."""
+"""No test skips for want of something, as docs/contribute/testing.md promises. A few have nothing to test on some
+machines."""
 
 from __future__ import annotations
 

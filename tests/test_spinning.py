@@ -27,7 +27,9 @@ def test_a_virtual_lab_is_not_starved_by_a_live_one(ewan: Ewan, tmp_path: Path, 
 
     def took() -> float:
         begun = time.monotonic()
-        done = ewan("batch", *LAB, "--do", "left1: ping -c 100 -i 0.1 right1", "--runtime", "virtual", cwd=tmp_path)
+        done = ewan(
+            "lab", "batch", *LAB, "--do", "left1: ping -c 100 -i 0.1 right1", "--runtime", "virtual", cwd=tmp_path
+        )
         assert done.returncode == 0, done.stderr
         said.append(done.stderr)
         return time.monotonic() - begun

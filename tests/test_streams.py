@@ -19,15 +19,15 @@ EXPERIMENT = """{"format": "ewan-experiment/1", "scenario": "x", "clock": "virtu
 SHOWS = {
     "help": "--help",
     "version": "--version",
-    "a table": "compile star -o out",
-    "a document": "compile star --json -o out",
+    "a table": "lab compile star -o out",
+    "a document": "lab compile star --json -o out",
     "labs": "ps",
     "documents of labs": "ps --json",
-    "experiments": "runs",
+    "experiments": "exp list",
     "a script": "completion bash",
     **{f"help of {command}": f"{command} --help" for command in cli.names()},
 }
-REFUSED = {"an option": "lab --rtt", "a lab": "compile nowhere", "a report": "report nowhere"}
+REFUSED = {"an option": "lab --rtt", "a lab": "lab compile nowhere", "a report": "results report nowhere"}
 FULL = "standard output: No space left on device"
 
 
@@ -113,10 +113,10 @@ def test_characters_that_an_encoding_lacks_are_replaced(run: Run, command: str, 
 @pytest.mark.parametrize(
     ("command", "status", "said"),
     [
-        ("compile star -o out >&-", 1, "ewan: standard output: is closed"),
-        ("compile star -o out > /dev/full", 1, f"ewan: {FULL}"),
-        ("compile star -o out > >(exec <&-; sleep 1)", 1, ""),
-        ("compile star -o out >&- 2>&-", 1, ""),
+        ("lab compile star -o out >&-", 1, "ewan: standard output: is closed"),
+        ("lab compile star -o out > /dev/full", 1, f"ewan: {FULL}"),
+        ("lab compile star -o out > >(exec <&-; sleep 1)", 1, ""),
+        ("lab compile star -o out >&- 2>&-", 1, ""),
         ("runs 2> /dev/full", 1, ""),
         ("runs 2> /dev/null", 0, ""),
     ],

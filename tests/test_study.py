@@ -36,7 +36,7 @@ def command(place: Path, *arguments: str) -> str:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("study")
-    command(place, "run", "satellite-study", "--scale", "quick", "--runtime", "virtual")
+    command(place, "run", "satellite-study", "--size", "quick", "--runtime", "virtual")
     return place
 
 
@@ -69,7 +69,7 @@ def test_the_report_has_the_six_figures_as_pages_of_a_paper(place: Path, study: 
 
 def test_the_notebook_runs(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
-    cells = json.loads((ROOT / "docs/results.ipynb").read_text())["cells"]
+    cells = json.loads((ROOT / "docs/tutorials/results.ipynb").read_text())["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     names: dict[str, object] = {}
     for text in code:

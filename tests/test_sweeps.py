@@ -21,8 +21,8 @@ def test_two_shards_and_what_comes_of_them(ewan: Ewan, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (study,) = (path.parent for path in in_results(tmp_path)[0].parent.glob("*/shards"))
     where = str(study.relative_to(tmp_path))
-    assert done.stdout == f"shard 1/2: 1 of 1 runs are in results/store; ewan collect {where}\n"
-    half = ewan("collect", where, cwd=tmp_path)
+    assert done.stdout == f"shard 1/2: 1 of 1 runs are in results/store; ewan exp collect {where}\n"
+    half = ewan("exp", "collect", where, cwd=tmp_path)
     assert half.returncode == 1 and "incomplete  report: results/" in half.stdout, half.stderr
     assert half.stderr.endswith("1 runs are missing, of the shards 2/2: run these shards again, and collect again\n"), (
         half.stderr
@@ -30,7 +30,7 @@ def test_two_shards_and_what_comes_of_them(ewan: Ewan, tmp_path: Path) -> None:
     other = ewan(*words, "--shard", "2/2", "--json", cwd=tmp_path)
     (run,) = orjson.loads(other.stdout)["runs"]
     assert other.returncode == 0 and (run["number"], run["status"], run["stored"]) == (2, "complete", True)
-    whole = ewan("collect", where, "--tag", "collected", "--json", cwd=tmp_path)
+    whole = ewan("exp", "collect", where, "--tag", "collected", "--json", cwd=tmp_path)
     found = orjson.loads(whole.stdout)
     assert whole.returncode == 0 and found["status"] == "complete", whole.stderr
     document = orjson.loads((tmp_path / found["directory"] / "experiment.json").read_bytes())
@@ -43,7 +43,7 @@ def test_two_shards_and_what_comes_of_them(ewan: Ewan, tmp_path: Path) -> None:
         (("--shard", "3/2"), '--shard "3/2": of 2 shards the first is "1/2", the last "2/2"'),
         (("--shard", "1"), '--shard "1": write which part of how many, like "3/100"'),
         (("--shard", "1/2", "--runtime", "netns"), "--runtime netns: shards are of the virtual clock"),
-        (("--shard", "1/2", "--tag", "x"), "--shard leaves results for ewan collect: give that --name"),
+        (("--shard", "1/2", "--tag", "x"), "--shard leaves results for ewan exp collect: give that --name"),
     ],
 )
 def test_a_shard_that_cannot_be_is_refused(

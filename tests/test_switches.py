@@ -61,7 +61,7 @@ def test_the_switchs_port_is_the_bottleneck_of_hosts_that_talk_through_it(
     port_bps = PORT_BPS[runtime]
     lab = described(tmp_path, name, port_bps)
     result = ewan(
-        *("batch", lab, "--runtime", runtime, "--json"),
+        *("lab", "batch", lab, "--runtime", runtime, "--json"),
         *("--do", "left1: ping -4 -c 5 -i 0.2 left2", "--do", "left1: ping -6 -c 5 -i 0.2 left3"),
         *("--do", "left1: ping -4 -c 20 -i 0.1 right1"),
         *overload(1, port_bps),

@@ -70,7 +70,7 @@ def test_long_and_slow_paths_are_within_reach(ewan: Ewan, tmp_path: Path, rtt: s
 def test_the_same_batch_runs_in_both_clocks(ewan: Ewan, tmp_path: Path, name: str, runtime: str) -> None:
     lab = ("dumbbell", "--rtt", "100ms", "--rate", "100M", "--name", name, "--runtime", runtime)
     commands = ("--do", "left1: ping -c 3 right1", "--do", "right1 at 1s: echo late | cat; exit 0")
-    result = ewan("batch", *lab, *commands, "--json", cwd=tmp_path)
+    result = ewan("lab", "batch", *lab, *commands, "--json", cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     document = orjson.loads(result.stdout)
     ping, late = document["commands"]
@@ -83,12 +83,20 @@ def test_the_same_batch_runs_in_both_clocks(ewan: Ewan, tmp_path: Path, name: st
 
 
 def test_a_command_that_fails_fails_the_batch(ewan: Ewan, tmp_path: Path) -> None:
-    result = ewan("batch", *SMALL, "--do", "left1: false", cwd=tmp_path)
+    result = ewan("lab", "batch", *SMALL, "--do", "left1: false", cwd=tmp_path)
     assert result.returncode == 1 and "commands/1-left1.out" in result.stdout
 
 
 def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "ewan" / "cli.py"), "batch", *SMALL, "--do", "left1: ping -i 0.001 right1"]
+    command = [
+        sys.executable,
+        str(ROOT / "ewan" / "cli.py"),
+        "lab",
+        "batch",
+        *SMALL,
+        "--do",
+        "left1: ping -i 0.001 right1",
+    ]
     process = subprocess.Popen(
         [*command, "--for", "10000s"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -110,7 +118,15 @@ def kernels(directory: Path) -> list[str]:
 
 
 def test_a_kernel_does_not_outlive_who_started_it(tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "ewan" / "cli.py"), "batch", *SMALL, "--do", "left1: ping -q -i 0.001 right1"]
+    command = [
+        sys.executable,
+        str(ROOT / "ewan" / "cli.py"),
+        "lab",
+        "batch",
+        *SMALL,
+        "--do",
+        "left1: ping -q -i 0.001 right1",
+    ]
     process = subprocess.Popen(
         [*command, "--for", "80000s"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -129,16 +145,16 @@ def test_a_kernel_does_not_outlive_who_started_it(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "shell": (["shell", "left1", *VIRTUAL], "a lab that stays up"),
+    "shell": (["lab", "shell", "left1", *VIRTUAL], "a lab that stays up"),
     "up": (["up", "dumbbell", *VIRTUAL], "a lab that stays up"),
-    "exec": (["exec", *VIRTUAL, "left1", "ls"], "a lab that stays up"),
-    "watch": (["watch", *VIRTUAL], "a lab that stays up"),
-    "set": (["set", *VIRTUAL, "core", "rate=1M"], "a lab that stays up"),
-    "no command": (["batch", *SMALL], "--do 'left1: ping -c 5 right1'"),
-    "no colon": (["batch", *SMALL, "--do", "ping right1"], "'left1 at 1s: ping right1'"),
-    "no such node": (["batch", *SMALL, "--do", "left9: true"], "no node left9: hosts are left1, right1"),
-    "no unit": (["batch", *SMALL, "--do", "left1 at 1: true"], "1ms"),
-    "open quotes": (["batch", *SMALL, "--do", "left1: echo 'a"], "close the quotes"),
+    "exec": (["lab", "exec", *VIRTUAL, "left1", "ls"], "a lab that stays up"),
+    "watch": (["lab", "watch", *VIRTUAL], "a lab that stays up"),
+    "set": (["lab", "set", *VIRTUAL, "core", "rate=1M"], "a lab that stays up"),
+    "no command": (["lab", "batch", *SMALL], "--do 'left1: ping -c 5 right1'"),
+    "no colon": (["lab", "batch", *SMALL, "--do", "ping right1"], "'left1 at 1s: ping right1'"),
+    "no such node": (["lab", "batch", *SMALL, "--do", "left9: true"], "no node left9: hosts are left1, right1"),
+    "no unit": (["lab", "batch", *SMALL, "--do", "left1 at 1: true"], "1ms"),
+    "open quotes": (["lab", "batch", *SMALL, "--do", "left1: echo 'a"], "close the quotes"),
 }
 
 
@@ -153,6 +169,6 @@ def test_refused_in_one_line(ewan: Ewan, tmp_path: Path, arguments: list[str], s
 
 def test_a_directory_that_cannot_be_written_is_said(ewan: Ewan, tmp_path: Path) -> None:
     (tmp_path / "results").write_text("a file where results should go")
-    result = ewan("batch", *SMALL, "--do", "left1: true", cwd=tmp_path)
+    result = ewan("lab", "batch", *SMALL, "--do", "left1: true", cwd=tmp_path)
     assert result.returncode == 2 and "results" in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1

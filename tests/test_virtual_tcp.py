@@ -108,7 +108,8 @@ def test_a_host_whose_own_link_is_emulated_is_not_held_back(tmp_path: Path) -> N
 
 
 def test_two_hosts_of_a_star_fill_the_link_to_a_third(tmp_path: Path) -> None:
-    """The star of docs/simulators.md, where ns-2 and ns-3 fill the link too. Held back, both have 7.8 Mbit/s."""
+    """The star of docs/how-to/experiments/simulators.md, where ns-2 and ns-3 fill the link too. Held back, both have
+    7.8 Mbit/s."""
     words = {"name": f"vt{os.getpid()}", "rtt": "20ms", "rate": "20Mbit/s", "buffer": "2BDP"}
     plan = compile(from_template("star", words), host.virtual_facts())
     size = 5_000_000

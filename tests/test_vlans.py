@@ -51,7 +51,7 @@ def run(ewan: Ewan, tmp_path: Path, runtime: str, *more: str) -> Said:
     commands += [f"staff1 at 3s: ping -{family} -c 3 -i 0.2 guest2" for family in (4, 6)]
     commands.append(f"staff1 at 2s: sh -c '{SHOUT}'")
     words = [word for command in commands for word in ("--do", command)]
-    result = ewan("batch", str(CAMPUS), "--runtime", runtime, "--json", *words, *more, cwd=tmp_path, timeout=240)
+    result = ewan("lab", "batch", str(CAMPUS), "--runtime", runtime, "--json", *words, *more, cwd=tmp_path, timeout=240)
     assert result.returncode == 0, result.stdout + result.stderr
     return Said(tmp_path, json.loads(result.stdout))
 
@@ -122,7 +122,7 @@ def test_virtual_routers_of_a_protocol_take_vlans_as_their_own(ewan: Ewan, tmp_p
     """OSPF announces the VLANs' subnets, and convergence follows hops through switches within one VLAN."""
     (tmp_path / "ospf.lab.yaml").write_text(CAMPUS.read_text() + "routing: ospf\n")
     words = ("--do", "server: ping -4 -c 3 -i 0.1 printer", "--do", "server: ping -6 -c 3 -i 0.1 guest2")
-    result = ewan("batch", "ospf.lab.yaml", "--runtime", "virtual", "--json", *words, cwd=tmp_path)
+    result = ewan("lab", "batch", "ospf.lab.yaml", "--runtime", "virtual", "--json", *words, cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     said = Said(tmp_path, json.loads(result.stdout))
     assert said.by("server", "ping -4").count("ttl=62") == said.by("server", "ping -6").count("ttl=62") == 3
@@ -165,7 +165,7 @@ def test_virtual_sticks_plain_links_and_switches_in_one_lab(ewan: Ewan, tmp_path
             if sink != source
         )
         commands += ["--do", f"{source} at {5 * number}s: sh -c '{pings}'"]
-    result = ewan("batch", "mixed.lab.yaml", "--runtime", "virtual", "--json", *commands, cwd=tmp_path)
+    result = ewan("lab", "batch", "mixed.lab.yaml", "--runtime", "virtual", "--json", *commands, cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     said = Said(tmp_path, json.loads(result.stdout))
     for source in MIXED_MS:

@@ -9,13 +9,15 @@ import pytest
 
 from tests.walks import PLACE, ROOT, WALKS, Walk
 
-TABLE = (ROOT / "docs/architecture.md").read_text()
+TABLE = (ROOT / "docs/explanation/architecture.md").read_text()
 each_walk = pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.name)
 
 
 def in_table(walk: Walk) -> list[str]:
-    """The files of a walk in the table of docs/architecture.md, in its order."""
-    (row,) = re.findall(rf"^\| {walk.to_add} \|(.*)\| \[{walk.page}\]\(adding/{walk.page}\) \|$", TABLE, re.M)
+    """The files of a walk in the table of docs/explanation/architecture.md, in its order."""
+    (row,) = re.findall(
+        rf"^\| {walk.to_add} \|(.*)\| \[{walk.page}\]\(../contribute/adding/{walk.page}\) \|$", TABLE, re.M
+    )
     return re.findall(r"`([^`]+)`", row)
 
 
@@ -40,11 +42,13 @@ def test_the_table_of_the_architecture_has_the_files_of_a_walk(walk: Walk) -> No
 
 @each_walk
 def test_the_page_of_an_addition_names_its_files_in_the_same_order(walk: Walk) -> None:
-    page = (ROOT / "docs/adding" / walk.page).read_text()
+    page = (ROOT / "docs/contribute/adding" / walk.page).read_text()
     from_here = page
     for path in in_table(walk):
-        assert path in page, f"docs/adding/{walk.page} does not name {path}"
-        assert path in from_here, f"docs/adding/{walk.page} names {path} earlier than docs/architecture.md does"
+        assert path in page, f"docs/contribute/adding/{walk.page} does not name {path}"
+        assert path in from_here, (
+            f"docs/contribute/adding/{walk.page} names {path} earlier than docs/explanation/architecture.md does"
+        )
         from_here = from_here.partition(path)[2]
 
 

@@ -30,7 +30,7 @@ from tests.experiments import only
 
 pytestmark = pytest.mark.virtual
 
-WIRE = 1538  # bytes of a full packet on the wire (docs/description.md, framing)
+WIRE = 1538  # bytes of a full packet on the wire (docs/reference/description.md, framing)
 PAYLOAD = 1448  # of a segment of TCP with time stamps in it
 GIGABIT = 10**9
 LONG_S = 600  # wall time, on a machine that does other things too
@@ -258,7 +258,7 @@ def test_the_papers_scenarios_stand_beside_their_numbers(
     ewan: Ewan, tmp_path: Path, name: str, settings: tuple[str, ...], metric: str
 ) -> None:
     words = [word for setting in settings for word in ("--set", setting)]
-    tiny = ("--scale", "quick", "--seeds", "1", "--runtime", "virtual")
+    tiny = ("--size", "quick", "--seeds", "1", "--runtime", "virtual")
     result = ewan("run", name, *tiny, *words, timeout=LONG_S, cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "Beside the papers" in result.stdout
@@ -272,7 +272,9 @@ def test_the_papers_scenarios_stand_beside_their_numbers(
 def test_the_suite_ends_in_one_table(ewan: Ewan, tmp_path: Path) -> None:
     words = ("--app", "TU,BU,WM,PA", *SMALL, "--cc", "reno,cubic", "--seeds", "2", "--runtime", "virtual", "--json")
     sizes = ("volume=4Mbit", "length=1s", "iterations=5")
-    result = ewan("hstts", *words, *(word for size in sizes for word in ("--set", size)), timeout=LONG_S, cwd=tmp_path)
+    result = ewan(
+        "suite", "hstts", *words, *(word for size in sizes for word in ("--set", size)), timeout=LONG_S, cwd=tmp_path
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     document = json.loads(result.stdout)
     assert list(document["experiments"]) == ["TU", "BU", "WM", "PA"]
@@ -303,14 +305,14 @@ def test_the_suite_ends_in_one_table(ewan: Ewan, tmp_path: Path) -> None:
 def test_what_the_suite_cannot_do_is_refused_in_one_line(
     ewan: Ewan, tmp_path: Path, words: tuple[str, ...], says: str
 ) -> None:
-    result = ewan("hstts", *words, "--runtime", "virtual", cwd=tmp_path)
+    result = ewan("suite", "hstts", *words, "--runtime", "virtual", cwd=tmp_path)
     assert result.returncode == 2
     assert says in result.stderr.splitlines()[-1]
     assert not (tmp_path / "results").exists()
 
 
 def test_a_variant_that_is_missing_is_refused_before_anything_starts(ewan: Ewan, tmp_path: Path) -> None:
-    result = ewan("hstts", "--app", "TU", "--cc", "reno,vegan", "--runtime", "virtual", cwd=tmp_path)
+    result = ewan("suite", "hstts", "--app", "TU", "--cc", "reno,vegan", "--runtime", "virtual", cwd=tmp_path)
     assert result.returncode == 2
     (line,) = [line for line in result.stderr.splitlines() if line.startswith("ewan: ")]
     assert "vegan" in line and "cubic" in line

@@ -1,4 +1,4 @@
-"""Two experiments beside each other: all that is known of them. What `ewan compare` and Studio show.
+"""Two experiments beside each other: all that is known of them. What `ewan exp compare` and Studio show.
 
 In: two experiments. Out: what differs in their descriptions, their circumstances and their results.
 """
@@ -117,7 +117,7 @@ TwoExperiments = TypedDict(
         "results": list[TwoResults],
     },
 )
-"""What `ewan compare --json` says."""
+"""What `ewan exp compare --json` says."""
 
 
 def document(found: ComparisonPage, place: Path) -> TwoExperiments:

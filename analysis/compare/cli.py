@@ -46,8 +46,8 @@ def compare_command(
     where both have the same seeds. The metrics are those that the scenarios name.
 
     \b
-    ewan compare results/20260102T030405Z-streams results/20260203T040506Z-streams
-    ewan compare results/A results/B --metric "steady goodput of cross" --metric "rtt p95"
+    ewan exp compare results/20260102T030405Z-streams results/20260203T040506Z-streams
+    ewan exp compare results/A results/B --metric "steady goodput of cross" --metric "rtt p95"
     """
     chosen = [_quantity(each) for each in wanted]
     try:

@@ -42,7 +42,7 @@ def needs(spec: FigureSpec) -> str:
     """What to do where no run has what a figure is of."""
     if spec.captured:
         return 'the scenario must capture packets: "capture: [{node: [left1, right1]}]" with the flows\' nodes'
-    return "see docs/metrics.md for what it needs"
+    return "see docs/reference/metrics.md for what it needs"
 
 
 class Value(NamedTuple):

@@ -1,4 +1,4 @@
-"""`ewan report` and `ewan runs` as a user calls them."""
+"""`ewan results report` and `ewan exp list` as a user calls them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ewan compare`: two experiments beside each other, as a user calls it."""
+"""`ewan exp compare`: two experiments beside each other, as a user calls it."""
 
 from __future__ import annotations
 

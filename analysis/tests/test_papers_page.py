@@ -1,4 +1,5 @@
-"""The page of `ewan paper`: verdicts, pictures, links to reports, and what it says where something is missing."""
+"""The page of `ewan suite papers`: verdicts, pictures, links to reports, and what it says where something is
+missing."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_runs_whose_logs_were_not_handled_are_named(tmp_path: Path) -> None:
     synthetic.vouch(tmp_path)
     text = report.write(tmp_path).read_text()
     assert "Complete runs without tables yet, and not in the results: 1" in text
-    assert f"ewan run --resume {tmp_path}" in text
+    assert f"ewan exp resume {tmp_path}" in text
 
 
 def test_an_experiment_that_never_ran_has_a_page(tmp_path: Path) -> None:

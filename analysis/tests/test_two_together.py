@@ -123,7 +123,7 @@ def test_ewan_plot_draws_both(tmp_path: Path) -> None:
         context = Context.of({"PATH": "/usr/bin"})
         return CliRunner().invoke(plot_command, [str(one), "goodput by congestion", *words], obj=context)
 
-    done = plot("--beside", str(other), "--out", str(tmp_path / "both.svg"))
+    done = plot("--beside", str(other), "--output", str(tmp_path / "both.svg"))
     assert done.exit_code == 0, done.output
     assert (tmp_path / "both.svg").read_text().startswith("<?xml") and "2BDP" in (tmp_path / "both.csv").read_text()
     refused = plot("--beside", str(tmp_path / "nothing"))

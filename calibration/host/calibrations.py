@@ -90,7 +90,7 @@ def from_json(text: bytes) -> HostCalibration:
     try:
         return codec.decode(HostCalibration, text, "host")
     except ValueError as error:
-        raise ValueError(f"{error}: ewan calibrate makes one") from None
+        raise ValueError(f"{error}: ewan measure lab makes one") from None
 
 
 def path(context: Context) -> Path:
@@ -140,5 +140,5 @@ def instrument_of(found: HostCalibration) -> Instrument:
         clock_ppb=float(pace),
         instant_ns=assumed.instant_ns,
         wake_up_ns=float(asleep.p50_ns) if asleep is not None and asleep.p50_ns is not None else assumed.wake_up_ns,
-        source=f"ewan calibrate, {found.time}",
+        source=f"ewan measure host, {found.time}",
     )

@@ -25,6 +25,7 @@ from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import (
     json_option,
     pass_context,
+    renamed_option,
 )
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
@@ -49,7 +50,7 @@ def show(context: Context, found: HostCalibration) -> None:
 @click.argument("name", metavar="[FILE|NAME]", required=False)
 @click.option("--rate", help='of each link, "2.5G"')
 @click.option("--delay", default="0ms", show_default=True, help="one way")
-@click.option("--size", default="1500B", show_default=True, help="of an IP packet")
+@renamed_option("--packet", "size", old="--size", default="1500B", show_default=True, help="of an IP packet")
 @click.option("--links", type=click.IntRange(1, 20_000), default=1, show_default=True, help="loaded at once")
 @click.option("--emulator", type=click.Choice(["auto", "user", "kernel", "tbf"]), default="auto", show_default=True)
 @json_option
@@ -71,9 +72,9 @@ def envelope_command(
     sending, and what it takes of the virtual clock. Exit status 1 for what is outside or refused.
 
     \b
-    ewan envelope --rate 2.5G --delay 5ms --size 64B --links 4
-    ewan envelope my.lab.yaml
-    ewan envelope my.scenario.yaml
+    ewan measure envelope --rate 2.5G --delay 5ms --size 64B --links 4
+    ewan measure envelope my.lab.yaml
+    ewan measure envelope my.scenario.yaml
     """
     if (name is None) == (rate is None):
         raise Refused("write --rate, or the file of a lab or a scenario")

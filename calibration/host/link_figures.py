@@ -146,7 +146,7 @@ def spacings(found: Accuracy) -> Drawing:
     caption = (
         "After figures 5 and 6 of the eWAN paper, on this host: full packets at about 100 Mbit/s. The largest burst, "
         f"as the depth of a token bucket of that rate, is {before:.3g} packets before the rate and {behind:.3g} behind "
-        "it. The paper's own figures, netem with and without psp, are drawn by ewan figures."
+        "it. The paper's own figures, netem with and without psp, are drawn by ewan suite figures."
     )
     rows = [
         {"link_bps": each.link_bps, "share": share, "spacing_ns": ns}

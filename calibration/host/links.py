@@ -1,9 +1,9 @@
 """The links that this host can make: how many packets per second each back end carries, and how late they are.
 
 In: a runtime of the live clock, a budget. Out: a `Frontier` for each back end, packet size and number
-of links. All links of a point are loaded at once, in one direction, as `ewan verify` loads one: by probes that offer
-more than the rate. The rate is changed while the links run, so a trial takes a quarter of a second. The labs that this
-makes are taken down, also when it is interrupted.
+of links. All links of a point are loaded at once, in one direction, as `ewan lab verify` loads one: by probes that
+offer more than the rate. The rate is changed while the links run, so a trial takes a quarter of a second. The labs that
+this makes are taken down, also when it is interrupted.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def of_this_host(context: Context) -> HostCalibration:
     found = calibrations.load(context)
     if found is not None:
         return found
-    what = f"measuring what this host can be trusted with, once ({WORDS['quick']}; ewan calibrate measures more)"
+    what = f"measuring what this host can be trusted with, once ({WORDS['quick']}; ewan measure host measures more)"
     with context.reporter.progress(what) as status:
         found = measure(context, "quick", lambda text: status.update(f"{what}: {text}"))
     calibrations.save(context, found)

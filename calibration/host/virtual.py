@@ -31,7 +31,8 @@ CACHE_BYTES = 2 << 20
 CACHE_FLOWS = 24
 """Connections with which the state of every other one is found in no cache."""
 DEMAND_SHARE = 0.1
-"""Standard uncertainty of a demand: of the library's scenarios two in three are closer (docs/virtual.md)."""
+"""Standard uncertainty of a demand: of the library's scenarios two in three are closer
+(docs/explanation/virtual-clock.md)."""
 ROUNDS = 3
 """Of the measurement, where there is time; the quickest run of each case counts."""
 PACE = "packet_ns"

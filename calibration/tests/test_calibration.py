@@ -74,7 +74,7 @@ def host() -> HostCalibration:
 
 def test_what_is_kept_is_read_back(host: HostCalibration) -> None:
     assert calibrations.from_json(calibrations.to_json(host)) == host
-    with pytest.raises(ValueError, match="ewan calibrate makes one"):
+    with pytest.raises(ValueError, match="ewan measure lab makes one"):
         calibrations.from_json(b'{"format": "ewan-host/0"}')
 
 
@@ -139,7 +139,7 @@ def test_the_page_of_a_lab_marks_its_links_in_the_envelope(
 
 
 def test_a_certificate_is_of_its_published_schema(certificate: Certificate) -> None:
-    published = Path(__file__).resolve().parents[2] / "docs/certificate.schema.json"
+    published = Path(__file__).resolve().parents[2] / "docs/reference/certificate.schema.json"
     assert published.read_text() == certificate_schema(), "make docs writes it"
     schema = orjson.loads(published.read_bytes())
     jsonschema.Draft202012Validator.check_schema(schema)

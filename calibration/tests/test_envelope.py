@@ -76,7 +76,7 @@ def test_auto_takes_the_back_end_that_carries_most() -> None:
 
 
 def test_without_a_measurement_nothing_is_said() -> None:
-    with pytest.raises(NoEnvelopeError, match="ewan calibrate"):
+    with pytest.raises(NoEnvelopeError, match="ewan measure host"):
         envelope.predict((), LinkDemand(10**9))
     with pytest.raises(NoEnvelopeError, match="tbf"):
         envelope.predict(HOST, LinkDemand(10**9, backend="tbf"))

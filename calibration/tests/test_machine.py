@@ -62,8 +62,8 @@ def test_what_disturbs_is_told_with_the_load_and_what_to_do(changes: dict[str, A
     assert any(said in words for words in load.words()) and load.words()[-1] == "load 5.2 on 2 CPUs"
     seen, advice = report.advice(certificate(load))
     assert said in seen
-    assert "close other programs" in advice and "ewan verify campus" in advice and "RUNTIME=virtual" in advice
-    assert "ewan set" not in seen + advice
+    assert "close other programs" in advice and "ewan lab verify campus" in advice and "RUNTIME=virtual" in advice
+    assert "ewan lab set" not in seen + advice
     assert said in verification.refusal(certificate(load)) and "close other programs" in verification.refusal(
         certificate(load)
     )
@@ -71,9 +71,9 @@ def test_what_disturbs_is_told_with_the_load_and_what_to_do(changes: dict[str, A
 
 def test_only_a_changed_link_is_advised_to_be_set_back() -> None:
     (quiet,) = report.advice(certificate(QUIET))
-    assert "ewan set" not in quiet and "other traffic" in quiet
+    assert "ewan lab set" not in quiet and "other traffic" in quiet
     (changed,) = report.advice(certificate(QUIET, note=spinner.CHANGED))
-    assert "ewan set" in changed and "ewan ps" in changed
+    assert "ewan lab set" in changed and "ewan ps" in changed
     (faulty,) = report.advice(certificate(QUIET, note=hints.SMALLER))
     assert "a fault of the lab" in faulty and "other traffic" not in faulty
     busy = dataclasses.replace(QUIET, taken=(TAKEN,))

@@ -1,4 +1,4 @@
-"""The one verification of `ewan lab`, `ewan verify` and experiments waits for the routes before it measures."""
+"""The one verification of `ewan lab`, `ewan lab verify` and experiments waits for the routes before it measures."""
 
 from __future__ import annotations
 

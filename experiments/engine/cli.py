@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 import orjson
@@ -37,6 +37,7 @@ from ewan.labs.commands.options import (
     json_option,
     machines_option,
     pass_context,
+    renamed_option,
     runtime_option,
     trust_option,
     unverified_option,
@@ -50,13 +51,24 @@ from ewan.labs.record.labels import Labels
 
 every_option = click.option("--all", "every", is_flag=True, help="print all metrics at all points, beyond one screen")
 
+again_option = renamed_option(
+    "--again", "fresh", old="--fresh", is_flag=True, help="take no result from the store, measure all of it"
+)
+cluster_option = click.option(
+    "--cluster",
+    "cluster_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="runs of the virtual clock on other machines' cores, by Dask (docs/how-to/experiments/executors.md)",
+)
+
 
 def label_options(command: Function) -> Function:
     """`label`, `tags` and `note` of an experiment."""
     command = click.option("--note", metavar="TEXT", help="what is to be remembered of the experiment")(command)
-    command = click.option("--tag", "tags", metavar="TAG", multiple=True, help="to find it by: ewan runs --tag TAG")(
-        command
-    )
+    command = click.option(
+        "--tag", "tags", metavar="TAG", multiple=True, help="to find it by: ewan exp list --tag TAG"
+    )(command)
     return click.option("--name", "label", metavar="TEXT", help="what you call the experiment")(command)
 
 
@@ -70,7 +82,9 @@ def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> Labels
 
 @click.command("run")
 @click.argument("name", metavar="SCENARIO|NAME", required=False)
-@click.option("--scale", metavar="NAME", help="one of the scenario's own scales, like quick or paper")
+@renamed_option(
+    "--size", "scale", old="--scale", metavar="NAME", help="quick, full, or another size that the scenario has"
+)
 @click.option(
     "--set", "settings", metavar="KEY=VALUE", multiple=True, help='a parameter; several values: "cc=reno,bic"'
 )
@@ -78,20 +92,20 @@ def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> Labels
 @runtime_option
 @machines_option
 @unverified_option
-@click.option(
-    "--show", "only_shown", is_flag=True, help="print the scenario and run nothing; of NXE's XML what it becomes"
+@renamed_option(
+    "--dry-run",
+    "only_shown",
+    old="--show",
+    is_flag=True,
+    help="print the scenario and run nothing; of NXE's XML what it becomes",
 )
+@cluster_option
+@again_option
 @click.option(
-    "--cluster",
-    "cluster_file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="runs of the virtual clock on other machines' cores, by Dask (docs/clusters.md)",
+    "--shard", metavar="I/N", help="part I of N equal parts, for job arrays; ewan exp collect makes one of all"
 )
-@click.option("--fresh", is_flag=True, help="take no result from the store, measure all of it")
-@click.option("--shard", metavar="I/N", help="part I of N equal parts, for job arrays; ewan collect makes one of all")
-@click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), help="go on with an experiment")
-@click.option("--from", "start", type=click.Choice(list(STAGES)), help="with --resume: do all from this stage on again")
+@click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), hidden=True)
+@click.option("--from", "start", type=click.Choice(list(STAGES)), hidden=True)
 @trust_option
 @label_options
 @every_option
@@ -120,41 +134,36 @@ def run_command(
     """Run a scenario: every point of its parameters, from the lab to the report.
 
     SCENARIO is a file; NAME stands for NAME.scenario.yaml in the current directory, else in labs/library, else for
-    NAME.xml there. A file that ends in .xml is an experiment of NXE (docs/nxe.md).
+    NAME.xml there. A file that ends in .xml is an experiment of NXE (docs/how-to/experiments/nxe.md).
 
     \b
-    ewan run parallel-streams --scale quick --runtime virtual
+    ewan run parallel-streams --size quick --runtime virtual
     ewan run my.scenario.yaml --set streams=1,2,5 --seeds 5
     ewan run my.scenario.yaml --machines machines.yaml
     ewan run my.scenario.yaml --shard 3/100
-    ewan run --resume results/20261121T120000Z-parallel-streams
     """
     parts = Parts.default()
-    cluster = None
-    if cluster_file is not None:
-        if context.runtime not in ("auto", "virtual"):
-            raise Refused(f"--cluster executes runs of the virtual clock: leave --runtime {context.runtime} out")
-        context = replace(context, runtime="virtual")
-        cluster = elsewhere(context, cluster_file)
+    context, cluster = workers_of(context, cluster_file)
     if resumed is not None:
         if name is not None or scale or settings or seeds or unverified or shard or only_shown or label or tags or note:
             raise Refused("--resume goes on with an experiment as it was begun: leave the other words out")
-        if resumed.exists():
-            trust.ask_for_experiment(context, resumed, Experiment.load(resumed), resumed=True)
-        sys.exit(go_on(context, resumed, start, parts, as_json, every, fresh, cluster))
+        click.echo("ewan: `ewan run --resume` is now `ewan exp resume`; the option works until version 0.4", err=True)
+        resume(context, resumed, start, as_json, every, fresh, cluster)
     if start is not None:
-        raise Refused("--from repeats a stage of an experiment: write --resume DIR too")
+        raise Refused("--from repeats a stage of an experiment: write ewan exp resume DIR --from STAGE")
     if name is None:
         raise Refused("which scenario? write its file, or a name of labs/library: ewan run parallel-streams")
     words = values_set(settings)
     scenario = scenario_of(context, name)
+    if context.runtime == "auto" and scenario.document.runtime is not None:
+        context = replace(context, runtime=scenario.document.runtime)
     if only_shown:
         _ = scenario.runs(words, scale, seeds)[0]
         click.echo(scenario.text, nl=False)
         return
     trust.ask_for_scenario(context, scenario.runs(words, scale, seeds), virtual=is_virtual(context))
     if shard is not None and (label or tags or note or every):
-        raise Refused("--shard leaves results for ewan collect: give that --name, --tag, --note and --all")
+        raise Refused("--shard leaves results for ewan exp collect: give that --name, --tag, --note and --all")
     if shard is not None and cluster is not None:
         raise Refused("--shard is for schedulers that start it, --cluster starts workers itself: leave one of them out")
     asked = ScenarioRequest(scale, words, seeds, unverified, labels_of(label, tags, note), fresh, cluster)
@@ -163,6 +172,50 @@ def run_command(
 
         sys.exit(shards.run(context, scenario, parts, asked, shard, as_json))
     sys.exit(experiment(context, scenario, parts, asked, as_json, every))
+
+
+@click.command("resume")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--from", "start", type=click.Choice(list(STAGES)), help="do all from this stage on again")
+@cluster_option
+@again_option
+@machines_option
+@every_option
+@json_option
+@guarded
+@pass_context
+def resume_command(
+    context: Context,
+    directory: Path,
+    start: StageName | None,
+    cluster_file: Path | None,
+    fresh: bool,
+    every: bool,
+    as_json: bool,
+) -> None:
+    """Go on with an experiment that has not ended, or do it again from one of its stages on.
+
+    \b
+    ewan exp resume results/20261121T120000Z-parallel-streams
+    ewan exp resume results/20261121T120000Z-parallel-streams --from report
+    """
+    context, cluster = workers_of(context, cluster_file)
+    resume(context, directory, start, as_json, every, fresh, cluster)
+
+
+def resume(
+    context: Context,
+    directory: Path,
+    start: StageName | None,
+    as_json: bool,
+    every: bool,
+    fresh: bool,
+    cluster: Elsewhere | None,
+) -> NoReturn:
+    """Goes on with an experiment after asking for trust where it comes from elsewhere; ends with its exit status."""
+    if directory.exists():
+        trust.ask_for_experiment(context, directory, Experiment.load(directory), resumed=True)
+    sys.exit(go_on(context, directory, start, Parts.default(), as_json, every, fresh, cluster))
 
 
 def scenario_of(context: Context, name: str) -> Scenario:
@@ -219,7 +272,7 @@ def experiment(
         if scale is None and scenario.scales:
             lasting = about(prepared.expected_ns, "time", 3)
             length = f"{lasting} in {engine.counted(len(runs), 'run')}"
-            context.reporter.tell(f"{scenario.name} at full length, {length}: --scale {scenario.scales[0]} is another")
+            context.reporter.tell(f"{scenario.name} at full length, {length}: --size {scenario.scales[0]} is shorter")
         if prepared.shorter:
             first, more = prepared.shorter[0], len(prepared.shorter) - 1
             others = f" (and {more} other{'s' if more > 1 else ''})" if more else ""
@@ -284,6 +337,17 @@ def go_on(
     status = ending.status_of(context, directory, work)
     shown(context, directory, as_json, every)
     return status
+
+
+def workers_of(context: Context, file: Path | None) -> tuple[Context, Elsewhere | None]:
+    """The executor of --cluster and the context in which it works, that of the virtual clock; None without the
+    option."""
+    if file is None:
+        return context, None
+    if context.runtime not in ("auto", "virtual"):
+        raise Refused(f"--cluster executes runs of the virtual clock: leave --runtime {context.runtime} out")
+    context = replace(context, runtime="virtual")
+    return context, elsewhere(context, file)
 
 
 def elsewhere(context: Context, file: Path) -> Elsewhere:
@@ -395,4 +459,6 @@ def shown(context: Context, directory: Path, as_json: bool, every: bool = False)
         context.reporter.console.print("\n" + "\n".join(dropped), soft_wrap=True, markup=False)
     if line := disturbances.in_all(summary.disturbed):
         context.reporter.console.print(f"\n{line}", soft_wrap=True)
+    if picture := show.first_figure(loaded, directory, summary, width):
+        context.reporter.console.print(f"\n{picture}", soft_wrap=True, markup=False, highlight=False)
     context.reporter.console.print(f"\n{loaded.document.status}  report: {directory / 'report.html'}", soft_wrap=True)

@@ -19,9 +19,9 @@ def status_of(
     context: Context, directory: Path, work: Callable[[], int], kept: str | None = None, again: str | None = None
 ) -> int:
     """The exit status of work in an experiment's directory; whatever ends it early is one line. `kept`: where what has
-    ended is, `again`: what goes on; that directory and `ewan run --resume` if absent."""
+    ended is, `again`: what goes on; that directory and `ewan exp resume` if absent."""
 
-    resume = again or f"ewan run --resume {directory} goes on"
+    resume = again or f"ewan exp resume {directory} goes on"
     try:
         status = work()
     except KeyboardInterrupt:

@@ -128,7 +128,7 @@ def from_store(
     if not saved["runs"]:
         return
     work = about(saved["wall_ns"], "time", 3)
-    saves = f"which saves {work} of work: --fresh measures them again" if executes else f"{work} of work"
+    saves = f"which saves {work} of work: --again measures them again" if executes else f"{work} of work"
     context.reporter.tell(f"{saved['runs']} of {total} runs are in the store ({keeping.place}), {saves}")
 
 

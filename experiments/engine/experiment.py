@@ -52,7 +52,7 @@ from ewan.labs.runtime.locks import held
 from ewan.labs.runtime.occupied import occupied
 from ewan.labs.runtime.program import Program
 
-AGAIN = "`ewan rerun` of its archive runs it once more"
+AGAIN = "`ewan exp rerun` of its archive runs it once more"
 
 READS_S = 0.1
 """For others, who hold the lock while they look whether an engine does."""
@@ -225,7 +225,7 @@ class Experiment:
     def _unwritten(self, entry: Entry) -> str:
         return (
             f"run {entry.number}: it had not been written when {self.directory} was left: "
-            f"`ewan run --resume {self.directory}` goes on with it"
+            f"`ewan exp resume {self.directory}` goes on with it"
         )
 
     @property

@@ -55,11 +55,11 @@ def rerun_command(context: Context, original: Path, runtime_name: str | None, as
 
     Nothing is taken from the store. In the virtual clock nothing may differ; live, no metric by more than its expanded
     uncertainty U. The last line is "identical", "equal within U" or "differs, here: …". Exit status 1 where something
-    differs, or where there is nothing to compare. A crate is what ewan archive writes, unpacked or not.
+    differs, or where there is nothing to compare. A crate is what ewan exp archive writes, unpacked or not.
     What an archive or a crate executes is shown and asked for, once.
 
     \b
-    ewan rerun results/20261121T120000Z-parallel-streams/parallel-streams.tar.zst
+    ewan exp rerun results/20261121T120000Z-parallel-streams/parallel-streams.tar.zst
     """
     parts = Parts.default()
     with archive.opened(original) as before:
@@ -84,7 +84,7 @@ def rerun_command(context: Context, original: Path, runtime_name: str | None, as
     writing.write(directory / COMPARISON, orjson.dumps(document, option=orjson.OPT_INDENT_2))
     rundir.give_back(directory)
     if status:
-        context.reporter.tell(f"the repetition is not complete: ewan run --resume {directory} goes on with it")
+        context.reporter.tell(f"the repetition is not complete: ewan exp resume {directory} goes on with it")
     if as_json:
         context.reporter.emit({"directory": str(directory), **document})
     else:

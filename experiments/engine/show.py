@@ -7,12 +7,15 @@ other, a row a metric; else below each other, a column a metric (experiments/eng
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
+from ewan.analysis.figures import terminal
+from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.screen import ColumnGroup, ScreenTable, screen
 from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.base.units.shown import NONE, aligned, fitting, percent, with_interval, written
-from ewan.labs.record import uncounted
+from ewan.labs.record import figures, uncounted
 from ewan.labs.record.independent import independent
 from ewan.labs.record.metrics import USUAL
 from ewan.labs.record.summary import Mean, Ratio, Summary
@@ -60,6 +63,18 @@ def points(
     if len({*runs}) == 1:
         title += f" ({runs[0]} run{'' if runs[0] == '1' else 's'}{' a point' if len(runs) > 1 else ''})"
     return screen(ScreenTable(names, rows, groups), title, width, every)
+
+
+def first_figure(experiment: Experiment, directory: Path, summary: Summary, width: int) -> str:
+    """The first figure of the experiment in characters, where it shows the only point over time; else ""."""
+    if len(summary.points) != 1 or not experiment.document.figures:
+        return ""
+    request = experiment.document.figures[0]
+    try:
+        spec = figures.parse(request.figure, request.name)
+        return terminal.drawn((directory / "figures" / f"{spec.file}.csv").read_text(), spec.title, width)
+    except (OSError, ValueError):
+        return ""
 
 
 def row(name: str, values: Sequence[Measured | None], marks: Sequence[str] = ()) -> list[str]:

@@ -62,7 +62,7 @@ def perhaps(directory: Path, remedy: str = "") -> ScenarioSource | None:
 
 
 def of(directory: Path) -> ScenarioSource | None:
-    """None where no scenario is kept: `ewan rerun` makes such directories."""
+    """None where no scenario is kept: `ewan exp rerun` makes such directories."""
     text, asked = directory / SCENARIO, directory / SETTINGS
     if not (text.exists() and asked.exists()):
         return None

@@ -48,11 +48,11 @@ def tag_command(
 ) -> None:
     """Change the tags, the name and the note of an experiment; without a change, show them.
 
-    `ewan runs --tag TAG` lists the experiments with a tag. The next `ewan report DIR` has the changes.
+    `ewan exp list --tag TAG` lists the experiments with a tag. The next `ewan results report DIR` has the changes.
 
     \b
-    ewan tag results/20261121T120000Z-parallel-streams +satellite -draft
-    ewan tag results/20261121T120000Z-parallel-streams --name "Figure 3" --note "seeds 1 to 5; for section 4"
+    ewan exp tag results/20261121T120000Z-parallel-streams +satellite -draft
+    ewan exp tag results/20261121T120000Z-parallel-streams --name "Figure 3" --note "seeds 1 to 5; for section 4"
     """
     document = relabel(directory, changes, name, note)
     if as_json:

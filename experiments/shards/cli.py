@@ -44,7 +44,7 @@ def run(context: Context, scenario: Scenario, parts: Parts, asked: ScenarioReque
         context.reporter.emit({"study": str(study.directory), "shard": str(part), "runs": runs})
         return status
     words = f"shard {part}: {len(complete)} of {len(done)} runs are in {context.store}"
-    context.reporter.console.print(f"{words}; ewan collect {study.directory}", soft_wrap=True)
+    context.reporter.console.print(f"{words}; ewan exp collect {study.directory}", soft_wrap=True)
     return status
 
 

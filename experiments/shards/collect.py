@@ -66,7 +66,7 @@ def collect(context: Context, study: Study, facts: Facts, parts: Parts, stop: St
             entry.error = wrong.get(entry.number, "no shard has executed it")
         return engine.run(prepared, parts=parts, context=context, executor=NoExecutor(versions))
 
-    again = f"ewan collect {study.directory} does it again"
+    again = f"ewan exp collect {study.directory} does it again"
     result = Collection(directory, ending.status_of(context, directory, work, again=again))
     experiment = Experiment.load(directory)
     for entry in experiment.wanting():

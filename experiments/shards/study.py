@@ -1,8 +1,8 @@
-"""A study: the directory that all shards of a scenario's runs share, and `ewan collect` reads.
+"""A study: the directory that all shards of a scenario's runs share, and `ewan exp collect` reads.
 
 In: a scenario and what was asked of it. Out: results/NAME-KEY/ with scenario.yaml and settings.json, shards/ with what
 became of each shard's runs, rounds.json with the further runs that a stop rule wanted. Each file is replaced in one
-step. A shard writes its own record alone; rounds.json is written by `ewan collect` alone.
+step. A shard writes its own record alone; rounds.json is written by `ewan exp collect` alone.
 """
 
 from __future__ import annotations

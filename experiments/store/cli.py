@@ -59,10 +59,10 @@ def store_command(
     wanted. prune: what the options choose is removed, and what was damaged.
 
     \b
-    ewan store
-    ewan store verify
-    ewan store prune --older-than 30d
-    ewan store prune --larger-than 10GB
+    ewan exp store
+    ewan exp store verify
+    ewan exp store prune --older-than 30d
+    ewan exp store prune --larger-than 10GB
     """
     if context.store is None:
         raise Refused(f"{STORE_VARIABLE}=off: there is no store: leave it out, or name a directory")
@@ -131,7 +131,7 @@ def show(context: Context, store: Store, entries: Sequence[EntryListing], as_jso
         context.reporter.tell(f"{store.root}: nothing is in the store")
     if leavings := store.leavings():
         size = about(sum(path.stat().st_size for path in leavings), "size", 3)
-        context.reporter.tell(f"{len(leavings)} files that are no entries, {size}: ewan store prune removes them")
+        context.reporter.tell(f"{len(leavings)} files that are no entries, {size}: ewan exp store prune removes them")
 
 
 def row(entries: Sequence[EntryListing]) -> list[str]:

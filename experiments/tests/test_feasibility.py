@@ -90,4 +90,4 @@ def test_what_nobody_knows_is_said(known: Verdicts, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(kernel, "built", lambda: None)
     found = known.of_lab("topology: dumbbell\n", Path("x.lab.yaml"))
     assert (found.live.verdict, found.virtual.verdict) == ("unknown", "unknown")
-    assert "ewan calibrate" in found.live.why and "make kernel" in found.virtual.why
+    assert "ewan measure host" in found.live.why and "make kernel" in found.virtual.why

@@ -140,7 +140,7 @@ def test_a_run_that_was_not_written_is_not_repeated_elsewhere(tmp_path: Path) ->
     prepared(tmp_path / "x", TEXT % (POINTS, 2)).experiment.save()
     left = Experiment.load(tmp_path / "x")
     assert len(left.runs) == 4
-    with pytest.raises(LabError, match=r"run 2: it had not been written .* `ewan run --resume .*/x` goes on with it"):
+    with pytest.raises(LabError, match=r"run 2: it had not been written .* `ewan exp resume .*/x` goes on with it"):
         left.job(left.runs[1])
 
 

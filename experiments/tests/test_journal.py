@@ -211,7 +211,7 @@ def test_a_damaged_line_is_named_with_a_remedy(tmp_path: Path, changes: dict[str
     with (tmp_path / JOURNAL).open("ab") as file:
         file.write(b"{" if changes is None else orjson.dumps({**orjson.loads(last), **changes}))
         file.write(b"\n")
-    said = f"{tmp_path / JOURNAL}: line 4 is damaged: remove it, and `ewan run --resume {tmp_path}` does anew what it"
+    said = f"{tmp_path / JOURNAL}: line 4 is damaged: remove it, and `ewan exp resume {tmp_path}` does anew what it"
     for read, error in ((Experiment.load, LabError), (load.experiment, load.LoadError)):
         with pytest.raises(error) as refusal:
             read(tmp_path)

@@ -79,7 +79,7 @@ def test_an_experiment_takes_what_another_one_measured(
     store = copied(known, tmp_path)
     assert begun(tmp_path / "second", store.root) == 0
     said = capsys.readouterr().err
-    assert f"2 of 2 runs are in the store ({store.root}), which saves " in said and "of work: --fresh" in said
+    assert f"2 of 2 runs are in the store ({store.root}), which saves " in said and "of work: --again" in said
     assert contents(tmp_path / "second") == contents(known / "first"), "wall.json too: it was not run again"
     assert taken(known / "first") == [False, False] and taken(tmp_path / "second") == [True, True]
     Experiment.load(tmp_path / "second").check()
@@ -98,7 +98,7 @@ def test_an_experiment_takes_what_another_one_measured(
 
 
 def test_what_is_to_be_measured_again_is(known: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--fresh, --from execution, and a repetition that is resumed."""
+    """--again, --from execution, and a repetition that is resumed."""
     store = copied(known, tmp_path)
     assert begun(tmp_path / "fresh", store.root, fresh=True) == 0
     assert taken(tmp_path / "fresh") == [False, False]

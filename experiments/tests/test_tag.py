@@ -1,4 +1,4 @@
-"""`ewan tag` as a user calls it."""
+"""`ewan exp tag` as a user calls it."""
 
 from __future__ import annotations
 

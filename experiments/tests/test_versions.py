@@ -39,10 +39,10 @@ def older(tmp_path: Path) -> Path:
 def test_report_rerun_and_resume_say_that_an_experiment_is_older(older: Path) -> None:
     packed = archive.pack(older, "load")
     for shown, words in (
-        (older, ["report", str(older)]),
-        (older, ["rerun", str(older)]),
-        (packed, ["rerun", str(packed)]),
-        (older, ["run", "--resume", str(older)]),
+        (older, ["results", "report", str(older)]),
+        (older, ["exp", "rerun", str(older)]),
+        (packed, ["exp", "rerun", str(packed)]),
+        (older, ["exp", "resume", str(older)]),
     ):
         said = CliRunner().invoke(main, words)
         assert (said.exit_code, said.stdout, said.stderr) == (2, "", f"ewan: {shown}/{OLDER}\n")

@@ -13,4 +13,4 @@ def _advise() -> click.Command:
     return advise_command
 
 
-EXTRA = Extra(commands={"advise": _advise})
+EXTRA = Extra(commands={"suite advise": _advise})

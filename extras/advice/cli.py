@@ -1,6 +1,6 @@
 """The command `advise`: which protocol suits a path that was characterised.
 
-In: a document of `ewan characterise`, an objective. Out: the lab that was derived from it; an experiment on that lab in
+In: a document of `ewan measure path`, an objective. Out: the lab that was derived from it; an experiment on that lab in
 the virtual clock; a table of protocols, the best first. Exit status 0 when all was run, 1 when a run did not complete,
 2 for what the user can put right.
 """
@@ -33,7 +33,7 @@ from ewan.labs.base.sheet import grid
 from ewan.labs.base.units import Duration, Size, UnitError, parse_volume
 from ewan.labs.base.writing import write_named
 from ewan.labs.commands.errors import Refused, guarded
-from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.commands.options import json_option, pass_context, renamed_option
 from ewan.labs.context import Context
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.characterisation import Characterisation, from_json
@@ -64,12 +64,32 @@ class AdvicePlan(Struct):
 @click.option("--volume", metavar="SIZE", help="completion: what each flow sends (default: 20 s of its share)")
 @click.option("--for", "length", metavar="TIME", help="fairness, smooth: how long flows send (default: 20s)")
 @click.option("--flows", default=4, show_default=True, type=click.IntRange(1, MOST_FLOWS), help="side by side")
-@click.option(
-    "--protocols", default=",".join(objectives.PROTOCOLS), show_default=True, metavar="NAMES", help="those to compare"
+@renamed_option(
+    "--cc",
+    "protocols",
+    old="--protocols",
+    default=",".join(objectives.PROTOCOLS),
+    show_default=True,
+    metavar="NAMES",
+    help="those to compare",
 )
 @click.option("--seeds", default=3, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="runs of each")
-@click.option("--lab", "lab_file", metavar="FILE", type=click.Path(path_type=Path), help="where the derived lab goes")
-@click.option("--plan", "only_plan", is_flag=True, help="print the lab, the scenario and what they cost; run nothing")
+@renamed_option(
+    "--output",
+    "-o",
+    "lab_file",
+    old="--lab",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="where the derived lab goes",
+)
+@renamed_option(
+    "--dry-run",
+    "only_plan",
+    old="--plan",
+    is_flag=True,
+    help="print the lab, the scenario and what they cost; run nothing",
+)
 @running.label_options
 @json_option
 @guarded
@@ -93,13 +113,13 @@ def advise_command(
 ) -> None:
     """Rank protocols for a path by running them on a lab that was derived from its characterisation.
 
-    FILE is what ewan characterise -o FILE wrote. The lab is printed as a description: change it, and run the scenario
+    FILE is what ewan measure path -o FILE wrote. The lab is printed as a description: change it, and run the scenario
     of the experiment again with ewan run. All runs are in the virtual clock.
 
     \b
-    ewan advise path.json --objective completion --volume 100MB
-    ewan advise path.json --objective smooth --protocols reno,cubic,bbr --lab derived.lab.yaml
-    ewan advise path.json --objective fairness --plan
+    ewan suite advise path.json --objective completion --volume 100MB
+    ewan suite advise path.json --objective smooth --cc reno,cubic,bbr --lab derived.lab.yaml
+    ewan suite advise path.json --objective fairness --dry-run
     """
     found = characterisation(file)
     wanted = _wanted(found, cast(Word, objective), volume, length, flows, protocols, seeds)
@@ -135,7 +155,7 @@ def advise_command(
     directory, complete = _run(context, scenario, facts)
     summary = directory / "summary.json"
     if not summary.exists():
-        raise Refused(f"{directory}: no run was measured: ewan run --resume {directory} goes on")
+        raise Refused(f"{directory}: no run was measured: ewan exp resume {directory} goes on")
     from ewan.analysis import comparisons  # it takes a second to import
 
     places = ranking.ranked(summaries.read(directory), metric, comparisons.of)
@@ -174,7 +194,7 @@ def _wanted(
 ) -> AdviceRequest:
     names = tuple(objectives.protocols_of(protocols))
     if not names:
-        raise Refused("--protocols: write the names of congestion controls, reno,cubic,bbr")
+        raise Refused("--cc: write the names of congestion controls, reno,cubic,bbr")
     congestion.refuse(names, True)
     files = objective == "completion"
     if files and length is not None:

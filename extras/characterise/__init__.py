@@ -17,4 +17,4 @@ def _characterise() -> click.Command:
     return characterise_command
 
 
-EXTRA = Extra(commands={"characterise": _characterise})
+EXTRA = Extra(commands={"measure path": _characterise})

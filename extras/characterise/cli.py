@@ -1,7 +1,7 @@
 """The command `characterise`: what a path is, in either clock.
 
 In: the command line. Out: a table, beside it what the plan of a lab of ours says; the same as a document, which
-`ewan advise` reads.
+`ewan suite advise` reads.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ NAMES = {
     "--output",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="the document for ewan advise",
+    help="the document for ewan suite advise",
 )
 @json_option
 @guarded
@@ -89,10 +89,10 @@ def characterise_command(
     of a lab that is up, and may be left out. Probes fill the path's buffers both ways.
 
     \b
-    ewan characterise dumbbell --rtt 40ms --rate 100M --path left1 right1 --runtime virtual -o path.json
-    ewan characterise dumbbell --pairs 2 --path left1 right1 --cross left2 right2 20Mbit/s --runtime virtual
-    ewan characterise --path left1 right1
-    ewan characterise --path red@10.0.0.1 blue@10.0.0.2 -o path.json
+    ewan measure path dumbbell --rtt 40ms --rate 100M --path left1 right1 --runtime virtual -o path.json
+    ewan measure path dumbbell --pairs 2 --path left1 right1 --cross left2 right2 20Mbit/s --runtime virtual
+    ewan measure path --path left1 right1
+    ewan measure path --path red@10.0.0.1 blue@10.0.0.2 -o path.json
     """
     if ends[0] == ends[1]:
         raise Refused(f"--path {ends[0]} {ends[1]}: write two different ends")
@@ -103,7 +103,9 @@ def characterise_command(
         directory, found = in_virtual(context, plan, ends, crossing)
     else:
         if crossing:
-            raise Refused("--cross is for the virtual clock: in a lab that is up, start what is to send by ewan exec")
+            raise Refused(
+                "--cross is for the virtual clock: in a lab that is up, start what is to send by ewan lab exec"
+            )
         if given := [name for name, value in options.items() if value is not None]:
             raise Refused(
                 f"--{given[0].replace('_', '-')} is of a lab that is made for the probes: write --runtime virtual too"

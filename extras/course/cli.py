@@ -22,7 +22,7 @@ from ewan.labs.base.codec import Struct, field
 from ewan.labs.base.reading import one_line
 from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.commands.errors import guarded
-from ewan.labs.commands.group import Commands
+from ewan.labs.commands.group import CommandGroup
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import Context
 from ewan.labs.runtime.base import LabError
@@ -55,9 +55,9 @@ def _subcommand(name: str) -> click.Command | None:
     return None
 
 
-@click.group("course", cls=Commands, names=lambda: SUBCOMMANDS, load=_subcommand)
+@click.group("course", cls=CommandGroup, names=lambda: SUBCOMMANDS, load=_subcommand)
 def course_command() -> None:
-    """Teaching labs that check themselves (docs/course.md).
+    """Teaching labs that check themselves (docs/tutorials/course.md).
 
     \b
     ewan course list

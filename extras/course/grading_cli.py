@@ -33,7 +33,7 @@ from ewan.labs.base.sheet import grid
 from ewan.labs.base.units.shown import about
 from ewan.labs.base.writing import trouble, write
 from ewan.labs.commands.errors import Refused, guarded
-from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.commands.options import json_option, pass_context, renamed_option
 from ewan.labs.context import Context
 from ewan.labs.runtime import kernel
 from ewan.labs.runtime.base import LabError
@@ -61,8 +61,16 @@ LONGEST_S = 600.0
     multiple=True,
     help="files for a learning platform too; may be given twice",
 )
-@click.option(
-    "--out", metavar="DIR", type=click.Path(path_type=Path), default=Path("grades"), show_default=True, help="of those"
+@renamed_option(
+    "--output",
+    "-o",
+    "out",
+    old="--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    default=Path("grades"),
+    show_default=True,
+    help="of those",
 )
 @click.option("--students", metavar="FILE", type=click.Path(path_type=Path), help="who should have handed in")
 @click.option("--again", is_flag=True, help="grade all of it anew, also what was graded before")
@@ -93,7 +101,7 @@ def grade_command(
 
     listed = None if students is None else roster.addresses(students)
     if forms and out.resolve() == submissions.resolve():
-        raise Refused(f"--out {out}: submissions are there: name another directory")
+        raise Refused(f"--output {out}: submissions are there: name another directory")
     found = sources.below(submissions, [out, *([] if context.store is None else [context.store])])
     with tempfile.TemporaryDirectory(prefix="ewan-grade-") as scratch:
         tools = Tools(kernel.kernel(context.reporter.tell), node_binary(context.binary))
@@ -183,7 +191,7 @@ def filed(out: Path, grades: Sequence[Grade], form: str, alone: bool) -> Iterato
             path.parent.mkdir(parents=True, exist_ok=True)
             write(path, content)
         except OSError as error:
-            raise LabError(trouble(error, path, "write --out DIR where you may write")) from None
+            raise LabError(trouble(error, path, "write --output DIR where you may write")) from None
         yield path
 
 

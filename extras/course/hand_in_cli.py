@@ -14,14 +14,23 @@ from ewan.extras.course import folder, hand_in, words
 from ewan.labs.base.units.shown import about
 from ewan.labs.base.writing import trouble, write
 from ewan.labs.commands.errors import Refused, guarded
-from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.commands.options import json_option, pass_context, renamed_option
 from ewan.labs.context import Context
 
 
 @click.command("hand-in")
 @click.argument("name", metavar="[FOLDER]", required=False)
 @click.option("--notebook", is_flag=True, help="with the notebook, for a teacher who reads it; it is not executed")
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), default=Path(), help="where the file goes")
+@renamed_option(
+    "--output",
+    "-o",
+    "out",
+    old="--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    help="where the file goes",
+)
 @json_option
 @guarded
 @pass_context
@@ -40,7 +49,7 @@ def hand_in_command(context: Context, name: str | None, notebook: bool, out: Pat
     try:
         write(path, made.content)
     except OSError as error:
-        raise Refused(trouble(error, path, "write --out DIR where you may write")) from None
+        raise Refused(trouble(error, path, "write --output DIR where you may write")) from None
     if as_json:
         keys = {"file": str(path), "lab": made.submission.lab, "student": made.submission.student}
         more = {"unanswered": list(made.unanswered), "experiments": len(made.submission.experiments)}

@@ -1,7 +1,7 @@
 """A lab's text for one student as Markdown, and the cells of a notebook made of the same text. Pure.
 
-In: the rendered text. Out: its blocks: prose, commands (`sh`), figures (a line of docs/figures.md) and questions, in
-order; and the page that a student reads, in which a figure is the command that draws it.
+In: the rendered text. Out: its blocks: prose, commands (`sh`), figures (a line of docs/how-to/experiments/figures.md)
+and questions, in order; and the page that a student reads, in which a figure is the command that draws it.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ TEMPLATE = ".j2"
 """At the end of a file's name: it is a template of the student's parameters."""
 KEPT = "kept"
 """The directory of what only truths are run with."""
-PAGE = "docs/adding/course-lab.md"
+PAGE = "docs/contribute/adding/course-lab.md"
 ENGLISH = "en"
 MOST_FILE = 4 << 20
 _FOLDER = re.compile(r"(?P<number>[0-9]{2})-(?P<name>[a-z][a-z0-9-]*)")

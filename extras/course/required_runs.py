@@ -120,7 +120,7 @@ class RequiredRuns:
 def _of_command(line: str) -> Iterator[tuple[str, Settings]]:
     """The scenario and the settings of `ewan run FILE --set NAME=VALUES …`; nothing of other commands."""
     told = shlex.split(line)
-    if told[:2] != ["ewan", "run"] or len(told) < 3 or {"--scale", "--seeds"} & set(told):
+    if told[:2] != ["ewan", "run"] or len(told) < 3 or {"--size", "--seeds"} & set(told):
         return
     pairs = [word.partition("=") for before, word in itertools.pairwise(told) if before == "--set"]
     yield told[2].removesuffix(names.SCENARIO), {name: value for name, _, value in pairs}

@@ -39,7 +39,7 @@ class RunAnalysis(Protocol):
     """A run as analysis sees it (analysis/one_run.py)."""
 
     def table(self, name: str) -> pl.DataFrame:
-        """A table of docs/metrics.md."""
+        """A table of docs/reference/metrics.md."""
 
     def metric(self, words: str) -> float | None:
         """A metric in SI base units; None: it has none."""

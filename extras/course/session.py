@@ -133,7 +133,7 @@ class Session:
         return self._results(max(found, key=lambda path: path.stat().st_mtime_ns).parent)
 
     def figure(self, line: str) -> Any:
-        """A figure of that (docs/figures.md), as reports draw it."""
+        """A figure of that (docs/how-to/experiments/figures.md), as reports draw it."""
         return self.results().figure(line)
 
     def answer(self, name: str, text: str | None = None, **settings: str) -> None:

@@ -17,4 +17,4 @@ def _archive() -> click.Command:
     return archive_command
 
 
-EXTRA = Extra(commands={"archive": _archive})
+EXTRA = Extra(commands={"exp archive": _archive})

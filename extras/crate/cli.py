@@ -55,7 +55,7 @@ def archive_command(
     and says "identical", "equal within U" or "differs, here: …".
 
     \b
-    ewan archive results/20261121T120000Z-parallel-streams --author "Lovelace, Ada <0000-0002-1825-0097>"
+    ewan exp archive results/20261121T120000Z-parallel-streams --author "Lovelace, Ada <0000-0002-1825-0097>"
     """
     from ewan.extras.crate import writer  # rocrate is slow to import, and nothing else needs it
 
@@ -67,7 +67,7 @@ def archive_command(
     with archive.opened(source) as experiment, experiment.locked():
         archive.intact(experiment, source)
         if not any(entry.status == "complete" for entry in experiment.runs):
-            go_on = f": ewan run --resume {source} goes on with it" if source.is_dir() else ""
+            go_on = f": ewan exp resume {source} goes on with it" if source.is_dir() else ""
             raise Refused(f"{source}: no run of it is complete, there is nothing to check{go_on}")
         with context.reporter.progress(f"{place.name}: copying") as shown:
             number = writer.write(
@@ -102,7 +102,7 @@ def archive_command(
 def experiment_of(run: Path) -> Path:
     """The experiment that is meant: `run` itself, or the experiment that a run's directory is of."""
     if not run.exists():
-        raise Refused(f"{run}: there is no such directory or archive: ewan runs lists the experiments")
+        raise Refused(f"{run}: there is no such directory or archive: ewan exp list lists the experiments")
     above = run.resolve().parent.parent
     if run.is_dir() and not (run / DOCUMENT).exists() and (above / DOCUMENT).exists():
         return above

@@ -254,7 +254,7 @@ class _Description:
         engine = self._add(
             "#engine",
             "OrganizeAction",
-            name=f"ewan runs the scenario {document.scenario}",
+            name=f"ewan exp list the scenario {document.scenario}",
             instrument=self._ewan,
             description=document.command,
             startTime=document.started,

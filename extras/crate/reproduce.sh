@@ -50,4 +50,4 @@ printf '%s\n' "$said"
 case $status:$last in
     0:identical | "0:equal within U" | "1:differs, here: "*) exit "$status" ;;
 esac
-fail "ewan rerun ended with status $status and without a comparison (see above)"
+fail "ewan exp rerun ended with status $status and without a comparison (see above)"

@@ -88,7 +88,7 @@ def _copied(experiment: Experiment, stage: Path, progress: Callable[[int, int], 
             continue
         result[name] = _copy(path, stage / name)
         if experiment.files.get(name, result[name].sha256) != result[name].sha256:
-            raise LabError(f"{path}: changed while it was read: run ewan archive once more")
+            raise LabError(f"{path}: changed while it was read: run ewan exp archive once more")
         progress(number, len(every))
     return result
 

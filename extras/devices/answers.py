@@ -1,4 +1,4 @@
-"""What the drivers of this project answer, a line each: docs/hardware.md has the protocol."""
+"""What the drivers of this project answer, a line each: docs/how-to/labs/hardware.md has the protocol."""
 
 from __future__ import annotations
 

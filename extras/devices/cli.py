@@ -88,7 +88,8 @@ def describe_command(context: Context, program: str, address: str, model: str | 
 def check_command(
     context: Context, program: str, address: str, model: str | None, options: tuple[str, ...], as_json: bool
 ) -> None:
-    """Tell whether a driver keeps to the protocol of docs/hardware.md. The device is set to many values meanwhile."""
+    """Tell whether a driver keeps to the protocol of docs/how-to/labs/hardware.md. The device is set to many values
+    meanwhile."""
     found = []
     for each in checks(_starter(context, program), address, model, _pairs(options)):
         found.append(each)

@@ -1,7 +1,7 @@
 """The driver of GtrcNET-1 and GtrcNET-10, AIST's network emulators in FPGAs (Kodama et al.; the eWAN and NXE papers).
 
-In: the protocol of docs/hardware.md. Out: the box's commands, by the table in gtrcnet.toml or in the file that the
-option `wire` names. What the boxes' own words are is not known to us: see there.
+In: the protocol of docs/how-to/labs/hardware.md. Out: the box's commands, by the table in gtrcnet.toml or in the file
+that the option `wire` names. What the boxes' own words are is not known to us: see there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the drivers of this project have in common: lines in, lines out, errors in one line.
 
-In: a `Device`. Out: the protocol of docs/hardware.md on standard input and output, until the input ends.
+In: a `Device`. Out: the protocol of docs/how-to/labs/hardware.md on standard input and output, until the input ends.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The driver of a dedicated FreeBSD box: two cards in a bridge, a pipe of Dummynet for each, set by ipfw over SSH.
 
-In: the protocol of docs/hardware.md; options as of ssh-netem, and `number` for the first of two rules and pipes. What
-leaves the second card goes forward, through rule and pipe `number`; backward is the next one. Commands are those of
-ipfw(8), if_bridge(4) and dummynet(4); what `ipfw pipe show` prints is in sbin/ipfw/dummynet.c. Nothing is kept here.
+In: the protocol of docs/how-to/labs/hardware.md; options as of ssh-netem, and `number` for the first of two rules and
+pipes. What leaves the second card goes forward, through rule and pipe `number`; backward is the next one. Commands are
+those of ipfw(8), if_bridge(4) and dummynet(4); what `ipfw pipe show` prints is in sbin/ipfw/dummynet.c. Nothing is kept
+here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The driver of a dedicated Linux box: two cards in a bridge, netem and a token bucket on each, set by tc over SSH.
 
-In: the protocol of docs/hardware.md; options `first` and `second` name the box's cards, `config` another file for ssh,
-`sudo: yes` asks for root there. What leaves the second card goes forward. A card has three disciplines: netem (loss,
-corruption, duplication, delay), tbf with handle 10: (rate), a FIFO with 20: (bytes) or 30: (packets). All count packets
-with 24 bytes more than Linux does (FCS, preamble, gap). Nothing is kept here: `read` parses `tc -j`.
+In: the protocol of docs/how-to/labs/hardware.md; options `first` and `second` name the box's cards, `config` another
+file for ssh, `sudo: yes` asks for root there. What leaves the second card goes forward. A card has three disciplines:
+netem (loss, corruption, duplication, delay), tbf with handle 10: (rate), a FIFO with 20: (bytes) or 30: (packets). All
+count packets with 24 bytes more than Linux does (FCS, preamble, gap). Nothing is kept here: `read` parses `tc -j`.
 
 tc does not tell which table of delays netem has, and netem keeps its table when it is changed. So netem's handle is
 another one for each table (`TABLES`): with another handle the kernel makes a new netem, without a table.

@@ -13,7 +13,7 @@ from ewan.extras.executors.file import BATCH, Workers
 from ewan.labs import spec as specs
 from ewan.labs.base.source import Places, read_yaml
 
-PAGE = "docs/clusters.md"
+PAGE = "docs/how-to/experiments/executors.md"
 LEAST = "engine: local"
 _NEEDED = {"slurm": ("walltime",), "oar": ("walltime",), "pbs": ("walltime",), "ssh": ("hosts",), "dask": ("address",)}
 _BATCH_ONLY = ("jobs", "walltime", "queue", "account", "options", "setup")

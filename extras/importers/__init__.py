@@ -17,4 +17,4 @@ def _import() -> click.Command:
     return import_command
 
 
-EXTRA = Extra(commands={"import": _import})
+EXTRA = Extra(commands={"lab import": _import})

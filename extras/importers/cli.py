@@ -1,4 +1,4 @@
-"""`ewan import`: a script of tc, Dummynet or NIST Net as a lab description."""
+"""`ewan lab import`: a script of tc, Dummynet or NIST Net as a lab description."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def import_command(
     not in the lab is named in warnings.
 
     \b
-    ewan import shape.sh -o shape.lab.yaml
+    ewan lab import shape.sh -o shape.lab.yaml
     ewan lab shape.lab.yaml
     """
     from ewan.labs import host

@@ -93,7 +93,8 @@ def imported(
     findings.name_the_rest(every)
     notes = findings.shown()
     head = (
-        f"Imported from {one_line(Path(file).name)} ({_TITLES[form]}) by ewan import. Lines are lines of that file.",
+        f"Imported from {one_line(Path(file).name)} ({_TITLES[form]}) by ewan lab import. "
+        "Lines are lines of that file.",
     )
     made = description_text.text(layout, head, [(note.line, note.text) for note in notes], untold)
     try:

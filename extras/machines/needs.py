@@ -36,7 +36,7 @@ def check_possible(plan: Plan) -> None:
             raise LabError(f"lab {plan.lab} has {what}, and stretches over several machines: leave one of the two out")
     if node_overrides.needs_containers(plan):
         raise LabError(
-            f"lab {plan.lab} needs containers, which `ewan compile --machines` writes files for, one a machine"
+            f"lab {plan.lab} needs containers, which `ewan lab compile --machines` writes files for, one a machine"
         )
 
 

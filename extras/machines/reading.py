@@ -12,7 +12,7 @@ from ewan.labs import spec as specs
 from ewan.labs.base.source import read_yaml
 from ewan.labs.base.wording import nearest
 
-PAGE = "docs/cluster.md"
+PAGE = "docs/how-to/labs/machines.md"
 LEAST = "machines: {one: {ssh: root@node-1, interface: eth1}}"
 
 

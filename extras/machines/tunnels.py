@@ -121,7 +121,8 @@ def check(plan: Plan, crossing: Sequence[TunnelWire], tunnels: Sequence[TunnelQu
 def check_change(
     link: Link, heading: str, change: Change, crossing: Sequence[TunnelWire], tunnels: Sequence[TunnelQuality]
 ) -> None:
-    """LabError for a change of a running link to a delay that its tunnel exceeds; `heading` as `ewan set` has it."""
+    """LabError for a change of a running link to a delay that its tunnel exceeds; `heading` as `ewan lab set` has
+    it."""
     each = next((each for each in crossing if each.link == link.name), None)
     if each is None or change.delay is None:
         return

@@ -1,8 +1,8 @@
 """NXE's XML becomes a scenario: its topology a graph, its steps flows with their dates, its parameters a sweep.
 
 In: a file that ends in .xml, with the elements of `vocabulary.SCHEMA`. Out: a `Scenario` whose text is YAML with the
-keys of docs/scenario.md, and what of the XML has no use in a lab. Errors, also those that a scenario finds later (a
-node that is not there, say), point to the line and column of the XML. Pure but for `load`.
+keys of docs/reference/scenario.md, and what of the XML has no use in a lab. Errors, also those that a scenario finds
+later (a node that is not there, say), point to the line and column of the XML. Pure but for `load`.
 """
 
 from __future__ import annotations

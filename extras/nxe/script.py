@@ -1,7 +1,8 @@
 """What a step's script does: the options of launch_client.sh as the keys of a scenario's step, and back. Pure.
 
-In: the text of `<scriptparam>`, or a step. Out: keys of docs/scenario.md, or that text. NXE's scripts wrap iperf and
-D-ITG; the papers show `--protocol` alone, the other options are ours. Laws are one word: `pareto:100kB:1.3:most=2MB`.
+In: the text of `<scriptparam>`, or a step. Out: keys of docs/reference/scenario.md, or that text. NXE's scripts wrap
+iperf and D-ITG; the papers show `--protocol` alone, the other options are ours. Laws are one word:
+`pareto:100kB:1.3:most=2MB`.
 """
 
 from __future__ import annotations

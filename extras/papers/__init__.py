@@ -23,4 +23,4 @@ def _figures() -> click.Command:
     return figures_command
 
 
-EXTRA = Extra(commands={"paper": _paper, "figures": _figures})
+EXTRA = Extra(commands={"suite papers": _paper, "suite figures": _figures})

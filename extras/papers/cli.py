@@ -33,7 +33,7 @@ from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Incomplete, Refused, guarded
-from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.commands.options import json_option, pass_context, renamed_option
 from ewan.labs.context import Context
 from ewan.labs.record import summary as summaries
 
@@ -42,9 +42,19 @@ ALL = "all"
 
 @click.command("paper")
 @click.argument("names", nargs=-1, metavar="[NAME…|all]")
-@click.option("--scale", type=click.Choice(SCALES), default="quick", show_default=True, help="full: as in the paper")
+@renamed_option(
+    "--size",
+    "scale",
+    old="--scale",
+    type=click.Choice(SCALES),
+    default="quick",
+    show_default=True,
+    help="full: as in the paper",
+)
 @click.option("--again", is_flag=True, help="begin anew, where a call was interrupted")
-@click.option("--plan", is_flag=True, help="say what would be run and what that needs, and run nothing")
+@renamed_option(
+    "--dry-run", "plan", old="--plan", is_flag=True, help="say what would be run and what that needs, and run nothing"
+)
 @json_option
 @guarded
 @pass_context
@@ -54,9 +64,9 @@ def paper_command(
     """Show again what papers found, in the virtual clock, and say whether it agrees. Without a name: which there are.
 
     \b
-    ewan paper nxe-table-4
-    ewan paper all                     every target at the quick scale
-    ewan paper nxe-figure-4 --scale full
+    ewan suite papers nxe-table-4
+    ewan suite papers all                     every target at the quick scale
+    ewan suite papers nxe-figure-4 --size full
     """
     if not names:
         listed(context, targets.every(), as_json)
@@ -185,7 +195,7 @@ def listed(context: Context, every: Sequence[PaperTarget], as_json: bool) -> Non
         return
     rows = [[each.name, each.description.paper, each.description.title] for each in every]
     context.reporter.console.print(grid("What papers found", ["target", "paper", "what"], rows, most=len(rows)))
-    context.reporter.console.print("ewan paper NAME runs one, ewan paper all all of them", soft_wrap=True)
+    context.reporter.console.print("ewan suite papers NAME runs one, ewan suite papers all all of them", soft_wrap=True)
 
 
 def planned(target: PaperTarget, wanted: Mapping[str, TargetExperiment], wall: Wall) -> list[str]:
@@ -196,7 +206,7 @@ def planned(target: PaperTarget, wanted: Mapping[str, TargetExperiment], wall: W
             lines.append(f"  {name}: {each.measured}")
             continue
         words = " ".join(f"{key}={value}" for key, value in each.settings.items())
-        scale = f" --scale {each.scale}" if each.scale else ""
+        scale = f" --size {each.scale}" if each.scale else ""
         lines.append(f"  {name}: {' '.join(f'{each.scenario.name}{scale} {words}'.split())}: {needed(each, wall)}")
     return lines
 

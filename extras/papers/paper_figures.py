@@ -1,4 +1,4 @@
-"""`ewan figures`: figures of papers, measured again in the virtual clock.
+"""`ewan suite figures`: figures of papers, measured again in the virtual clock.
 
 In: the names of figures. Out: results/figures/<name>.svg with its data as <name>.csv, and a table.
 """
@@ -38,7 +38,7 @@ def figures_command(context: Context, names: tuple[str, ...]) -> None:
     """Measure the figures of papers again, in the virtual clock; all when none is named.
 
     \b
-    ewan figures bursts      eWAN, figures 5 and 6: netem alone sends bursts, netem with psp does not
+    ewan suite figures bursts      eWAN, figures 5 and 6: netem alone sends bursts, netem with psp does not
     """
     for name in names or FIGURES:
         FIGURES[name](context)

@@ -29,7 +29,7 @@ from ewan.labs.spec import DescriptionError, names, text_of, translate
 
 ENDING = ".paper.yaml"
 FOLDER = LIBRARY / "papers"
-PAGE = "docs/papers.md"
+PAGE = "docs/results/papers.md"
 Scale = Literal["quick", "full"]
 SCALES: tuple[Scale, ...] = ("quick", "full")
 
@@ -50,7 +50,7 @@ class TargetScale(Model):
     what: ClassVar[str] = "key of a scale"
     scale: str | None = Field(None, description="the scenario's scale; that of the same name, or `paper`, if absent")
     set: dict[str, Parameter] = Field({}, description="parameters of the scenario")
-    hstts: dict[str, Parameter] = Field({}, description="words of `ewan hstts`")
+    hstts: dict[str, Parameter] = Field({}, description="words of `ewan suite hstts`")
     seeds: Seeds | None = Field(None, description="how many; the scenario's if absent")
 
 
@@ -59,7 +59,9 @@ class ExperimentKeys(Model):
 
     what: ClassVar[str] = "key of an experiment"
     scenario: Any = Field(None, description="a scenario's name or path, or its keys")
-    hstts: dict[str, Parameter] | None = Field(None, description="words of `ewan hstts`, like {app: BU, cg: '1.0,2.0'}")
+    hstts: dict[str, Parameter] | None = Field(
+        None, description="words of `ewan suite hstts`, like {app: BU, cg: '1.0,2.0'}"
+    )
     measured: str | None = Field(None, description="a measurement that no scenario says, by its name")
     set: dict[str, Parameter] = Field({}, description="parameters of the scenario, several values with commas")
     seeds: Seeds | None = Field(None, description="how many; the scenario's if absent")

@@ -13,4 +13,10 @@ def _studio() -> click.Command:
     return studio_command
 
 
-EXTRA = Extra(commands={"studio": _studio})
+def _rest() -> str:
+    from ewan.extras.studio.server import app, reference
+
+    return reference.markdown(app.interface())
+
+
+EXTRA = Extra(commands={"studio": _studio}, pages={"reference/rest.md": _rest})

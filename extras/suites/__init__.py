@@ -13,4 +13,4 @@ def _hstts() -> click.Command:
     return hstts_command
 
 
-EXTRA = Extra(commands={"hstts": _hstts})
+EXTRA = Extra(commands={"suite hstts": _hstts})

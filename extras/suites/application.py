@@ -1,7 +1,7 @@
 """What an application of HSTTS is: its name, parameters with their defaults, traffic and metrics. Types only.
 
 A module of `extras/suites/applications` holds one `Application`; `document.py` writes it as a scenario. Steps and
-labs are plain data with the keys of docs/scenario.md.
+labs are plain data with the keys of docs/reference/scenario.md.
 """
 
 from __future__ import annotations

@@ -35,6 +35,7 @@ from ewan.labs.commands.options import (
     json_option,
     machines_option,
     pass_context,
+    renamed_option,
     runtime_option,
     trust_option,
     unverified_option,
@@ -71,14 +72,22 @@ def parameter_options(command: Function) -> Function:
 @click.option(
     "--generator", default=OURS, show_default=True, metavar="NAMES", help="what sends the load, as in scenarios"
 )
-@click.option("--profile", type=click.Choice(list(PROFILES)), default="quick", show_default=True, help="sizes")
+@renamed_option(
+    "--size",
+    "profile",
+    old="--profile",
+    type=click.Choice(list(PROFILES)),
+    default="quick",
+    show_default=True,
+    help="quick, or as in the paper",
+)
 @click.option("--seeds", type=click.IntRange(1, 1000), metavar="N", help="repetitions (default: the profile's)")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="a size of the scenario, volume=1Gbit")
 @click.option("--constraint", default="1s", show_default=True, metavar="TIME", help="WM: a response is late after this")
 @runtime_option
 @machines_option
 @unverified_option
-@click.option("--show", is_flag=True, help="print the scenarios and run nothing")
+@renamed_option("--dry-run", "show", old="--show", is_flag=True, help="print the scenarios and run nothing")
 @trust_option
 @running.label_options
 @running.every_option
@@ -110,14 +119,14 @@ def hstts_command(
 
     Of C, C_a, K, M and C_g give as many as you like: the others follow (K = C/C_a, C_g = M·C_a/C), and a contradiction
     is refused. Each takes several values with commas between: they are a sweep, with its table and figures.
-    Values outside the poster's are run, with a note. docs/hstts.md says what each application does.
+    Values outside the poster's are run, with a note. docs/how-to/experiments/hstts.md says what each application does.
 
     \b
-    ewan hstts --app BU --rtt 20ms --rate 1G --cg 1.0 --r 1.0 --runtime virtual
-    ewan hstts --app BU --cg 0.5,0.8,1.0,1.5,2.0 --cc reno,bic,scalable --runtime virtual
-    ewan hstts --app all --profile quick --runtime virtual
-    ewan hstts --app PA --generator ewan,openmpi --runtime virtual
-    ewan hstts --app BU --rtt Mix --m 20 --cc cubic,bbr --show
+    ewan suite hstts --app BU --rtt 20ms --rate 1G --cg 1.0 --r 1.0 --runtime virtual
+    ewan suite hstts --app BU --cg 0.5,0.8,1.0,1.5,2.0 --cc reno,bic,scalable --runtime virtual
+    ewan suite hstts --app all --size quick --runtime virtual
+    ewan suite hstts --app PA --generator ewan,openmpi --runtime virtual
+    ewan suite hstts --app BU --rtt Mix --m 20 --cc cubic,bbr --dry-run
     """
     controls, added = hstts.congestion_controls(cc, normalise)
     words = {key.upper(): value for key, value in given.items() if value is not None}

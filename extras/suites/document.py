@@ -1,6 +1,6 @@
 """An application's case as the text of a scenario, which a person can read, change and run alone. Pure.
 
-In: an application and what its scenario is made for. Out: YAML with the keys of docs/scenario.md.
+In: an application and what its scenario is made for. Out: YAML with the keys of docs/reference/scenario.md.
 """
 
 from __future__ import annotations

@@ -18,4 +18,4 @@ def _transfers() -> click.Command:
     return transfers_command
 
 
-EXTRA = Extra(commands={"transfers": _transfers})
+EXTRA = Extra(commands={"suite transfers": _transfers})

@@ -31,7 +31,14 @@ from ewan.labs.base import codec
 from ewan.labs.base.reading import noted
 from ewan.labs.base.wording import nearest
 from ewan.labs.commands.errors import Refused, guarded
-from ewan.labs.commands.options import json_option, pass_context, runtime_option, trust_option, unverified_option
+from ewan.labs.commands.options import (
+    json_option,
+    pass_context,
+    renamed_option,
+    runtime_option,
+    trust_option,
+    unverified_option,
+)
 from ewan.labs.commands.privileges import as_root, is_virtual
 from ewan.labs.context import Context
 from ewan.labs.record.labels import Labels
@@ -45,7 +52,9 @@ PACING = ("psp", "tbf", "fq", "none")
     "--service", "services", default="ts1,ts2", show_default=True, metavar="NAMES", help="ts1 all at once, ts2 in turn"
 )
 @click.option("--run", "run", is_flag=True, help="run each plan, and compare what was promised with what was seen")
-@click.option("--show", "only_shown", is_flag=True, help="print the scenario of each plan and run nothing")
+@renamed_option(
+    "--dry-run", "only_shown", old="--show", is_flag=True, help="print the scenario of each plan and run nothing"
+)
 @click.option(
     "--pacing",
     type=click.Choice(PACING),
@@ -76,14 +85,14 @@ def transfers_command(
 ) -> None:
     """Plan bulk transfers as the transfer services of the eWAN paper do, and run the plans.
 
-    FILE has a lab, and requests with a volume, a time window and a largest rate (docs/transfers.md). TS1 starts every
-    transfer when it is released; TS2 gives each its path to itself, one after the other, and refuses what would end
-    after its deadline.
+    FILE has a lab, and requests with a volume, a time window and a largest rate (docs/how-to/experiments/transfers.md).
+    TS1 starts every transfer when it is released; TS2 gives each its path to itself, one after the other, and refuses
+    what would end after its deadline.
 
     \b
-    ewan transfers requests.yaml
-    ewan transfers requests.yaml --run --runtime virtual
-    ewan transfers requests.yaml --service ts2 --show > my.scenario.yaml
+    ewan suite transfers requests.yaml
+    ewan suite transfers requests.yaml --run --runtime virtual
+    ewan suite transfers requests.yaml --service ts2 --dry-run > my.scenario.yaml
     """
     wanted = _services(services)
     virtual = is_virtual(context)

@@ -27,7 +27,7 @@ from ewan.labs.compile import compile as compile_spec
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.plan import Plan
 
-PAGE = "docs/transfers.md"
+PAGE = "docs/how-to/experiments/transfers.md"
 LEAST = "lab: dumbbell"
 
 

@@ -1,8 +1,8 @@
 """A plan as the text of a scenario: a step for each accepted transfer, at its time, held to its rate at the source.
 
-In: requests as they were read, and a plan of them. Out: YAML with the keys of docs/scenario.md, which a person can
-read, change and run alone. A transfer that waits for others starts when they have ended (`after:`), not when they
-should have.
+In: requests as they were read, and a plan of them. Out: YAML with the keys of docs/reference/scenario.md, which a
+person can read, change and run alone. A transfer that waits for others starts when they have ended (`after:`), not when
+they should have.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def text(asked: TransferRequests, plan: TransferPlan, strategy: Strategy, pacing
 
 
 def _step(asked: TransferRequests, transfer: Transfer, pacing: str | None) -> ScenarioMapping:
-    """The step of a transfer, in the order of its keys in docs/scenario.md."""
+    """The step of a transfer, in the order of its keys in docs/reference/scenario.md."""
     request = next(each for each in asked.description.requests if each.name == transfer.request.name)
     step: dict[str, ScenarioValue] = {"name": request.name}
     if transfer.after:

@@ -1,4 +1,5 @@
-"""A scenario as a program writes it, before it is read: plain data with the keys of docs/scenario.md. Types only.
+"""A scenario as a program writes it, before it is read: plain data with the keys of docs/reference/scenario.md. Types
+only.
 
 `${name}` may stand for any value, so that these are wider than the types of what is read (`fields.py`).
 """

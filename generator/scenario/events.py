@@ -1,7 +1,7 @@
 """Events on links: the words of a scenario as changes that a running link understands.
 
 Comes in: a run and its plan. Goes out: the program's events, in order of time; each change is compiled against the link
-as the events before it leave it, and refused for what `ewan set` would refuse it for.
+as the events before it leave it, and refused for what `ewan lab set` would refuse it for.
 """
 
 from __future__ import annotations

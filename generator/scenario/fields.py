@@ -255,7 +255,7 @@ class CaptureKeys(Model):
     )
     point: Text | None = Field(
         None,
-        description="as `ewan capture` takes it: an interface of a node, a link at both sides, at one, or one way",
+        description="as `ewan lab capture` takes it: an interface of a node, a link at both sides, at one, or one way",
         examples=["r1:eth0", "core", "core:r2", "core:forward"],
     )
     at: TimeText | None = Field(None, description="from T0; earlier packets are left out", examples=["20s"])
@@ -359,7 +359,7 @@ class ScenarioDescription(Model):
         examples=["{streams: [1, 2, 5, 10]}"],
     )
     seeds: SeedsText = Field(None, description="how many, or a list; the lab's seed if absent", examples=[3, "[7, 8]"])
-    scales: dict[str, Scale] = Field({}, description="other sizes of the same: --scale NAME", examples=["{quick: …}"])
+    scales: dict[str, Scale] = Field({}, description="other sizes of the same: --size NAME", examples=["{quick: …}"])
     roles: dict[str, NodesText] = Field(
         {}, description="names of groups of nodes", examples=['{senders: "left[1-11]"}']
     )
@@ -378,6 +378,9 @@ class ScenarioDescription(Model):
     watch: IntervalText = Field(
         Duration.parse("100ms"), description="from one look at the links' counters to the next; 100ms if absent"
     )
+    runtime: Literal["virtual"] | None = Field(
+        None, description="the clock of its runs where `--runtime` names none; a description of a lab runs in both"
+    )
     longest: TimeText | None = Field(
         None, description="from T0; what still runs then is ended; found from the steps if absent", examples=["700s"]
     )
@@ -385,7 +388,7 @@ class ScenarioDescription(Model):
     events: tuple[EventKeys, ...] = Field((), description="changes of links")
     capture: tuple[CaptureKeys, ...] = Field(
         (),
-        description="packets that are kept as pcapng, and as a table (docs/experiments.md)",
+        description="packets that are kept as pcapng, and as a table (docs/how-to/experiments/experiments.md)",
         examples=["[{node: left1}, {node: right1}]"],
     )
     stop: Stop | None = Field(None, description="more seeds until a metric is known well enough")

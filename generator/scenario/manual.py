@@ -35,7 +35,7 @@ lab:
   rtt: 20ms
   wan: {rate: 100Mbit/s}
 scales:
-  quick: {about: one seed, seeds: 1}   # ewan run FILE --scale quick
+  quick: {about: one seed, seeds: 1}   # ewan run FILE --size quick
 steps:
   - name: forward
     from: left[1-${pairs}]
@@ -99,7 +99,7 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
         Pacing,
         "`none`, `psp 400Mbit/s` (a kind and its rate, so that a sweep can go over them), or exactly one of `psp`, "
         "`tbf` and `fq` with its settings. Not of `messages` and `run`, whose hosts are paced in the lab; see "
-        "[pacing.md](pacing.md).",
+        "[pacing](../how-to/labs/pacing.md).",
         None,
     ),
     ("`repeat`", fields.Repeat, "", None),
@@ -111,7 +111,7 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
     (
         "`events`",
         fields.EventKeys,
-        "And the settings of a link, as `ewan set` takes them (not `framing`).",
+        "And the settings of a link, as `ewan lab set` takes them (not `framing`).",
         DirectionKeys,
     ),
     (
@@ -125,7 +125,7 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
     (
         "`compare`",
         fields.Compare,
-        "Runs of the same seed against each other; docs/analysis.md says which test is made when.",
+        "Runs of the same seed against each other; docs/how-to/experiments/results.md says which test is made when.",
         None,
     ),
     ("`beside`", fields.PublishedKeys, "", None),
@@ -140,9 +140,8 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
 def markdown() -> str:
     """The whole page."""
     names = ", ".join(f"`{name}`" for name in METRICS)
-    metrics = (
-        f"## Metrics\n\nFor `metrics`, `compare`, `stop` and `beside` (what each is: `docs/metrics.md`): {names}.\n"
-    )
+    what = "[what each is](metrics.md)"
+    metrics = f"## Metrics\n\nFor `metrics`, `compare`, `stop` and `beside` ({what}): {names}.\n"
     return "\n".join([_INTRODUCTION + _tools(), *(section(*each) for each in _SECTIONS), metrics])
 
 

@@ -65,14 +65,18 @@ def used(raw: Any) -> set[str]:
     return set(_REFERENCE.findall(raw)) if isinstance(raw, str) else set()
 
 
+FULL = "full"
+"""The size of a scenario as it is written, without one of its scales."""
+
+
 def scaled(raw: dict[str, Any], places: Places, scale: str | None) -> tuple[dict[str, Any], Places]:
     """The data with the keys of a scale in place of its own; `parameters` are replaced one by one."""
-    if scale is None:
-        return raw, places
     known = raw.get("scales") or {}
+    if scale is None or (scale == FULL and FULL not in known):
+        return raw, places
     if scale not in known:
-        has = nearest(scale, known) if known else "leave it out: the scenario has none"
-        raise DescriptionError(f'--scale "{scale}": unknown scale, {has}')
+        has = nearest(scale, [*known, FULL])
+        raise DescriptionError(f'--size "{scale}": unknown size, {has}')
     raw, moved = dict(raw), Places(places.file, dict(places.known))
     for key, value in (known[scale] or {}).items():
         if key == "parameters" and isinstance(value, dict):

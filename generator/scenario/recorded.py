@@ -31,7 +31,7 @@ _HEAD = """# What was done in the lab {lab}: times count from the first change, 
 def recorded(description: str, plan: Plan, done: Sequence[SettingsChange]) -> str:
     """DescriptionError where nothing was done."""
     if not done:
-        raise DescriptionError(f"nothing was done in {plan.lab} yet: ewan set changes a link")
+        raise DescriptionError(f"nothing was done in {plan.lab} yet: ewan lab set changes a link")
     first_ns = min(each.due_unix_ns for each in done)
     times_ns = [BEFORE_NS + _rounded(each.due_unix_ns - first_ns) for each in done]
     document = {

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ewan.generator.scenario.scenario import Scenario
     from ewan.generator.scenario.schedule import ScheduledRun
 
-PAGE = "docs/scenario.md"
+PAGE = "docs/reference/scenario.md"
 MOST_LABS = 16
 """That are kept at one time, of those that a sweep's parameters make."""
 MOST_WORK = 500_000

@@ -242,7 +242,7 @@ def test_the_words_of_a_scenario_are_those_of_the_tools() -> None:
     modules = {each.name for each in pkgutil.iter_modules(external.__path__)} - {"transfer"}
     assert set(get_args(GENERATOR)) == {"ewan", *external.TOOLS}
     assert modules == {tool.commands.__module__.rpartition(".")[2] for tool in external.TOOLS.values()}
-    page = (Path(__file__).resolve().parents[2] / "docs/scenario.md").read_text()
+    page = (Path(__file__).resolve().parents[2] / "docs/reference/scenario.md").read_text()
     assert all(f"- `generator: {name}` does " in page for name in external.TOOLS)
 
 

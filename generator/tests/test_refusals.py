@@ -144,7 +144,7 @@ def test_a_mistake_in_the_lab_is_shown_where_it_is_written() -> None:
     [
         ({"strems": "2"}, None, '--set strems=2: unknown parameter, write "streams"'),
         ({"streams": ""}, None, "--set streams=: is empty"),
-        ({}, "quik", '--scale "quik": unknown scale, write "quick"'),
+        ({}, "quik", '--size "quik": unknown size, write "quick"'),
     ],
 )
 def test_words_of_the_command_line_are_refused_as_such(settings: dict[str, str], scale: str | None, said: str) -> None:

@@ -1,4 +1,4 @@
-"""`ewan adopt`: a lab that containerlab deployed by hand becomes one that `ewan` knows, as if it had made it."""
+"""`ewan lab adopt`: a lab that containerlab deployed by hand becomes one that `ewan` knows, as if it had made it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ewan.labs.context import Context
 @guarded
 @pass_context
 def adopt_command(context: Context, file: Path) -> None:
-    """Take over a lab that containerlab deployed from a file of `ewan compile`.
+    """Take over a lab that containerlab deployed from a file of `ewan lab compile`.
 
     \b
-    ewan compile dumbbell -o out/
+    ewan lab compile dumbbell -o out/
     containerlab deploy -t out/dumbbell.clab.yml
-    ewan adopt out/dumbbell.clab.yml
+    ewan lab adopt out/dumbbell.clab.yml
     """
     as_root(context)
     name = context.live().adopt(file)
-    context.reporter.console.print(f"{name} is adopted, unverified: ewan verify {name}", soft_wrap=True)
+    context.reporter.console.print(f"{name} is adopted, unverified: ewan lab verify {name}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`ewan batch`: programs in the nodes of a lab, from its start to its end, in either clock.
+"""`ewan lab batch`: programs in the nodes of a lab, from its start to its end, in either clock.
 
 In: a description and commands with their nodes and start times. Out: a run directory, and a table of what became of
 each command.
@@ -37,7 +37,7 @@ MOST_SHOWN_BYTES = 1 << 20
 @click.option("--do", "wanted", metavar="'NODE [at TIME]: COMMAND'", multiple=True, help="run this in a node")
 @click.option("--service", "services", metavar="'NODE: COMMAND'", multiple=True, help="run this until all others end")
 @click.option(
-    "--capture", "captures", metavar="'POINT [FILTER]'", multiple=True, help="keep packets, as in ewan capture"
+    "--capture", "captures", metavar="'POINT [FILTER]'", multiple=True, help="keep packets, as in ewan lab capture"
 )
 @click.option("--for", "longest", metavar="TIME", help="when what still runs ends (default: 600s)")
 @json_option
@@ -61,10 +61,10 @@ def batch_command(
     100 ms later; the packets are in commands/NUMBER-NODE/packets.pcapng of the run's directory.
 
     \b
-    ewan batch dumbbell --rtt 100ms --do 'left1: ping -c 5 right1'
-    ewan batch dumbbell --rtt 100ms --capture 'core:forward icmp' --do 'left1: ping -c 5 right1' --runtime virtual
-    ewan batch dumbbell --rtt 100ms --service 'right1: iperf3 -s' --do 'left1 at 1s: iperf3 -c right1 -t 10'
-    ewan batch dumbbell --rtt 100ms --do 'left1: ping -c 5 right1' --machines machines.yaml
+    ewan lab batch dumbbell --rtt 100ms --do 'left1: ping -c 5 right1'
+    ewan lab batch dumbbell --rtt 100ms --capture 'core:forward icmp' --do 'left1: ping -c 5 right1' --runtime virtual
+    ewan lab batch dumbbell --rtt 100ms --service 'right1: iperf3 -s' --do 'left1 at 1s: iperf3 -c right1 -t 10'
+    ewan lab batch dumbbell --rtt 100ms --do 'left1: ping -c 5 right1' --machines machines.yaml
     """
     virtual = is_virtual(context)
     facts = host_facts(context)

@@ -1,4 +1,5 @@
-"""`ewan capture`: packets at interfaces, or at the sides of links, of a lab that is up: a list, a file, Wireshark."""
+"""`ewan lab capture`: packets at interfaces, or at the sides of links, of a lab that is up: a list, a file,
+Wireshark."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ import click
 from ewan.labs.base import ownership
 from ewan.labs.commands.errors import Incomplete, Refused, guarded
 from ewan.labs.commands.live import which
-from ewan.labs.commands.options import lab_option, pass_context
+from ewan.labs.commands.options import lab_option, pass_context, renamed_option
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 
@@ -39,10 +40,24 @@ ENDED = {
 
 @click.command("capture")
 @lab_option
-@click.option("-w", "--write", "file", metavar="FILE", help="into this file, as pcapng; - is standard output")
+@renamed_option(
+    "-o",
+    "-w",
+    "--output",
+    "file",
+    old="--write",
+    metavar="FILE",
+    help="into this file, as pcapng; - is standard output",
+)
 @click.option("--wireshark", is_flag=True, help="show it in Wireshark while it goes on")
 @click.option("-c", "--count", metavar="N", type=click.IntRange(1), help="end after so many packets")
-@click.option("--size", metavar="SIZE", help='end when the file has so much, "100MB" (default: 1GB of a FILE)')
+@renamed_option(
+    "--limit",
+    "size",
+    old="--size",
+    metavar="SIZE",
+    help='end when the file has so much, "100MB" (default: 1GB of a FILE)',
+)
 @click.option("--for", "longest", metavar="TIME", help='end after so long, "10s"')
 @click.option("-s", "--snap", metavar="SIZE", help='keep so much of each packet, "96B" (default: all)')
 @click.argument("where", metavar="NODE[:INTERFACE]|LINK[:SIDE]")
@@ -67,10 +82,10 @@ def capture_command(
     that way, once where it enters the link and once where it leaves. FILTER is written as for tcpdump.
 
     \b
-    ewan capture left1
-    ewan capture r1:core tcp port 80 -w web.pcapng
-    ewan capture core:forward --wireshark
-    ewan capture left1 -w - | wireshark -k -i -
+    ewan lab capture left1
+    ewan lab capture r1:core tcp port 80 -w web.pcapng
+    ewan lab capture core:forward --wireshark
+    ewan lab capture left1 -w - | wireshark -k -i -
     """
     from ewan.labs.capture import bpf, points
     from ewan.labs.capture.words import CaptureRequest
@@ -112,7 +127,7 @@ def _bounds(file: str | None, count: int | None, size: str | None, longest: str 
         except UnitError as error:
             raise Refused(f'{option} "{text}": {error}') from None
 
-    kept, most = read("--snap", snap, Size.parse), read("--size", size, Size.parse)
+    kept, most = read("--snap", snap, Size.parse), read("--limit", size, Size.parse)
     lasting = read("--for", longest, lambda text: Duration.parse(text, NS_PER_DAY))
     if kept is not None and not 14 <= kept.bytes <= SNAP_BYTES:
         raise Refused(f'--snap "{snap}": write a size of 14B to {SNAP_BYTES}B')

@@ -1,4 +1,4 @@
-"""`ewan compile`: the plan of a description, with its picture, its table and containerlab's file."""
+"""`ewan lab compile`: the plan of a description, with its picture, its table and containerlab's file."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def compile_command(context: Context, /, topology: str, output: Path, as_json: b
     """Compile a description to NAME.plan.json, NAME.svg, NAME.txt, and NAME.clab.yml for containerlab, with NAME/.
 
     \b
-    ewan compile dumbbell --rtt 100ms --rate 1G
-    ewan compile labs/library/parking-lot.lab.yaml -o out/
+    ewan lab compile dumbbell --rtt 100ms --rate 1G
+    ewan lab compile labs/library/parking-lot.lab.yaml -o out/
     """
     from rich.console import Console
 

@@ -1,29 +1,70 @@
-"""`ewan docs` and `ewan completion`: what the project says of its own words."""
+"""`ewan docs` and `ewan completion`: pages that are made of the code, and completion scripts of shells."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 
-from ewan.labs.base.product import ROOT
+from ewan.labs.base.product import LIBRARY, ROOT
+
+PYTHON = """`import ewan` reads the results of experiments, for notebooks and for programs of your own:
+
+```python
+import ewan
+
+results = ewan.load("results/20260102T030405Z-streams")
+results.metric("utilisation").by("buffer")   # a polars DataFrame: mean, interval and number of seeds
+results.figure("goodput by buffer")          # an SVG, which a notebook shows
+```
+
+Tables are [polars](https://pola.rs) DataFrames, and the name of a column says its unit."""
 
 
 @click.command("docs", hidden=True)
 def docs_command() -> None:
-    """Write docs/description.md and its like from the schemas."""
+    """Write the pages of docs/ that are made of the code."""
+    root = click.get_current_context().find_root().command
+    assert isinstance(root, click.Group)
+    for name, text in pages(root).items():
+        path = ROOT / "docs" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+
+
+def pages(root: click.Group) -> dict[str, str]:
+    """The text of each page that is made of the code, by its path below docs/; `root`: the command `ewan`."""
+    import ewan
+    from ewan import extra
+    from ewan.analysis import api
+    from ewan.analysis.figures.style import Drawing
+    from ewan.generator.scenario import gallery
     from ewan.generator.scenario import manual as scenarios
     from ewan.labs import spec
+    from ewan.labs.commands import python_reference, reference
     from ewan.labs.record import manual as metrics
     from ewan.labs.record import schema
 
-    pages = {
-        "description.md": spec.markdown(),
-        "scenario.md": scenarios.markdown(),
-        "metrics.md": metrics.markdown(),
-        "certificate.schema.json": schema.certificate_schema(),
-        "characterisation.schema.json": schema.characterisation_schema(),
+    of_python: list[tuple[str, Callable[..., Any]]] = [
+        ("ewan.load", ewan.load),
+        ("Results", api.Results),
+        ("Values", api.Values),
+        ("Drawing", Drawing),
+    ]
+    page, pictures = gallery.markdown(LIBRARY)
+    return {
+        "reference/commands.md": reference.markdown(root),
+        "reference/python.md": python_reference.markdown("Python", PYTHON, of_python),
+        "reference/description.md": spec.markdown(),
+        "reference/scenario.md": scenarios.markdown(),
+        "reference/metrics.md": metrics.markdown(),
+        "reference/certificate.schema.json": schema.certificate_schema(),
+        "reference/characterisation.schema.json": schema.characterisation_schema(),
+        "gallery.md": page,
+        **pictures,
+        **{name: text() for name, text in extra.installed().pages.items()},
     }
-    for name, text in pages.items():
-        (ROOT / "docs" / name).write_text(text)
 
 
 @click.command("completion")

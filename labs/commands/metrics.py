@@ -1,4 +1,4 @@
-"""`ewan metrics`: a page for Prometheus with what the links of a lab do, and the files that show it.
+"""`ewan lab metrics`: a page for Prometheus with what the links of a lab do, and the files that show it.
 
 In: a lab that is up, an address to listen at. Out: the page, until Ctrl-C; or, with --files, Prometheus' and Grafana's
 files for that address. The page itself is the node binary's (emulator/node/src/metrics).
@@ -49,9 +49,9 @@ def metrics_command(context: Context, name: str | None, listen: str, once: bool,
     """Serve what the links of a lab do, for Prometheus; Ctrl-C ends.
 
     \b
-    ewan metrics
-    ewan metrics dumbbell --listen 127.0.0.1:9400
-    ewan metrics --files dashboards/
+    ewan lab metrics
+    ewan lab metrics dumbbell --listen 127.0.0.1:9400
+    ewan lab metrics --files dashboards/
     """
     if files is not None:
         write(context.reporter, files, listen)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from ewan.labs.commands.errors import Refused
@@ -21,6 +22,39 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 pass_context = click.make_pass_decorator(Context)
 """The command's first argument is the `Context`."""
+
+
+def renamed_option(*names: str, old: str, **attributes: Any) -> Callable[[Function], Function]:
+    """An option whose name in version 0.1 was `old`, which works until 0.4 and says the new name on standard error."""
+    new = next(name for name in names if name.startswith("--"))
+    key = f"{__name__}.{new}"
+
+    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
+            if not context.resilient_parsing:
+                click.echo(f"ewan: `{old}` is now `{new}`; the old name works until version 0.4", err=True)
+            context.meta[key] = value
+
+    def take(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        given = context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+        return value if given else context.meta.get(key, value)
+
+    def both(command: Function) -> Function:
+        shown = {"show_default", "help", "metavar", "default"}
+        hidden = {name: value for name, value in attributes.items() if name not in shown}
+        before = click.option(
+            old,
+            f"old_{key.rpartition('-')[2]}",
+            hidden=True,
+            expose_value=False,
+            is_eager=True,
+            callback=keep,
+            **hidden,
+        )
+        return click.option(*names, callback=take, **attributes)(before(command))
+
+    return both
+
 
 # Overrides of a description on the command line: option, help.
 OVERRIDES = {
@@ -51,6 +85,7 @@ reference_option = click.option(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="another instrument's readings (JSON, or a program that prints it), in place of what is configured",
 )
+details_option = click.option("--details", is_flag=True, help="all rows, with uncertainties and notes")
 json_option = click.option("--json", "as_json", is_flag=True, help="one JSON document instead of tables")
 unverified_option = click.option(
     "--unverified", is_flag=True, help="run in a lab that is outside its tolerances; the records say so"
@@ -60,10 +95,11 @@ unverified_option = click.option(
 def only_live(context: click.Context, parameter: click.Parameter | None, value: str | None) -> None:
     """Refuses the virtual clock for commands on labs that stay up: its labs are there only while a program runs."""
     if value == "virtual":
-        also = "--capture NODE " if context.info_name == "capture" else ""
+        also = "--capture NODE " if str(context.command_path).endswith(" capture") else ""
         raise Refused(
-            f"ewan {context.info_name} needs a lab that stays up, and in the virtual clock a lab runs from its start "
-            f"to its end: write ewan batch TOPOLOGY {also}--do 'NODE: COMMAND' --runtime virtual, or use the live clock"
+            f"{context.command_path} needs a lab that stays up, and in the virtual clock a lab runs from its start "
+            f"to its end: write ewan lab batch TOPOLOGY {also}--do 'NODE: COMMAND' --runtime virtual, "
+            "or use the live clock"
         )
 
 
@@ -113,7 +149,7 @@ machines_option = click.option(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     expose_value=False,
     callback=_machines_into_the_context,
-    help="a file of machines over which the lab stretches (docs/cluster.md)",
+    help="a file of machines over which the lab stretches (docs/how-to/labs/machines.md)",
 )
 
 

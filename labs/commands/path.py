@@ -1,4 +1,5 @@
-"""`ewan path`: the links that packets cross between two hosts of a lab that is up, each way, as the routes are now."""
+"""`ewan lab path`: the links that packets cross between two hosts of a lab that is up, each way, as the routes are
+now."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ def path_command(context: Context, lab: str | None, source: str, sink: str, as_j
     """The links between two hosts, there and back, by the routing tables as they are now.
 
     \b
-    ewan path host1 host2
-    ewan path --lab ring-ospf host1 host2 --json
+    ewan lab path host1 host2
+    ewan lab path --lab ring-ospf host1 host2 --json
     """
     as_root(context)
     labs = context.live()

@@ -20,7 +20,7 @@ def as_root(context: Context, command: Sequence[str] = COMMAND) -> None:
     if shutil.which("sudo") is None:
         raise Refused(
             "the live clock needs root, and there is no sudo here: run this as root, or a lab in the virtual clock "
-            "(ewan lab … --runtime virtual, ewan batch … --runtime virtual)"
+            "(ewan lab … --runtime virtual, ewan lab batch … --runtime virtual)"
         )
     context.reporter.note("the live clock needs root: going on under sudo")
     keep = f"--preserve-env={','.join(PRESERVED)}"

@@ -40,7 +40,7 @@ def ps_command(context: Context, name: str | None, as_json: bool) -> None:
         said = f"[bold]{lab}[/bold]  {status.state}  [dim]{status.runtime}[/dim]  {status.note}"
         console.print(said.rstrip(), soft_wrap=True, markup=True)
         if status.links_down:
-            console.print(f"down: {', '.join(status.links_down)}: ewan set LINK up", soft_wrap=True)
+            console.print(f"down: {', '.join(status.links_down)}: ewan lab set LINK up", soft_wrap=True)
         if status.plan:
             plan = labs.load(lab).plan
             machine_of = {node.name: node.machine for node in status.nodes if node.machine is not None}

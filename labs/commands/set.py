@@ -1,4 +1,4 @@
-"""`ewan set`: changes a link of a lab that is up, or takes it down and brings it up again."""
+"""`ewan lab set`: changes a link of a lab that is up, or takes it down and brings it up again."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ that is down has no carrier at either end: with a routing protocol, other ways a
 told.
 
 \b
-ewan set core rate=500Mbit/s at=+10s
-ewan set core delay=80ms loss=0.1% --direction forward
-ewan set ring1 down
-ewan set ring1 up at=+10s
+ewan lab set core rate=500Mbit/s at=+10s
+ewan lab set core delay=80ms loss=0.1% --direction forward
+ewan lab set ring1 down
+ewan lab set ring1 up at=+10s
 """
 
 
@@ -49,7 +49,7 @@ def set_command(
     link: str,
     words: tuple[str, ...],
 ) -> None:
-    """`ewan set`, whose help goes by the table of settings."""
+    """`ewan lab set`, whose help goes by the table of settings."""
     as_root(context)
     labs = context.live()
     name = which(labs, lab)

@@ -16,7 +16,7 @@ from ewan.labs.base import reading as files
 from ewan.labs.base import writing as written
 from ewan.labs.base.units import Duration, Fraction, Rate, Size, UnitError
 from ewan.labs.commands.errors import Refused, guarded
-from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.commands.options import json_option, pass_context, renamed_option
 from ewan.labs.context import Context
 from ewan.labs.traces import generated, reading, writing
 
@@ -131,7 +131,15 @@ def make_command(kind: str, seed: int, length: str) -> None:
 @click.argument("source")
 @click.argument("name", required=False)
 @click.option("--licence", default="unknown", show_default=True, help="under which its authors give it")
-@click.option("--into", type=click.Path(file_okay=False, path_type=Path), default=Path("traces"), show_default=True)
+@renamed_option(
+    "--output",
+    "-o",
+    "into",
+    old="--into",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("traces"),
+    show_default=True,
+)
 @format_option
 @pass_context
 @guarded

@@ -35,5 +35,5 @@ def up_command(context: Context, /, topology: str, **options: Any) -> None:
             routing = live.converged(context, plan, lambda text: progress.update(f"{plan.lab} is up: {text}"))
         live.start_machines(context, plan)
         live.show_routing(context, routing)
-        remedy = "ewan lab verifies it" if any(node.machine for node in plan.nodes) else f"ewan verify {plan.lab}"
+        remedy = "ewan lab verifies it" if any(node.machine for node in plan.nodes) else f"ewan lab verify {plan.lab}"
         reporter.console.print(f"{plan.lab} is up, unverified: {remedy}")

@@ -1,4 +1,5 @@
-"""`ewan exec` and `ewan shell`: programs in the nodes of a lab that is up; their output and exit status are ours."""
+"""`ewan lab exec` and `ewan lab shell`: programs in the nodes of a lab that is up; their output and exit status are
+ours."""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ def exec_command(context: Context, lab: str | None, node: str, command: tuple[st
     """Run a command in a node; its exit status is ours.
 
     \b
-    ewan exec left1 -- ping -c 3 right1
+    ewan lab exec left1 -- ping -c 3 right1
     """
     as_root(context)
     words = list(command[1:] if command[0] == "--" else command)
     if not words:
-        raise Refused("no command: write ewan exec NODE -- COMMAND")
+        raise Refused("no command: write ewan lab exec NODE -- COMMAND")
     labs = context.live()
     sys.exit(labs.exec(which(labs, lab), node, words))
 
@@ -42,7 +43,7 @@ def shell_command(context: Context, lab: str | None, node: str) -> None:
     """A shell in a node.
 
     \b
-    ewan shell left1
+    ewan lab shell left1
     """
     as_root(context)
     labs = context.live()

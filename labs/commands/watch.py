@@ -1,4 +1,4 @@
-"""`ewan watch`: a view of the links, or of the TCP flows, that redraws itself until Ctrl-C.
+"""`ewan lab watch`: a view of the links, or of the TCP flows, that redraws itself until Ctrl-C.
 
 One view with --once, one JSON object a line with --json.
 """
@@ -40,9 +40,9 @@ def watch_command(context: Context, name: str | None, of_flows: bool, once: bool
     """Rate, queue and drops of every link, live, or the TCP flows; Ctrl-C ends.
 
     \b
-    ewan watch
-    ewan watch dumbbell --once --json
-    ewan watch --flows
+    ewan lab watch
+    ewan lab watch dumbbell --once --json
+    ewan lab watch --flows
     """
     as_root(context)
     labs = context.live()

@@ -50,7 +50,8 @@ BURST_PACKETS = 4
 _NOT = PacedClass(filters=(), pacer=NoPacer())
 _NO_GAPS = (
     "gap packets need a port that sends at the rate of its line and a far end that discards PAUSE frames, and {} is an "
-    'interface of a veth pair, which has neither: write "gap: timer", or give it a real card (docs/hardware.md)'
+    'interface of a veth pair, which has neither: write "gap: timer", or give it a real card '
+    "(docs/how-to/labs/hardware.md)"
 )
 
 

@@ -1,4 +1,4 @@
-"""What a driver is asked, a line each: docs/hardware.md has the protocol."""
+"""What a driver is asked, a line each: docs/how-to/labs/hardware.md has the protocol."""
 
 from __future__ import annotations
 

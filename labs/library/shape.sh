@@ -1,5 +1,5 @@
 #!/bin/sh
-# An example for `ewan import`: what a box between two networks did to packets, with netem and a token bucket of tc.
+# An example for `ewan lab import`: what a box between two networks did to packets, with netem and a token bucket of tc.
 TO_SITE=eth0
 TO_NET=eth1
 tc qdisc del dev $TO_SITE root 2>/dev/null

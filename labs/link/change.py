@@ -38,7 +38,7 @@ class Change(
 
 
 def words(change: Change) -> str:
-    """A change of a running link in the words of `ewan set`."""
+    """A change of a running link in the words of `ewan lab set`."""
     said = [
         f"{key}={row.said(change)}"
         for key, row in LIVE.items()

@@ -1,7 +1,7 @@
 """What is known of one key of a link's direction, said once: `Annotated[type, Row(…)]` in labs/link/keys.py.
 
-Refusals, tables, `ewan set`, scenarios' events and devices go by it. What the key means to people, its type, default
-and example are in the field of pydantic that the row is of.
+Refusals, tables, `ewan lab set`, scenarios' events and devices go by it. What the key means to people, its type,
+default and example are in the field of pydantic that the row is of.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def from_json(text: bytes) -> Certificate:
     if fields.get("format") in OLDER_FORMATS:
         raise DocumentError(
             f"an older version made it (format {fields['format']}, this version reads {CERTIFICATE_FORMAT}): "
-            "measure the lab again with ewan verify, or run its experiment once more"
+            "measure the lab again with ewan lab verify, or run its experiment once more"
         )
     if fields.get("format") != CERTIFICATE_FORMAT:
         said = repr(fields.get("format"))[: codec.MOST_SHOWN]

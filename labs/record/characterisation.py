@@ -1,4 +1,4 @@
-"""What was measured of a path, as a document: `ewan characterise` writes it, `ewan advise` reads it.
+"""What was measured of a path, as a document: `ewan measure path` writes it, `ewan suite advise` reads it.
 
 In: estimates with their uncertainties. Out: JSON, and back. A person may change a value and ask for advice again.
 """
@@ -83,4 +83,4 @@ def from_json(text: bytes) -> Characterisation:
     try:
         return codec.decode(Characterisation, text, "")
     except ValueError as error:
-        raise ValueError(f"{error}: write a file of ewan characterise -o FILE") from None
+        raise ValueError(f"{error}: write a file of ewan measure path -o FILE") from None

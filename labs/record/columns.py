@@ -1,8 +1,9 @@
 """The columns of a run's tables: the type and the meaning of each; its unit is the last part of its name.
 
-In: nothing. Out: `COLUMNS`, by table. labs/record/tables.py writes and reads tables of these columns; docs/metrics.md
-lists them. Times are nanoseconds from T0, the common start of all flows of a run; sizes are payload bytes unless a
-column says otherwise; bytes of links are counted as the link's framing counts them. A value that is not known is null.
+In: nothing. Out: `COLUMNS`, by table. labs/record/tables.py writes and reads tables of these columns;
+docs/reference/metrics.md lists them. Times are nanoseconds from T0, the common start of all flows of a run; sizes are
+payload bytes unless a column says otherwise; bytes of links are counted as the link's framing counts them. A value that
+is not known is null.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ In: a run's tables `releases`, `spinners` and `machine` (labs/record/columns.py)
 intervals. It stands with the tables: the generator marks runs by it and analysis shades figures by it; they know each
 other by labs/record alone, and both must say the same.
 
-What marks a run is what a verification would not pass (docs/verification.md): of the packets that left a link in an
-interval more than one in a hundred were late, that is, their p99 was; packets found no room; a link ended; the clock
-that stamps packets was set. A CPU that was taken away, or time that the hypervisor stole, is a cause. It is told,
-and marks nothing where no packet was the worse for it.
+What marks a run is what a verification would not pass (docs/explanation/verification.md): of the packets that left a
+link in an interval more than one in a hundred were late, that is, their p99 was; packets found no room; a link ended;
+the clock that stamps packets was set. A CPU that was taken away, or time that the hypervisor stole, is a cause. It is
+told, and marks nothing where no packet was the worse for it.
 """
 
 from __future__ import annotations

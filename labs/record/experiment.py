@@ -305,4 +305,4 @@ def _remedy(directory: Path, name: str) -> str:
     if place not in ("runs", CERTIFICATES_FOLDER) or last in INPUTS:
         return "take it from the experiment's archive, or run the scenario once more"
     stage = "execution" if place == "runs" else "configuration"
-    return f"`ewan run --resume {directory} --from {stage}` measures it anew"
+    return f"`ewan exp resume {directory} --from {stage}` measures it anew"

@@ -2,7 +2,7 @@
 
 In: a line, of a scenario or of the command line, or the same as keys. Out: a `FigureSpec`, and its line again. What is
 wrong is named by its clause, with what to write. Scenarios check figures by it, the analysis draws them;
-docs/figures.md has the grammar.
+docs/how-to/experiments/figures.md has the grammar.
 
     QUANTITY by PARAM            a metric against a parameter; `by PARAM and PARAM`: a heat map
     QUANTITY against QUANTITY    two metrics, a point for each point of the parameters

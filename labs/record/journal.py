@@ -129,7 +129,7 @@ def _changes(lines: list[bytes], document: bytes, place: Path) -> Iterator[Chang
             elif orjson.loads(line) != {"format": FORMAT, "document": hashlib.sha256(document).hexdigest()}:
                 return
         except ValueError:
-            remedy = f"remove it, and `ewan run --resume {place}` does anew what it tells of"
+            remedy = f"remove it, and `ewan exp resume {place}` does anew what it tells of"
             raise DocumentError(f"{place / JOURNAL}: line {number} is damaged: {remedy}") from None
 
 

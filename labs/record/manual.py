@@ -1,6 +1,6 @@
 """The page about metrics, series and tables, made from their vocabularies and from the columns of tables.
 
-In: nothing. Out: Markdown, as docs/metrics.md has it.
+In: nothing. Out: Markdown, as docs/reference/metrics.md has it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def markdown() -> str:
         parts.append("\n".join([*lines, ""]))
     plain = ", ".join(f"`{name}`" for name, metric in METRICS.items() if metric.emulated)
     parts.append(_PLAIN_LINK.format(names=plain))
-    series = "What a figure draws `over time` (docs/figures.md)."
+    series = "What a figure draws `over time` (docs/how-to/experiments/figures.md)."
     parts.append(_listed("Series", series, SERIES.values()))
     parts.append(_listed("Samples", "What has a distribution: `cdf of`, `ccdf of`, `box of`.", SAMPLES.values()))
     for name, table in COLUMNS.items():

@@ -51,8 +51,8 @@ class Metric:
     usual: bool = False
     """The terminal's table shows it where the scenario names no metrics."""
     rank: int | None = None
-    """Its place among the metrics that figures and `ewan runs` choose from where the scenario names none; None: they
-    do not choose it."""
+    """Its place among the metrics that figures and `ewan exp list` choose from where the scenario names none; None:
+    they do not choose it."""
     bar: str = ""
     """Its name below a bar of ratios, beside others of its group; empty: it is drawn where no metric of a group with
     such names is there."""

@@ -1,8 +1,8 @@
 """The vocabulary of metrics: what each is called, its unit, what it means, and how tables and figures treat it.
 
 In: nothing. Out: `METRICS`, in the order of summaries. The analysis computes each one by its name
-(analysis/metrics.py); scenarios, stop rules, tables, figures, comparisons and docs/metrics.md look it up here.
-docs/adding/metric.md says how to add one.
+(analysis/metrics.py); scenarios, stop rules, tables, figures, comparisons and docs/reference/metrics.md look it up
+here. docs/contribute/adding/metric.md says how to add one.
 """
 
 from __future__ import annotations
@@ -558,7 +558,7 @@ def metric_named(name: str) -> Metric | None:
 USUAL = tuple(metric.name for metric in _ALL if metric.usual)
 """Of the terminal's table, where the scenario names no metrics."""
 RANKED = tuple(metric.name for metric in sorted(_ALL, key=lambda each: each.rank or 0) if metric.rank is not None)
-"""What figures and `ewan runs` choose from where the scenario names none, the most telling first."""
+"""What figures and `ewan exp list` choose from where the scenario names none, the most telling first."""
 GROUPS: dict[MetricGroup, tuple[str, ...]] = {
     group: tuple(metric.name for metric in _ALL if metric.group is group) for group in MetricGroup
 }

@@ -1,5 +1,5 @@
-"""The schemas of documents for other programs, published as docs/certificate.schema.json and
-docs/characterisation.schema.json.
+"""The schemas of documents for other programs, published as docs/reference/certificate.schema.json and
+docs/reference/characterisation.schema.json.
 
 In: the types of labs/record. Out: JSON Schema, draft 2020-12, keys in order. `ewan docs` writes them; an `$id` has the
 version.

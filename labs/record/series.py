@@ -2,7 +2,8 @@
 
 In: nothing. Out: `SERIES` and `SAMPLES`, by name, each with its unit, its meaning and the table that it comes from.
 What is a column of a table is said by its entry alone; the analysis computes the others by their names
-(analysis/figures/series.py and samples.py). Figures (labs/record/figures.py) and docs/metrics.md look them up here.
+(analysis/figures/series.py and samples.py). Figures (labs/record/figures.py) and docs/reference/metrics.md look them up
+here.
 """
 
 from __future__ import annotations

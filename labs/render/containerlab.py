@@ -295,7 +295,7 @@ def _header(plan: Plan, directory: str, version: str, nodes: dict[str, Any], por
     file, host = f"{plan.lab}.clab.yml", _last(plan).name
     lines = [
         f"{plan.lab}: {counted}, as containers; routes: {plan.routing}.",
-        f"Written by `ewan compile` {version}; plan {digest(plan)[:12]}, which is {directory}/plan.json.",
+        f"Written by `ewan lab compile` {version}; plan {digest(plan)[:12]}, which is {directory}/plan.json.",
         "",
         f"  containerlab deploy -t {file}                as root; done when every node is ready",
         f"  docker exec -it {PREFIX}-{plan.lab}-{host} bash",
@@ -307,7 +307,7 @@ def _header(plan: Plan, directory: str, version: str, nodes: dict[str, Any], por
     ]
     if plan.links:
         lines.append(
-            f"Links change by `ewan adopt {file}`, then `ewan set {plan.links[0].name} delay=80ms`; not by "
+            f"Links change by `ewan lab adopt {file}`, then `ewan lab set {plan.links[0].name} delay=80ms`; not by "
             "`containerlab tools netem`, whose place other queues have."
         )
     emulators = sorted({spinner.cpu for spinner in plan.spinners})

@@ -1,4 +1,4 @@
-"""What `ewan compile` leaves: the plan, its picture and tables, the containerlab file and the lab's directory.
+"""What `ewan lab compile` leaves: the plan, its picture and tables, the containerlab file and the lab's directory.
 
 Comes in: a plan and a directory. Goes out: NAME.plan.json, NAME.svg, NAME.txt, NAME.clab.yml, and NAME/, which every
 container has at /lab. What an earlier compilation or deployment of the same lab left there is replaced; a directory
@@ -28,7 +28,7 @@ BINARY = "ewan-node"
 """In the lab's directory, where nodes are of images that have none."""
 
 WAITS_S, POLL_S = 10.0, 0.02
-"""For another `ewan compile` that writes into the same directory."""
+"""For another `ewan lab compile` that writes into the same directory."""
 
 # What deployments leave in a lab's directory, beside nodes/.
 _LEFT = ("spinner-*", "changes.jsonl", "applied.json")
@@ -113,7 +113,9 @@ def _locked(directory: Path) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > end:
-                    raise OSError(errno.EBUSY, "another `ewan compile` writes there for long", str(directory)) from None
+                    raise OSError(
+                        errno.EBUSY, "another `ewan lab compile` writes there for long", str(directory)
+                    ) from None
                 time.sleep(POLL_S)
         yield
     finally:

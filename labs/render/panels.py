@@ -1,7 +1,8 @@
 """The dashboard of a lab's links, as Grafana reads it.
 
 In: nothing; its variables (lab, link, direction) are chosen in Grafana's page. Out: a dictionary in Grafana's schema
-39. The metrics are those of `ewan-node metrics` (emulator/node/src/metrics/text.rs), docs/dashboards.md lists them.
+39. The metrics are those of `ewan-node metrics` (emulator/node/src/metrics/text.rs), and
+docs/how-to/labs/dashboards.md lists them.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ PANELS = (
     Panel(
         "Queue, bytes",
         "bytes",
-        "What waits at the instant of each scrape: the course between two of them is not seen here (ewan watch shows "
+        "What waits at the instant of each scrape: the course between two of them is not seen here (ewan lab watch "
+        "shows "
         "it). Dashed: the limit, where it counts bytes.",
         (
             Query(f"ewan_link_queue_bytes{{{OF_WAY}}}", WAY),

@@ -1,8 +1,8 @@
-"""Labs that containerlab deployed by hand from a file of `ewan compile`: which can be adopted, and what they leave.
+"""Labs that containerlab deployed by hand from a file of `ewan lab compile`: which can be adopted, and what they leave.
 
 In: a topology file. Out: its plan and where its directory is; LabError, in a line, for what is no such file. A state
 directory of an adopted lab has a manifest and the plan of its own, and leads to what its containers write into the
-directory that they share. When the lab goes, so does what the deployment left beside the file; what `ewan compile`
+directory that they share. When the lab goes, so does what the deployment left beside the file; what `ewan lab compile`
 wrote stays as it was written.
 """
 
@@ -29,7 +29,7 @@ LARGEST_BYTES = 64 << 20
 SHARED = ("nodes", "hosts")
 HOSTS = Path("/etc/hosts")
 SSH = Path("/etc/ssh/ssh_config.d")
-_BY_EWAN = "only labs of files that `ewan compile` wrote can be adopted"
+_BY_EWAN = "only labs of files that `ewan lab compile` wrote can be adopted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ class ContainerlabRuntime(NetnsRuntime):
                 raise self._given_up(plan.lab, engine, error) from None
 
     def adopt(self, file: Path) -> str:
-        """Takes over a lab that containerlab deployed by hand from a file of `ewan compile`; its name."""
+        """Takes over a lab that containerlab deployed by hand from a file of `ewan lab compile`; its name."""
         self._need_root("adopting a lab")
         compiled = adoption.read(file)
         lab, engine = compiled.plan.lab, engines.find()
@@ -184,7 +184,7 @@ class ContainerlabRuntime(NetnsRuntime):
         return manifest
 
     def _restored(self, manifest: containers.ContainersManifest, places: containers.Adopted) -> Callable[[], list[str]]:
-        """Puts an adopted lab's own directory into the state that `ewan compile` left; tells what was removed."""
+        """Puts an adopted lab's own directory into the state that `ewan lab compile` left; tells what was removed."""
         try:
             plan: Plan | None = self.load(manifest.lab).plan
         except (LabError, ValueError):
@@ -246,7 +246,7 @@ class ContainerlabRuntime(NetnsRuntime):
         if spread := next((each for each in program.commands if "--taps" in each.argv), None):
             raise LabError(
                 f"lab {name}: a capture at a point reaches into several containers from {spread.node}: write node and "
-                "link in place of point, or run ewan capture beside it"
+                "link in place of point, or run ewan lab capture beside it"
             )
         super().batch(name, program, directory)
 
@@ -394,8 +394,8 @@ def _entering(engine: ContainerEngine, lab: str, node: str, argv: Sequence[str])
 def _check_possible(plan: Plan) -> None:
     if plan.containers.ovs_bridge:
         raise LabError(
-            f"lab {plan.lab}: bridges of the host's Open vSwitch are made by hand: use `ewan compile` and containerlab "
-            "itself, or leave ovs-bridge out"
+            f"lab {plan.lab}: bridges of the host's Open vSwitch are made by hand: use `ewan lab compile` and "
+            "containerlab itself, or leave ovs-bridge out"
         )
     for node in machines.of(plan):
         raise LabError(f"lab {plan.lab}: {node.name}: {machines.ALONE}")

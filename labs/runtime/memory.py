@@ -37,7 +37,7 @@ THREAD_BYTES = 64 << 10
 # Of a packet beyond its bytes: two `struct sk_buff` (the packet and TCP's copy of its head) and a `skb_shared_info`.
 PACKET_HEAD_BYTES = 1024
 # Of a TCP segment whose payload is a page that all share: heads, `skb_shared_info`, headers, its place in the link
-# and its part of the ACKs (measured: docs/virtual.md).
+# and its part of the ACKs (measured: docs/explanation/virtual-clock.md).
 SHARED_BYTES = 1536
 # Packets are stored in slabs of powers of two from here on.
 SMALLEST_SLAB_BYTES = 512

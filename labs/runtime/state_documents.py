@@ -52,7 +52,7 @@ class LinksDown(Struct):
 
 
 class SettingsChange(Struct):
-    """Settings that a link got, in the words of `ewan set`, or `down` or `up` alone: `{"down": "true"}`.
+    """Settings that a link got, in the words of `ewan lab set`, or `down` or `up` alone: `{"down": "true"}`.
 
     `due_unix_ns`: when, which may be later than now.
     """

@@ -169,7 +169,7 @@ def from_data(raw: dict[str, Any], places: Places, folder: File, *, alone: bool 
         context = {} if alone else {"read": read, "folder": folder}
         description = Description.model_validate(raw, context=context)
     except ValidationError as error:
-        raise translate(error, places, Description, "docs/description.md") from None
+        raise translate(error, places, Description, "docs/reference/description.md") from None
     return Spec(description, places, raw, folder)
 
 

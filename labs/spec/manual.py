@@ -124,21 +124,22 @@ _SECTIONS: list[tuple[str, type[Model], str]] = [
         TraceKeys,
         "What the trace says is not written beside it: `rate`, `delay` with `jitter`, `distribution` and "
         "`correlation`, `loss`, `buffer`. "
-        "Traces of mahimahi count IP packets (`framing: ip`) if nothing else is written. See [traces.md](traces.md).",
+        "Traces of mahimahi count IP packets (`framing: ip`) if nothing else is written. "
+        "See [traces](../how-to/labs/traces.md).",
     ),
-    ("`links.NAME: {hardware: …}`", fields.HardwareKeys, "See [hardware.md](hardware.md)."),
+    ("`links.NAME: {hardware: …}`", fields.HardwareKeys, "See [hardware](../how-to/labs/hardware.md)."),
     ("`hosts.NAME`", fields.Host, "A name, or several as one: `left[1-4]`, `left1,right2`."),
     (
         "`pacing`",
         fields.HostPacing,
         "`none`, `psp 400Mbit/s` (a kind and its rate), or exactly one of `psp`, `tbf` and `fq` with its settings; see "
-        "[pacing.md](pacing.md).",
+        "[pacing](../how-to/labs/pacing.md).",
     ),
     (
         "`stack`",
         fields.StackKeys,
         f"The name of a profile ({', '.join(f'`{name}`' for name in fields.PROFILES)}), or these keys; see "
-        "[stacks.md](stacks.md).",
+        "[stacks](../how-to/labs/stacks.md).",
     ),
     (
         "`nodes.NAME`, `kinds.KIND`",
@@ -149,7 +150,7 @@ _SECTIONS: list[tuple[str, type[Model], str]] = [
     (
         "`external`",
         fields.ExternalKeys,
-        "One, a list, or several by name; see [hardware.md](hardware.md#machines-that-are-plugged-in).",
+        "One, a list, or several by name; see [hardware](../how-to/labs/hardware.md#machines-that-are-plugged-in).",
     ),
     ("`kinds`", fields.Kinds, ""),
     ("`topology`", fields.Topology, "A word, or exactly one of these with its settings."),

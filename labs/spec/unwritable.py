@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ewan.labs.base.source import Path
 
-PAGE = "docs/limits.md"
+PAGE = "docs/explanation/limits.md"
 MTU = f"another MTU in mid-path cannot be written ({PAGE})"
 TWO_LINKS = f"a host with two links cannot be written ({PAGE})"
 WAY_BACK = f"a way back by other links cannot be written ({PAGE})"

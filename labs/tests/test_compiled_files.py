@@ -36,7 +36,7 @@ def test_one_that_is_at_work_for_long_is_named(tmp_path: Path, monkeypatch: pyte
     other = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(other, fcntl.LOCK_EX)
     monkeypatch.setattr(files, "WAITS_S", 0.0)
-    with pytest.raises(OSError, match="another `ewan compile` writes there for long"):
+    with pytest.raises(OSError, match="another `ewan lab compile` writes there for long"):
         files.written(PLAN, tmp_path, sheet="", version="1")
     os.close(other)
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Each key of a link is in the description, the plan, `ewan set`, tables, refusals and devices as its row says.
+"""Each key of a link is in the description, the plan, `ewan lab set`, tables, refusals and devices as its row says.
 
 `ASKED` in stage_examples.py has for each key what asks for it, and what the same link says without it.
 """

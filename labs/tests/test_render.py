@@ -113,7 +113,7 @@ def test_the_bottleneck_is_the_one_of_the_table_of_pairs() -> None:
 def test_the_documents_picture_is_that_of_the_library() -> None:
     plan = compile(load(LIBRARY / "parking-lot.lab.yaml"), HOST)
     drawn = (LIBRARY.parents[1] / "docs/parking-lot.svg").read_text()
-    assert svg.picture(plan) == drawn, "ewan compile labs/library/parking-lot.lab.yaml draws it anew"
+    assert svg.picture(plan) == drawn, "ewan lab compile labs/library/parking-lot.lab.yaml draws it anew"
 
 
 @pytest.mark.parametrize("file", sorted(LIBRARY.glob("*.lab.yaml")), ids=lambda f: f.name)

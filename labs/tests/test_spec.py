@@ -205,7 +205,7 @@ def refusal_of(text: str, folder: Path) -> str:
         (
             "topology: dumbbell\nlinks: {core: {mtu: 9000}}",
             'x.lab.yaml:2: links.core.mtu "9000": access-left1 has 1500 and core has 9000, '
-            "and another MTU in mid-path cannot be written (docs/limits.md): "
+            "and another MTU in mid-path cannot be written (docs/explanation/limits.md): "
             'write the same MTU, once as "mtu:"',
         ),
         (
@@ -261,7 +261,7 @@ GRAPH = """topology:
             "[r, s]}",
             "[s, a]}",
             "x.lab.yaml:8: topology.graph.links[2]: is a second link of host a, "
-            "and a host with two links cannot be written (docs/limits.md): make a a router",
+            "and a host with two links cannot be written (docs/explanation/limits.md): make a a router",
         ),
         (
             "[r, s]}",
@@ -273,19 +273,20 @@ GRAPH = """topology:
             "      - {between: [r, s]}\n",
             "      - {between: [r, s]}\n      - {between: [s, r]}\n",
             "x.lab.yaml:9: topology.graph.links[3]: is a second link from s to r: "
-            "write one link with the sum of the rates; a way back by other links cannot be written (docs/limits.md)",
+            "write one link with the sum of the rates; a way back by other links cannot be written "
+            "(docs/explanation/limits.md)",
         ),
         (
             "[r, s]}\n",
             "[r, s], cost: 5}\n",
             'x.lab.yaml:8: topology.graph.links[2].cost "5": a way back by other links cannot be written '
-            '(docs/limits.md): write "forward:" and "backward:" of a link',
+            '(docs/explanation/limits.md): write "forward:" and "backward:" of a link',
         ),
         (
             "[r, s]}\n",
             "[r, s], forward: {mtu: 1400}}\n",
             'x.lab.yaml:8: topology.graph.links[2].forward.mtu "1400": another MTU in mid-path cannot be written '
-            '(docs/limits.md): write "mtu:" of the lab',
+            '(docs/explanation/limits.md): write "mtu:" of the lab',
         ),
         ("[a, b]", "[a, b, c]", "x.lab.yaml:3: topology.graph.hosts: host c has no link: link it to a router"),
         (
@@ -405,4 +406,6 @@ def test_the_schema_and_the_page_know_every_key() -> None:
 
 
 def test_the_page_in_docs_is_current() -> None:
-    assert (ROOT / "docs/description.md").read_text() == markdown(), "write labs.spec.markdown() to docs/description.md"
+    assert (ROOT / "docs/reference/description.md").read_text() == markdown(), (
+        "write labs.spec.markdown() to docs/reference/description.md"
+    )

@@ -106,7 +106,7 @@ def test_every_profile_can_be_a_hosts_and_says_where_it_is_documented(name: str)
     assert not told.quick_acks, "all of these systems delay ACKs"
     profile = fields.PROFILES[name]
     assert profile.about and profile.sources
-    page = (Path(__file__).resolve().parents[2] / "docs/stacks.md").read_text()
+    page = (Path(__file__).resolve().parents[2] / "docs/how-to/labs/stacks.md").read_text()
     assert f"| `{name}` | {profile.about} | {profile.sources} |" in page
 
 

@@ -1,4 +1,4 @@
-"""Every topology of the schema has what docs/adding/topology.md lists."""
+"""Every topology of the schema has what docs/contribute/adding/topology.md lists."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def test_a_topology_has_a_ready_lab(name: str) -> None:
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_a_topology_is_compiled_by_a_test_and_named_to_users(name: str) -> None:
     assert name in {template for template, _ in LABS}, "labs/tests/test_compile.py: LABS"
-    assert f"`{name}`" in (ROOT / "README.md").read_text(), "README.md"
+    assert name in (ROOT / "docs/reference/commands.md").read_text(), "docs/reference/commands.md"
     assert name in (ROOT / "calibration/cli.py").read_text(), "calibration/cli.py: the help of ewan lab"

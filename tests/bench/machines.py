@@ -36,7 +36,9 @@ Sheet = tuple[str, list[str], list[list[str]]]
 def measure(context: Context, quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
     """Of the machines and of this one: a star up and down, the error of a link's delay, TCP over a fast link."""
     if context.machines is None:
-        raise LabError("which machines? write --machines FILE (make: OPTS=--machines=FILE), see docs/cluster.md")
+        raise LabError(
+            "which machines? write --machines FILE (make: OPTS=--machines=FILE), see docs/how-to/labs/machines.md"
+        )
     cluster = context.multi_machine(say)
     assert isinstance(cluster, ClusterRuntime)
     over, here = cluster.host_facts(), host.facts()

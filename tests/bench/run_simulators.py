@@ -1,4 +1,4 @@
-"""ns-2 and ns-3 of the distribution's packages: what `ewan export` wrote for them, compiled and run.
+"""ns-2 and ns-3 of the distribution's packages: what `ewan results export` wrote for them, compiled and run.
 
 In: a program's or a script's file. Out: what became of each flow. LabError where a simulator is not there or fails.
 """

@@ -1,4 +1,4 @@
-"""Scenarios in the virtual clock beside what `ewan export` makes of them for ns-2 and ns-3.
+"""Scenarios in the virtual clock beside what `ewan results export` makes of them for ns-2 and ns-3.
 
 In: a context that can run the virtual kernel; ns-2 and ns-3 of the distribution's packages. Out: for each case the
 completion time of its files or the goodput of its flows in all three, and a table of them for `bench.py`. The three

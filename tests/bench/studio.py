@@ -1,4 +1,4 @@
-"""Studio beside `ewan watch`: what a page that watches a lab costs, and what it does to the lab's links.
+"""Studio beside `ewan lab watch`: what a page that watches a lab costs, and what it does to the lab's links.
 
 In: root, the page as it was built, Debian's Chromium. Out: frames a second and CPU of page and server, release errors
 of the links with the page open and closed in one run, memory over time, and tables of them. The page's drawing is
@@ -168,8 +168,8 @@ def _live(
             with _server(context, place) as (server, address):
                 found = _watched(runtime, plan, server, address, seconds, rounds, say)
                 memory = _memory(server, address, minutes, say) if minutes else {}
-            say("ewan watch")
-            found["cpu"]["ewan watch --json"] = _watch_cpu(context, name, seconds)
+            say("ewan lab watch")
+            found["cpu"]["ewan lab watch --json"] = _watch_cpu(context, name, seconds)
             return {"nodes": nodes, **found, "memory": memory}
         finally:
             for ping in pings:
@@ -181,14 +181,14 @@ def _live(
 
 def _ping(context: Context, name: str, number: int) -> subprocess.Popen[bytes]:
     target = f"host{number + BUSY}"
-    command = [*COMMAND, "exec", "--lab", name, f"host{number}", "--", "ping", "-4", "-q"]
+    command = [*COMMAND, "lab", "exec", "--lab", name, f"host{number}", "--", "ping", "-4", "-q"]
     command += ["-i", str(1 / PACKETS_S), "-s", str(PACKET_BYTES), target]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, env=dict(context.environment), stdin=quiet, stdout=quiet, stderr=quiet)
 
 
 def _watch_cpu(context: Context, name: str, seconds: float) -> float:
-    command = [*COMMAND, "watch", name, "--json"]
+    command = [*COMMAND, "lab", "watch", name, "--json"]
     process = subprocess.Popen(command, env=dict(context.environment), stdout=subprocess.DEVNULL)
     try:
         time.sleep(2)  # it has started

@@ -103,7 +103,7 @@ def measure(context: Context, quick: bool, say: Callable[[str], None]) -> dict[s
             copies = many_runs.write(original, place / f"{runs}-runs", points(runs), range(1, SEEDS + 1))
             for what in ("first", "again"):
                 say(f"report over {runs} runs, {what}")
-                seconds, peak = spent(["report", str(copies)], place)
+                seconds, peak = spent(["results", "report", str(copies)], place)
                 rows.append({"runs": runs, "what": what, "seconds": seconds, "peak_bytes": peak})
         begun = planned(place, QUICK_PLANNED_RUNS if quick else PLANNED_RUNS, say)
         done = executed(place, QUICK_EXECUTED if quick else EXECUTED, say)
@@ -140,7 +140,7 @@ def executed(
             there = place / f"{number}-{where.replace(' ', '-')}"
             there.mkdir()
             chosen = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-            spent(["run", "../runs.scenario.yaml", "--seeds", str(runs), "--fresh", *chosen, *words], there)
+            spent(["run", "../runs.scenario.yaml", "--seeds", str(runs), "--again", *chosen, *words], there)
             (found,) = (there / "results").glob("*-bench-runs")
             stages = orjson.loads((found / "experiment.json").read_bytes())["stages"]
             own_ns = sum(orjson.loads(path.read_bytes())["wall_ns"] for path in found.glob("runs/*/wall.json"))

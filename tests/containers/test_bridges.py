@@ -93,7 +93,7 @@ def test_hosts_meet_on_bridges_of_the_host(
 ) -> None:
     description = tmp_path / f"{name}.lab.yaml"
     description.write_text(DESCRIPTION)
-    compiled = ewan("compile", str(description), "-o", str(tmp_path))
+    compiled = ewan("lab", "compile", str(description), "-o", str(tmp_path))
     assert compiled.returncode == 0, compiled.stderr
     containerlab, script, file = str(engine.containerlab), f"{name}/bridges.sh", f"{name}.clab.yml"
     before = host.interfaces(tmp_path)

@@ -72,7 +72,7 @@ def watched(engine: EngineOfTests, ewan: Ewan, tmp_path_factory: pytest.TempPath
     (directory / "dash.lab.yaml").write_text(yaml.safe_dump(description | {"wan": {"rate": "20Mbit/s"}}))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(dashboards.PORT_VARIABLES["prometheus"], str(port))
-        compiled = ewan("compile", str(directory / "dash.lab.yaml"), "-o", str(directory))
+        compiled = ewan("lab", "compile", str(directory / "dash.lab.yaml"), "-o", str(directory))
     assert compiled.returncode == 0, compiled.stderr
     file = directory / f"{name}.clab.yml"
     described = yaml.safe_load(file.read_text())

@@ -50,12 +50,14 @@ class Adopted:
     ewan: Ewan
 
     def do(self, node: str, command: str) -> str:
-        done = self.engine.docker("exec", f"ewan-{self.name}-{node}", *shlex.split(command))
+        done = self.engine.docker("lab", "exec", f"ewan-{self.name}-{node}", *shlex.split(command))
         assert done.returncode == 0, f"{node}: {command}: {done.stdout}{done.stderr}"
         return done.stdout
 
     def pinging(self, node: str, sink: str) -> None:
-        self.engine.docker("exec", "--detach", f"ewan-{self.name}-{node}", "ping", "-i", "0.1", "-c", "100", sink)
+        self.engine.docker(
+            "lab", "exec", "--detach", f"ewan-{self.name}-{node}", "ping", "-i", "0.1", "-c", "100", sink
+        )
 
 
 def clab(engine: EngineOfTests, file: Path, *words: str) -> tuple[int, str]:
@@ -69,17 +71,17 @@ def lab(engine: EngineOfTests, ewan: Ewan, state: Path, tmp_path_factory: pytest
     name = f"ad{os.getpid() % 100000}"
     description = folder / f"{name}.lab.yaml"
     description.write_text(DESCRIPTION)
-    compiled = ewan("compile", str(description), "-o", str(folder / "out"))
+    compiled = ewan("lab", "compile", str(description), "-o", str(folder / "out"))
     assert compiled.returncode == 0, compiled.stderr
     file = folder / "out" / f"{name}.clab.yml"
     before = surroundings(engine, state, name)
     written = {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     try:
-        early = ewan("adopt", str(file))
+        early = ewan("lab", "adopt", str(file))
         assert early.returncode == 2 and f"lab {name} is not deployed from this file" in early.stderr
         status, said = clab(engine, file, "deploy", "-t", file.name)
         assert status == 0, said
-        adopted = ewan("adopt", str(file))
+        adopted = ewan("lab", "adopt", str(file))
         assert adopted.returncode == 0, adopted.stderr
         yield Adopted(name, file, engine, ewan)
         # One of them is gone before: `down` removes what there is.
@@ -97,17 +99,17 @@ def test_ewan_knows_it(lab: Adopted) -> None:
     (status,) = json.loads(lab.ewan("ps", lab.name, "--json").stdout)
     assert (status["state"], status["runtime"]) == ("complete", "containerlab")
     assert all(node["up"] and node["pids"] for node in status["nodes"])
-    changed = lab.ewan("set", "--lab", lab.name, "core", "rate=40Mbit/s")
+    changed = lab.ewan("lab", "set", "--lab", lab.name, "core", "rate=40Mbit/s")
     assert changed.returncode == 0, changed.stderr
     assert "rate=40Mbit/s" in lab.ewan("ps", lab.name).stdout
-    assert lab.ewan("set", "--lab", lab.name, "core", "rate=50Mbit/s").returncode == 0
-    seen = json.loads(lab.ewan("watch", lab.name, "--once", "--json").stdout)
+    assert lab.ewan("lab", "set", "--lab", lab.name, "core", "rate=50Mbit/s").returncode == 0
+    seen = json.loads(lab.ewan("lab", "watch", lab.name, "--once", "--json").stdout)
     assert {each["link"] for each in seen["links"]} == {"core"}
-    assert lab.ewan("exec", "--lab", lab.name, "left1", "--", "sh", "-c", "exit 7").returncode == 7
+    assert lab.ewan("lab", "exec", "--lab", lab.name, "left1", "--", "sh", "-c", "exit 7").returncode == 7
 
 
 def test_it_is_verified(lab: Adopted) -> None:
-    told = lab.ewan("verify", lab.name, "--json", timeout=200)
+    told = lab.ewan("lab", "verify", lab.name, "--json", timeout=200)
     assert told.returncode in (0, 1), told.stderr  # other work on this machine may disturb its links
     rows: list[dict[str, Any]] = json.loads(told.stdout)["rows"]
     assert {"delay p50", "rate", "base RTT"} <= {row["quantity"] for row in rows}
@@ -119,27 +121,27 @@ def test_it_is_verified(lab: Adopted) -> None:
 def test_its_links_are_captured_on_both_sides(lab: Adopted, tmp_path: Path) -> None:
     lab.pinging("left1", "right1")
     file = tmp_path / "core.pcapng"
-    words = ("capture", "--lab", lab.name, "core:forward", "icmp", "-c", "8", "-w", str(file))
+    words = ("lab", "capture", "--lab", lab.name, "core:forward", "icmp", "-c", "8", "-w", str(file))
     done = lab.ewan(*words, timeout=60)
     assert done.returncode == 0, done.stderr
     found = packets(file)
     entered = {data[34:]: time_ns for name, _, time_ns, data in found if name == "core:r1"}
     delays = [when - entered[data[34:]] for name, _, when, data in found if name == "core:r2" and data[34:] in entered]
     assert delays and all(DELAY_NS <= delay < DELAY_NS + 50_000_000 for delay in delays), delays
-    listed = lab.ewan("capture", "--lab", lab.name, "left1:eth1", "icmp", "-c", "2", timeout=60)
+    listed = lab.ewan("lab", "capture", "--lab", lab.name, "left1:eth1", "icmp", "-c", "2", timeout=60)
     assert listed.stdout.count(" left1:eth1 ") == 2, listed.stdout + listed.stderr
 
 
 def test_services_tools_need_no_options(lab: Adopted) -> None:
     for told in (
         lab.do("r1", "vtysh -c 'show ip ospf neighbor'"),
-        lab.ewan("exec", "--lab", lab.name, "r1", "--", "vtysh", "-c", "show ip ospf neighbor").stdout,
+        lab.ewan("lab", "exec", "--lab", lab.name, "r1", "--", "vtysh", "-c", "show ip ospf neighbor").stdout,
     ):
         assert "Full/" in told, told
     assert "OSPF Routing Process" in lab.do("r2", "vtysh -c 'show ip ospf'")
     for told in (
         lab.do("sw-r1", "ovs-vsctl show"),
-        lab.ewan("exec", "--lab", lab.name, "sw-r1", "--", "ovs-vsctl", "show").stdout,
+        lab.ewan("lab", "exec", "--lab", lab.name, "sw-r1", "--", "ovs-vsctl", "show").stdout,
     ):
         assert "Bridge switch" in told and "sw-r1" not in told, told
     bridge = lab.do("sw-r1", "ovs-vsctl list-br").strip()
@@ -171,7 +173,7 @@ def test_containerlabs_netem_changes_nothing_and_the_file_says_what_does(lab: Ad
     assert lab.do("left1", "tc qdisc show dev eth1") == before
     shown, said = clab(lab.engine, lab.file, "tools", "netem", "show", *node)
     assert shown == 0 and "eth1" in said, said
-    assert "then `ewan set core delay=80ms`; not by `containerlab tools netem`" in lab.file.read_text()
+    assert "then `ewan lab set core delay=80ms`; not by `containerlab tools netem`" in lab.file.read_text()
 
 
 def test_what_cannot_be_adopted_is_refused_in_one_line(lab: Adopted, tmp_path: Path) -> None:
@@ -195,6 +197,6 @@ def test_what_cannot_be_adopted_is_refused_in_one_line(lab: Adopted, tmp_path: P
         str(lab.file): f"lab {lab.name} is ewan's already",
     }
     for file, said in cases.items():
-        refused = lab.ewan("adopt", file)
+        refused = lab.ewan("lab", "adopt", file)
         assert refused.returncode == 2 and said in refused.stderr, refused.stderr
         assert len(refused.stderr.splitlines()) == 1

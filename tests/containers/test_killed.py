@@ -75,7 +75,7 @@ def test_a_container_that_ended_is_told(engine: EngineOfTests, ewan: Ewan, state
         (status,) = json.loads(ewan("ps", name, "--json").stdout)
         assert status["state"] == "incomplete"
         assert [node["name"] for node in status["nodes"] if not node["up"]] == ["r1"]
-        verified = ewan("verify", name)
+        verified = ewan("lab", "verify", name)
         assert verified.returncode == 2
         assert f"container ewan-{name}-r1 has ended" in verified.stderr
     finally:

@@ -1,4 +1,5 @@
-"""What `ewan compile` writes, with containerlab alone: deployed, measured from inside by ping and iperf3, destroyed.
+"""What `ewan lab compile` writes, with containerlab alone: deployed, measured from inside by ping and iperf3,
+destroyed.
 
 Nothing of ours runs outside of the containers. Base RTT and rate are asserted as the description says them.
 """
@@ -91,7 +92,7 @@ class DeployedLab:
 @contextmanager
 def deployed(engine: EngineOfTests, ewan: Ewan, folder: Path, *words: str) -> Iterator[DeployedLab]:
     """Compiled by us, moved elsewhere, deployed by containerlab; destroyed by it, and nothing is left."""
-    compiled = ewan("compile", *words, "--rate", RATE, "-o", str(folder / "out"), "--json")
+    compiled = ewan("lab", "compile", *words, "--rate", RATE, "-o", str(folder / "out"), "--json")
     assert compiled.returncode == 0, compiled.stderr
     (folder / "out").rename(folder / "moved")
     lab = DeployedLab(engine, folder / "moved" / Path(json.loads(compiled.stdout)["clab"]).name)

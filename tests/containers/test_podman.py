@@ -91,15 +91,15 @@ def test_up_verified_entered_down(podman: EngineOfTests, ewan: Ewan, state: Path
                 assert certificate["machine"]["disturbed"], row
             else:
                 assert row["measured"] == pytest.approx(RATE_BPS, rel=0.005), row
-        ping = ewan("exec", "--lab", name, "left1", "--", "ping", "-n", "-q", "-c", "10", "-i", "0.1", "right1")
+        ping = ewan("lab", "exec", "--lab", name, "left1", "--", "ping", "-n", "-q", "-c", "10", "-i", "0.1", "right1")
         assert RTT_MS <= shortest_ms(ping.stdout) <= RTT_MS + 1, ping.stdout
         app = f"ewan-{name}-right1"
         assert "app      /bin/busybox httpd -f -h /srv/www -p 8080" in ask(
             "exec", app, "busybox", "ps", "-o", "user,args"
         )
-        fetched = ask("exec", app, "busybox", "wget", "-q", "-O", "-", "http://127.0.0.1:8080/")
+        fetched = ask("lab", "exec", app, "busybox", "wget", "-q", "-O", "-", "http://127.0.0.1:8080/")
         assert fetched == "hello from the project\n"
-        assert ask("exec", app, "sh", "-c", "cat /tmp/greeting") == "hello there\n"
+        assert ask("lab", "exec", app, "sh", "-c", "cat /tmp/greeting") == "hello there\n"
     finally:
         down = ewan("down", name, timeout=200)
         ask("image", "rm", "--force", IMAGE)
@@ -111,14 +111,14 @@ def test_up_verified_entered_down(podman: EngineOfTests, ewan: Ewan, state: Path
 @pytest.mark.timeout(400)
 def test_the_file_alone(podman: EngineOfTests, ewan: Ewan, tmp_path: Path) -> None:
     name = f"alone{os.getpid() % 100000}"
-    compiled = ewan("compile", "dumbbell", *SIZES, "--name", name, "-o", str(tmp_path))
+    compiled = ewan("lab", "compile", "dumbbell", *SIZES, "--name", name, "-o", str(tmp_path))
     assert compiled.returncode == 0, compiled.stderr
     with socket_of(ContainerEngine("podman"), tmp_path) as host, pytest.MonkeyPatch.context() as patch:
         patch.setenv("DOCKER_HOST", host)
         deployed = podman.clab("deploy", "-t", f"{name}.clab.yml", cwd=tmp_path, timeout=200)
         try:
             assert deployed.returncode == 0, deployed.stderr
-            ping = ask("exec", f"ewan-{name}-left1", "ping", "-n", "-q", "-c", "10", "-i", "0.1", "right1")
+            ping = ask("lab", "exec", f"ewan-{name}-left1", "ping", "-n", "-q", "-c", "10", "-i", "0.1", "right1")
             assert RTT_MS <= shortest_ms(ping) <= RTT_MS + 1, ping
         finally:
             destroyed = podman.clab("destroy", "-t", f"{name}.clab.yml", "--cleanup", cwd=tmp_path, timeout=200)

@@ -137,7 +137,7 @@ def test_the_certificate_names_what_made_the_lab(lab: dict[str, Any]) -> None:
 def test_every_pair_answers_in_both_families(ewan: Ewan, lab: dict[str, Any]) -> None:
     def ping(pair: str, family: str) -> subprocess.CompletedProcess[str]:
         source, sink = pair.split(" to ")
-        return ewan("exec", "--lab", lab["name"], source, "--", "ping", family, "-c", "2", "-i", "0.2", sink)
+        return ewan("lab", "exec", "--lab", lab["name"], source, "--", "ping", family, "-c", "2", "-i", "0.2", sink)
 
     with ThreadPoolExecutor(4) as pool:
         answers = pool.map(lambda each: ping(*each), product({row["link"] for row in rows(lab, "base RTT")}, FAMILIES))
@@ -162,20 +162,20 @@ def test_the_second_of_that_name_is_refused(ewan: Ewan, lab: dict[str, Any]) -> 
 
 def test_a_link_changes_and_shows_it(ewan: Ewan, lab: dict[str, Any]) -> None:
     link = rows(lab, "rate")[0]["link"]
-    changed = ewan("set", "--lab", lab["name"], link, "rate=20Mbit/s")
+    changed = ewan("lab", "set", "--lab", lab["name"], link, "rate=20Mbit/s")
     assert changed.returncode == 0, changed.stderr
     assert "rate=20Mbit/s" in ewan("ps", lab["name"]).stdout
-    seen = json.loads(ewan("watch", lab["name"], "--once", "--json").stdout)
+    seen = json.loads(ewan("lab", "watch", lab["name"], "--once", "--json").stdout)
     assert {each["link"] for each in seen["links"]} >= {link}
-    assert ewan("set", "--lab", lab["name"], link, "rate=50Mbit/s").returncode == 0
+    assert ewan("lab", "set", "--lab", lab["name"], link, "rate=50Mbit/s").returncode == 0
 
 
 def test_exec_gives_status_and_heeds_signals(ewan: Ewan, lab: dict[str, Any], state: Path) -> None:
     node = rows(lab, "base RTT")[0]["link"].split(" to ")[0]
-    assert ewan("exec", "--lab", lab["name"], node, "--", "sh", "-c", "exit 7").returncode == 7
-    unknown = ewan("exec", "--lab", lab["name"], "nobody", "--", "true")
+    assert ewan("lab", "exec", "--lab", lab["name"], node, "--", "sh", "-c", "exit 7").returncode == 7
+    unknown = ewan("lab", "exec", "--lab", lab["name"], "nobody", "--", "true")
     assert unknown.returncode == 2 and "has no node nobody" in unknown.stderr
-    with started("exec", "--lab", lab["name"], node, "--", "sleep", "4321", state=state) as process:
+    with started("lab", "exec", "--lab", lab["name"], node, "--", "sleep", "4321", state=state) as process:
         wait_for(lambda: running("sleep 4321"), process)
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == -signal.SIGTERM  # of which a shell makes 143
@@ -193,11 +193,13 @@ def test_with_a_management_network(engine: EngineOfTests, ewan: Ewan, state: Pat
         assert up.returncode == 0, up.stderr
         addresses = {
             interface["ifname"]: interface["addr_info"][0]["local"]
-            for interface in json.loads(ewan("exec", "--lab", name, "left1", "--", "ip", "-4", "-j", "addr").stdout)
+            for interface in json.loads(
+                ewan("lab", "exec", "--lab", name, "left1", "--", "ip", "-4", "-j", "addr").stdout
+            )
         }
         assert addresses.keys() == {"lo", "eth0", "eth1"}
         assert addresses["eth1"].startswith("10.64.") and not addresses["eth0"].startswith("10.64.")
-        ping = ewan("exec", "--lab", name, "left1", "--", "ping", "-n", "-q", "-c", "30", "-i", "0.05", "right1")
+        ping = ewan("lab", "exec", "--lab", name, "left1", "--", "ping", "-n", "-q", "-c", "30", "-i", "0.05", "right1")
         assert 40 <= shortest_ms(ping.stdout) < 60, "not over the link"
     finally:
         down = ewan("down", name, timeout=200)

@@ -82,7 +82,7 @@ class Inside:
         self._asked, self._said = self.fetcher.stdin, self.fetcher.stdout
 
     def command(self, *words: str, node: str = OBSERVER) -> list[str]:
-        return [sys.executable, str(ROOT / "ewan" / "cli.py"), "exec", "--lab", LAB, node, "--", *words]
+        return [sys.executable, str(ROOT / "ewan" / "cli.py"), "lab", "exec", "--lab", LAB, node, "--", *words]
 
     def end(self) -> None:
         self.fetcher.communicate(timeout=30)
@@ -149,7 +149,7 @@ def watched(ewan: Ewan, state: Path, tmp_path_factory: pytest.TempPathFactory) -
         f"--storage.tsdb.path={directory / 'data'}",
         f"--web.listen-address={PROMETHEUS}",
     )
-    page = (sys.executable, str(ROOT / "ewan" / "cli.py"), "metrics", LAB, "--listen", PAGE)
+    page = (sys.executable, str(ROOT / "ewan" / "cli.py"), "lab", "metrics", LAB, "--listen", PAGE)
     # Again and again until its server is there; what `down` finds in the nodes at last, it ends.
     client = "for try in $(seq 60); do iperf3 -c right1 -u -l 1200 -b 20M -t 600 $0 && exit; sleep 0.5; done"
     try:
@@ -278,7 +278,7 @@ def test_percentiles_are_those_of_the_links_own(watched: Inside, state: Path) ->
 
 
 def test_a_change_of_the_link_is_told(watched: Inside, ewan: Ewan) -> None:
-    assert ewan("set", "--lab", LAB, "core", "rate=15Mbit/s", "--direction", "forward").returncode == 0
+    assert ewan("lab", "set", "--lab", LAB, "core", "rate=15Mbit/s", "--direction", "forward").returncode == 0
     time.sleep(1.2)  # the page is kept for a second
     ((_, page),) = watched.fetch(f"http://{PAGE}/metrics")
     (line,) = [line for line in page.splitlines() if line.startswith("ewan_link_rate") and '"forward"' in line]
@@ -292,7 +292,7 @@ def test_what_is_not_the_page_is_said_so(watched: Inside) -> None:
 
 def test_a_taken_port_is_one_line(watched: Inside) -> None:
     done = subprocess.run(
-        watched.command(sys.executable, str(ROOT / "ewan" / "cli.py"), "metrics", LAB, "--listen", PAGE),
+        watched.command(sys.executable, str(ROOT / "ewan" / "cli.py"), "lab", "metrics", LAB, "--listen", PAGE),
         env=watched.environment,
         capture_output=True,
         text=True,

@@ -206,7 +206,7 @@ V = ["--runtime", "virtual"]
 # Each command works in a folder where the corpus is; {streams} is the experiment that the scenario made.
 COMMANDS: list[list[str]] = [
     *(["run", f"{name}.scenario.yaml", *V, *(["--unverified"] if name == "paced" else [])] for name in SCENARIOS),
-    ["run", "stage.scenario.yaml", *V, "--scale", "quick", "--fresh", "--name", "a name", "--tag", "x", "--note", "n"],
+    ["run", "stage.scenario.yaml", *V, "--size", "quick", "--again", "--name", "a name", "--tag", "x", "--note", "n"],
     *(["run", f"{name}.scenario.yaml", *V] for name in REFUSED),
     *(["run", f"{name}.scenario.yaml", "--show"] for name in SCENARIOS),
     ["lab", "dumbbell", "--rtt", "100ms", *V],

@@ -1,12 +1,12 @@
 """A class on one server: `python -m tests.extras.course_class [--students 30] [--lab NAME]`, as root, in a few minutes.
 
 An administrator's tree and a cache for all users are made in a directory of their own, from this clone's commit and a
-release bundle (`make bundle`), as docs/installation.md says. Then so many students, each a user of the system without a
-name, work in the virtual clock at once: all run the same scenario, or, with --lab, each begins a lab of the course with
-a number of its own, runs its scenarios and has it checked. Said is how long each took, how CPU time was shared out, and
-how much memory it took. It fails where a run failed, where results of the same scenario differ, where a student's share
-of the CPU time is below half of the median while all are at it, or where one student can read another's files. Nothing
-of it stays.
+release bundle (`make bundle`), as docs/start/install.md says. Then so many students, each a user of the system without
+a name, work in the virtual clock at once: all run the same scenario, or, with --lab, each begins a lab of the course
+with a number of its own, runs its scenarios and has it checked. Said is how long each took, how CPU time was shared
+out, and how much memory it took. It fails where a run failed, where results of the same scenario differ, where a
+student's share of the CPU time is below half of the median while all are at it, or where one student can read another's
+files. Nothing of it stays.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Student:
 
 
 def administrator(place: Path) -> tuple[Path, Path]:
-    """A tree and a cache for all users, and how they came about: the commands of docs/installation.md."""
+    """A tree and a cache for all users, and how they came about: the commands of docs/start/install.md."""
     tree, cache = place / "ewan", place / "cache"
     run("git", "clone", "--quiet", f"file://{ROOT}", str(tree))
     (bundle,) = (ROOT / "target/bundle").glob("ewan-bundle-x86_64-*.tar.xz")

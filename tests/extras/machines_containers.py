@@ -1,5 +1,5 @@
-"""`python -m tests.extras.machines_containers`: containerlab makes a lab of the files that `ewan compile` writes for
-machines.
+"""`python -m tests.extras.machines_containers`: containerlab makes a lab of the files that `ewan lab compile` writes
+for machines.
 
 In: the rig's machines (tests/extras/machines_rig.py). In each runs a Docker Engine, into which our images are loaded;
 then `containerlab deploy` of the file for that machine, on all side by side, a ping both ways through the tunnel, and
@@ -90,7 +90,19 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         rig = stack.enter_context(machines(2, mtu=1600))
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ewan-engines-")))
-        words = ["compile", "dumbbell", "--rtt", "40ms", "--rate", "20M", "--name", LAB, "--machines", str(rig.file)]
+        words = [
+            "lab",
+            "compile",
+            "dumbbell",
+            "--rtt",
+            "40ms",
+            "--rate",
+            "20M",
+            "--name",
+            LAB,
+            "--machines",
+            str(rig.file),
+        ]
         command = [sys.executable, str(ROOT / "ewan" / "cli.py"), *words, "-o", str(scratch / "out")]
         with rig.inside():
             must(subprocess.run(command, capture_output=True, text=True))

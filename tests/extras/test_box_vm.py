@@ -87,8 +87,8 @@ def test_it_is_a_link_of_a_lab(config: Path, ewan: Ewan, tmp_path: Path) -> None
     try:
         up = ewan("up", str(file))
         assert up.returncode == 0, up.stderr
-        rows = json.loads(ewan("verify", LAB, "--json").stdout)["rows"]
-        watched = json.loads(ewan("watch", LAB, "--once", "--json").stdout)["links"]
+        rows = json.loads(ewan("lab", "verify", LAB, "--json").stdout)["rows"]
+        watched = json.loads(ewan("lab", "watch", LAB, "--once", "--json").stdout)["links"]
     finally:
         down = ewan("down", LAB)
     assert down.returncode == 0 and all(Path(f"/sys/class/net/{card}").exists() for card in OUTSIDE)

@@ -16,6 +16,7 @@ import click
 import pytest
 
 from ewan import cli
+from ewan.commands import current_name
 from ewan.extras.machines.reading import parse as machines_of
 from ewan.extras.transfers.reading import parse as requests_of
 from ewan.generator.scenario import parse as parse_scenario
@@ -29,12 +30,13 @@ ONLY_PARSED = {
     r"^sudo ": "needs containers: tests/containers run the same",
     r"RUNTIME=containerlab|^make (images|setup-containerlab)": "needs containers: tests/containers run the same",
     r"^make (kernel|check|test|bench|figures|torture|install|setup|bundle)": "builds, installs or measures for minutes",
-    r"^make run .*parallel-streams": "takes a minute: tests/test_engine.py runs such scenarios",
-    r"^ewan collect ": "needs shards: experiments/tests/test_shards.py collects some",
-    r"^ewan archive ": "needs an experiment: tests/extras/test_reproduce.py archives one",
-    r"^ewan export ": "needs an experiment: analysis/tests/test_export.py exports one",
+    r"^ewan (lab|run) \S+( --size quick)? --runtime virtual$": "of the library: tests/test_library.py runs each",
+    r"failover": "takes half a minute: tests/test_routing.py runs the same",
+    r"^ewan exp collect ": "needs shards: experiments/tests/test_shards.py collects some",
+    r"^ewan exp archive ": "needs an experiment: tests/extras/test_reproduce.py archives one",
+    r"^ewan results export ": "needs an experiment: analysis/tests/test_export.py exports one",
     r"^ewan course (hand-in|grade)": "needs a student's folder, or submissions: tests/extras/course has some",
-    r"^ewan tag ": "needs an experiment: experiments/tests/test_tag.py tags one",
+    r"^ewan exp tag ": "needs an experiment: experiments/tests/test_tag.py tags one",
     r"^ewan course check": "ends with status 1 until all is answered: tests/extras/course has good students",
     r"^ewan run bufferbloat\.scenario\.yaml": "needs a student's folder: tests/extras/course runs those of labs",
     r"^make notebook": "installs JupyterLab, and serves until it is ended",
@@ -44,7 +46,7 @@ ONLY_PARSED = {
     r"ring-ospf|ring1|host1": "takes half a minute: tests/test_routing.py runs the same",
     r"--machines": "needs machines: tests/extras/machines has some",
     r"root@box": "needs a box: tests/extras/test_box_vm.py has one",
-    r"^ewan metrics( dumbbell.*)?$": "serves until it is ended, or needs a lab: tests/dashboards run it",
+    r"^ewan lab metrics( dumbbell.*)?$": "serves until it is ended, or needs a lab: tests/dashboards run it",
 }
 """What a command's text has in it, and why it is not run."""
 
@@ -87,7 +89,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "labs").symlink_to(ROOT / "labs")
     for name, text in FILES.items():
         (place / name).write_text(text)
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/hardware.md").read_text(), re.DOTALL)
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/how-to/labs/hardware.md").read_text(), re.DOTALL)
     (place / "example").write_text(example)
     (place / "example").chmod(0o755)
     return place
@@ -114,12 +116,13 @@ def alternatives(command: DocumentedCommand) -> list[list[str]]:
 
 def parsed(words: list[str], mention: bool) -> None:
     """The command and its options exist; a mention may leave arguments out, and say so by "…"."""
-    name, *arguments = words[: words.index(">")] if ">" in words else words
-    command = cli.load(name)
-    assert command is not None, f"there is no command {name}"
+    arguments = words[: words.index(">")] if ">" in words else words
+    assert current_name(arguments) is None, f"{arguments[0]} is an old name"
     for attempt in (arguments, [word for word in arguments if word != "…"]):
         try:
-            of_group(command, name, list(attempt))
+            of_group(cli.main, "ewan", list(attempt))
+            return
+        except click.exceptions.Exit:  # of --help and --version
             return
         except click.MissingParameter:
             assert mention, f"an argument is missing: {words}"
@@ -135,9 +138,12 @@ def parsed(words: list[str], mention: bool) -> None:
 
 def of_group(command: click.Command, name: str, words: list[str]) -> None:
     """Reads the words of a command, and of the one in a group that they name; click's errors where they are wrong."""
+    if not words and isinstance(command, click.Group):
+        raise click.MissingParameter(ctx=click.Context(command), param_type="command")
     with command.make_context(name, list(words)) as context:
-        if isinstance(command, click.Group) and words and not words[0].startswith("-"):
-            inner = command.get_command(context, words[0])
+        group = context.command
+        if isinstance(group, click.Group) and words and not words[0].startswith("-"):
+            inner = group.get_command(context, words[0])
             assert inner is not None, f"{name} has no command {words[0]}"
             of_group(inner, words[0], words[1:])
 
@@ -216,7 +222,7 @@ def test_a_description_in_a_document_is_right(path: Path, line: int, text: str, 
 def test_what_make_runs_is_read_from_make() -> None:
     assert shutil.which("make")
     assert of_ewan(["make", "exec", "NODE=left1", "CMD=ping -c 3 right1"]) == [
-        ["exec", "left1", "--", "sh", "-c", "ping -c 3 right1"]
+        ["lab", "exec", "left1", "--", "sh", "-c", "ping -c 3 right1"]
     ]
     with pytest.raises(AssertionError):
         of_ewan(["make", "nothing-of-that-name"])

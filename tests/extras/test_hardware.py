@@ -126,7 +126,7 @@ def faults(lab: Path) -> set[tuple[str, bool]]:
 
 
 def least_rtt_ms(ewan: Ewan) -> float:
-    done = ewan("exec", "--lab", LAB, "left1", "--", "ping", "-q", "-c", "5", "-i", "0.1", "right1")
+    done = ewan("lab", "exec", "--lab", LAB, "left1", "--", "ping", "-q", "-c", "5", "-i", "0.1", "right1")
     return float(re.findall(r"= ([0-9.]+)/", done.stdout)[0])
 
 
@@ -142,17 +142,17 @@ def test_it_is_a_link_as_any_other(ewan: Ewan, box: Box, description: Path, stat
     assert not any(Path(f"/sys/class/net/{port}").exists() for port in PORTS), "the ports are in the routers"
     lab = state / LAB
     assert least_rtt_ms(ewan) >= 40
-    assert ewan("set", "--lab", LAB, "core", "delay=60ms", "--direction", "forward").returncode == 0
+    assert ewan("lab", "set", "--lab", LAB, "core", "delay=60ms", "--direction", "forward").returncode == 0
     assert least_rtt_ms(ewan) >= 80
-    refused = ewan("set", "--lab", LAB, "core", "delay=200ms")
+    refused = ewan("lab", "set", "--lab", LAB, "core", "delay=200ms")
     assert refused.returncode == 2 and "it delays from 0ms to 134ms by 8ns" in refused.stderr
-    down = ewan("set", "--lab", LAB, "core", "down")
+    down = ewan("lab", "set", "--lab", LAB, "core", "down")
     assert down.returncode == 2 and "core is a device outside" in down.stderr
-    assert ewan("set", "--lab", LAB, "core", "loss=100%", "at=+0.2s").returncode == 0
+    assert ewan("lab", "set", "--lab", LAB, "core", "loss=100%", "at=+0.2s").returncode == 0
     until(lambda: device(lab)["says"]["backward"]["loss"] == {"kind": "bernoulli", "loss_ppb": 10**9})
-    assert ewan("set", "--lab", LAB, "core", "loss=0%").returncode == 0
+    assert ewan("lab", "set", "--lab", LAB, "core", "loss=0%").returncode == 0
     least_rtt_ms(ewan)
-    watched = json.loads(ewan("watch", LAB, "--once", "--json").stdout)
+    watched = json.loads(ewan("lab", "watch", LAB, "--once", "--json").stdout)
     assert [(each["link"], each["ended"], each["lost_packets"]) for each in watched["links"]] == [
         ("core", None, None)
     ] * 2
@@ -254,7 +254,7 @@ def test_nothing_is_left_when_the_keeper_is_killed(ewan: Ewan, lab: Path) -> Non
     assert children, "the driver is its child"
     keeper.send_signal(signal.SIGKILL)
     until(lambda: not any(each.is_running() and each.status() != "zombie" for each in children))
-    dead = ewan("set", "--lab", LAB, "core", "delay=10ms")
+    dead = ewan("lab", "set", "--lab", LAB, "core", "delay=10ms")
     assert dead.returncode == 2 and "the keeper of its device does not answer" in dead.stderr
     assert ewan("down", LAB).returncode == 0
     assert all(Path(f"/sys/class/net/{port}").exists() for port in PORTS)

@@ -21,7 +21,7 @@ def test_hstts_runs(engine: EngineOfTests, ewan: Ewan, state: Path, tmp_path: Pa
     before = surroundings(engine, state, "hstts-bu")
     description = "ring-ospf" if topology == "ring" else topology
     result = ewan(
-        *("hstts", "--app", "BU", "--topo", description, "--profile", "quick", "--rate", "50M", "--rtt", "20ms"),
+        *("suite", "hstts", "--app", "BU", "--topo", description, "--size", "quick", "--rate", "50M", "--rtt", "20ms"),
         *("--set", "volume=20Mbit", "--cc", "reno", "--seeds", "1"),
         *("--runtime", "containerlab", "--unverified", "--json"),
         cwd=tmp_path,

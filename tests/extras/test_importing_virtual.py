@@ -1,4 +1,4 @@
-"""A script of tc and the lab that `ewan import` makes of it do the same: side by side in the virtual clock.
+"""A script of tc and the lab that `ewan lab import` makes of it do the same: side by side in the virtual clock.
 
 The script itself runs in a host of a lab whose links do nothing. Both labs have real Linux queueing below a program's
 sockets; what differs is whether netem and tbf work, or the link that the description says.
@@ -42,6 +42,7 @@ def seen(lab: Path, before: str) -> Seen:
     words = [
         sys.executable,
         str(ROOT / "ewan" / "cli.py"),
+        "lab",
         "batch",
         str(lab),
         "--runtime",

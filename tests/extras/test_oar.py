@@ -44,7 +44,9 @@ def oarsub(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def script(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The job of the example."""
-    return dask_workers.script(reading.load(ROOT / "docs/clusters/oar.yaml"), tmp_path_factory.mktemp("job"))
+    return dask_workers.script(
+        reading.load(ROOT / "docs/how-to/experiments/executors/oar.yaml"), tmp_path_factory.mktemp("job")
+    )
 
 
 def options(script: str) -> list[str]:

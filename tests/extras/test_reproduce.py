@@ -32,7 +32,7 @@ def crate(ewan: Ewan, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ran = ewan("run", written(home), "--runtime", "virtual", cwd=home)
     assert ran.returncode == 0, ran.stderr
     packed = elsewhere / "x.zip"
-    made = ewan("archive", str(only(home)), "-o", str(packed), "--author", "Lovelace, Ada", cwd=home)
+    made = ewan("exp", "archive", str(only(home)), "-o", str(packed), "--author", "Lovelace, Ada", cwd=home)
     assert made.returncode == 0, made.stderr
     shutil.rmtree(home)
     with zipfile.ZipFile(packed) as content:

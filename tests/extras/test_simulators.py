@@ -1,4 +1,4 @@
-"""What `ewan export` writes runs in ns-2 and ns-3 and gives what the link's rate allows.
+"""What `ewan results export` writes runs in ns-2 and ns-3 and gives what the link's rate allows.
 
 A file over a clean path ends when the last of its frames has crossed the bottleneck: volume/segment × 1538 bytes at
 the link's rate, after slow start, which leaves the link idle for some RTTs. `make bench PART=simulators` compares with

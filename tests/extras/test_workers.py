@@ -206,7 +206,7 @@ def test_a_scheduler_that_is_killed_and_comes_back_changes_nothing(here: dict[st
 def test_slurm_executes_the_same_study_by_its_example(here: dict[str, bytes], tmp_path: Path) -> None:
     """Debian's Slurm and munge: by dask-jobqueue, with a job that Slurm ends in a run as its walltime is over, and
     nothing in the queue afterwards; then as an array of shards."""
-    file = prepare(tmp_path, (ROOT / "docs/clusters/slurm.yaml").read_text())
+    file = prepare(tmp_path, (ROOT / "docs/how-to/experiments/executors/slurm.yaml").read_text())
     shell = """
         cd "$1"; shift; "$@" & work=$!
         until ls results/*/runs/*/flows.parquet >/dev/null 2>&1; do kill -0 $work || exit 1; sleep 0.1; done
@@ -239,7 +239,7 @@ def test_slurm_executes_the_same_study_by_its_example(here: dict[str, bytes], tm
 
 @pytest.mark.untimed
 def test_a_partition_that_is_not_there_is_named(tmp_path: Path) -> None:
-    text = (ROOT / "docs/clusters/slurm.yaml").read_text().replace("queue: cpu", "queue: nowhere")
+    text = (ROOT / "docs/how-to/experiments/executors/slurm.yaml").read_text().replace("queue: cpu", "queue: nowhere")
     words = ["sh", "-c", 'cd "$1"; shift; exec "$@"', "sh", str(tmp_path)]
     file = prepare(tmp_path, text)
     result = subprocess.run(

@@ -32,8 +32,9 @@ LONG = 5000
 
 STRANGE = ("/proc/self/mem", "/proc/kmsg", "/dev/zero", "/dev/tty")
 COMMANDS = (
-    ["runs"], ["runs", "--json"], ["certificate", "results/x"], ["export", "results/x", "--csv", "out"],
-    ["tag", "results/x", "+a"],
+    ["exp", "list"], ["exp", "list", "--json"], ["lab", "certificate", "results/x"],
+    ["results", "export", "results/x", "--csv", "out"],
+    ["exp", "tag", "results/x", "+a"],
 )  # fmt: skip
 
 

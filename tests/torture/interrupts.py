@@ -68,34 +68,39 @@ class Command:
 
 COMMANDS = {
     "help": Command(("--help",)),
-    "compile": Command(("compile", *DUMBBELL, "-o", "out")),
+    "compile": Command(("lab", "compile", *DUMBBELL, "-o", "out")),
     "up": Command(("up", *TOPOLOGY, "--name", LAB)),
     "lab": Command(("lab", *TOPOLOGY, "--name", LAB)),
     "lab virtual": Command(("lab", *DUMBBELL, "--runtime", "virtual")),
     "down": Command(("down", LAB), up=True),
     "ps": Command(("ps",), up=True),
-    "exec": Command(("exec", "left1", "--", "ping", "-c", "5", "-i", "0.2", "right1"), up=True),
-    "capture": Command(("capture", "left1", "-w", "left1.pcapng"), up=True, stays=True),
-    "set": Command(("set", "hop1", "delay=5ms"), up=True),
-    "verify": Command(("verify", LAB), up=True),
-    "metrics": Command(("metrics", "--listen", "127.0.0.1:0"), up=True, stays=True),
-    "batch": Command(("batch", *TOPOLOGY, "--name", LAB, *PING)),
-    "batch virtual": Command(("batch", *DUMBBELL, *PING, "--runtime", "virtual")),
+    "exec": Command(("lab", "exec", "left1", "--", "ping", "-c", "5", "-i", "0.2", "right1"), up=True),
+    "capture": Command(("lab", "capture", "left1", "-w", "left1.pcapng"), up=True, stays=True),
+    "set": Command(("lab", "set", "hop1", "delay=5ms"), up=True),
+    "verify": Command(("lab", "verify", LAB), up=True),
+    "metrics": Command(("lab", "metrics", "--listen", "127.0.0.1:0"), up=True, stays=True),
+    "batch": Command(("lab", "batch", *TOPOLOGY, "--name", LAB, *PING)),
+    "batch virtual": Command(("lab", "batch", *DUMBBELL, *PING, "--runtime", "virtual")),
     "transfer": Command(("transfer", *TOPOLOGY, "--name", LAB, "--rate", "10M", "--for", "1s")),
     "transfer virtual": Command(("transfer", *DUMBBELL, "--cc", "reno,cubic", "--for", "1s", "--runtime", "virtual")),
     "run": Command(("run", "torn.scenario.yaml", "--runtime", "netns", "--unverified")),
-    "run virtual": Command(("run", "torn.scenario.yaml", "--runtime", "virtual", "--fresh")),
-    "resume": Command(("run", "--resume", DONE, "--from", "execution")),
-    "rerun": Command(("rerun", DONE)),
-    "calibrate": Command(("calibrate", "--profile", "quick")),
-    "report": Command(("report", DONE)),
-    "plot": Command(("plot", DONE, "cwnd", "--out", "cwnd.svg")),
-    "export": Command(("export", DONE, "--csv", "data", "--latex", "tables")),
-    "archive": Command(("archive", DONE, "-o", "done.crate.zip", "--author", "Lovelace, Ada")),
-    "tag": Command(("tag", DONE, "+tried")),
-    "runs": Command(("runs",)),
-    "compare": Command(("compare", DONE, DONE, "-o", "compare.html")),
-    "import": Command(("import", "shape.sh", "-o", "shape.lab.yaml")),
+    "run virtual": Command(("run", "torn.scenario.yaml", "--runtime", "virtual", "--again")),
+    "resume": Command(("exp", "resume", DONE, "--from", "execution")),
+    "rerun": Command(("exp", "rerun", DONE)),
+    "calibrate": Command(("measure", "host", "--size", "quick")),
+    "report": Command(("results", "report", DONE)),
+    "plot": Command(("results", "plot", DONE, "cwnd", "--output", "cwnd.svg")),
+    "export": Command(("results", "export", DONE, "--csv", "data", "--latex", "tables")),
+    "archive": Command(("exp", "archive", DONE, "-o", "done.crate.zip", "--author", "Lovelace, Ada")),
+    "tag": Command(("exp", "tag", DONE, "+tried")),
+    "runs": Command(
+        (
+            "exp",
+            "list",
+        )
+    ),
+    "compare": Command(("exp", "compare", DONE, DONE, "-o", "compare.html")),
+    "import": Command(("lab", "import", "shape.sh", "-o", "shape.lab.yaml")),
     "doctor": Command(("doctor",)),
     "driver": Command(("driver", "list")),
     "simulate": Command(
@@ -113,7 +118,7 @@ COMMANDS = {
     "studio": Command(("studio", "--port", "0", "--no-open"), stays=True),
     "course start": Command(("course", "start", "bufferbloat", "--student", "4712", "--folder", "begun")),
     "course check": Command(("course", "check", "bufferbloat")),
-    "course hand-in": Command(("course", "hand-in", "bufferbloat", "--out", "handed")),
+    "course hand-in": Command(("course", "hand-in", "bufferbloat", "--output", "handed")),
     "course grade": Command(("course", "grade", "submissions")),
 }
 
@@ -249,7 +254,7 @@ def prepared() -> Path:
     for words in (
         ("run", "torn.scenario.yaml", "--runtime", "virtual"),
         ("course", "start", "bufferbloat", "--student", "4711"),
-        ("course", "hand-in", "bufferbloat", "--out", "submissions"),
+        ("course", "hand-in", "bufferbloat", "--output", "submissions"),
     ):
         if words[1] == "hand-in":
             (work / "submissions").mkdir()

@@ -35,8 +35,8 @@ def trial(seed: int, place: Path) -> None:
         *{
             "up": up,
             "down": ("down", lab),
-            "exec": ("exec", "left1", "--", "sh", "-c", "while :; do sleep 0.01; done", str(state / lab)),
-            "batch": ("batch", *TOPOLOGY, "--name", lab, "--do", "left1: ping -i 0.01 right1", "--for", "5s"),
+            "exec": ("lab", "exec", "left1", "--", "sh", "-c", "while :; do sleep 0.01; done", str(state / lab)),
+            "batch": ("lab", "batch", *TOPOLOGY, "--name", lab, "--do", "left1: ping -i 0.01 right1", "--for", "5s"),
         }[what],
     )
     time.sleep(random_.uniform(0, LONGEST_S))

@@ -119,8 +119,8 @@ def descriptions() -> list[bytes]:
 
 @functools.cache
 def texts_of_scenarios() -> list[bytes]:
-    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/scenario.md").read_text(), re.DOTALL)
-    assert blocks, "docs/scenario.md has an example"
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/reference/scenario.md").read_text(), re.DOTALL)
+    assert blocks, "docs/reference/scenario.md has an example"
     return [
         *(path.read_bytes() for path in sorted(LIBRARY.glob("*.scenario.yaml"))),
         *(text.encode() for text in blocks),
@@ -131,7 +131,7 @@ def description(draw: random.Random, place: Path) -> tuple[Done, Path]:
     shutil.copy(GOLDEN / "stages.delays.txt", place)
     file = written(place, "x.lab.yaml", mutations.mutated(draw.choice(descriptions()), draw))
     clock = draw.choice((["--runtime", "virtual"], []))
-    return command(["compile", file.name, "-o", "out", *clock], place, draw), file
+    return command(["lab", "compile", file.name, "-o", "out", *clock], place, draw), file
 
 
 def scenario(draw: random.Random, place: Path) -> tuple[Done, Path]:
@@ -149,7 +149,7 @@ def table(draw: random.Random, place: Path) -> tuple[Done, Path]:
     )
     file = written(place, name, mutations.mutated(content, draw))
     written(place, "x.lab.yaml", f"topology: star\nwan: {{{key.replace('NAME', name)}}}\n".encode())
-    return command(["compile", "x.lab.yaml", "-o", "out", "--runtime", "virtual"], place, draw), file
+    return command(["lab", "compile", "x.lab.yaml", "-o", "out", "--runtime", "virtual"], place, draw), file
 
 
 # What ewan-node reads
@@ -248,7 +248,7 @@ def listed(draw: random.Random, place: Path) -> tuple[Done, Path]:
     shutil.copytree(analysed(), place / "results/x")
     file = draw.choice([found for found in sorted(place.glob("results/x/*.json")) if found.is_file()])
     file.write_bytes(mutations.mutated(file.read_bytes(), draw, structured=True))
-    return command(["runs", *draw.choice(([], ["--json"]))], place, draw), file
+    return command(["exp", "list", *draw.choice(([], ["--json"]))], place, draw), file
 
 
 def reported(draw: random.Random, place: Path) -> tuple[Done, Path]:
@@ -259,7 +259,7 @@ def reported(draw: random.Random, place: Path) -> tuple[Done, Path]:
     file.write_bytes(mutations.mutated(file.read_bytes(), draw, structured=file.suffix == ".json"))
     if file.name != "experiment.json" and draw.random() < 0.5:
         synthetic.vouch(place / "x")
-    return command(["report", "x"], place, draw), file
+    return command(["results", "report", "x"], place, draw), file
 
 
 KINDS: dict[str, tuple[int, Callable[[random.Random, Path], tuple[Done, Path]]]] = {

@@ -36,7 +36,7 @@ def scenario(path: str) -> None:
 
 
 def experiment(path: str) -> None:
-    """What `ewan rerun` reads of a directory or an archive before it runs anything."""
+    """What `ewan exp rerun` reads of a directory or an archive before it runs anything."""
 
     def read() -> None:
         with archive.opened(Path(path)) as before:

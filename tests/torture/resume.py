@@ -69,21 +69,21 @@ def trial(seed: int, place: Path) -> None:
     for stage in kills:
         share = random_.choice((0.0, random_.random(), random_.random()))
         begun = directory is not None and (directory / "experiment.json").exists()
-        arguments = ["--resume", str(directory)] if begun else [str(scenario), "--runtime", "virtual"]
+        arguments = ["exp", "resume", str(directory)] if begun else ["run", str(scenario), "--runtime", "virtual"]
         told.append(f"{stage} {share:.2f}")
         kill_in(place, arguments, stage, share * known.seconds[stage])
         directory = max(in_results(place), default=None) if (place / "results").is_dir() else None
     begun = directory is not None and (directory / "experiment.json").exists()
     try:
         if directory is not None:
-            resumed = ewan(place, "--resume", str(directory))
+            resumed = ewan(place, "exp", "resume", str(directory))
             if begun:
                 assert resumed.returncode == 0, resumed.stderr
             else:
                 says = f"ewan: {directory}: the experiment had not begun when it ended: run it once more\n"
                 assert (resumed.returncode, resumed.stderr) == (2, says)
         if not begun:
-            done = ewan(place, str(scenario), "--runtime", "virtual")
+            done = ewan(place, "run", str(scenario), "--runtime", "virtual")
             assert done.returncode == 0, done.stderr
             directory = max((place / "results").glob("*/experiment.json")).parent
         assert directory is not None
@@ -99,7 +99,7 @@ def reference() -> Reference:
     with tempfile.TemporaryDirectory(prefix="ewan-torture-") as text:
         place = Path(text)
         scenario, begun = write(place), time.monotonic()
-        process = start(place, str(scenario), "--runtime", "virtual")
+        process = start(place, "run", str(scenario), "--runtime", "virtual")
         at: dict[str, float] = {}
         assert process.stderr is not None
         for line in process.stderr:
@@ -119,7 +119,7 @@ def write(place: Path) -> Path:
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, str(ROOT / "ewan" / "cli.py"), "run", *arguments]
+    return [sys.executable, str(ROOT / "ewan" / "cli.py"), *arguments]
 
 
 def start(place: Path, *arguments: str) -> subprocess.Popen[str]:

@@ -1,8 +1,8 @@
 """Walks: the smallest honest addition of each kind, as a patch, with what shows from end to end that it works.
 
 In: the patches beside this file. Out: `WALKS`, and what each patch touches. `python -m tests.walks` makes all of them
-in a copy of the checkout. The page of each in docs/adding names its files in the order in which they are written, and
-docs/architecture.md has the same in a table.
+in a copy of the checkout. The page of each in docs/contribute/adding names its files in the order in which they are
+written, and docs/explanation/architecture.md has the same in a table.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Check:
 
 @dataclass(frozen=True)
 class Walk:
-    """One addition. `new`: its name; `page`: in docs/adding; `tests`: pytest's words; `inputs`: files by their names,
-    for the checks."""
+    """One addition. `new`: its name; `page`: in docs/contribute/adding; `tests`: pytest's words; `inputs`: files by
+    their names, for the checks."""
 
     name: str
     to_add: str
@@ -164,7 +164,7 @@ WALKS = (
         "pairs",
         "command.md",
         ("labs/tests/test_pairs_command.py",),
-        (Check(("pairs", "x.lab.yaml"), "left1 → right1 .*core"),),
+        (Check(("lab", "pairs", "x.lab.yaml"), "left1 → right1 .*core"),),
         {"x.lab.yaml": LAB % ""},
     ),
     Walk(
@@ -175,7 +175,9 @@ WALKS = (
         ("labs/runtime/tests/test_protocols.py",),
         (
             Check(("up", "x.lab.yaml", "--name", "walk", "--runtime", "settled"), "walk is up", root=True),
-            Check(("exec", "--lab", "walk", "left1", "--", "ping", "-c", "1", "right1"), "1 received", root=True),
+            Check(
+                ("lab", "exec", "--lab", "walk", "left1", "--", "ping", "-c", "1", "right1"), "1 received", root=True
+            ),
             Check(("down", "walk"), "walk is down", root=True),
         ),
         {"x.lab.yaml": LAB % ""},
@@ -195,8 +197,12 @@ WALKS = (
         "linklist",
         "extra.md",
         ("extras/linklist", "tests/test_architecture.py"),
-        (Check(("export", "x.scenario.yaml", "--links", "links.csv"), "core,backward,10000000", "links.csv"),),
+        (
+            Check(
+                ("results", "export", "x.scenario.yaml", "--links", "links.csv"), "core,backward,10000000", "links.csv"
+            ),
+        ),
         scenario("bulk: "),
     ),
 )
-"""All of them, in the order of the table in docs/architecture.md."""
+"""All of them, in the order of the table in docs/explanation/architecture.md."""

@@ -111,7 +111,7 @@ impl Work<'_> {
             let linked = link_hosts(path, &hosts);
             if let Err(error) = linked {
                 self.notes.warn(format!(
-                    "names resolve under `ewan exec`, but not under `ip netns exec`: /etc/netns: {error}"
+                    "names resolve under `ewan lab exec`, but not under `ip netns exec`: /etc/netns: {error}"
                 ));
             }
         }

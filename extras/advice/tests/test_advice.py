@@ -178,7 +178,7 @@ def test_one_seed_shows_nothing() -> None:
 def called(*words: str, folder: Path) -> tuple[int, str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        result = CliRunner().invoke(main, ["advise", *words])
+        result = CliRunner().invoke(main, ["suite", "advise", *words])
     return result.exit_code, result.output
 
 
@@ -190,8 +190,8 @@ def called(*words: str, folder: Path) -> tuple[int, str]:
         (["none.json", "--objective", "smooth"], "none.json: No such file"),
         (["other.json", "--objective", "smooth"], "format is 'ewan-certificate/2'"),
         (["text.json", "--objective", "smooth"], "is no JSON"),
-        (["path.json", "--objective", "smooth", "--protocols", "cubic,bbrr"], "congestion control bbrr"),
-        (["path.json", "--objective", "smooth", "--protocols", ","], "write the names of congestion controls"),
+        (["path.json", "--objective", "smooth", "--cc", "cubic,bbrr"], "congestion control bbrr"),
+        (["path.json", "--objective", "smooth", "--cc", ","], "write the names of congestion controls"),
         (["path.json", "--objective", "smooth", "--volume", "1GB"], "send for a time: write --for"),
         (["path.json", "--objective", "completion", "--for", "1s"], "write --volume"),
         (["path.json", "--objective", "completion", "--volume", "1"], 'write a volume as "1MB"'),
@@ -222,7 +222,7 @@ def advised(folder: Path, found: Characterisation, *words: str) -> tuple[dict[st
 def test_a_large_buffer_wants_bbr_before_cubic(tmp_path: Path) -> None:
     """Half a second of buffer behind 20 Mbit/s and 20 ms."""
     found = path(rate=19.5e6, rtt_ms=20.0, buffer=1_200_000.0, loss=0.0)
-    words = ("--objective", "smooth", "--protocols", "cubic,bbr", "--flows", "2", "--for", "8s")
+    words = ("--objective", "smooth", "--cc", "cubic,bbr", "--flows", "2", "--for", "8s")
     answer, order = advised(tmp_path, found, *words)
     assert order == ["bbr", "cubic"]
     assert [place["rank"] for place in answer["ranking"]] == [1, 2]
@@ -246,7 +246,7 @@ def test_a_large_buffer_wants_bbr_before_cubic(tmp_path: Path) -> None:
 def test_loss_before_a_short_buffer_wants_bbr_or_scalable_before_reno(tmp_path: Path) -> None:
     """1 % of loss and 20 packets of buffer on 50 Mbit/s and 40 ms."""
     found = path(rate=48.8e6, rtt_ms=40.0, buffer=30_000.0, loss=10_000_000.0)
-    words = ("--objective", "completion", "--volume", "2MB", "--protocols", "reno,scalable,bbr", "--flows", "2")
+    words = ("--objective", "completion", "--volume", "2MB", "--cc", "reno,scalable,bbr", "--flows", "2")
     answer, order = advised(tmp_path, found, *words)
     assert order[-1] == "reno"
     assert answer["ranking"][0]["rank"] == 1 and answer["ranking"][-1]["rank"] == 3

@@ -394,7 +394,7 @@ def test_another_document_is_refused_in_one_line(change: dict[str, Any], says: s
 def called(*words: str, folder: Path) -> tuple[int, str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        result = CliRunner().invoke(main, ["characterise", *words])
+        result = CliRunner().invoke(main, ["measure", "path", *words])
     return result.exit_code, result.output
 
 

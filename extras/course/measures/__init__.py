@@ -1,1 +1,1 @@
-"""Measures: functions of runs that truths may call, a module for each topic (docs/adding/course-lab.md)."""
+"""Measures: functions of runs that truths may call, a module for each topic (docs/contribute/adding/course-lab.md)."""

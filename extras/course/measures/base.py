@@ -53,15 +53,17 @@ class MeasuredRun(Protocol):
         """The scenario's parameters at this run."""
 
     def metric(self, words: str) -> float:
-        """A metric of docs/metrics.md, perhaps of whom: `rtt p95 of probe`; NoValueError where it has none."""
+        """A metric of docs/reference/metrics.md, perhaps of whom: `rtt p95 of probe`; NoValueError where it has
+        none."""
 
     def series(self, name: str, *, step: str = "", flow: str = "", link: str = "", window: float = 0.0) -> TimeSeries:
-        """A series of docs/metrics.md: of the load's flows, of a step's, of one flow, of a link (`core`,
+        """A series of docs/reference/metrics.md: of the load's flows, of a step's, of one flow, of a link (`core`,
         `core forward`; the bottleneck if none is named). `window`: means over so many seconds, 100 ms where several
         flows are put together; 0: every sample, of a single flow. NoValueError where it has none, or several lines."""
 
     def table(self, name: str) -> pl.DataFrame:
-        """A table of docs/metrics.md, in the units that its columns name (ns); without rows where it has none."""
+        """A table of docs/reference/metrics.md, in the units that its columns name (ns); without rows where it has
+        none."""
 
     def text(self, name: str) -> str:
         """A file that the run left, by its path in the run's directory; NoValueError where there is none."""

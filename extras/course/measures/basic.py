@@ -11,7 +11,7 @@ from ewan.extras.course.measures.base import MeasuredRun, NoValueError, TimeSeri
 
 @measure
 def metric(run: MeasuredRun, words: str, step: str = "") -> float:
-    """A metric of docs/metrics.md: `metric("rtt p95", step="probe", buffer="10BDP")`."""
+    """A metric of docs/reference/metrics.md: `metric("rtt p95", step="probe", buffer="10BDP")`."""
     return run.metric(f"{words} of {step}" if step else words)
 
 

@@ -76,7 +76,7 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, old: str, new: str, s
 
 
 def test_a_students_values_are_the_same_everywhere() -> None:
-    """Drawn by hand, as docs/adding/course-lab.md says it."""
+    """Drawn by hand, as docs/contribute/adding/course-lab.md says it."""
     drawn = DrawnParameter.model_validate({"from": "30ms", "to": "90ms", "step": "2ms"})
     digest = hashlib.sha256(b"ewan-course/1\0pipe\x004711\0rtt").digest()
     expected = 30 + 2 * (int.from_bytes(digest, "big") % 31)

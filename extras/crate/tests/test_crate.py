@@ -35,7 +35,7 @@ ADA = "Lovelace, Ada <0000-0002-1825-0097>"
 
 
 def archived(*words: str | Path) -> Result:
-    return CliRunner().invoke(main, ["archive", *map(str, words)])
+    return CliRunner().invoke(main, ["exp", "archive", *map(str, words)])
 
 
 @pytest.fixture(scope="module")
@@ -320,10 +320,10 @@ def test_wrong_words_are_refused_and_nothing_is_left(experiment: Path, tmp_path:
     ended(waiting, complete=0)
     before = set(tmp_path.rglob("*"))
     for words, says in (
-        ([tmp_path / "missing"], "missing: there is no such directory or archive: ewan runs lists"),
+        ([tmp_path / "missing"], "missing: there is no such directory or archive: ewan exp list lists"),
         ([nothing], "nothing: the experiment had not begun"),
         (["/etc/passwd"], "/etc/passwd: is no archive of an experiment"),
-        ([waiting], f"waiting: no run of it is complete, there is nothing to check: ewan run --resume {waiting}"),
+        ([waiting], f"waiting: no run of it is complete, there is nothing to check: ewan exp resume {waiting}"),
         ([experiment, "-o", taken], "taken.zip: is there already: remove it, or name another place with --output"),
         ([experiment, "-o", experiment / "x.zip"], "is in the experiment itself: write it beside"),
         ([experiment, "-o", tmp_path / "no/x.zip"], "there is no directory"),
@@ -364,7 +364,7 @@ def test_reproduce_ends_with_what_the_repetition_says(
     done = script(crate, tmp_path, str(other))
     assert done.returncode == status, done.stderr
     assert done.stdout == f"rerun {crate}\n{says}\n"
-    assert (status == 2) == done.stderr.startswith("reproduce.sh: ewan rerun ended with status"), done.stderr
+    assert (status == 2) == done.stderr.startswith("reproduce.sh: ewan exp rerun ended with status"), done.stderr
 
 
 def test_reproduce_says_what_is_wanted_in_one_line(crate: Path, experiment: Path, tmp_path: Path) -> None:

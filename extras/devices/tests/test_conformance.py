@@ -1,4 +1,5 @@
-"""The conformance test tells a right driver from wrong ones: the example of docs/hardware.md, and damaged copies."""
+"""The conformance test tells a right driver from wrong ones: the example of docs/how-to/labs/hardware.md, and damaged
+copies."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from ewan.labs.hardware.driver import Driver
 
 pytestmark = pytest.mark.slow
 
-PAGE = ROOT / "docs/hardware.md"
+PAGE = ROOT / "docs/how-to/labs/hardware.md"
 
 
 def example() -> str:

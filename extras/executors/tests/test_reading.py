@@ -35,7 +35,7 @@ def test_names_of_files_are_relative_to_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["slurm", "oar", "ssh"])
 def test_the_examples_are_read(name: str) -> None:
-    file = Path(__file__).resolve().parents[3] / f"docs/clusters/{name}.yaml"
+    file = Path(__file__).resolve().parents[3] / f"docs/how-to/experiments/executors/{name}.yaml"
     assert reading.load(file).engine == name
 
 

@@ -390,7 +390,7 @@ def test_a_script_is_read_as_the_shell_reads_it() -> None:
 def test_nothing_of_a_script_is_run(tmp_path: Path) -> None:
     script = tmp_path / "evil.sh"
     script.write_text(f"touch {tmp_path}/run\ntc qdisc add dev $(touch {tmp_path}/run2) root netem delay 1ms\n")
-    done = CliRunner().invoke(main, ["import", str(script)])
+    done = CliRunner().invoke(main, ["lab", "import", str(script)])
     assert done.exit_code == 2
     assert list(tmp_path.iterdir()) == [script]
 
@@ -398,14 +398,14 @@ def test_nothing_of_a_script_is_run(tmp_path: Path) -> None:
 def test_the_command_writes_a_new_file_alone(tmp_path: Path) -> None:
     script, target = tmp_path / "shape.sh", tmp_path / "shape.lab.yaml"
     script.write_text(SHAPE)
-    done = CliRunner().invoke(main, ["import", str(script), "-o", str(target)])
+    done = CliRunner().invoke(main, ["lab", "import", str(script), "-o", str(target)])
     assert (done.exit_code, target.read_text()) == (0, describe(SHAPE, str(script))[0])
-    again = CliRunner().invoke(main, ["import", str(script), "-o", str(target)])
+    again = CliRunner().invoke(main, ["lab", "import", str(script), "-o", str(target)])
     assert again.exit_code == 2
     assert "is there already" in again.output
-    assert CliRunner().invoke(main, ["import", str(tmp_path / "none.sh")]).exit_code == 2
+    assert CliRunner().invoke(main, ["lab", "import", str(tmp_path / "none.sh")]).exit_code == 2
     script.write_bytes(b"\xff\xfe tc")
-    assert CliRunner().invoke(main, ["import", str(script)]).exit_code == 2
+    assert CliRunner().invoke(main, ["lab", "import", str(script)]).exit_code == 2
 
 
 def test_damaged_scripts_are_refused_in_one_line_or_read() -> None:

@@ -218,7 +218,7 @@ def test_no_line_of_random_scripts_is_forgotten() -> None:
 
 def test_the_command_prints_warnings_beside_the_description(tmp_path: Path) -> None:
     (tmp_path / "a.sh").write_text(TBF + "ip link set eth0 mtu 1400\n")
-    done = CliRunner().invoke(main, ["import", str(tmp_path / "a.sh"), "-o", str(tmp_path / "a.lab.yaml")])
+    done = CliRunner().invoke(main, ["lab", "import", str(tmp_path / "a.sh"), "-o", str(tmp_path / "a.lab.yaml")])
     assert done.exit_code == 0
     assert f"warning: {tmp_path / 'a.sh'}:2: not imported: ip link set eth0 mtu 1400" in done.stderr
     assert "line 2: not imported: ip link set eth0 mtu 1400" in (tmp_path / "a.lab.yaml").read_text()

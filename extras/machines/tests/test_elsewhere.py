@@ -80,5 +80,5 @@ def test_a_certificate_has_each_machine_and_says_that_the_coordinator_is_none(ce
 def test_a_certificate_of_one_machine_is_as_it_was(certificate: Certificate) -> None:
     assert b'"machines"' not in to_json(certificate)
     assert "machine: kernel " in report.circumstances(certificate)[1]
-    published = (ROOT / "docs/certificate.schema.json").read_text()
+    published = (ROOT / "docs/reference/certificate.schema.json").read_text()
     assert '"machines"' in published

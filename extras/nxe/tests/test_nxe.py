@@ -103,7 +103,7 @@ def test_what_cannot_be_said_is_refused_at_its_place(before: str, after: str, sa
 
 
 def test_the_page_has_the_schema() -> None:
-    assert vocabulary.table() in (LIBRARY.parents[1] / "docs/nxe.md").read_text()
+    assert vocabulary.table() in (LIBRARY.parents[1] / "docs/how-to/experiments/nxe.md").read_text()
 
 
 def test_depth_and_number_of_elements_are_bounded() -> None:

@@ -27,7 +27,7 @@ steps:
 
 
 def write(kind: str, of: Path, target: Path, **given: Any) -> list[Path]:
-    """The files that `ewan export` would write."""
+    """The files that `ewan results export` would write."""
     return writing.write_all(scenarios.files(kind, of, target, **given))
 
 

@@ -109,7 +109,7 @@ class Experiment(TypedDict):
 
 
 class CertificateSheet(TypedDict):
-    """A certificate, as `ewan certificate` prints it. Cells of `rows` are in the order of `columns`."""
+    """A certificate, as `ewan lab certificate` prints it. Cells of `rows` are in the order of `columns`."""
 
     id: str
     lab: str

@@ -1,4 +1,4 @@
-"""Packets of a lab that is up: `ewan capture`, listed as they come, or as one pcapng to download.
+"""Packets of a lab that is up: `ewan lab capture`, listed as they come, or as one pcapng to download.
 
 In: a place (`left1`, `core:forward`) and a filter in the words of tcpdump, words of a process and never of a shell.
 Out: lines, or bytes. The capture ends when nobody reads it any more.
@@ -33,7 +33,7 @@ class Capture:
         cls, lab: str, where: str, words: str, bounds: Sequence[str], environment: Mapping[str, str]
     ) -> Capture:
         """Begins one, and waits for what it says first; RefusedError with its own line where it cannot be."""
-        command = [*COMMAND, "capture", "--lab", lab, *bounds, "--", where]
+        command = [*COMMAND, "lab", "capture", "--lab", lab, *bounds, "--", where]
         process = await asyncio.create_subprocess_exec(
             *command,
             *([words] if words.strip() else []),

@@ -1,7 +1,7 @@
 """A description as the page draws it: nodes, links with what they do each way, pairs with RTT, bottleneck and BDP.
 
 In: the text of a description, and the file that it is of. Out: what is drawn, or why the text is no lab, with the line.
-Nothing is made and nothing measured; the plan is the one that `ewan compile` has.
+Nothing is made and nothing measured; the plan is the one that `ewan lab compile` has.
 """
 
 from __future__ import annotations

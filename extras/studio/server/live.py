@@ -1,7 +1,7 @@
 """Labs that are up: which there are, what their links do at each moment, changes of them.
 
-In: names of labs and links, settings in the words of `ewan set`. Out: what the page shows of them. All of it blocks for
-some milliseconds and is called in threads.
+In: names of labs and links, settings in the words of `ewan lab set`. Out: what the page shows of them. All of it blocks
+for some milliseconds and is called in threads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a page shows of experiments: one of them, its certificates, a figure of it, two beside each other.
 
-In: directories, words of a figure. Out: plain data for JSON, made by the functions of `ewan report`, `certificate`,
-`plot` and `compare`. It reads tables and draws, in a process of its own (`reader.py`).
+In: directories, words of a figure. Out: plain data for JSON, made by the functions of `ewan results report`,
+`certificate`, `plot` and `compare`. It reads tables and draws, in a process of its own (`reader.py`).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def about(directory: str) -> Experiment:
         "values": {name: list(map(str, each)) for name, each in asked.values(experiment).items()},
         "metrics": quantities.ordered({name: None for point in known.points for name in point.metrics}),
         "runs": runs,
-        "few_runs": left_out(len(shown), len(every), "runs", "ewan export --csv DIR writes all of them."),
+        "few_runs": left_out(len(shown), len(every), "runs", "ewan results export --csv DIR writes all of them."),
         "certificates": [_labelled(experiment, name, labs[name]) for name in certified],
         "more_certificates": len(labs) - len(certified),
         "disturbances": disturbances,
@@ -146,7 +146,7 @@ def _tables(experiment: load.ExperimentResults, found: Summary) -> list[Table]:
 
 
 def certificate(directory: str, name: str) -> CertificateSheet:
-    """What a lab of an experiment was measured to do, as `ewan certificate` prints it; LoadError."""
+    """What a lab of an experiment was measured to do, as `ewan lab certificate` prints it; LoadError."""
     found = load.experiment(Path(directory)).certificate(f"certificates/{name}.json")
     if found is None:
         raise load.LoadError(f"{directory}: has no certificate {name}")
@@ -164,7 +164,8 @@ def certificate(directory: str, name: str) -> CertificateSheet:
 
 
 def figure(directory: str, line: str, style: str = "page", kind: str = "svg", beside: str | None = None) -> DrawnFigure:
-    """A figure as `ewan plot` draws it; `line`: docs/figures.md. ValueError for what is none, or cannot be drawn."""
+    """A figure as `ewan results plot` draws it; `line`: docs/how-to/experiments/figures.md. ValueError for what is
+    none, or cannot be drawn."""
     spec = figures.parse(line)
     other = None if beside is None else Path(beside)
     _, drawing = plotting.drawn(Path(directory), spec, STYLES[style], [kind], other)
@@ -187,11 +188,11 @@ def command(directory: str, spec: FigureSpec, style: str, kind: str, beside: str
     """What makes the same figure at a terminal, its CSV beside it."""
     size = [] if style == "page" else ["--style", style]
     other = [] if beside is None else ["--beside", beside]
-    return shlex.join(["ewan", "plot", directory, spec.line, *other, *size, "--out", f"{spec.file}.{kind}"])
+    return shlex.join(["ewan", "results", "plot", directory, spec.line, *other, *size, "--out", f"{spec.file}.{kind}"])
 
 
 def compared(first: str, second: str, wanted: Sequence[str] = ()) -> Compared:
-    """What differs, as `ewan compare` says it; LoadError, ValueError for a metric that is none."""
+    """What differs, as `ewan exp compare` says it; LoadError, ValueError for a metric that is none."""
     chosen = [str(quantities.parse(each)) for each in wanted]
     experiments = [load.experiment(Path(each)) for each in (first, second)]
     found = both.compared(experiments[0], experiments[1], chosen)
@@ -206,7 +207,7 @@ def compared(first: str, second: str, wanted: Sequence[str] = ()) -> Compared:
         "rows": rows,
         "lines": [each for each in both.lines(found) if each not in found.text],
         "metrics": list(dict.fromkeys(str(row["metric"]) for row in found.rows)),
-        "command": shlex.join(["ewan", "compare", first, second]),
+        "command": shlex.join(["ewan", "exp", "compare", first, second]),
     }
 
 

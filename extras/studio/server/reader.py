@@ -67,7 +67,7 @@ class Reader:
                 self.close()
                 raise RefusedError(
                     f"it took more than {self._longest_s:g} s and was ended: "
-                    "ewan report, ewan plot and ewan compare take the time that they need"
+                    "ewan results report, ewan results plot and ewan exp compare take the time that they need"
                 ) from None
             except (EOFError, OSError):  # it has just ended, for want of questions or of memory
                 self.close()

@@ -1,7 +1,8 @@
 """Experiments of the directory where Studio was started: which there are, what they are called, their files.
 
-In: names. Out: a row of each, as `ewan runs` has them; files of reports; what `ewan export` writes. A report is a page
-of its own, which may not run scripts here or ask this server for anything; only this server's page may frame it.
+In: names. Out: a row of each, as `ewan exp list` has them; files of reports; what `ewan results export` writes. A
+report is a page of its own, which may not run scripts here or ask this server for anything; only this server's page may
+frame it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ STATE = (DOCUMENT, JOURNAL, "summary.json")
 
 
 def exports() -> dict[str, ExportKind]:
-    """What `ewan export` can write, by kind."""
+    """What `ewan results export` can write, by kind."""
     return export_kinds.RESULTS | export_kinds.formats()
 
 
@@ -89,7 +90,7 @@ class Experiments:
     def relabel(
         self, name: str, changes: tuple[str, ...], called: str | None, note: str | None
     ) -> tuple[str, list[str], str]:
-        """Name, tags and note afterwards, as `ewan tag` changes them; UserError for words that cannot be taken."""
+        """Name, tags and note afterwards, as `ewan exp tag` changes them; UserError for words that cannot be taken."""
         document = relabel(self.place(name), changes, called, note)
         return document.name, document.tags, document.note
 
@@ -118,11 +119,12 @@ class Experiments:
             raise RefusedError(f"{name}: there is no such report")
         file = place / path
         if not file.is_file() or file.resolve() != self._place.resolve() / name / path:
-            raise RefusedError(f"{name}: has no {path}: ewan report {name} makes it")
+            raise RefusedError(f"{name}: has no {path}: ewan results report {name} makes it")
         return file
 
     def export(self, name: str, kind: str, view: bool) -> Response:
-        """What `ewan export --KIND` writes: a file, or several in one of ZIP. RefusedError where there is nothing."""
+        """What `ewan results export --KIND` writes: a file, or several in one of ZIP. RefusedError where there is
+        nothing."""
         place = self.place(name)
         if kind not in exports():
             raise RefusedError(f"{kind}: write one of {', '.join(exports())}")
@@ -139,7 +141,7 @@ class Experiments:
     def _exported(self, name: str, kind: str, into: Path) -> Path:
         ending = exports()[kind].ending
         target = into / f"{name}{'-reference' * (kind == 'reference')}{ending}" if ending else into / kind
-        command = [*COMMAND, "export", str(RESULTS / name), f"--{kind}", str(target)]
+        command = [*COMMAND, "results", "export", str(RESULTS / name), f"--{kind}", str(target)]
         environment = dict(self._environment) | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
         try:
             done = subprocess.run(
@@ -152,7 +154,7 @@ class Experiments:
                 timeout=LONGEST_EXPORT_S,
             )
         except subprocess.TimeoutExpired:
-            line = f"ewan export {RESULTS / name} --{kind} {kind}"
+            line = f"ewan results export {RESULTS / name} --{kind} {kind}"
             raise RefusedError(f"it took more than {LONGEST_EXPORT_S} s: {line} has no limit") from None
         written = sorted(path for path in into.rglob("*") if path.is_file())
         if done.returncode or not written:

@@ -1,4 +1,4 @@
-"""A terminal in a node: `ewan shell` on a pseudo-terminal, whose bytes go through a WebSocket.
+"""A terminal in a node: `ewan lab shell` on a pseudo-terminal, whose bytes go through a WebSocket.
 
 In: a lab, a node, what is typed and how large the window is. Out: what the shell prints. It ends with the
 socket, and the socket with it.
@@ -31,7 +31,7 @@ class Terminal:
         self._ours, theirs = pty.openpty()
         try:
             self._shell = subprocess.Popen(
-                [*COMMAND, "shell", "--lab", lab, "--", node],
+                [*COMMAND, "lab", "shell", "--lab", lab, "--", node],
                 stdin=theirs,
                 stdout=theirs,
                 stderr=theirs,

@@ -180,7 +180,8 @@ def test_a_figure_is_what_ewan_plot_draws(client: TestClient) -> None:
     assert found["csv"].splitlines()[0].startswith("congestion,series,unit,") and found["files"]["pdf"]
     assert (found["spec"]["kind"], found["spec"]["run"], found["spec"]["lines"]) == ("time", 1, ["congestion"])
     assert found["command"] == (
-        f"ewan plot results/{NAME} 'goodput over time, lines congestion, run 1, from 1s' --style paper-1col --out "
+        f"ewan results plot results/{NAME} 'goodput over time, lines congestion, run 1, from 1s' "
+        "--style paper-1col --output "
         "goodput-over-time-lines-congestion-run-1-from-1s.pdf"
     )
 
@@ -243,7 +244,7 @@ def test_a_report_is_framed_by_our_page_alone(client: TestClient) -> None:
     assert "frame-ancestors 'self'" in policy and "sandbox" in policy and "allow-same-origin" not in policy
     assert "allow-scripts" not in policy and "script-src" not in policy
     missing = client.get(f"/results/{OTHER}/report.html")
-    assert missing.status_code == 404 and f"ewan report {OTHER}" in missing.json()["error"]
+    assert missing.status_code == 404 and f"ewan results report {OTHER}" in missing.json()["error"]
 
 
 NAMING = (

@@ -34,7 +34,7 @@ from ewan.labs.record.traffic import ArrivalsWork, usual
 from ewan.labs.spec import DescriptionError
 
 QUICK = Defaults("1G", "20ms", cg="1.0")
-PAGE = ROOT / "docs/hstts.md"
+PAGE = ROOT / "docs/how-to/experiments/hstts.md"
 
 
 def resolved(**given: str) -> Parameters:

@@ -446,7 +446,13 @@ def test_results_are_the_same_behind_each_wall_and_without_one() -> None:
         shutil.copy("/bin/echo", tool)
         steps = [f"right1: {tool} of cargo", "right1: iperf3 -s -1", "left1 at 100ms: iperf3 -c right1 -t 1 -J"]
         steps += ["left1: venv/bin/python -c 'import installed'"]
-        command = [sys.executable, str(Path(__file__).resolve().parents[3] / "ewan" / "cli.py"), "batch", "dumbbell"]
+        command = [
+            sys.executable,
+            str(Path(__file__).resolve().parents[3] / "ewan" / "cli.py"),
+            "lab",
+            "batch",
+            "dumbbell",
+        ]
         command += ["--runtime", "virtual", *(word for step in steps for word in ("--do", step))]
         home = {"HOME": str(here / "home"), "EWAN_CACHE": str(cache.root(os.environ) or "off")}
         found: list[dict[str, bytes]] = []
@@ -473,6 +479,7 @@ def test_the_guest_opens_no_device_of_the_machine(tmp_path: Path) -> None:
     command = [
         sys.executable,
         Path(__file__).resolve().parents[3] / "ewan" / "cli.py",
+        "lab",
         "batch",
         "dumbbell",
         "--runtime",

@@ -72,7 +72,7 @@ class NodeKeys(Model):
     interface: NodeCards | None = Field(
         None,
         description="a network card of this machine in place of its interface, or cards by neighbour; the other end of "
-        "the cable is a card of the neighbour (live, `netns` alone, docs/hardware.md); none if absent",
+        "the cable is a card of the neighbour (live, `netns` alone, docs/how-to/labs/hardware.md); none if absent",
         examples=["eth1", "{left1: eth2, left2: eth3}"],
     )
 

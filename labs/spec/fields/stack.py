@@ -1,7 +1,7 @@
 """The keys of a host's TCP, and the profiles that have names.
 
 A profile is what the documentation of a system says of its TCP, as far as settings of Linux can imitate it. Each names
-its sources; what no setting imitates is in docs/stacks.md.
+its sources; what no setting imitates is in docs/how-to/labs/stacks.md.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Desk:
     @property
     def commands(self) -> list[str]:
         """The lines of the text's blocks of commands, in order, those that draw figures aside."""
-        return [line for line in markdown.commands(self.text) if not line.startswith("ewan report")]
+        return [line for line in markdown.commands(self.text) if not line.startswith("ewan results report")]
 
     @property
     def context(self) -> Context:
@@ -77,18 +77,18 @@ class Desk:
         return LocalExecutor(context.reporter, context.binary, Store(self.store), scratch)
 
     def run(self, command: str) -> Results:
-        """`ewan run FILE [--set NAME=VALUES] [--scale NAME] [--seeds N] --runtime virtual`, in the folder."""
+        """`ewan run FILE [--set NAME=VALUES] [--size NAME] [--seeds N] --runtime virtual`, in the folder."""
         words = shlex.split(command)
         assert words[:2] == ["ewan", "run"], f"no ewan run: {command}"
         file, options = words[2], list(zip(words[3::2], words[4::2], strict=True))
-        known = {"--set", "--scale", "--seeds", "--runtime"}
+        known = {"--set", "--size", "--seeds", "--runtime"}
         assert {name for name, _ in options} <= known, f"an option that the desk does not know: {command}"
         assert ("--runtime", "virtual") in options, f"the text does not say --runtime virtual: {command}"
         said = {name: value for name, value in options if name != "--set"}
         settings = running.values_set([value for name, value in options if name == "--set"])
         seeds = int(said["--seeds"]) if "--seeds" in said else None
         with _within(self.folder.path):
-            return Results(self.folder.path / _experiment(self.context, file, said.get("--scale"), settings, seeds))
+            return Results(self.folder.path / _experiment(self.context, file, said.get("--size"), settings, seeds))
 
     def read(self, results: Results, words: str, **where: Any) -> float:
         """A metric as the student reads it off the results, in SI base units; of the one run that is so."""

@@ -176,7 +176,9 @@ def test_every_lab_has_a_solution_and_every_solution_a_lab() -> None:
 
 
 def test_the_page_for_students_names_every_lab() -> None:
-    rows = re.findall(r"^\| ([0-9]+) \| `([a-z0-9-]+)` \|", (ROOT / "docs/course.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| ([0-9]+) \| `([a-z0-9-]+)` \|", (ROOT / "docs/tutorials/course.md").read_text(), re.MULTILINE
+    )
     assert {(lab.number, lab.name) for lab in reading.every()} <= {(int(number), name) for number, name in rows}
     assert [int(number) for number, _ in rows] == list(range(1, 13))
 

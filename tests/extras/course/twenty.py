@@ -213,7 +213,7 @@ def main(out: Path, name: str) -> None:
     (out / "work").mkdir(parents=True)
     kinds = made(Maker(reading.find(name), out / "work", out / "handed-in"))
     (out / "students.csv").write_text("student\n" + "\n".join(sorted(kinds)) + "\n")
-    words = ["course", "grade", "handed-in", "--students", "students.csv", "--out", "graded", "--format", "students"]
+    words = ["course", "grade", "handed-in", "--students", "students.csv", "--output", "graded", "--format", "students"]
     subprocess.run([sys.executable, str(ROOT / "ewan" / "cli.py"), *words, "--format", "json"], cwd=out, check=False)
     for row in csv.DictReader((out / "grades.csv").open()):
         keep = ("state", "points", "of", "right", "close", "wrong", "missing", "unreadable", "runs confirmed")

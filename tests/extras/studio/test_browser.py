@@ -126,7 +126,7 @@ def test_a_scenario_is_run_and_its_report_is_read(page: Page, server: Server) ->
 
 
 def captures(process: psutil.Process, lab: str) -> bool:
-    """Whether it is `ewan capture` of a lab."""
+    """Whether it is `ewan lab capture` of a lab."""
     words = process.info["cmdline"] or []
     return "capture" in words and lab in words
 

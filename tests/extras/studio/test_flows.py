@@ -39,20 +39,20 @@ def test_flows_of_a_node_are_seen_while_they_go(page: Page, lab: str, ewan: Ewan
 
     # It goes into the background before it listens, and whoever comes earlier is refused.
     server = "iperf3 -s -D && until ss -Hltn sport = :5201 | grep -q .; do sleep 0.05; done"
-    assert ewan("exec", "--lab", lab, "right1", "--", "timeout", "20", "sh", "-c", server).returncode == 0
+    assert ewan("lab", "exec", "--lab", lab, "right1", "--", "timeout", "20", "sh", "-c", server).returncode == 0
     transfer = "iperf3 -c right1 -t 60 >/dev/null 2>&1 &"
-    assert ewan("exec", "--lab", lab, "left1", "--", "sh", "-c", transfer).returncode == 0
+    assert ewan("lab", "exec", "--lab", lab, "left1", "--", "sh", "-c", transfer).returncode == 0
     row = flows.get_by_role("row").filter(has_text="Mbit/s")  # not that over which iperf3 agrees on the transfer
     expect(row).to_contain_text("right1:5201", timeout=20_000)
     expect(row).to_contain_text("ms")
     expect(row).to_have_attribute("aria-current", "true")
     expect(page.get_by_test_id("flow-plots").locator("canvas")).to_have_count(3)
 
-    told = json.loads(ewan("watch", lab, "--flows", "--once", "--json").stdout)["flows"]
+    told = json.loads(ewan("lab", "watch", lab, "--flows", "--once", "--json").stdout)["flows"]
     assert {(flow["node"], flow["peer"]) for flow in told} == {("left1", "right1")}
     # In bit/s, of a link of 20 Mbit/s that a busy machine may hold up for a part of the quarter of a second.
     assert 3e6 < told[0]["sent_bps"] < 60e6 and told[0]["rtt_ns"] >= 20e6 and told[0]["cwnd_segments"] > 10
-    shown = ewan("watch", lab, "--flows", "--once").stdout
+    shown = ewan("lab", "watch", lab, "--flows", "--once").stdout
     assert f"TCP flows of {lab}" in shown and "→ right1:5201" in shown
 
     assert ewan("down", lab).returncode == 0
@@ -61,5 +61,5 @@ def test_flows_of_a_node_are_seen_while_they_go(page: Page, lab: str, ewan: Ewan
 
 
 def test_a_lab_that_is_not_up_has_no_flows_to_watch(ewan: Ewan) -> None:
-    done = ewan("watch", "nobody", "--flows", "--once")
+    done = ewan("lab", "watch", "nobody", "--flows", "--once")
     assert done.returncode == 2 and "no lab named nobody is up" in done.stderr

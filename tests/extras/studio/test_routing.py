@@ -54,7 +54,7 @@ def test_a_link_fails_and_the_other_path_is_drawn(page: Page, server: Server, la
         "n => (document.querySelector('[data-testid=terminal]').innerText.match(/time=/g) ?? []).length !== n",
         arg=before,
     )
-    told = orjson.loads(ewan("path", "--lab", lab, "host1", "host2", "--json").stdout)
+    told = orjson.loads(ewan("lab", "path", "--lab", lab, "host1", "host2", "--json").stdout)
     ways = [[step["link"] for step in way["steps"]] for way in told.values()]
     assert ways == [
         ["access-host1", "ring3", "ring2", "access-host2"],

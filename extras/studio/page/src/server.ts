@@ -708,7 +708,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** change a link, as ewan set does */
+        /** change a link, as ewan lab set does */
         post: {
             parameters: {
                 query?: never;
@@ -1486,7 +1486,7 @@ export interface components {
             passed: boolean | null;
             words: string;
         };
-        /** @description A certificate, as `ewan certificate` prints it. Cells of `rows` are in the order of `columns`. */
+        /** @description A certificate, as `ewan lab certificate` prints it. Cells of `rows` are in the order of `columns`. */
         CertificateSheet: {
             id: string;
             lab: string;
@@ -1753,7 +1753,7 @@ export interface components {
             points_in_all: number;
             report: boolean;
         };
-        /** @description Of `ewan runs`, as text. `began`: the moment in UTC, ISO 8601; empty where the experiment cannot be read. */
+        /** @description Of `ewan exp list`, as text. `began`: the moment in UTC, ISO 8601; empty where the experiment cannot be read. */
         ExperimentRow: {
             directory: string;
             status: ("running" | "complete" | "incomplete" | "refused") | "not readable";
@@ -1792,13 +1792,13 @@ export interface components {
             verified: boolean | null;
             measured: boolean;
         };
-        /** @description An option of `ewan export`. `into`: `DIR` for several files, or `FILE.csv`. */
+        /** @description An option of `ewan results export`. `into`: `DIR` for several files, or `FILE.csv`. */
         ExportKind: {
             kind: string;
             what: string;
             into: string;
         };
-        /** @description A figure of an experiment, in the line that `ewan plot` takes (docs/figures.md). */
+        /** @description A figure of an experiment, in the line that `ewan results plot` takes (docs/how-to/experiments/figures.md). */
         Figure: {
             experiment: string;
             figure: string;
@@ -1930,7 +1930,7 @@ export interface components {
             tags: string[];
             note: string;
         };
-        /** @description Changes of what a person calls an experiment, as `ewan tag` takes them: `+TAG`, `-TAG`; none: it stays. */
+        /** @description Changes of what a person calls an experiment, as `ewan exp tag` takes them: `+TAG`, `-TAG`; none: it stays. */
         Labels: {
             tags?: string[];
             /** @default null */
@@ -2107,7 +2107,7 @@ export interface components {
             events: components["schemas"]["EventOutline"][];
             links: string[];
         };
-        /** @description A change of a link, in the words of `ewan set`. */
+        /** @description A change of a link, in the words of `ewan lab set`. */
         Set: {
             words: {
                 [key: string]: string;

@@ -1,7 +1,7 @@
 """Experiments: which there are, what each found, its certificates, figures of it, two side by side, its files.
 
-In: names, words of a figure. Out: rows as `ewan runs` has them, and what `ewan tag`, `certificate`, `plot`, `compare`,
-`export` and `report` tell.
+In: names, words of a figure. Out: rows as `ewan exp list` has them, and what `ewan exp tag`, `certificate`, `plot`,
+`compare`, `export` and `report` tell.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Kind = Literal["svg", "pdf", "png"]
 
 
 class Labels(Body):
-    """Changes of what a person calls an experiment, as `ewan tag` takes them: `+TAG`, `-TAG`; none: it stays."""
+    """Changes of what a person calls an experiment, as `ewan exp tag` takes them: `+TAG`, `-TAG`; none: it stays."""
 
     tags: Annotated[list[Annotated[str, Field(max_length=100)]], Field(max_length=64)] = Field(default_factory=list)
     name: Annotated[str, Field(max_length=1000)] | None = None
@@ -87,7 +87,7 @@ class Vocabulary:
 
 
 class Figure(Body):
-    """A figure of an experiment, in the line that `ewan plot` takes (docs/figures.md)."""
+    """A figure of an experiment, in the line that `ewan results plot` takes (docs/how-to/experiments/figures.md)."""
 
     experiment: Word
     figure: Annotated[Word, Field(min_length=1)]
@@ -117,7 +117,7 @@ class Experiments:
         """What a lab of an experiment was measured to do."""
         if not CERTIFICATE.fullmatch(certificate):
             raise files.RefusedError(f"{name}: has no such certificate")
-        found: answers.CertificateSheet = self._reader.ask("certificate", self._results.words(name), certificate)
+        found: answers.CertificateSheet = self._reader.ask("lab", "certificate", self._results.words(name), certificate)
         return found
 
     def label(self, name: str, body: Labels) -> Labelled:
@@ -147,7 +147,7 @@ class Experiments:
         return found
 
     def exports(self) -> list[ExportKind]:
-        """What `ewan export` can write."""
+        """What `ewan results export` can write."""
         return list(results.exports().values())
 
     async def report(self, request: Request) -> Response:
@@ -156,7 +156,7 @@ class Experiments:
         return await _file(self._results.file, words["name"], words["path"])
 
     async def export(self, request: Request) -> Response:
-        """What `ewan export` writes."""
+        """What `ewan results export` writes."""
         words = request.path_params
         return await _file(self._results.export, words["name"], words["kind"], self._access.view)
 

@@ -1,6 +1,6 @@
 """TCP flows of labs that are up, some times a second while somebody looks.
 
-In: names of labs, perhaps of a node. Out: flows as `ewan watch --flows` has them.
+In: names of labs, perhaps of a node. Out: flows as `ewan lab watch --flows` has them.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class Replays:
     def _experiment(self, name: str) -> ExperimentResults:
         place = self._place / name
         if not NAME.fullmatch(name) or place.resolve() != self._place.resolve() / name:
-            raise RefusedError(f'"{name[:80]}": write the name of an experiment, as ewan runs has it')
+            raise RefusedError(f'"{name[:80]}": write the name of an experiment, as ewan exp list has it')
         if not place.is_dir():
             raise RefusedError(f"{name}: there is no such experiment in {RESULTS}")
         return load.experiment_once(place)

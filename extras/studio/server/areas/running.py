@@ -35,7 +35,7 @@ GONE = 4404
 
 
 class Set(Body):
-    """A change of a link, in the words of `ewan set`."""
+    """A change of a link, in the words of `ewan lab set`."""
 
     words: Annotated[dict[Word, Word], Field(min_length=1)]
     direction: Literal["forward", "backward", "both"] = "both"
@@ -119,7 +119,7 @@ class Running:
         """All that can be asked."""
         return (
             Endpoint("GET", "/api/live", "labs that are up", self.up),
-            Endpoint("POST", "/api/live/{lab}/links/{link}/set", "change a link, as ewan set does", self.set),
+            Endpoint("POST", "/api/live/{lab}/links/{link}/set", "change a link, as ewan lab set does", self.set),
             Endpoint("GET", "/api/live/{lab}/done", "what was done with the links of a lab", self.done),
             Endpoint("POST", "/api/live/{lab}/recorded", "a scenario that does it again", self.recorded),
             Endpoint("POST", "/api/live/{lab}/links/{link}/carrier", "fail a link, or mend it", self.carrier),

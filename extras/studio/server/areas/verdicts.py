@@ -1,6 +1,6 @@
 """Verdicts: whether a text runs live on this host, and what it takes of the virtual clock.
 
-In: texts. Out: what `ewan envelope FILE` says of them.
+In: texts. Out: what `ewan measure envelope FILE` says of them.
 """
 
 from __future__ import annotations

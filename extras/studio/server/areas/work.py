@@ -98,7 +98,7 @@ class Work:
         ending = f".{'lab' if body.kind == 'lab' else 'scenario'}.yaml"
         if not body.name.endswith(ending):
             raise files.RefusedError(f"{body.name}: {body.kind} takes a file that ends in {ending}")
-        scale = [] if body.scale is None else ["--scale", body.scale]
+        scale = [] if body.scale is None else ["--size", body.scale]
         words = [body.kind, str(path.absolute()), "--runtime", body.runtime, *scale]
         return self._jobs.queue(words) if body.kind == "run" else self._jobs.start(words)
 

@@ -1,4 +1,4 @@
-// An experiment's results as files: what `ewan export` writes, and the figures of its report.
+// An experiment's results as files: what `ewan results export` writes, and the figures of its report.
 
 import { useEffect, useState } from "react";
 import { fetched } from "../api";
@@ -44,7 +44,7 @@ export function Files({ experiment }: { experiment: Experiment }) {
               <td>{what}</td>
               <td>
                 <code>
-                  ewan export {experiment.directory} --{kind} {into}
+                  ewan results export {experiment.directory} --{kind} {into}
                 </code>
               </td>
               <td>

@@ -1,4 +1,4 @@
-// What a person calls an experiment: its name, tags and note, changed as by `ewan tag`.
+// What a person calls an experiment: its name, tags and note, changed as by `ewan exp tag`.
 
 import { type FormEvent, useState } from "react";
 import { useStudio } from "../common/studio";

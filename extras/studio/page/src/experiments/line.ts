@@ -1,4 +1,4 @@
-// A figure as a form has it, and the line that `ewan plot` takes of it (docs/figures.md). The server reads lines:
+// A figure as a form has it, and the line that `ewan results plot` takes of it (docs/how-to/experiments/figures.md). The server reads lines:
 // what it found comes back as keys, of which the form is filled.
 
 import { duration } from "../common/units";

@@ -55,7 +55,7 @@ function nameOf(job: Job): string {
   };
   const name = (job.words[1]?.split("/").pop() ?? "").replace(".scenario.yaml", "");
   const clock = after("--runtime") === "virtual" ? "virtual" : "live";
-  return [name, after("--scale"), clock].filter((each) => each !== null).join(", ");
+  return [name, after("--size"), clock].filter((each) => each !== null).join(", ");
 }
 
 function Run({ job, open, onStop }: { job: Job; open: boolean; onStop: () => void }) {
