@@ -31,7 +31,8 @@ export function Certificates({ experiment, chosen }: { experiment: Experiment; c
       </ul>
       {experiment.more_certificates > 0 && (
         <p className="quiet">
-          {experiment.more_certificates} more passed: the runs name them, and ewan lab certificate shows them all.
+          {experiment.more_certificates} more passed: the runs name them, and ewan lab certificate shows them
+          all.
         </p>
       )}
       <Whole key={chosen} experiment={experiment.name} id={chosen} />
