@@ -30,8 +30,9 @@ from ewan.calibration.tolerances import POLICIES, REASONS, Tolerances, beside_ro
 from ewan.calibration.uncertainty import Instrument, quantile
 from ewan.labs import routes
 from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import NS_PER_SECOND
-from ewan.labs.hardware.told import DeviceCounted, DeviceSeries, device_of
+from ewan.labs.hardware.told import DeviceSeries, DeviceSilent, DeviceTold
 from ewan.labs.plan import Plan, digest
 from ewan.labs.record import Certificate, Emulating, MachineFacts, Policy, host_drops, host_facts
 from ewan.labs.record.experiment import checksum
@@ -45,8 +46,17 @@ from ewan.labs.runtime.base import (
     RouteConvergence,
     RuntimeVersions,
 )
+from ewan.labs.runtime.inspections import CARDS, DROPS, LEFT_ON
 from ewan.labs.runtime.probe_documents import ProbeAnswer, ProbeResult, StreamResult, StreamsResult
-from ewan.labs.runtime.spinner_stats import SpinnerStats, stats_of
+from ewan.labs.runtime.requests import (
+    ChangesRequest,
+    CountersRequest,
+    DeviceRequest,
+    DeviceSeriesRequest,
+    MadeChange,
+    StatsRequest,
+)
+from ewan.labs.runtime.spinner_stats import SpinnerStats
 
 QUANTILES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1.0)
 """Of one-way delays, kept in a certificate."""
@@ -141,8 +151,8 @@ def _live(
     )
     expected = expect.expectations(plan)
     probing = plan_probes(expected, plan.lab, method)
-    on = lab.labs.inspect(plan.lab, "left-on")
-    of_cards = lab_cards.facts(lab.labs.inspect(plan.lab, "cards") if plan.cards else ())
+    on = lab.labs.inspect(plan.lab, LEFT_ON)
+    of_cards = lab_cards.facts(lab.labs.inspect(plan.lab, CARDS) if plan.cards else ())
     counted = _counters(plan, lab.labs)
     since = {link: each.end_ms for link, each in _series(plan, lab.labs, {}).items()}
 
@@ -156,11 +166,11 @@ def _live(
     tell = None if teller is None else lambda results: teller.offer(lambda: known(results))
     with _off_the_spinners(plan):
         before, around = _statistics(plan, lab.labs), _LoadWatch(plan.lab, lab.labs)
-        counters = lab.labs.inspect(plan.lab, "drops")
+        counters = lab.labs.inspect(plan.lab, DROPS)
         answer = lab.labs.probe(plan.lab, probing.probes, progress, tell)
         after = _statistics(plan, lab.labs)
         seen = around.over(_stats(before), _stats(after))
-        dropped = host_drops.grown(counters, lab.labs.inspect(plan.lab, "drops"))
+        dropped = host_drops.grown(counters, lab.labs.inspect(plan.lab, DROPS))
     if seen.machines:
         # Where the user types was measured, if anything was.
         instrument = Instrument()
@@ -169,7 +179,7 @@ def _live(
     rows = compare(expected, probing, answer, facts, bounds, machine=seen.cause, instrument=instrument)
     rows += lab_cards.offload_rows(on) + plugged_in.rows(plan)
     told = _devices(plan, lab.labs)
-    rows += devices.rows([device_of(each) for each in told]) + devices.read_rates(rows, _series(plan, lab.labs, since))
+    rows += devices.rows(told) + devices.read_rates(rows, _series(plan, lab.labs, since))
     rows += devices.counted(counted, _counters(plan, lab.labs))
     if thorough:
         drained_s = drained_ns(expected.links) / NS_PER_SECOND
@@ -187,12 +197,12 @@ def _live(
         tolerances={**nothing.tolerances, "instrument": dataclasses.asdict(instrument)},
         rows=rows,
         probes=_recorded(answer),
-        spinners={str(index): found for index, found in enumerate(after)},
+        spinners={str(index): codec.data_of(found) for index, found in enumerate(after)},
         elapsed_ns=time.monotonic_ns() - begun,
         machine={
             **seen.told,
-            **({"devices": told} if told else {}),
-            **({"cards": of_cards} if of_cards else {}),
+            **({"devices": [_recorded_device(each) for each in told]} if told else {}),
+            **({"cards": codec.data_of(of_cards)} if of_cards else {}),
         },
         machines=seen.machines,
         dropped=dropped,
@@ -291,20 +301,27 @@ def _run_on(cpus: set[int]) -> None:
             os.sched_setaffinity(int(task.name), cpus)
 
 
-def _statistics(plan: Plan, labs: LinkControl) -> list[dict[str, Any]]:
+class _SilentSpinner(Struct):
+    """A spinner that could not be asked, in place of its answer; `error` where it should have one."""
+
+    ok: bool
+    error: str | None = None
+
+
+def _statistics(plan: Plan, labs: LinkControl) -> list[SpinnerStats | _SilentSpinner]:
     """One answer per spinner; a spinner that cannot be asked is part of the result, not an error."""
-    answers = []
+    answers: list[SpinnerStats | _SilentSpinner] = []
     for each in plan.spinners:
         try:
             link = each.links[0] if each.links else None
-            answers.append({"ok": False} if link is None else labs.control(plan.lab, link, {"command": "stats"}))
+            answers.append(_SilentSpinner(False) if link is None else labs.control(plan.lab, link, StatsRequest()))
         except (OSError, RuntimeError, ValueError) as error:
-            answers.append({"ok": False, "error": str(error)})
+            answers.append(_SilentSpinner(False, str(error)))
     return answers
 
 
-def _stats(answers: Sequence[Mapping[str, Any]]) -> list[SpinnerStats | None]:
-    return [stats_of(each) for each in answers]
+def _stats(answers: Sequence[SpinnerStats | _SilentSpinner]) -> list[SpinnerStats | None]:
+    return [each if isinstance(each, SpinnerStats) else None for each in answers]
 
 
 def _counters(plan: Plan, labs: LinkControl) -> devices.Counts:
@@ -312,43 +329,46 @@ def _counters(plan: Plan, labs: LinkControl) -> devices.Counts:
     found = {}
     for each in plan.hardware:
         with contextlib.suppress(OSError, RuntimeError, ValueError, LabError):
-            answer = labs.control(plan.lab, each.link, {"command": "counters"})
-            found[each.link] = codec.from_data(DeviceCounted, answer, "counters").counters
+            found[each.link] = labs.control(plan.lab, each.link, CountersRequest()).counters
     return found
 
 
-def _changes(plan: Plan, labs: LinkControl) -> list[dict[str, Any]]:
+def _changes(plan: Plan, labs: LinkControl) -> list[MadeChange]:
     """All changes of links since the lab came up; a spinner that cannot be asked tells of none."""
     served = {link for each in plan.spinners for link in each.links}
     asked = [each.links[0] for each in plan.spinners if each.links]
     outside = [each.link for each in plan.hardware]
     # Links of the kernel's parts share one list: any of them tells all.
     asked += [link.name for link in plan.links if link.name not in served and link.name not in outside][:1] + outside
-    changes: list[dict[str, Any]] = []
+    changes: list[MadeChange] = []
     for link in asked:
         with contextlib.suppress(OSError, RuntimeError, ValueError, LabError):
-            changes += labs.control(plan.lab, link, {"command": "changes"}).get("changes", [])
+            changes += labs.control(plan.lab, link, ChangesRequest()).changes
     return changes
 
 
-def _devices(plan: Plan, labs: LinkControl) -> list[dict[str, Any]]:
+def _devices(plan: Plan, labs: LinkControl) -> list[DeviceTold | DeviceSilent]:
     """What each device's keeper tells; one that cannot be asked is part of the result, not an error."""
-    told = []
+    told: list[DeviceTold | DeviceSilent] = []
     for each in plan.hardware:
         try:
-            told.append(labs.control(plan.lab, each.link, {"command": "device"}))
+            told.append(labs.control(plan.lab, each.link, DeviceRequest()))
         except LabError as error:
-            told.append({"link": each.link, "error": str(error)})
+            told.append(DeviceSilent(each.link, str(error)))
     return told
+
+
+def _recorded_device(told: DeviceTold | DeviceSilent) -> Any:
+    return codec.data_of(told) if isinstance(told, DeviceSilent) else {"ok": True, **codec.data_of(told)}
 
 
 def _series(plan: Plan, labs: LinkControl, since: Mapping[str, int]) -> dict[str, DeviceSeries]:
     """The milliseconds of each device that tells of them, by link, from `since` on; else its last one."""
     found = {}
     for each in plan.hardware:
-        request = {"command": "series", "link": each.link, "since_ms": since.get(each.link, -1)}
         with contextlib.suppress(LabError):
-            found[each.link] = codec.from_data(DeviceSeries, labs.control(plan.lab, each.link, request), "series")
+            request = DeviceSeriesRequest(each.link, since.get(each.link, -1))
+            found[each.link] = labs.control(plan.lab, each.link, request)
     return found
 
 

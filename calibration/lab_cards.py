@@ -9,12 +9,13 @@ for all nodes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ewan.calibration.hints import BURSTS
 from ewan.calibration.host.cards import HARDWARE, time_stamps
 from ewan.calibration.judge import Judge
+from ewan.labs.base.codec import Struct
 from ewan.labs.record import Row
+from ewan.labs.runtime.inspections import CardFacts, EnabledFeatures
 
 QUANTITY = "offloads on"
 MOST_SHOWN = 4
@@ -22,21 +23,31 @@ SWITCHES = {"tx-generic-segmentation": "gso", "rx-gro": "gro", "rx-lro": "lro"}
 """Features with the words by which ethtool switches them; all of TCP's segmentation are tso."""
 
 
-def facts(told: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of each card `card`, `node`, `interface`, `speed_bps` (None: it does not say), `time_stamps` (which it can take),
-    `stamps_in_hardware` (of what arrives)."""
+class CertifiedCard(Struct):
+    """A card in a node. `speed_bps`: None where it does not say; `time_stamps`: which it can take;
+    `stamps_in_hardware`: of what arrives."""
+
+    card: str
+    node: str
+    interface: str
+    speed_bps: int | None
+    time_stamps: tuple[str, ...]
+    stamps_in_hardware: bool
+
+
+def facts(told: Sequence[CardFacts]) -> list[CertifiedCard]:
+    """Of each card."""
     return [_of(each) for each in told]
 
 
-def _of(told: dict[str, Any]) -> dict[str, Any]:
-    words = time_stamps(told["time_stamps"])
-    return {**told, "time_stamps": words, "stamps_in_hardware": HARDWARE in words}
+def _of(told: CardFacts) -> CertifiedCard:
+    words = time_stamps(told.time_stamps)
+    return CertifiedCard(told.card, told.node, told.interface, told.speed_bps, words, HARDWARE in words)
 
 
-def offload_rows(found: Sequence[dict[str, Any]]) -> tuple[Row, ...]:
-    """A row for each interface ({"node", "interface", "features"}) that has some on: it says which, and how to switch
-    them off."""
-    return tuple(_row(f"{each['node']}:{each['interface']}", each["interface"], each["features"]) for each in found)
+def offload_rows(found: Sequence[EnabledFeatures]) -> tuple[Row, ...]:
+    """A row for each interface that has some on: it says which, and how to switch them off."""
+    return tuple(_row(f"{each.node}:{each.interface}", each.interface, each.features) for each in found)
 
 
 def _row(place: str, interface: str, features: Sequence[str]) -> Row:

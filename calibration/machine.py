@@ -173,7 +173,7 @@ def _past(before: Snapshot, key: tuple[int, int]) -> int:
 
 def _taken(before: SpinnerStats | None, after: SpinnerStats) -> CpuTaken:
     """How a spinner was without its CPU between two of its answers."""
-    past, now = Gaps((), 0) if before is None else before.gaps, after.gaps
+    past, now = Gaps() if before is None else before.gaps, after.gaps
     lengths = HistogramClasses.between(past.classes, now.classes)
     longest_ns = lengths.percentile(100) or 0
     return CpuTaken(after.cpu, lengths.count, now.lost_ns - past.lost_ns, longest_ns, after.shared)

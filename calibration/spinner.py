@@ -9,10 +9,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.record.bounds import LONGEST_GAP_NS
+from ewan.labs.runtime.requests import MadeChange
 from ewan.labs.runtime.spinner_stats import Classes, Gaps, LinkStats, SpinnerStats
 
 HEADINGS: tuple[Literal["forward", "backward"], ...] = ("forward", "backward")
@@ -102,7 +103,7 @@ def facts(before: Sequence[SpinnerStats | None], after: Sequence[SpinnerStats | 
     for old, new in zip(before, after, strict=True):
         if new is None:
             continue
-        gaps, gaps_before = new.gaps, Gaps((), 0) if old is None else old.gaps
+        gaps, gaps_before = new.gaps, Gaps() if old is None else old.gaps
         lengths = HistogramClasses.between(gaps_before.classes, gaps.classes)
         wake_up_ns = new.wake_up_ns if new.naps.count else 0
         for name, link in new.links.items():
@@ -131,9 +132,9 @@ def facts(before: Sequence[SpinnerStats | None], after: Sequence[SpinnerStats | 
     return found
 
 
-def with_changes(found: Mapping[str, LinkFacts], changes: Iterable[Mapping[str, Any]]) -> dict[str, LinkFacts]:
-    """The same with `changed` in those directions of links that these answers to `changes` tell of."""
-    ways = {f"{change['link']} {change['direction']}" for change in changes}
+def with_changes(found: Mapping[str, LinkFacts], changes: Iterable[MadeChange]) -> dict[str, LinkFacts]:
+    """The same with `changed` in those directions of links that these changes are of."""
+    ways = {f"{change.link} {change.direction}" for change in changes}
     marked = {key: dataclasses.replace(found.get(key, LinkFacts()), changed=True) for key in ways}
     return {**found, **marked}
 

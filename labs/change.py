@@ -7,12 +7,11 @@ refused for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, Protocol
 
-from ewan.labs.base import codec
-from ewan.labs.base.codec import replace
+from ewan.labs.base.codec import JsonValue, replace
 from ewan.labs.base.source import DescriptionError, Path, Place, Places
 from ewan.labs.base.units import NS_PER_DAY, Duration, Rate, Size, UnitError
 from ewan.labs.base.units.shown import about
@@ -38,12 +37,31 @@ PROTOCOLS = {"static": "static routing", "ospf": "OSPF", "isis": "IS-IS", "bgp":
 _PATH: Path = ("wan",)
 
 
+class PastChange(Protocol):
+    """A change that was made to a direction of a link."""
+
+    @property
+    def link(self) -> str:
+        """The link's name."""
+        ...
+
+    @property
+    def direction(self) -> Heading:
+        """Which of its directions."""
+        ...
+
+    @property
+    def change(self) -> Change:
+        """What became different."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeRequest:
     """Link settings that a running link is to have; `words` are those that name them, as errors show them."""
 
     keys: DirectionKeys
-    words: Mapping[str, Any]
+    words: Mapping[str, JsonValue]
 
     @property
     def places(self) -> Places:
@@ -146,7 +164,7 @@ def _mtu(plan: Plan, link: Link) -> int:
     return next(port.mtu for port in ports if port.name == link.a.interface)
 
 
-def _check_kernel_queue(link: Link, words: Mapping[str, Any], then: Queue, now: Queue) -> None:
+def _check_kernel_queue(link: Link, words: Mapping[str, JsonValue], then: Queue, now: Queue) -> None:
     """Refuses a queue that the kernel could only have by dropping what waits in it."""
     if "queue" not in words and "buffer" not in words:
         return
@@ -177,15 +195,15 @@ def after(link: Link, heading: Heading, change: Change) -> Link:
     return replace(link, backward=change.applied(link.backward))
 
 
-def as_it_is(link: Link, past: Sequence[Mapping[str, Any]]) -> Link:
+def as_it_is(link: Link, past: Sequence[PastChange]) -> Link:
     """The link with the changes that were made to it, in the order in which the spinner tells them."""
     for each in past:
-        if each["link"] == link.name:
-            link = after(link, each["direction"], codec.from_data(Change, each["change"], "change"))
+        if each.link == link.name:
+            link = after(link, each.direction, each.change)
     return link
 
 
-def plan_as_it_is(plan: Plan, past: Sequence[Mapping[str, Any]]) -> Plan:
+def plan_as_it_is(plan: Plan, past: Sequence[PastChange]) -> Plan:
     """The plan with the changes that were made to its links."""
     return replace(plan, links=tuple(as_it_is(link, past) for link in plan.links))
 
@@ -193,35 +211,6 @@ def plan_as_it_is(plan: Plan, past: Sequence[Mapping[str, Any]]) -> Plan:
 def headings_of(direction: Heading | Literal["both"]) -> tuple[Heading, ...]:
     """The directions that are meant."""
     return ("forward", "backward") if direction == "both" else (direction,)
-
-
-def make(
-    plan: Plan,
-    name: str,
-    words: Mapping[str, str],
-    headings: Sequence[Heading],
-    ask: Callable[[Mapping[str, Any]], Mapping[str, Any]],
-) -> dict[Heading, dict[str, Any]]:
-    """Changes a link of a lab that is up; of each direction what was changed, and the answer of whoever runs it.
-
-    `words`: KEY → VALUE as on the command line, `at` too; `ask` asks whoever runs the link. All is compiled before
-    anything is sent: a change that is refused (DescriptionError) leaves both directions as they were.
-    """
-    settings = dict(words)
-    in_ns = delay_until(settings.pop("at", "+0s"))
-    found = next((each for each in plan.links if each.name == name), None)
-    if found is None:
-        known = ", ".join([each.name for each in plan.links][:12])
-        raise DescriptionError(f"{plan.lab} has no link {name}; it has {known}")
-    now, asked = as_it_is(found, ask({"command": "changes"})["changes"]), wanted(settings)
-    check_headings(asked, headings)
-    compiled = {each: compile_change(plan, now, each, asked) for each in headings}
-    answers = {}
-    for heading, made in compiled.items():
-        keys = codec.data_of(made)
-        request = {"command": "set", "link": name, "direction": heading, "in_ns": in_ns, **keys}
-        answers[heading] = {"change": keys, "in_ns": in_ns, **ask(request)}
-    return answers
 
 
 def delay_until(at: str) -> int:

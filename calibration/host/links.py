@@ -13,7 +13,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from ewan.calibration import expect, spinner, uncertainty
 from ewan.calibration.envelope import Frontier, Limit, LinkDemand, LoadLateness
@@ -28,12 +28,13 @@ from ewan.labs.base import codec
 from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import BITS_PER_BYTE, Rate
 from ewan.labs.compile import compile
-from ewan.labs.link import Framing
+from ewan.labs.link import Change, Framing
 from ewan.labs.plan import Link, Plan
 from ewan.labs.record import COVERAGE_FACTOR
 from ewan.labs.runtime.base import LabError, LabLifecycle, LinkControl, ProbeSender
 from ewan.labs.runtime.probe_documents import FailedResult, StreamResult
-from ewan.labs.runtime.spinner_stats import SpinnerStats, stats_of
+from ewan.labs.runtime.requests import SetRequest, StatsRequest
+from ewan.labs.runtime.spinner_stats import SpinnerStats
 from ewan.labs.spec import from_template
 
 MTU_BYTES = 1500
@@ -98,28 +99,25 @@ class Bench:
         self.change(rate=f"{max(rate_bps, Rate.LOWEST)}bit/s")
         self.rate_bps = rate_bps
 
-    def change(self, **words: str) -> dict[str, Any]:
-        """Of all links, forward, in the words of a description; the keys that were changed."""
-        asked, keys = change.wanted(words), dict[str, Any]()
+    def change(self, **words: str) -> Change:
+        """Of all links, forward, in the words of a description; what was changed in the last of them."""
+        asked, made = change.wanted(words), Change()
         for name, now in self.now.items():
             made = change.compile_change(self.plan, now, "forward", asked)
-            keys = codec.data_of(made)
-            request = {"command": "set", "link": name, "direction": "forward", "in_ns": 0, **keys}
-            self.runtime.control(self.plan.lab, name, request)
+            self.runtime.control(self.plan.lab, name, SetRequest.of(made, name, "forward"))
             self.now[name] = change.after(now, "forward", made)
-        self.rate_bps = keys.get("rate_bps", self.rate_bps)
-        return keys
+        self.rate_bps = self.rate_bps if made.rate_bps is None else made.rate_bps
+        return made
 
     @property
     def framing(self) -> Framing:
         """What a packet counts on the links."""
         return self.expected[0].direction.framing
 
-    def statistics(self) -> list[SpinnerStats | None]:
+    def statistics(self) -> list[SpinnerStats]:
         """What the links counted, an answer a spinner."""
         asked = [each for each in self.plan.spinners if each.links]
-        request = {"command": "stats"}
-        return [stats_of(self.runtime.control(self.plan.lab, each.links[0], request)) for each in asked]
+        return [self.runtime.control(self.plan.lab, each.links[0], StatsRequest()) for each in asked]
 
     def send(
         self, packet_bytes: int, interval_ns: float, *, raw: bool = False, extra_ns: int = 0

@@ -12,11 +12,11 @@ from ewan.calibration.compare import compare
 from ewan.calibration.host.timers import Timers
 from ewan.calibration.probe import LiveProbes
 from ewan.calibration.probing import plan_probes
+from ewan.calibration.tests.answers import stats_of
 from ewan.labs.base import codec, documents
 from ewan.labs.plan import digest, from_json
 from ewan.labs.record import Certificate, MachineFacts
 from ewan.labs.runtime.probe_documents import ProbeAnswer
-from ewan.labs.runtime.spinner_stats import stats_of
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 

@@ -9,12 +9,12 @@ import orjson
 import pytest
 
 from ewan.calibration import certify, report, spinner
+from ewan.calibration.tests.answers import stats_of
 from ewan.calibration.tests.captured import FIXTURES, captured_certificate, read
 from ewan.labs.base import documents
 from ewan.labs.base.codec import replace
 from ewan.labs.record import Certificate, host_facts, to_json
 from ewan.labs.runtime.probe_documents import ProbeAnswer
-from ewan.labs.runtime.spinner_stats import stats_of
 
 
 @pytest.fixture

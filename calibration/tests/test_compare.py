@@ -12,10 +12,10 @@ import pytest
 from ewan.calibration import spinner
 from ewan.calibration.compare import compare
 from ewan.calibration.spinner import LinkFacts
+from ewan.calibration.tests.answers import stats_of
 from ewan.calibration.tests.plans import DROP_TAIL, answer, asked, delays, plan, prepared, told
 from ewan.labs.link import BernoulliLoss, Codel, EveryNthLoss, GaussMarkovDelay, GilbertElliottLoss, Queue, UniformDelay
 from ewan.labs.record import Row
-from ewan.labs.runtime.spinner_stats import stats_of
 
 GOOD = LinkFacts(release_p50_ns=300, release_p99_ns=5_000, release_max_ns=40_000)
 

@@ -16,6 +16,7 @@ from ewan.calibration.tests.plans import answer, asked, delays, direction, plan,
 from ewan.labs.base import codec
 from ewan.labs.link import BernoulliLoss, ConstantDelay, Framing
 from ewan.labs.record import Row
+from ewan.labs.runtime.inspections import EnabledFeatures
 
 ON_TIME = LinkFacts(release_p50_ns=300, release_p99_ns=5_000, release_max_ns=40_000)
 DISTURBED = dataclasses.replace(ON_TIME, gaps=9, gaps_ns=90_000_000, longest_gap_ns=20_000_000)
@@ -123,10 +124,10 @@ def test_frames_longer_than_the_mtu_are_a_row_and_name_the_offload() -> None:
 
 def test_what_is_on_at_an_interface_is_named_with_the_command_that_switches_it_off() -> None:
     features = ["rx-gro", "tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-generic-segmentation", "tx-gso-list"]
-    (row,) = lab_cards.offload_rows([{"node": "left1", "interface": "eth0", "features": features}])
+    (row,) = lab_cards.offload_rows([EnabledFeatures("left1", "eth0", tuple(features))])
     assert (row.link, row.verdict, row.measured) == ("left1:eth0", "outside", 5)
     assert "and 1 more on" in row.note and "ethtool -K eth0 gro off tso off gso off;" in row.note
-    (named,) = lab_cards.offload_rows([{"node": "r1", "interface": "eth1", "features": ["tx-gso-list"]}])
+    (named,) = lab_cards.offload_rows([EnabledFeatures("r1", "eth1", ("tx-gso-list",))])
     assert "ethtool -K eth1 tx-gso-list off" in named.note
 
 

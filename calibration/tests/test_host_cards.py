@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,6 +13,7 @@ from ewan.calibration.host.cards import NetworkCard, read_card
 from ewan.calibration.host.paths import PathMeasurements
 from ewan.labs.base import codec
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.inspections import CardFacts
 
 
 def test_the_loopback_says_little_and_is_read() -> None:
@@ -62,13 +62,7 @@ def test_an_interface_that_is_not_there_is_refused_with_those_that_are(name: str
 
 
 def test_cards_of_a_lab_say_whether_they_stamp_packets() -> None:
-    place = {"card": "enp1s0", "node": "left1", "interface": "eth0", "speed_bps": 10**9}
-    told: list[dict[str, Any]] = [{**place, "time_stamps": 0b101}, {**place, "time_stamps": 0b11010, "speed_bps": None}]
-    found = lab_cards.facts(told)
-    assert [each["stamps_in_hardware"] for each in found] == [True, False]
-    assert found[1] == {
-        **place,
-        "speed_bps": None,
-        "time_stamps": ("tx-software", "rx-software", "software"),
-        "stamps_in_hardware": False,
-    }
+    place = "enp1s0", "left1", "eth0"
+    found = lab_cards.facts([CardFacts(*place, 10**9, 0b101), CardFacts(*place, None, 0b11010)])
+    assert [each.stamps_in_hardware for each in found] == [True, False]
+    assert found[1] == lab_cards.CertifiedCard(*place, None, ("tx-software", "rx-software", "software"), False)

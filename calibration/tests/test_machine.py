@@ -16,7 +16,9 @@ from ewan.calibration.tests.plans import answer, plan, prepared, told
 from ewan.calibration.tolerances import Tolerances
 from ewan.experiments.engine import verification
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
+from ewan.labs.link import Change
 from ewan.labs.record import Certificate, MachineFacts, Row
+from ewan.labs.runtime.requests import MadeChange
 from ewan.labs.runtime.spinner_stats import Gaps, SpinnerStats
 
 HZ = os.sysconf("SC_CLK_TCK")
@@ -91,7 +93,7 @@ def test_the_note_of_a_row_names_what_is_known_and_guesses_only_where_nothing_is
     expected, probing = prepared(lab)
     slow = told(answer(probing, rate_bps=0.98e9))
 
-    def note(busy: bool = False, changes: tuple[dict[str, Any], ...] = (), bounds: Tolerances | None = None) -> str:
+    def note(busy: bool = False, changes: tuple[MadeChange, ...] = (), bounds: Tolerances | None = None) -> str:
         facts = spinner.with_changes({}, changes)
         rows = compare(expected, probing, slow, facts, bounds, machine=machine.BUSY if busy else "")
         return next(
@@ -100,8 +102,7 @@ def test_the_note_of_a_row_names_what_is_known_and_guesses_only_where_nothing_is
 
     assert "is other traffic on it?" in note()
     assert "machine was busy" in note(busy=True) and "other traffic" not in note(busy=True)
-    forward: dict[str, Any] = {"link": "core", "direction": "forward", "change": {}}
-    backward = {**forward, "direction": "backward"}
+    forward, backward = MadeChange("core", "forward", Change()), MadeChange("core", "backward", Change())
     assert spinner.CHANGED in note(changes=(forward,)) and "other traffic" not in note(changes=(forward,))
     assert spinner.CHANGED not in note(changes=(backward,))
 
@@ -126,7 +127,7 @@ def test_shares_are_of_the_time_between() -> None:
 
 def test_gaps_are_of_the_time_between() -> None:
     def stats(classes: list[tuple[int, int]], lost_ns: int) -> SpinnerStats:
-        return SpinnerStats(1, False, Gaps(tuple(classes), lost_ns), {})
+        return SpinnerStats(cpu=1, shared=False, gaps=Gaps(classes=tuple(classes), lost_ns=lost_ns), links={})
 
     before = stats([(1000, 7), (9 * NS_PER_MS, 1)], 9 * NS_PER_MS)
     after = stats([(1000, 9), (2 * NS_PER_MS, 3), (9 * NS_PER_MS, 1)], 14 * NS_PER_MS)

@@ -18,8 +18,10 @@ from ewan.labs.compile import HostFacts, compile
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.routing_documents import Convergence
-from ewan.labs.runtime.base import LabState, RemoteMachine, Seen
+from ewan.labs.runtime.base import Answer, LabState, RemoteMachine, Seen
+from ewan.labs.runtime.inspections import Inspection
 from ewan.labs.runtime.probe_documents import FailedResult, Probe, ProbeAnswer
+from ewan.labs.runtime.requests import LinkRequest
 from ewan.labs.runtime.state_documents import Head
 from ewan.labs.spec import load
 
@@ -40,9 +42,9 @@ class Slow:
         self.waited = True
         return codec.from_data(Convergence, self.found, "routing")
 
-    def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
+    def control(self, name: str, target: int | str, request: LinkRequest[Answer]) -> Answer:
         assert self.waited, "asked before the routes were there"
-        return {"ok": False}
+        raise RuntimeError("nothing is there")
 
     def load(self, name: str) -> LabState:
         return LabState(
@@ -56,7 +58,7 @@ class Slow:
     def elsewhere(self, name: str) -> dict[str, RemoteMachine]:
         return {}
 
-    def inspect(self, name: str, what: str) -> list[dict[str, Any]]:
+    def inspect(self, name: str, what: Inspection[Answer]) -> list[Answer]:
         return []
 
     def probe(

@@ -24,7 +24,7 @@ from typing import Any
 from ewan.extras.devices import wire
 from ewan.extras.devices.box import SimulatedBox
 from ewan.labs import plan as plans
-from ewan.labs.base import codec, interrupt
+from ewan.labs.base import interrupt
 from ewan.labs.base.codec import replace
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import bytes_in
@@ -44,6 +44,7 @@ from ewan.labs.link import (
 from ewan.labs.plan import Containers, End, Interface, Link, Node, Plan, Spinner
 from ewan.labs.runtime import boxes, control, spinners
 from ewan.labs.runtime.boxes import LINK, ip
+from ewan.labs.runtime.requests import Series, SeriesRequest, SetRequest
 
 DRIVER = "gtrcnet"
 QUEUE_BYTES = 16 << 20
@@ -89,19 +90,18 @@ class _Spinner:
     def apply(self, heading: str, values: Mapping[str, int]) -> None:
         loss = BernoulliLoss(values["loss_ppb"]) if values["loss_ppb"] else NoLoss()
         change = Change(rate_bps=values["rate_bps"], delay=ConstantDelay(values["delay_ns"]), loss=loss)
-        request = {"command": "set", "link": LINK, "direction": heading, "in_ns": 0}
-        spinners.ask(self._folder, 0, request | codec.data_of(change))
+        spinners.ask(self._folder, 0, SetRequest.of(change, LINK, "forward" if heading == "forward" else "backward"))
 
     def complete(self) -> int:
-        return int(self._series(0, 0)["end_ms"])
+        return self._series(0, 0).end_ms
 
     def sent(self, heading: str, since: int, rows: int) -> tuple[int, Sequence[int]]:
         found = self._series(since, rows)
-        return max(int(found["first_ms"]), since), found[heading]["out_bytes"]
+        columns = found.forward if heading == "forward" else found.backward
+        return max(found.first_ms, since), columns.out_bytes
 
-    def _series(self, since: int, rows: int) -> dict[str, Any]:
-        request = {"command": "series", "link": LINK, "since_ms": since, "most": rows, "columns": ["out_bytes"]}
-        return spinners.ask(self._folder, 0, request)
+    def _series(self, since: int, rows: int) -> Series:
+        return spinners.ask(self._folder, 0, SeriesRequest(LINK, since, rows, ("out_bytes",)))
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.answers import Removed
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.requests import StatsRequest
 from ewan.labs.runtime.state_documents import MANIFEST, AppliedPlan, Head
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ def _wait(fleet: Fleet, relays: Relays, split: shares.Shares, check: Callable[[]
         for number in range(len(share.spinners)):
             while True:
                 try:
-                    relays.ask(name, number, {"command": "stats"})
+                    relays.ask(name, number, StatsRequest())
                     break
                 except LabError as error:
                     check()

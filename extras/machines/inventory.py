@@ -5,9 +5,7 @@ In: connections, of which some may be absent, and the lab's record. Out: what `e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import orjson
+from typing import TYPE_CHECKING, TypeVar
 
 from ewan.extras.machines.facts import sections
 from ewan.extras.machines.queries import ASK_S, SHARES, all_of, done
@@ -15,6 +13,9 @@ from ewan.extras.machines.records import ClusterLabRecord
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.answers import MachineStatus, NodeStatus
 from ewan.labs.runtime.base import LabError, RemoteMachine
+from ewan.labs.runtime.inspections import Inspection
+
+Found = TypeVar("Found")
 
 if TYPE_CHECKING:
     from ewan.extras.machines.ssh import ConnectedMachine, Fleet
@@ -68,15 +69,14 @@ def nodes(fleet: Fleet, record: ClusterLabRecord, plan: Plan) -> tuple[NodeStatu
     )
 
 
-def inspect(fleet: Fleet, record: ClusterLabRecord, lab: str, what: str) -> list[dict[str, Any]]:
+def inspect(fleet: Fleet, record: ClusterLabRecord, lab: str, what: Inspection[Found]) -> list[Found]:
     """What a command of the node binary that reads a plan tells of all machines' shares."""
 
-    def ask(remote: ConnectedMachine) -> list[dict[str, Any]]:
-        words = ["sh", "-c", 'exec "$1" "$2" <"$3"', "sh", record.binary[remote.name], what]
+    def ask(remote: ConnectedMachine) -> list[Found]:
+        words = ["sh", "-c", 'exec "$1" "$2" <"$3"', "sh", record.binary[remote.name], what.command]
         told = remote.run([*words, str(SHARES / lab / "plan.json")], longest_s=ASK_S)
         done(remote.name, told)
-        found: list[dict[str, Any]] = orjson.loads(told.stdout)
-        return found
+        return what.read(told.stdout)
 
     every = all_of(fleet, ask, [machine.name for machine in record.machines])
     return [each for told in every.values() for each in told]

@@ -10,10 +10,10 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import orjson
-
 from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct, field
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.requests import LinkRequest, answer_in
 
 if TYPE_CHECKING:
     from ewan.extras.machines.ssh import CompletedProgram, ConnectedMachine, Fleet, RemoteProcess
@@ -25,6 +25,7 @@ WORK_S = 300.0
 """For what a machine has to do first."""
 
 Result = TypeVar("Result")
+Answer = TypeVar("Answer")
 
 
 def all_of(fleet: Fleet, function: Callable[[ConnectedMachine], Result], names: Sequence[str]) -> dict[str, Result]:
@@ -57,6 +58,29 @@ def said(kind: type[Result], machine: str, text: bytes) -> Result:
         raise LabError(f"machine {machine} gave no whole answer: {error}") from None
 
 
+class _SpinnerAsked(Struct):
+    spinner: int
+    request: LinkRequest[Any]
+
+
+class _Place(Struct):
+    machine: str
+    first_spinner: int
+
+
+class _SamplesAsked(Struct):
+    samples: _Place
+
+
+class _Told(Struct, forbid_unknown_fields=False):
+    """Of an answer what is not the spinner's own. `silent`: it did not answer."""
+
+    ok: bool
+    error: str | None = None
+    silent: bool = False
+    samples: dict[str, str] = field(default_factory=dict)
+
+
 class Relays:
     """The spinners of a lab's machines, asked through one program on each, which is started when it is needed."""
 
@@ -64,40 +88,40 @@ class Relays:
         self._fleet, self._lab, self._binary = fleet, lab, binary
         self._running: dict[str, RemoteProcess] = {}
 
-    def ask(self, machine: str, number: int, request: Mapping[str, Any]) -> dict[str, Any]:
-        """One request to a machine's own spinner `number`; the answer, whose `ok` is true. Raises LabError."""
-        answer = self._told(machine, {"spinner": number, "request": dict(request)})
-        if answer.get("silent"):
+    def ask(self, machine: str, number: int, request: LinkRequest[Answer]) -> Answer:
+        """One request to a machine's own spinner `number`; the answer. Raises LabError."""
+        told, line = self._told(machine, _SpinnerAsked(number, request))
+        if told.silent:
             raise LabError(
-                f"lab {self._lab}: spinner {number} of machine {machine} does not answer ({answer['error']}), its "
+                f"lab {self._lab}: spinner {number} of machine {machine} does not answer ({told.error}), its "
                 f"links are dead: remove the lab with `ewan down {self._lab}` and bring it up again"
             )
-        if not answer.get("ok"):
-            raise LabError(str(answer.get("error", f"spinner {number} of machine {machine} refused")))
-        return answer
+        try:
+            return answer_in(request, line, f"spinner {number} of machine {machine}")
+        except ValueError as error:
+            raise LabError(f"lab {self._lab}: machine {machine} gave no whole answer: {error}") from None
 
     def samples(self, machine: str, first_spinner: int) -> dict[str, str]:
         """What a machine's links do, as Prometheus reads it: of each family its lines. `first_spinner`: the number in
         the whole lab of the machine's spinner 0. Raises LabError."""
-        answer = self._told(machine, {"samples": {"machine": machine, "first_spinner": first_spinner}})
-        if not answer.get("ok"):
-            raise LabError(f"machine {machine}: {answer.get('error', 'it told no samples')}")
-        found: dict[str, str] = answer["samples"]
-        return found
+        told, _ = self._told(machine, _SamplesAsked(_Place(machine, first_spinner)))
+        if not told.ok:
+            raise LabError(f"machine {machine}: {told.error or 'it told no samples'}")
+        return told.samples
 
-    def _told(self, machine: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def _told(self, machine: str, asked: Struct) -> tuple[_Told, bytes]:
         try:
             relay = self._running.get(machine)
             if relay is None:
                 command = [self._binary[machine], "relay", "--state", str(SHARES / self._lab)]
                 relay = self._running[machine] = self._fleet[machine].start(command)
-            relay.write(orjson.dumps(asked) + b"\n")
-            answer: dict[str, Any] = orjson.loads(relay.readline(ASK_S))
-        except (LabError, orjson.JSONDecodeError) as error:
+            relay.write(codec.line(asked))
+            line = relay.readline(ASK_S)
+            return codec.decode(_Told, line, ""), line
+        except (LabError, ValueError) as error:
             self._end(machine)
             said = f"{error}" if isinstance(error, LabError) else f"machine {machine} gave no whole answer"
             raise LabError(f"lab {self._lab}: {said}") from None
-        return answer
 
     def close(self) -> None:
         """Ends these programs."""

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ewan.extras.machines import deployment, inventory, needs, shares, tunnels
 from ewan.extras.machines.facts import ClusterMachineFacts
@@ -33,19 +33,20 @@ from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.product import DEFAULT_ROOT
 from ewan.labs.compile.facts import HostFacts
 from ewan.labs.context import Context
-from ewan.labs.link import Change
 from ewan.labs.plan import Plan
 from ewan.labs.render.files import hosts as hosts_file
 from ewan.labs.routing_documents import Convergence, Recovery, RoutingTable
 from ewan.labs.runtime import node_overrides
 from ewan.labs.runtime.answers import NodeStatus, Removed, Status
-from ewan.labs.runtime.base import LabError, OpenCapture, RemoteMachine, Seen
+from ewan.labs.runtime.base import Answer, LabError, OpenCapture, RemoteMachine, Seen
 from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.inspections import Inspection
 from ewan.labs.runtime.multi_machine import MachineNeeds, MissingPrograms
 from ewan.labs.runtime.namespaces import NAMESPACES
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.probe_documents import Probe, ProbeAnswer
 from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.requests import LinkRequest, SetRequest
 from ewan.labs.runtime.state_documents import APPLIED, DOWN, MANIFEST, AppliedPlan, LinksDown
 
 if TYPE_CHECKING:
@@ -220,13 +221,13 @@ class ClusterRuntime(NetnsRuntime):
         status: int = fleet[machine].terminal(command)
         return status
 
-    def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
+    def control(self, name: str, target: int | str, request: LinkRequest[Answer]) -> Answer:
         """Asks the spinner on its machine; it numbers its own from 0."""
         record = self.record(name)
         number = target if isinstance(target, int) else self._serving(name, target)
         if number is None or number < 0:
             raise LabError(f"link {target} is not one of our own back end")
-        if request["command"] == "set":
+        if isinstance(request, SetRequest):
             self._check_change(name, record, request)
         machine, local = record.machine_of_spinner(number)
         return self._relays_of(name, record).ask(machine, local, request)
@@ -259,17 +260,15 @@ class ClusterRuntime(NetnsRuntime):
         )
         return joint.run(probes, tell, seen)
 
-    def inspect(self, name: str, what: Literal["left-on", "cards", "drops"]) -> list[dict[str, Any]]:
+    def inspect(self, name: str, what: Inspection[Answer]) -> list[Answer]:
         """Each machine's node binary enters the namespaces of its share."""
         record = self.record(name)
         fleet = self._fleet(record.machines, record.config)
         return inventory.inspect(fleet, record, name, what)
 
-    def _check_change(self, name: str, record: ClusterLabRecord, request: Mapping[str, Any]) -> None:
-        other = ("command", "link", "direction", "in_ns")
-        change = codec.from_data(Change, {key: value for key, value in request.items() if key not in other}, "change")
-        link = next(each for each in self.load(name).plan.links if each.name == request["link"])
-        tunnels.check_change(link, request["direction"], change, record.stretched, record.tunnels)
+    def _check_change(self, name: str, record: ClusterLabRecord, request: SetRequest) -> None:
+        link = next(each for each in self.load(name).plan.links if each.name == request.link)
+        tunnels.check_change(link, request.direction, request.change, record.stretched, record.tunnels)
 
     def converge(self, name: str, longest_s: float = 120.0) -> Convergence | None:
         """Every machine tells its nodes' routes, again and again, until together they carry every pair."""

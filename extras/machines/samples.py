@@ -6,13 +6,13 @@ not answer in time holds up nobody: its links are told as silent, and it is aske
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import Any
 
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.multi_machine import LinkSamplesNow
 
 ANSWER_S = 1.0
 """A scrape waits for it."""
@@ -32,8 +32,8 @@ class JointSamples:
             self._links.setdefault(labels["machine"], []).append(labels)
         self._asked: dict[str, Future[dict[str, str]]] = {}
 
-    def now(self) -> dict[str, Sequence[Any]]:
-        """`samples` of the machines that told theirs; `silent`: the labels of the links of those that did not."""
+    def now(self) -> LinkSamplesNow:
+        """All samples until now."""
         for machine in self._links:
             if machine not in self._asked or self._asked[machine].done():
                 self._asked[machine] = self._pool.submit(self._ask, machine)
@@ -49,7 +49,7 @@ class JointSamples:
                 silent += labels
             else:
                 raise error
-        return {"samples": told, "silent": silent}
+        return LinkSamplesNow(tuple(told), tuple(silent))
 
 
 @contextmanager

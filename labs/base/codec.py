@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast, dataclass_transform, get_args
 
 import msgspec
@@ -24,6 +24,7 @@ from ewan.labs.base.reading import one_line
 
 __all__ = [
     "Document",
+    "JsonValue",
     "Meta",
     "MutableStruct",
     "OtherVersionError",
@@ -43,6 +44,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+JsonValue = None | bool | int | float | str | Sequence["JsonValue"] | Mapping[str, "JsonValue"]
+"""What JSON, or YAML, of other programs and of people says."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))

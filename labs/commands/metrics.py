@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import select
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
-import orjson
 
 from ewan.labs import rundir
-from ewan.labs.base import writing
+from ewan.labs.base import codec, writing
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.reporter import Reporter
 from ewan.labs.commands.errors import Refused, guarded
@@ -27,6 +26,7 @@ from ewan.labs.context import Context
 from ewan.labs.render import dashboards
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.multi_machine import LinkSamplesNow
 from ewan.labs.runtime.state import State
 
 ADDRESS = f"127.0.0.1:{dashboards.METRICS_PORT}"
@@ -70,7 +70,7 @@ def metrics_command(context: Context, name: str | None, listen: str, once: bool,
     show(context.reporter, lab, [*command, "metrics", "--state", state], None if once else listen)
 
 
-Told = Callable[[], Mapping[str, Any]]
+Told = Callable[[], LinkSamplesNow]
 """What the machines of a lab that stretches over several tell, now."""
 
 
@@ -88,7 +88,7 @@ def show(reporter: Reporter, lab: str, command: list[str], listen: str | None, t
 
 def line_of(told: Told) -> bytes:
     """As the program reads it."""
-    return orjson.dumps(told()) + b"\n"
+    return codec.line(told())
 
 
 def serve(reporter: Reporter, lab: str, command: list[str], told: Told | None = None) -> None:

@@ -24,19 +24,17 @@ def counters(report: Removed) -> tuple[str, list[str], list[list[str]]]:
     columns = ["link", "in", "out", "lost", "queue full", "AQM", "no room", "before the link", "late p50", "p99", "max"]
     rows = []
     for spinner in report.spinners:
-        for link, stats in ((spinner.stats or {}).get("links") or {}).items():
-            for arrow, heading, port in (("→", "forward", 0), ("←", "backward", 1)):
-                way, entry = stats[heading], stats["ports"][port]
-                if way["in_packets"]:
-                    drops, late = way["drops"], way["lateness_ns"]
+        for link, stats in (spinner.stats.links if spinner.stats else {}).items():
+            for arrow, way, entry in (("→", stats.forward, stats.ports[0]), ("←", stats.backward, stats.ports[1])):
+                if way.in_packets:
+                    drops, late = way.drops, way.lateness_ns
                     # The ring's overruns and the interface's own count are two views of the same packets.
-                    before = entry["veth_drops"]
-                    missed = max(entry["ring_overruns"], before["receive"]) + before["ring_full"]
-                    counts = [way["in_packets"], way["out_packets"], *drops.values(), missed]
+                    missed = max(entry.ring_overruns, entry.veth_drops.receive) + entry.veth_drops.ring_full
+                    dropped = (drops.loss, drops.queue_full, drops.aqm, drops.store_full)
+                    counts = [way.in_packets, way.out_packets, *dropped, missed]
                     shown = [str(count) if count or place < 2 else "" for place, count in enumerate(counts)]
-                    rows.append(
-                        [f"{link} {arrow}", *shown, *(about(late[key], "time") for key in ("p50", "p99", "max"))]
-                    )
+                    times = (about(each, "time") for each in (late.p50, late.p99, late.max))
+                    rows.append([f"{link} {arrow}", *shown, *times])
     return "What the links counted (packets), and how late they released", columns, rows
 
 
@@ -47,10 +45,9 @@ def gaps(report: Removed) -> list[str]:
         number, stats = spinner.spinner, spinner.stats
         if not stats:
             lines.append(f"spinner {number} gave no counters: {spinner.error or 'it was not running'}")
-        elif stats["gaps"]["count"]:
-            found = stats["gaps"]
-            lost, longest = about(found["lost_ns"], "time"), about(found["max_ns"], "time")
+        elif stats.gaps.count:
+            lost, longest = about(stats.gaps.lost_ns, "time"), about(stats.gaps.max_ns, "time")
             lines.append(
-                f"CPU {stats['cpu']} was taken from the links {found['count']} times, {lost} in all, {longest} at once"
+                f"CPU {stats.cpu} was taken from the links {stats.gaps.count} times, {lost} in all, {longest} at once"
             )
     return lines

@@ -65,10 +65,10 @@ def set_command(
     wanted = dict(word.split("=", 1) for word in words)
     answers = link_changes.set_link(labs, name, link, wanted, direction)
     if as_json:
-        context.reporter.emit(answers)
+        context.reporter.emit(codec.data_of(answers))
         return
     said = " ".join(f"{key}={value}" for key, value in wanted.items() if key != "at")
-    when = f"in {wanted['at'][1:]}" if any(each["in_ns"] for each in answers.values()) else "now"
+    when = f"in {wanted['at'][1:]}" if any(each.in_ns for each in answers.values()) else "now"
     context.reporter.console.print(f"{link} of {name}: {said}, {direction}, {when}")
 
 

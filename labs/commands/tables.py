@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ewan.labs.base import codec
 from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.base.units.shown import about
-from ewan.labs.link import Change
 from ewan.labs.link.change import words as change_words
 from ewan.labs.plan import Plan
 from ewan.labs.render import table
 from ewan.labs.runtime.base import LabError, LinkControl
+from ewan.labs.runtime.requests import ChangesRequest
 
 CHANGES = ["link", "direction", "change", "at", "late by"]
 """Columns of `changes`."""
@@ -28,11 +27,10 @@ def changes(labs: LinkControl, plan: Plan) -> list[list[str]]:
     rows = []
     for number in range(len(plan.spinners)):
         try:
-            answer = labs.control(plan.lab, number, {"command": "changes"})
+            answer = labs.control(plan.lab, number, ChangesRequest())
         except LabError:  # a dead spinner is in the lab's own line
             continue
-        for each in answer["changes"]:
-            words = change_words(codec.from_data(Change, each["change"], "change"))
-            times = [about(each["requested_ns"], "time", 6), about(each["late_ns"], "time")]
-            rows.append([each["link"], each["direction"], words, *times])
+        for each in answer.changes:
+            times = [about(each.requested_ns, "time", 6), about(each.late_ns, "time")]
+            rows.append([each.link, each.direction, change_words(each.change), *times])
     return rows

@@ -10,23 +10,39 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
-import orjson
 
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.sheet import Sheet
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.live import which
 from ewan.labs.commands.options import json_option, optional_lab, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
-from ewan.labs.flows import Flows
+from ewan.labs.flows import Connection, Flows
 from ewan.labs.flows import view as flow_view
 from ewan.labs.plan import Plan
-from ewan.labs.watch import WINDOW_MS, counters, sample, view
+from ewan.labs.watch import WINDOW_MS, WatchedDirection, counters, sample, view
 
 Seen = TypeVar("Seen")
+
+
+class WatchedLinks(Struct):
+    """What the links of a lab did in the last `window_ms`."""
+
+    lab: str
+    window_ms: int
+    links: tuple[WatchedDirection, ...]
+
+
+class WatchedFlows(Struct):
+    """The TCP flows of a lab now."""
+
+    lab: str
+    flows: tuple[Connection, ...]
 
 
 @click.command("watch")
@@ -59,7 +75,7 @@ def watch_command(context: Context, name: str | None, of_flows: bool, once: bool
     _show(
         context,
         (sample(labs, plan) for _ in itertools.count()),
-        lambda links: {"lab": lab, "window_ms": WINDOW_MS, "links": links},
+        lambda links: WatchedLinks(lab, WINDOW_MS, tuple(links)),
         lambda links: _tables(plan, links),
         lambda: WINDOW_MS / 1000,
         once=once,
@@ -76,7 +92,7 @@ def _watch_flows(context: Context, plan: Plan, once: bool, as_json: bool) -> Non
         _show(
             context,
             (flows.look() for _ in itertools.count()),
-            lambda found: {"lab": plan.lab, "flows": found},
+            lambda found: WatchedFlows(plan.lab, tuple(found)),
             lambda found: [flow_view(plan, found)],
             lambda: max(flows.wait_s, WINDOW_MS / 1000),
             once=once,
@@ -89,7 +105,7 @@ def _watch_flows(context: Context, plan: Plan, once: bool, as_json: bool) -> Non
 def _show(
     context: Context,
     samples: Iterator[Seen],
-    document: Callable[[Seen], dict[str, Any]],
+    document: Callable[[Seen], Struct],
     tables: Callable[[Seen], list[Sheet]],
     wait_s: Callable[[], float],
     *,
@@ -101,7 +117,7 @@ def _show(
     if as_json or once:
         for found in samples:
             if as_json:
-                sys.stdout.buffer.write(orjson.dumps(document(found)) + b"\n")
+                sys.stdout.buffer.write(codec.line(document(found)))
                 sys.stdout.flush()
             else:
                 console.print(*tables(found), sep="\n")
@@ -117,5 +133,5 @@ def _show(
             time.sleep(wait_s())
 
 
-def _tables(plan: Plan, links: list[dict[str, Any]]) -> list[Sheet]:
+def _tables(plan: Plan, links: list[WatchedDirection]) -> list[Sheet]:
     return [sheet for sheet in (view(plan, links), counters(plan, links)) if sheet is not None]

@@ -249,9 +249,9 @@ class Driver:
         """Brings the device to its defaults, and its periods and counters to nothing."""
         self._only("reset", self.ask(ResetRequest()), set())
 
-    def ask(self, request: DriverRequest | Mapping[str, str], longest_s: float = ANSWERS_S) -> dict[str, Any]:
+    def ask(self, request: DriverRequest, longest_s: float = ANSWERS_S) -> dict[str, Any]:
         """One request, one answer, whose `ok` is true."""
-        what = request["request"] if isinstance(request, Mapping) else tags(type(request))[0]
+        what = tags(type(request))[0]
         answer = self.exchange(codec.line(request), what, longest_s)
         if answer.get("ok") is not True:
             said = answer.get("error")

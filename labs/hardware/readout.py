@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.hardware.driver import HEADINGS, SeriesRows
 
@@ -49,6 +49,18 @@ class Epoch:
         least = max(prompt, default=most - 2 * period_ns)
         late = len(prompt) < len(self.least_ns)
         return (most + least) // 2, (most - least + 1) // 2 + (period_ns if late else 0)
+
+
+class RowStretch(Struct):
+    """Rows that follow one another from our number `first` on, each the bytes that left. `begin_ns`: when the first one
+    began on our clock. `restarted`: the device counted anew before it."""
+
+    first: int
+    restarted: bool
+    begin_ns: int
+    uncertainty_ns: int
+    forward: tuple[int, ...]
+    backward: tuple[int, ...]
 
 
 class Readout:
@@ -86,11 +98,8 @@ class Readout:
         for each in answers:
             self._add(each, last=each is answers[-1])
 
-    def stretches(self, since: int) -> Iterator[dict[str, Any]]:
-        """Rows from a number on that follow one another, with `begin_ns`, when the first one began on our clock.
-
-        `restarted`: the device counted anew before it.
-        """
+    def stretches(self, since: int) -> Iterator[RowStretch]:
+        """Rows from a number on."""
         first = self.next - len(self._rows["forward"])
         columns = [list(self._rows[heading]) for heading in HEADINGS]
         for number, epoch in enumerate(self._epochs):
@@ -105,13 +114,9 @@ class Readout:
                     at += 1
                     continue
                 begun, uncertainty = epoch.begun(self._period_ns)
-                yield {
-                    "first": at,
-                    "restarted": restarted,
-                    "begin_ns": begun + (at - epoch.begin) * self._period_ns,
-                    "uncertainty_ns": uncertainty,
-                    **{heading: columns[which][at - first : end - first] for which, heading in enumerate(HEADINGS)},
-                }
+                begin_ns = begun + (at - epoch.begin) * self._period_ns
+                rows = (tuple(each or 0 for each in column[at - first : end - first]) for column in columns)
+                yield RowStretch(at, restarted, begin_ns, uncertainty, *rows)
                 at, restarted = end, False
 
     def known(self, since: int) -> tuple[int, dict[str, list[int]]]:

@@ -1,19 +1,18 @@
 """What the keeper of a device tells of it, when it is asked over its socket (labs/runtime/keeper.py).
 
-In: an answer. Out: its values; ValueError for an answer of others.
+In: an answer. Out: its values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from ewan.labs.base import codec
 from ewan.labs.base.codec import Struct
 from ewan.labs.hardware.abilities import Abilities
 from ewan.labs.hardware.account import Fault
 from ewan.labs.hardware.counts import DeviceCount
+from ewan.labs.hardware.readout import RowStretch
 from ewan.labs.hardware.settings import DeviceSettings
+from ewan.labs.link import Change
+from ewan.labs.link.direction import Heading
 
 
 class DeviceTold(Struct, forbid_unknown_fields=False):
@@ -44,7 +43,9 @@ class DeviceCounted(Struct, forbid_unknown_fields=False):
     counters: dict[str, DeviceCount]
 
 
-class _Sent(Struct):
+class SentBytes(Struct):
+    """Of each millisecond."""
+
     out_bytes: tuple[int, ...]
 
 
@@ -54,12 +55,36 @@ class DeviceSeries(Struct, forbid_unknown_fields=False):
     link: str
     first_ms: int
     end_ms: int
-    forward: _Sent
-    backward: _Sent
+    forward: SentBytes
+    backward: SentBytes
 
 
-def device_of(answer: Mapping[str, Any]) -> DeviceTold | DeviceSilent:
-    """An answer to `device`, or what stands in its place in a certificate."""
-    if "error" in answer:
-        return codec.from_data(DeviceSilent, answer, "device")
-    return codec.from_data(DeviceTold, answer, "device")
+class DeviceRows(Struct, forbid_unknown_fields=False):
+    """Rows with their times; `next`: the number of the row that comes after all of them."""
+
+    link: str
+    period_ns: int
+    next: int
+    stretches: tuple[RowStretch, ...]
+
+
+class DeviceSet(Struct):
+    """`at_ns`: when the change is due, since the keeper began."""
+
+    at_ns: int
+
+
+class DeviceChange(Struct):
+    """A change that was made: when, since the keeper began, and how long the device took."""
+
+    link: str
+    direction: Heading
+    change: Change
+    applied_ns: int
+    took_ns: int
+
+
+class DeviceChanges(Struct):
+    """All of them, in their order."""
+
+    changes: tuple[DeviceChange, ...]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.reading import read_bytes
 from ewan.labs.record.summary import RunSummary
 
@@ -26,6 +27,13 @@ FILE = "drops.csv"
 """In a run's directory, as `ewan-node` writes it; not there where nothing was dropped."""
 _MOST_LINES = 8
 _MOST_BYTES = 64 << 20
+
+
+class NodeCounters(Struct):
+    """What the kernel of a node has counted, by the names of nstat(8)."""
+
+    node: str
+    counters: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +131,17 @@ NAMES: tuple[str, ...] = tuple(counter for kind in KINDS.values() for counter in
 """All counters that are watched."""
 
 
-def grown(before: Iterable[Mapping[str, object]], after: Iterable[Mapping[str, object]]) -> Counts:
-    """Between two answers of `ewan-node drops`, each a list of {"node", "counters"}."""
-    past = {each["node"]: each["counters"] for each in before}
+def grown(before: Iterable[NodeCounters], after: Iterable[NodeCounters]) -> Counts:
+    """Between two answers of `ewan-node drops`."""
+    past = {each.node: each.counters for each in before}
     found: Counts = {}
     for each in after:
-        old, new = past.get(each["node"]), each["counters"]
-        if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
+        old = past.get(each.node)
+        if old is None:
             continue
-        counts = {name: int(new.get(name, 0)) - int(old.get(name, 0)) for name in NAMES}
+        counts = {name: each.counters.get(name, 0) - old.get(name, 0) for name in NAMES}
         if kept := {name: count for name, count in counts.items() if count > 0}:
-            found[str(each["node"])] = kept
+            found[each.node] = kept
     return found
 
 

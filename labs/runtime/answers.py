@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from ewan.labs.base.codec import Struct
 from ewan.labs.routing_documents import RoutingTable
+from ewan.labs.runtime.spinner_stats import SpinnerStats
 
 
 class NodeStatus(Struct):
@@ -25,7 +26,7 @@ class SpinnerStatus(Struct):
     spinner: int
     cpu: int
     pid: int | None
-    stats: dict[str, Any] | None
+    stats: SpinnerStats | None
     error: str | None
 
 
@@ -63,7 +64,7 @@ class LastCounters(Struct):
     """A spinner's answer to `stats` before it ended, or why there is none."""
 
     spinner: int
-    stats: dict[str, Any] | None = None
+    stats: SpinnerStats | None = None
     error: str | None = None
 
 

@@ -9,7 +9,7 @@ check it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 from ewan.labs.base.errors import UserError
 
@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from ewan.labs.plan import Plan
     from ewan.labs.routing_documents import Convergence, Recovery, RoutingTable
     from ewan.labs.runtime.answers import Removed, Status
+    from ewan.labs.runtime.inspections import Inspection
     from ewan.labs.runtime.probe_documents import Probe, ProbeAnswer, ProbeResult
     from ewan.labs.runtime.program import Program
+    from ewan.labs.runtime.requests import LinkRequest
     from ewan.labs.runtime.state_documents import Head, SettingsChange
     from ewan.labs.runtime.virtual import Run
 
+
+Answer = TypeVar("Answer")
 
 LiveName = Literal["netns", "containerlab"]
 """The runtimes of the live clock."""
@@ -121,8 +125,8 @@ class PacketCapture(Protocol):
 class LinkControl(Protocol):
     """Links that can be asked and changed while they run."""
 
-    def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Asks a spinner (its number, or a link that it serves) one thing; the answer, whose `ok` is true.
+    def control(self, name: str, target: int | str, request: LinkRequest[Answer]) -> Answer:
+        """Asks a spinner (its number, or a link that it serves) one thing; the answer.
 
         Raises LabError.
         """
@@ -142,8 +146,8 @@ class ProbeSender(Protocol):
         """
         ...
 
-    def inspect(self, name: str, what: Literal["left-on", "cards", "drops"]) -> list[dict[str, Any]]:
-        """What `ewan-node left-on` (offloads) or `cards` tells of interfaces, or `drops` of nodes. Raises LabError."""
+    def inspect(self, name: str, what: Inspection[Answer]) -> list[Answer]:
+        """What the node binary tells of interfaces or of nodes. Raises LabError."""
         ...
 
 

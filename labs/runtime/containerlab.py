@@ -37,6 +37,7 @@ from ewan.labs.runtime.containers import engine_of, name_of
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.requests import StatsRequest
 from ewan.labs.runtime.state_documents import APPLIED, MANIFEST, AppliedPlan
 from ewan.labs.runtime.words import last_words
 
@@ -318,7 +319,7 @@ class ContainerlabRuntime(NetnsRuntime):
             time.sleep(POLL_S if waiting else 0)
         self._check_whole(plan.lab)
         for number in range(len(plan.spinners)):
-            self.control(plan.lab, number, {"command": "stats"})
+            self.control(plan.lab, number, StatsRequest())
         warnings = _warnings(directory)
         (directory / APPLIED).write_bytes(codec.compact(AppliedPlan(dict.fromkeys(warnings, 1))))
         return warnings

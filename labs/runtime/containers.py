@@ -29,6 +29,7 @@ from ewan.labs.runtime.answers import EndedProcess, LastCounters, Removed
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.container_engine import Container, ContainerEngine, Kind
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
+from ewan.labs.runtime.requests import StatsRequest
 from ewan.labs.runtime.state_documents import MANIFEST
 
 UNFINISHED = ".manifest.json.new"
@@ -287,7 +288,7 @@ def _end(processes: Sequence[psutil.Process]) -> tuple[EndedProcess, ...]:
 def _last_stats(directory: Path, number: int) -> LastCounters:
     """A spinner's counters, or why there are none."""
     try:
-        answer = spinners.ask(directory, number, {"command": "stats"}, ANSWER_S)
+        answer = spinners.ask(directory, number, StatsRequest(), ANSWER_S)
     except (OSError, LabError) as error:
         return LastCounters(number, error=getattr(error, "strerror", None) or str(error))
     return LastCounters(number, answer)

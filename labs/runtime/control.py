@@ -10,14 +10,16 @@ import selectors
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-import orjson
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct
+from ewan.labs.runtime.requests import LinkRequest, answer_in
 
-from ewan.labs.runtime.base import LabError
+Answer = TypeVar("Answer")
 
 ENDS_S = 5.0
 """For a process to end that is asked to."""
@@ -55,21 +57,28 @@ def start(words: Sequence[str], log: Path, folder: Path) -> subprocess.Popen[byt
         )
 
 
-def ask(path: Path, request: Mapping[str, Any], longest_s: float, who: str) -> dict[str, Any]:
+def ask(path: Path, request: LinkRequest[Answer], longest_s: float, who: str) -> Answer:
     """One request, one answer; OSError when nobody answers, LabError when the answer is a refusal. `who` answers."""
     with socket.socket(socket.AF_UNIX) as stream:
         stream.settimeout(longest_s)
         stream.connect(str(path))
-        stream.sendall(orjson.dumps(dict(request)) + b"\n")
+        stream.sendall(codec.line(request))
         with stream.makefile("rb") as lines:
             line = lines.readline()
     try:
-        answer: dict[str, Any] = orjson.loads(line)
-    except orjson.JSONDecodeError:
+        return answer_in(request, line, who)
+    except ValueError:
         raise ConnectionError("its answer is not whole") from None
-    if not answer.get("ok"):
-        raise LabError(str(answer.get("error", f"{who} refused")))
-    return answer
+
+
+def accepted(answer: Struct) -> bytes:
+    """The line of an answer that is no refusal."""
+    return codec.line({"ok": True, **codec.data_of(answer)})
+
+
+def refused(why: str) -> bytes:
+    """The line of a refusal."""
+    return codec.line({"ok": False, "error": why})
 
 
 @contextmanager
@@ -87,7 +96,7 @@ def listening(path: Path) -> Iterator[socket.socket]:
 def serve(
     listener: socket.socket,
     ended: socket.socket,
-    answer: Callable[[bytes], Mapping[str, Any]],
+    answer: Callable[[bytes], bytes],
     work: Callable[[], float],
 ) -> None:
     """Answers until `ended` can be read. `work` is called after each answer, and after the seconds that it gives."""
@@ -115,9 +124,7 @@ def serve(
                     source.close()
 
 
-def _converse(
-    answer: Callable[[bytes], Mapping[str, Any]], client: socket.socket, rest: dict[socket.socket, bytes]
-) -> bool:
+def _converse(answer: Callable[[bytes], bytes], client: socket.socket, rest: dict[socket.socket, bytes]) -> bool:
     """Answers what has come; false when the client is gone."""
     try:
         part = client.recv(1 << 16)
@@ -125,7 +132,7 @@ def _converse(
             return False
         *lines, rest[client] = (rest[client] + part).split(b"\n")
         for line in lines:
-            client.sendall(orjson.dumps(answer(line)) + b"\n")
+            client.sendall(answer(line))
     except OSError:
         return False
     return len(rest[client]) <= LONGEST_LINE

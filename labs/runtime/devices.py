@@ -10,11 +10,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from ewan.labs.base import codec
 from ewan.labs.base.product import ROOT
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.settings import differences
@@ -22,7 +21,10 @@ from ewan.labs.hardware.told import DeviceTold
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import control
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.requests import DeviceRequest, LinkRequest
 from ewan.labs.runtime.words import last_words
+
+Answer = TypeVar("Answer")
 
 STARTS_S = 60.0
 POLL_S = 0.02
@@ -59,11 +61,7 @@ def start(directory: Path, binary: Path, identity: str, plan: Plan, check: Calla
                 if time.monotonic() > deadline:
                     raise LabError(f"link {each.link}: its device is not there after {STARTS_S:.0f} s")
                 time.sleep(POLL_S)
-    return [words for each in plan.hardware for words in _made_of(_told(directory, each.link))]
-
-
-def _told(directory: Path, link: str) -> DeviceTold:
-    return codec.from_data(DeviceTold, ask(directory, link, {"command": "device"}), "device")
+    return [words for each in plan.hardware for words in _made_of(ask(directory, each.link, DeviceRequest()))]
 
 
 def _made_of(told: DeviceTold) -> list[str]:
@@ -81,7 +79,7 @@ def _start(directory: Path, binary: Path, identity: str, link: str) -> subproces
     return control.start(command, log(directory, link), ROOT)
 
 
-def ask(directory: Path, link: str, request: Mapping[str, Any], longest_s: float = ANSWERS_S) -> dict[str, Any]:
+def ask(directory: Path, link: str, request: LinkRequest[Answer], longest_s: float = ANSWERS_S) -> Answer:
     """One request, one answer; LabError when nobody answers, or when the answer is a refusal."""
     who = f"link {link}: the keeper of its device"
     try:

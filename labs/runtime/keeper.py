@@ -18,25 +18,43 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
-
-import orjson
 
 from ewan.labs import plan as plans
 from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.reading import one_line
 from ewan.labs.base.units import NS_PER_DAY, NS_PER_MS, NS_PER_SECOND
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.abilities import refusal
 from ewan.labs.hardware.account import Account
 from ewan.labs.hardware.counts import CardCount, DeviceCounts
-from ewan.labs.hardware.driver import DeviceDescription, DeviceReading, Driver, DriverError, caller
+from ewan.labs.hardware.driver import HEADINGS, DeviceDescription, DeviceReading, Driver, DriverError, caller
 from ewan.labs.hardware.readout import Readout
+from ewan.labs.hardware.requests import ResetRequest
 from ewan.labs.hardware.settings import settings_of
-from ewan.labs.hardware.told import DeviceCounted, DeviceTold
+from ewan.labs.hardware.told import (
+    DeviceChange,
+    DeviceChanges,
+    DeviceCounted,
+    DeviceRows,
+    DeviceSeries,
+    DeviceSet,
+    DeviceTold,
+    SentBytes,
+)
 from ewan.labs.link import Change, Direction
+from ewan.labs.link.direction import Heading
 from ewan.labs.plan import Hardware, Link
 from ewan.labs.runtime import control
+from ewan.labs.runtime.requests import (
+    ChangesRequest,
+    CountersRequest,
+    DeviceSeriesRequest,
+    KeeperRequest,
+    ReadoutRequest,
+    SetRequest,
+    read_keeper_request,
+)
 
 READS_S = 1.0
 RETRIES_S = 1.0
@@ -62,9 +80,9 @@ class Keeper:
         """`came`: what our cards behind the device count now."""
         self._link, self._hardware, self._environment = link, hardware, environment
         self._driver: Driver | None = None
-        self._now: dict[str, Direction] = {"forward": link.forward, "backward": link.backward}
-        self._waiting: list[tuple[int, str, Change]] = []
-        self.changes: list[dict[str, Any]] = []
+        self._now: dict[Heading, Direction] = {"forward": link.forward, "backward": link.backward}
+        self._waiting: list[tuple[int, Heading, Change]] = []
+        self.changes: list[DeviceChange] = []
         self._began_ns = time.monotonic_ns()
         self._retry_s = 0.0
         self._next_look_s = time.monotonic() + READS_S
@@ -115,7 +133,7 @@ class Keeper:
                 f"link {self._link.name} {heading}: {found[0]}: the device ({self.described.device}): {found[1]}"
             )
 
-    def _set(self, heading: str, direction: Direction) -> None:
+    def _set(self, heading: Heading, direction: Direction) -> None:
         wanted = settings_of(direction, queue=self.described.abilities.queue is not None)
         driver = self._open_driver
         try:
@@ -171,32 +189,28 @@ class Keeper:
         if self._readout is not None:
             self._readout.fetch(self._open_driver.series, time.monotonic_ns)
 
-    def answer(self, line: bytes) -> dict[str, Any]:
+    def answer(self, line: bytes) -> bytes:
         """To one request."""
         try:
-            request = orjson.loads(line)
-            if not isinstance(request, dict):
-                raise RefusedError("a request is a JSON object")
-            match request.get("command"):
-                case "set":
-                    return {"ok": True, **self._asked(request)}
-                case "changes":
-                    return {"ok": True, "changes": self.changes}
-                case "series":
-                    return {"ok": True, **self._series(int(request.get("since_ms", 0)))}
-                case "readout":
-                    return {"ok": True, **self._stretches(int(request.get("since", 0)))}
-                case "counters":
-                    return {"ok": True, **codec.data_of(self._counted())}
-                case "device" | "stats":
-                    self.look()
-                    return {"ok": True, **codec.data_of(self.told())}
-                case other:
-                    raise RefusedError(f"command {other!r}: write set, changes, series, readout, counters or device")
-        except (ValueError, TypeError, KeyError) as error:
-            return {"ok": False, "error": one_line(str(error))}
-        except (RefusedError, DriverError) as error:
-            return {"ok": False, "error": one_line(str(error))}
+            return control.accepted(self._answer(read_keeper_request(line)))
+        except (ValueError, TypeError, KeyError, RefusedError, DriverError) as error:
+            return control.refused(one_line(str(error)))
+
+    def _answer(self, request: KeeperRequest) -> Struct:
+        match request:
+            case SetRequest():
+                return self._asked(request)
+            case ChangesRequest():
+                return DeviceChanges(tuple(self.changes))
+            case DeviceSeriesRequest():
+                return self._series(request.since_ms)
+            case ReadoutRequest():
+                return self._stretches(request.since)
+            case CountersRequest():
+                return self._counted()
+            case _:
+                self.look()
+                return self.told()
 
     def told(self) -> DeviceTold:
         """The device, what was asked of it and what it says, and its faults."""
@@ -212,34 +226,33 @@ class Keeper:
             faults=tuple(self.account.faults),
         )
 
-    def _asked(self, request: dict[str, Any]) -> dict[str, Any]:
-        keys = {key: value for key, value in request.items() if key not in ("command", "link", "direction", "in_ns")}
-        heading, in_ns = request["direction"], int(request.get("in_ns", 0))
-        if heading not in self._now:
+    def _asked(self, request: SetRequest) -> DeviceSet:
+        heading, in_ns = request.direction, request.in_ns
+        if heading == "both":
             raise RefusedError(f"direction {heading!r}: write forward or backward")
         if not 0 <= in_ns <= LONGEST_WAIT_NS:
             raise RefusedError(f"in_ns {in_ns}: write at most a day")
-        change = codec.from_data(Change, keys, "change")
+        change = request.change
         self._check(heading, change.applied(self._now[heading]))
         if in_ns:
             self._waiting.append((time.monotonic_ns() + in_ns, heading, change))
         else:
             self._change(heading, change)
-        return {"at_ns": time.monotonic_ns() + in_ns - self._began_ns}
+        return DeviceSet(time.monotonic_ns() + in_ns - self._began_ns)
 
-    def _change(self, heading: str, change: Change) -> None:
+    def _change(self, heading: Heading, change: Change) -> None:
         begun = time.monotonic_ns()
         self._set(heading, change.applied(self._now[heading]))
-        made = {"link": self._link.name, "direction": heading, "change": codec.data_of(change)}
-        self.changes.append(made | {"applied_ns": begun - self._began_ns, "took_ns": time.monotonic_ns() - begun})
+        took_ns = time.monotonic_ns() - begun
+        self.changes.append(DeviceChange(self._link.name, heading, change, begun - self._began_ns, took_ns))
 
-    def _series(self, since: int) -> dict[str, Any]:
+    def _series(self, since: int) -> DeviceSeries:
         known, readout = self.described.abilities.series, self._fetched()
         if known is None or known.period_ns != NS_PER_MS:
             raise RefusedError(f"link {self._link.name}: the device tells nothing of its milliseconds")
         begin, rows = readout.known(since + (readout.next if since < 0 else 0))  # below 0: the last so many
-        columns = {heading: {"out_bytes": each} for heading, each in rows.items()}
-        return {"link": self._link.name, "first_ms": begin, "end_ms": readout.next, **columns}
+        columns = (SentBytes(tuple(rows[heading])) for heading in HEADINGS)
+        return DeviceSeries(self._link.name, begin, readout.next, *columns)
 
     def _counted(self) -> DeviceCounted:
         if not self.described.abilities.counters:
@@ -251,12 +264,12 @@ class Keeper:
             raise
         return DeviceCounted(self._link.name, self._counts.told(self._came()))
 
-    def _stretches(self, since: int) -> dict[str, Any]:
+    def _stretches(self, since: int) -> DeviceRows:
         """`since` below 0: nothing yet, but where to go on."""
         readout, known = self._fetched(), self.described.abilities.series
         assert known is not None
-        found = [] if since < 0 else list(readout.stretches(since))
-        return {"link": self._link.name, "period_ns": known.period_ns, "next": readout.next, "stretches": found}
+        found = () if since < 0 else tuple(readout.stretches(since))
+        return DeviceRows(self._link.name, known.period_ns, readout.next, found)
 
     def _fetched(self) -> Readout:
         if self._readout is None:
@@ -272,7 +285,7 @@ class Keeper:
         """The device goes back to its defaults, if it answers soon."""
         if self._driver is not None:
             with suppress(DriverError):
-                self._driver.ask({"request": "reset"}, FAREWELL_S)
+                self._driver.ask(ResetRequest(), FAREWELL_S)
             self._driver.close()
 
 
@@ -280,8 +293,8 @@ def _came(binary: str, state: Path, link: str) -> dict[str, CardCount]:
     """RefusedError where the cards cannot be asked."""
     asked = subprocess.run([binary, "came", "--state", str(state), link], capture_output=True, check=False)
     try:
-        return {heading: CardCount(**each) for heading, each in orjson.loads(asked.stdout).items()}
-    except (ValueError, TypeError):
+        return codec.decode(dict[str, CardCount], asked.stdout, "")
+    except ValueError:
         said = asked.stderr.decode(errors="replace").strip() or f"status {asked.returncode}"
         raise RefusedError(f"link {link}: the cards behind its device: {one_line(said)}") from None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ewan.labs.base.codec import replace, tags
 from ewan.labs.base.product import DEFAULT_ROOT
@@ -18,6 +18,7 @@ from ewan.labs.routing_documents import Convergence, Recovery, RoutingTable
 from ewan.labs.runtime import containers, node_overrides
 from ewan.labs.runtime.answers import Removed, Status
 from ewan.labs.runtime.base import (
+    Answer,
     LabError,
     LabState,
     LiveChoice,
@@ -28,10 +29,12 @@ from ewan.labs.runtime.base import (
     Seen,
 )
 from ewan.labs.runtime.containerlab import ContainerlabRuntime, Show
+from ewan.labs.runtime.inspections import Inspection
 from ewan.labs.runtime.multi_machine import MANIFEST
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.probe_documents import Probe, ProbeAnswer
 from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.requests import LinkRequest
 from ewan.labs.runtime.state import Owner, State
 from ewan.labs.runtime.state_documents import DONE, SettingsChange
 
@@ -123,7 +126,7 @@ class LiveRuntime:
         """See `LiveClockRuntime`; the runtime that made the lab does it."""
         self._of(name).batch(name, program, directory)
 
-    def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
+    def control(self, name: str, target: int | str, request: LinkRequest[Answer]) -> Answer:
         """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).control(name, target, request)
 
@@ -133,7 +136,7 @@ class LiveRuntime:
         """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).probe(name, probes, tell, seen)
 
-    def inspect(self, name: str, what: Literal["left-on", "cards", "drops"]) -> list[dict[str, Any]]:
+    def inspect(self, name: str, what: Inspection[Answer]) -> list[Answer]:
         """See `LiveClockRuntime`; the runtime that made the lab does it."""
         return self._of(name).inspect(name, what)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from ewan.labs.base.codec import Struct
 from ewan.labs.runtime.base import LiveClockRuntime
 from ewan.labs.runtime.services import OURSELVES
 
@@ -106,10 +107,17 @@ class LabPreparation(Protocol):
         ...
 
 
+class LinkSamplesNow(Struct):
+    """`samples`: of each machine that told its own, by family; `silent`: the labels of the links of the others."""
+
+    samples: tuple[dict[str, str], ...]
+    silent: tuple[dict[str, str], ...]
+
+
 class LinkSamples(Protocol):
     """The samples that the links of a lab have given."""
 
-    def now(self) -> Mapping[str, Any]:
+    def now(self) -> LinkSamplesNow:
         """All samples until now."""
         ...
 

@@ -13,13 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-import orjson
+from typing import TYPE_CHECKING, cast
 
 from ewan.labs import plan as plans
 from ewan.labs.base import codec, writing
-from ewan.labs.base.codec import OtherVersionError, Struct, replace
+from ewan.labs.base.codec import OtherVersionError, Struct, replace, tags
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.product import DEFAULT_ROOT
 from ewan.labs.base.reading import one_line, read_bytes
@@ -27,14 +25,23 @@ from ewan.labs.plan import Plan
 from ewan.labs.routing_documents import Convergence, Recovery, RoutingTable
 from ewan.labs.runtime import devices, machines, node_overrides, readouts, run_leftovers, services, spinners
 from ewan.labs.runtime.answers import NodeStatus, Removed, SpinnerStatus, Status, Tables
-from ewan.labs.runtime.base import LabError, LabState, OpenCapture, RemoteMachine, Seen
+from ewan.labs.runtime.base import Answer, LabError, LabState, OpenCapture, RemoteMachine, Seen
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.capturing import LocalCapture
+from ewan.labs.runtime.inspections import Inspection
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from ewan.labs.runtime.probe_documents import Probe, ProbeAnswer
 from ewan.labs.runtime.probes import send
 from ewan.labs.runtime.program import Program
-from ewan.labs.runtime.spinner_stats import stats_of
+from ewan.labs.runtime.requests import (
+    ChangesRequest,
+    LinkRequest,
+    MadeChange,
+    MadeChanges,
+    SetAnswer,
+    SetRequest,
+    StatsRequest,
+)
 from ewan.labs.runtime.state import State
 from ewan.labs.runtime.state_documents import APPLIED, DOWN, AppliedPlan, LinksDown
 
@@ -255,7 +262,7 @@ class NetnsRuntime:
             raise self._refusal(result.stderr, f"{command} ended with status {result.returncode}")
         return result.stdout
 
-    def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
+    def control(self, name: str, target: int | str, request: LinkRequest[Answer]) -> Answer:
         """Asks the spinner over its socket. A link of the kernel's parts is changed by the node binary."""
         number = target if isinstance(target, int) else self._serving(name, target)
         if number == DEVICE:
@@ -282,14 +289,13 @@ class NetnsRuntime:
         except RuntimeError as error:
             raise LabError(str(error)) from None
 
-    def inspect(self, name: str, what: Literal["left-on", "cards", "drops"]) -> list[dict[str, Any]]:
+    def inspect(self, name: str, what: Inspection[Answer]) -> list[Answer]:
         """The node binary enters the namespaces with the plan on its standard input."""
         text = plans.to_json(self.load(name).plan)
-        asked = subprocess.run([str(node_binary(self._wanted)), what], input=text, capture_output=True)
+        asked = subprocess.run([str(node_binary(self._wanted)), what.command], input=text, capture_output=True)
         if asked.returncode != 0:
-            raise self._refusal(asked.stderr, f"ewan-node {what}: status {asked.returncode}")
-        found: list[dict[str, Any]] = orjson.loads(asked.stdout)
-        return found
+            raise self._refusal(asked.stderr, f"ewan-node {what.command}: status {asked.returncode}")
+        return what.read(asked.stdout)
 
     def start_machines(self, name: str, tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
         """Each is a QEMU of the node's namespace."""
@@ -306,23 +312,20 @@ class NetnsRuntime:
         """None: all of it is here."""
         return {}
 
-    def _kernel_link(self, name: str, link: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    def _kernel_link(self, name: str, link: str, request: LinkRequest[Answer]) -> Answer:
         """What a link without a spinner answers; see `CHANGES` in emulator/lab/src/links.rs."""
-        directory = self._state.directory(name)
-        if request["command"] == "changes":
-            file = directory / "changes.jsonl"
-            lines = file.read_bytes().splitlines() if file.exists() else []
-            return {"ok": True, "changes": [orjson.loads(line) for line in lines]}
-        if request["command"] != "set":
-            raise LabError(f"link {link} is made of the kernel's parts, which tell no {request['command']}")
-        if request.get("in_ns"):
+        if isinstance(request, ChangesRequest):
+            return cast(Answer, MadeChanges(tuple(self._state.lines(MadeChange, name, "changes.jsonl"))))
+        if not isinstance(request, SetRequest):
+            raise LabError(f"link {link} is made of the kernel's parts, which tell no {tags(type(request))[0]}")
+        if request.in_ns:
             raise LabError(f"link {link} is made of the kernel's parts, which change at once: leave at= out")
         self._need_root("changing a link")
-        change = {key: value for key, value in request.items() if key not in ("command", "link", "direction", "in_ns")}
-        command = [str(node_binary(self._wanted)), "change", "--state", str(directory), "--link", link]
+        binary, directory = str(node_binary(self._wanted)), str(self._state.directory(name))
+        command = [binary, "change", "--state", directory, "--link", link, "--direction", request.direction]
         with self._state.locked() as lock:
-            self._run([*command, "--direction", request["direction"]], lock, orjson.dumps(change))
-        return {"ok": True}
+            self._run(command, lock, codec.compact(request.change))
+        return cast(Answer, SetAnswer(ok=True))
 
     def _serving(self, name: str, link: str) -> int | None:
         """The spinner of a link, DEVICE of a device, None of the kernel's. Asked often: it reads no whole plan."""
@@ -345,8 +348,8 @@ class NetnsRuntime:
         for number, spinner in enumerate(plan.spinners):
             pid = running.get(number)
             try:
-                answer = self.control(name, number, {"command": "stats"})
-                found.append(SpinnerStatus(number, spinner.cpu, pid, answer, spinners.ended(stats_of(answer))))
+                answer = self.control(name, number, StatsRequest())
+                found.append(SpinnerStatus(number, spinner.cpu, pid, answer, spinners.ended(answer)))
             except LabError as error:
                 why = str(error) if number in running else "not running"
                 found.append(SpinnerStatus(number, spinner.cpu, pid, None, why))

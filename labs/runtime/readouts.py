@@ -13,7 +13,7 @@ import csv
 import io
 import time
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,11 @@ import orjson
 
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.writing import anew
-from ewan.labs.hardware.driver import HEADINGS
+from ewan.labs.hardware.told import DeviceRows
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import devices
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.requests import ReadoutRequest
 
 FILE = "device.csv"
 COLUMNS = ("link", "direction", "time_ns", "uncertainty_ns", "interval_ns", "out_bytes", "restarted")
@@ -50,7 +51,7 @@ class Stretch:
 class Readouts:
     """`ask`: the keeper of a link. `next`: of each device the number of the row that is asked for next."""
 
-    ask: Callable[[str, Mapping[str, Any]], dict[str, Any]]
+    ask: Callable[[str, ReadoutRequest], DeviceRows]
     next: dict[str, int]
     now_ns: Callable[[], int] = time.monotonic_ns
     apart_ns: Callable[[], int] = lambda: _apart_ns()
@@ -64,7 +65,7 @@ class Readouts:
         self._apart_ns = self.apart_ns()
         for link in list(self.next):
             try:
-                self.next[link] = self.ask(link, {"command": "readout", "since": -1})["next"]
+                self.next[link] = self.ask(link, ReadoutRequest(-1)).next
             except LabError:
                 del self.next[link]
         self._due_ns = self.now_ns() + EVERY_NS
@@ -75,14 +76,14 @@ class Readouts:
             return
         for link, since in self.next.items():
             try:
-                told = self.ask(link, {"command": "readout", "since": since})
+                told = self.ask(link, ReadoutRequest(since))
             except LabError:
                 continue
-            self.next[link] = told["next"]
-            for each in told["stretches"]:
-                sent = {heading: array("q", each[heading]) for heading in HEADINGS}
-                known = each["begin_ns"], each["uncertainty_ns"], each["restarted"]
-                self.found.setdefault(link, []).append(Stretch(told["period_ns"], *known, sent))
+            self.next[link] = told.next
+            for each in told.stretches:
+                sent = {"forward": array("q", each.forward), "backward": array("q", each.backward)}
+                known = each.begin_ns, each.uncertainty_ns, each.restarted
+                self.found.setdefault(link, []).append(Stretch(told.period_ns, *known, sent))
         self._due_ns = self.now_ns() + EVERY_NS
 
     def write(self, directory: Path) -> None:

@@ -1,38 +1,46 @@
-"""What a spinner answers to `stats`, of that which is read of it by its names (emulator/datapath/src/control.rs).
+"""What a spinner answers to `stats`, whole (emulator/datapath/src/control.rs).
 
-In: an answer, which has more keys: records hold it as it came. Out: its values; ValueError for an answer of others.
+In: an answer. Out: its values, which are written again as they came: the keys of each part are in the order of the
+alphabet. What older programs do not say has its default.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
-from ewan.labs.base import codec
+from msgspec import UNSET, UnsetType
+
 from ewan.labs.base.codec import Struct
 
 Classes = tuple[tuple[int, int], ...]
 """(upper end in ns, count), ascending."""
 
 
-class Lengths(Struct, forbid_unknown_fields=False):
-    """A histogram."""
-
-    classes: Classes
+class _Part(Struct, forbid_unknown_fields=False, omit_defaults=False):
+    """A part of the answer, all of whose keys are written."""
 
 
-class Gaps(Struct, forbid_unknown_fields=False):
-    """Times in which the spinner was without its CPU."""
+class Percentiles(_Part, kw_only=True):
+    """A histogram of times (ns)."""
 
-    classes: Classes
-    lost_ns: int
+    classes: Classes = ()
+    max: int = 0
+    p50: int = 0
+    p99: int = 0
+    p999: int = 0
+    samples: int = 0
 
 
-class _Naps(Struct, forbid_unknown_fields=False):
+class Gaps(_Part, kw_only=True):
+    """Times in which the spinner was without its CPU, rested or slept."""
+
+    classes: Classes = ()
     count: int = 0
+    lost_ns: int = 0
+    max_ns: int = 0
 
 
-class VethDrops(Struct, forbid_unknown_fields=False):
+class VethDrops(_Part, kw_only=True):
     """What an interface of a port dropped."""
 
     receive: int
@@ -40,52 +48,93 @@ class VethDrops(Struct, forbid_unknown_fields=False):
     transmit: int
 
 
-class Port(Struct, forbid_unknown_fields=False):
-    """Where packets come into a link and leave it. `too_long`: longer than the MTU, which older programs do not say."""
+class Port(_Part, kw_only=True):
+    """Where packets come into a link and leave it. `too_long`: longer than the MTU."""
 
+    checksums_completed: int = 0
+    interface: str = ""
     kind: str
-    ring_overruns: int
     refused: int
-    veth_drops: VethDrops
+    ring_overruns: int
     too_long: int = 0
+    veth_drops: VethDrops
 
 
-class _Drops(Struct, forbid_unknown_fields=False):
-    store_full: int
+class Drops(_Part, kw_only=True):
+    """Packets that did not come out, by cause; the key of a rare cause is there where it has taken any."""
+
+    ack_filtered: int | UnsetType = UNSET
+    aqm: int = 0
+    blackhole: int | UnsetType = UNSET
+    cut: int | UnsetType = UNSET
+    loss: int = 0
+    policed: int | UnsetType = UNSET
+    queue_full: int = 0
+    store_full: int = 0
 
 
-class Way(Struct, forbid_unknown_fields=False):
-    """A direction."""
+class ClassStats(_Part, kw_only=True):
+    """A class of a queue."""
 
-    lateness_ns: Lengths
-    drops: _Drops
+    ce_packets: int
+    dropped_packets: int
+    queue_bytes: int
+    queue_packets: int
+    served_packets: int
+    waited_ns: int
 
 
-class LinkStats(Struct, forbid_unknown_fields=False):
+class Way(_Part, kw_only=True):
+    """A direction; `classes`: of a queue that has some."""
+
+    ce_packets: int = 0
+    classes: tuple[ClassStats, ...] | UnsetType = UNSET
+    corrupted_packets: int = 0
+    delay_line_packets: int = 0
+    drops: Drops = Drops()
+    duplicated_packets: int = 0
+    hand_over_ns: Percentiles = Percentiles()
+    in_bytes: int = 0
+    in_packets: int = 0
+    lateness_ns: Percentiles = Percentiles()
+    lateness_undisturbed_ns: Percentiles = Percentiles()
+    out_bytes: int = 0
+    out_packets: int = 0
+    queue_bytes: int = 0
+    queue_max_bytes: int = 0
+    queue_max_packets: int = 0
+    queue_packets: int = 0
+    served_packets: int = 0
+    stamps_replaced: int = 0
+    waited_ns: int = 0
+
+
+class LinkStats(_Part, kw_only=True):
     """`ended`: by which fault, None while it runs."""
 
-    ports: tuple[Port, Port]
-    forward: Way
     backward: Way
     ended: str | None = None
+    forward: Way
+    ports: tuple[Port, Port]
+    running: bool = True
 
     def way(self, heading: Literal["forward", "backward"]) -> Way:
         """One of its directions."""
         return self.forward if heading == "forward" else self.backward
 
 
-class SpinnerStats(Struct, forbid_unknown_fields=False):
-    """`wake_up_ns`: up to so much later than asked for it wakes."""
+class SpinnerStats(_Part, kw_only=True):
+    """`wake_up_ns`: up to so much later than asked for it wakes; `naps`: its sleeps."""
 
+    busy_ns: int = 0
+    clock: str = ""
     cpu: int
-    shared: bool
     gaps: Gaps
     links: dict[str, LinkStats]
+    naps: Gaps = Gaps()
     now_ms: int = 0
+    ok: bool = True
+    policy: str = ""
+    rests: Gaps = Gaps()
+    shared: bool
     wake_up_ns: int = 0
-    naps: _Naps = _Naps()
-
-
-def stats_of(answer: Mapping[str, Any]) -> SpinnerStats | None:
-    """None where the spinner could not be asked."""
-    return codec.from_data(SpinnerStats, answer, "stats") if answer.get("ok") else None

@@ -10,17 +10,20 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import psutil
 
 from ewan.labs.plan import Spinner
 from ewan.labs.runtime import control
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.requests import LinkRequest, StatsRequest
 from ewan.labs.runtime.spinner_stats import SpinnerStats
 from ewan.labs.runtime.words import last_words
+
+Answer = TypeVar("Answer")
 
 START_S = 30.0
 POLL_S = 0.005
@@ -67,7 +70,7 @@ def _start(binary: Path, directory: Path, identity: str, number: int) -> subproc
 def _answers(directory: Path, number: int, name: str, process: subprocess.Popen[bytes], deadline: float) -> bool:
     ended = process.poll() is not None  # before the question: a last answer may still be under way
     try:
-        ask(directory, number, {"command": "stats"})
+        ask(directory, number, StatsRequest())
         return True
     except OSError as error:
         reason = error.strerror or str(error)
@@ -79,14 +82,14 @@ def _answers(directory: Path, number: int, name: str, process: subprocess.Popen[
     return False
 
 
-def ask(directory: Path, number: int, request: Mapping[str, Any], timeout_s: float = ANSWER_S) -> dict[str, Any]:
+def ask(directory: Path, number: int, request: LinkRequest[Answer], timeout_s: float = ANSWER_S) -> Answer:
     """One request, one answer; OSError when nobody answers, LabError when the answer is a refusal."""
     return control.ask(directory / f"spinner-{number}.sock", request, timeout_s, f"spinner {number}")
 
 
-def ended(stats: SpinnerStats | None) -> str | None:
+def ended(stats: SpinnerStats) -> str | None:
     """The links that a fault ended, of those in an answer to `stats`; None if all run."""
-    links = ((name, link.ended) for name, link in (stats.links if stats else {}).items())
+    links = ((name, link.ended) for name, link in stats.links.items())
     said = [f"link {name} has ended: a fault in the program: {words}" for name, words in links if words is not None]
     return "; ".join(said) or None
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from ewan.labs.record import host_drops, tables
-from ewan.labs.record.host_drops import KINDS, NAMES
+from ewan.labs.record.host_drops import KINDS, NAMES, NodeCounters
 from tests import summaries
 
 
@@ -41,10 +41,10 @@ def test_each_kind_names_its_counters_alone_and_known_others() -> None:
 
 
 def test_two_looks_give_what_grew() -> None:
-    before = [{"node": "a", "counters": {"UdpRcvbufErrors": 5, "IpInReceives": 1}}, {"node": "b", "counters": {}}]
+    before = [NodeCounters("a", {"UdpRcvbufErrors": 5, "IpInReceives": 1}), NodeCounters("b", {})]
     after = [
-        {"node": "a", "counters": {"UdpRcvbufErrors": 7, "IpInReceives": 9, "TcpExtListenDrops": 1}},
-        {"node": "new", "counters": {"UdpRcvbufErrors": 7}},
+        NodeCounters("a", {"UdpRcvbufErrors": 7, "IpInReceives": 9, "TcpExtListenDrops": 1}),
+        NodeCounters("new", {"UdpRcvbufErrors": 7}),
     ]
     assert host_drops.grown(before, after) == {"a": {"UdpRcvbufErrors": 2, "TcpExtListenDrops": 1}}
     assert host_drops.grown(before, before) == {}

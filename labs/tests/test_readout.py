@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from ewan.labs.hardware.driver import SeriesRows
-from ewan.labs.hardware.readout import Readout
+from ewan.labs.hardware.readout import Readout, RowStretch
+from ewan.labs.hardware.told import DeviceRows
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.readouts import COLUMNS, Readouts
+from ewan.labs.runtime.requests import ReadoutRequest
 
 MS = 1_000_000
 LATE = MS // 4
@@ -50,9 +50,9 @@ def test_each_row_has_its_time_within_the_uncertainty() -> None:
     readout = Readout(MS, device.most)
     asked(device, readout, until_ms=5_000, each_ms=249)
     (stretch,) = readout.stretches(0)
-    true = device.zero_ns + stretch["first"] * MS
-    assert abs(stretch["begin_ns"] - true) <= stretch["uncertainty_ns"] <= (MS + LATE) // 2 + 1
-    assert len(stretch["forward"]) > 7_900 and not stretch["restarted"]
+    true = device.zero_ns + stretch.first * MS
+    assert abs(stretch.begin_ns - true) <= stretch.uncertainty_ns <= (MS + LATE) // 2 + 1
+    assert len(stretch.forward) > 7_900 and not stretch.restarted
 
 
 def test_what_was_forgotten_is_no_row() -> None:
@@ -60,7 +60,7 @@ def test_what_was_forgotten_is_no_row() -> None:
     readout = Readout(MS, device.most)
     asked(device, readout, until_ms=1_000, each_ms=400)
     stretches = list(readout.stretches(0))
-    assert [(each["first"], len(each["forward"])) for each in stretches] == [(300, 100), (700, 100)]
+    assert [(each.first, len(each.forward)) for each in stretches] == [(300, 100), (700, 100)]
     assert readout.known(0)[1]["forward"][:300] == [0] * 300
 
 
@@ -73,10 +73,10 @@ def test_a_device_that_counts_anew_goes_on() -> None:
     device.reset()
     asked(device, readout, until_ms=3_000)
     old, new = readout.stretches(before - 10)
-    assert (old["restarted"], new["restarted"]) == (False, True)
-    assert new["first"] == before and abs(new["begin_ns"] - 1_100 * MS) <= new["uncertainty_ns"]
-    assert new["forward"][0] == 1_100, "nothing of the time before"
-    assert [each["restarted"] for each in readout.stretches(before + 5)] == [False], "it is said once"
+    assert (old.restarted, new.restarted) == (False, True)
+    assert new.first == before and abs(new.begin_ns - 1_100 * MS) <= new.uncertainty_ns
+    assert new.forward[0] == 1_100, "nothing of the time before"
+    assert [each.restarted for each in readout.stretches(before + 5)] == [False], "it is said once"
 
 
 def test_a_device_that_was_away_and_counted_further_than_before() -> None:
@@ -88,8 +88,8 @@ def test_a_device_that_was_away_and_counted_further_than_before() -> None:
     device.now_ns += 1_400 * MS
     asked(device, readout, until_ms=3_000)
     new = next(iter(readout.stretches(before)))
-    assert new["restarted"] and new["first"] == before
-    assert abs(new["begin_ns"] - new["forward"][0] * MS) <= new["uncertainty_ns"] + MS
+    assert new.restarted and new.first == before
+    assert abs(new.begin_ns - new.forward[0] * MS) <= new.uncertainty_ns + MS
 
 
 def test_a_device_that_stands_still_has_not_counted_anew() -> None:
@@ -102,26 +102,20 @@ def test_a_device_that_stands_still_has_not_counted_anew() -> None:
         at, device.zero_ns = device.zero_ns, device.now_ns - stands * MS  # its counter does not move
         readout.fetch(device.series, device.clock)
         device.zero_ns = at
-    assert readout.next == stands and not any(each["restarted"] for each in readout.stretches(0))
+    assert readout.next == stands and not any(each.restarted for each in readout.stretches(0))
 
 
 def test_what_a_run_keeps(tmp_path: Path) -> None:
-    told: list[dict[str, Any]] = [
-        {"next": 900},
-        {
-            "next": 903,
-            "period_ns": MS,
-            "stretches": [
-                {"begin_ns": 99 * MS, "uncertainty_ns": 500, "restarted": False, "forward": [7, 8], "backward": [0, 1]},
-                {"begin_ns": 105 * MS, "uncertainty_ns": 700, "restarted": True, "forward": [9], "backward": [2]},
-            ],
-        },
-    ]
+    stretches = (
+        RowStretch(900, False, 99 * MS, 500, (7, 8), (0, 1)),
+        RowStretch(902, True, 105 * MS, 700, (9,), (2,)),
+    )
+    told = [DeviceRows("core", MS, 900, ()), DeviceRows("core", MS, 903, stretches)]
 
-    def ask(link: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    def ask(link: str, request: ReadoutRequest) -> DeviceRows:
         if link == "mute":
             raise LabError("the device tells nothing of its milliseconds")
-        assert request["since"] in (-1, 900)
+        assert request.since in (-1, 900)
         return told.pop(0)
 
     apart = iter([1_000, 1_040])
@@ -141,5 +135,5 @@ def test_what_a_run_keeps(tmp_path: Path) -> None:
 
 def test_a_lab_without_devices_leaves_no_file(tmp_path: Path) -> None:
     (tmp_path / "commands.json").write_text('{"t0_unix_ns": 1}')
-    Readouts(lambda *_: {}, {}).write(tmp_path)
+    Readouts(lambda link, _: DeviceRows(link, MS, 0, ()), {}).write(tmp_path)
     assert not (tmp_path / "device.csv").exists()

@@ -26,6 +26,7 @@ from ewan.labs.compile import compile
 from ewan.labs.context import COMMAND, Context
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError, LiveClockRuntime
+from ewan.labs.runtime.requests import Series, SeriesRequest
 from ewan.labs.spec import from_template
 from tests.bench.studio_page import CHROMIUM, Browsing, Undriven, made_up
 
@@ -245,13 +246,13 @@ def _memory(server: psutil.Process, address: str, minutes: float, say: Callable[
 
 def _lateness(runtime: LiveClockRuntime, plan: Plan, seconds: float) -> list[int]:
     """The worst of each millisecond in which a busy link sent something (ns)."""
-    since = {link: _series(runtime, plan, link, 0, 0)["end_ms"] for link in _busy(plan)}
+    since = {link: _series(runtime, plan, link, 0, 0).end_ms for link in _busy(plan)}
     time.sleep(seconds)
     found: list[int] = []
     for link, since_ms in since.items():
         series = _series(runtime, plan, link, since_ms)
-        for way in ("forward", "backward"):
-            rows = zip(series[way]["out_packets"], series[way]["lateness_max_ns"], strict=True)
+        for columns in (series.forward, series.backward):
+            rows = zip(columns.out_packets, columns.lateness_max_ns, strict=True)
             found += [late for packets, late in rows if packets]
     return found
 
@@ -260,9 +261,8 @@ def _busy(plan: Plan) -> list[str]:
     return [link.name for link in plan.links if re.fullmatch(rf"arm[1-{BUSY}]", link.name)]
 
 
-def _series(runtime: LiveClockRuntime, plan: Plan, link: str, since_ms: int, most: int | None = None) -> dict[str, Any]:
-    request = {"command": "series", "link": link, "since_ms": since_ms, "columns": ["out_packets", "lateness_max_ns"]}
-    return runtime.control(plan.lab, link, request | ({} if most is None else {"most": most}))
+def _series(runtime: LiveClockRuntime, plan: Plan, link: str, since_ms: int, most: int | None = None) -> Series:
+    return runtime.control(plan.lab, link, SeriesRequest(link, since_ms, most, ("out_packets", "lateness_max_ns")))
 
 
 def _quantiles(values: list[int]) -> dict[str, Any]:

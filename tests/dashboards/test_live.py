@@ -25,6 +25,7 @@ import pytest
 
 from ewan.labs.render import dashboards, panels
 from ewan.labs.runtime import spinners
+from ewan.labs.runtime.requests import StatsRequest
 from tests.conftest import ROOT, Ewan
 
 pytestmark = pytest.mark.live
@@ -270,11 +271,11 @@ def test_an_overloaded_queue_is_full(watched: Inside) -> None:
 def test_percentiles_are_those_of_the_links_own(watched: Inside, state: Path) -> None:
     """Prometheus' from buckets, the spinner's from its classes; since the start, so that both see the same packets."""
     query = 'histogram_quantile(0.5, ewan_link_lateness_seconds_bucket{direction="forward"})'
-    own = spinners.ask(state / LAB, 0, {"command": "stats"})["links"]["core"]["forward"]["lateness_ns"]
+    own = spinners.ask(state / LAB, 0, StatsRequest()).links["core"].forward.lateness_ns
     # A bucket is up to half as wide as its lower end, a class a sixteenth.
-    assert 0.6 * own["p50"] <= 1e9 * watched.value(query) <= 1.6 * own["p50"], own
+    assert 0.6 * own.p50 <= 1e9 * watched.value(query) <= 1.6 * own.p50, own
     counted = watched.value('ewan_link_lateness_seconds_count{direction="forward"}')
-    assert counted == pytest.approx(own["samples"], rel=0.5)
+    assert counted == pytest.approx(own.samples, rel=0.5)
 
 
 def test_a_change_of_the_link_is_told(watched: Inside, ewan: Ewan) -> None:

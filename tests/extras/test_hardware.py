@@ -22,16 +22,16 @@ import pytest
 from ewan.calibration import devices as certified
 from ewan.extras.devices.conformance import checks
 from ewan.extras.devices.gtrcnet import TABLE
-from ewan.labs.base import codec
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import Driver
-from ewan.labs.hardware.told import device_of
-from ewan.labs.link import Change, ConstantDelay
+from ewan.labs.hardware.told import DeviceTold
+from ewan.labs.link import BernoulliLoss, Change, ConstantDelay
 from ewan.labs.record import tables
 from ewan.labs.record.events import link_change
 from ewan.labs.runtime import devices, spinners
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Command, Program
+from ewan.labs.runtime.requests import ChangesRequest, DeviceRequest, DeviceSeriesRequest, ReadoutRequest, SetRequest
 from ewan.labs.runtime.tests.lab import BINARY
 from tests.conftest import ROOT, Ewan
 
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.untimed
 PORTS = (f"hw{os.getpid() % 100000}a", f"hw{os.getpid() % 100000}b")
 LAB = f"hw{os.getpid()}"
 LONGEST_S = 30.0
-ALL_ROWS = {"command": "readout", "since": 0}
+ALL_ROWS = ReadoutRequest(0)
 
 
 class Box:
@@ -116,13 +116,13 @@ def mac(port: str) -> str:
     return Path(f"/sys/class/net/{port}/address").read_text()
 
 
-def device(lab: Path) -> dict[str, Any]:
-    return devices.ask(lab, "core", {"command": "device"})
+def device(lab: Path) -> DeviceTold:
+    return devices.ask(lab, "core", DeviceRequest())
 
 
 def faults(lab: Path) -> set[tuple[str, bool]]:
     """Kinds of faults, and whether they last."""
-    return {(each["kind"], each["ended_s"] is None) for each in device(lab)["faults"]}
+    return {(each.kind, each.ended_s is None) for each in device(lab).faults}
 
 
 def least_rtt_ms(ewan: Ewan) -> float:
@@ -149,16 +149,16 @@ def test_it_is_a_link_as_any_other(ewan: Ewan, box: Box, description: Path, stat
     down = ewan("lab", "set", "--lab", LAB, "core", "down")
     assert down.returncode == 2 and "core is a device outside" in down.stderr
     assert ewan("lab", "set", "--lab", LAB, "core", "loss=100%", "at=+0.2s").returncode == 0
-    until(lambda: device(lab)["says"]["backward"]["loss"] == {"kind": "bernoulli", "loss_ppb": 10**9})
+    until(lambda: device(lab).says["backward"].loss == BernoulliLoss(10**9))
     assert ewan("lab", "set", "--lab", LAB, "core", "loss=0%").returncode == 0
     least_rtt_ms(ewan)
     watched = json.loads(ewan("lab", "watch", LAB, "--once", "--json").stdout)
     assert [(each["link"], each["ended"], each["lost_packets"]) for each in watched["links"]] == [
         ("core", None, None)
     ] * 2
-    series = devices.ask(lab, "core", {"command": "series", "since_ms": 0})
-    assert sum(series["forward"]["out_bytes"]) >= 10 * (84 + 38), "pings that came out forward"
-    rows = certified.rows([device_of(device(lab))])
+    series = devices.ask(lab, "core", DeviceSeriesRequest("core"))
+    assert sum(series.forward.out_bytes) >= 10 * (84 + 38), "pings that came out forward"
+    rows = certified.rows([device(lab)])
     assert {row.verdict for row in rows} == {"ok"}
     assert next(row.measured for row in rows if row.quantity == "device says delay") == 60_000_000
     assert ewan("down", LAB).returncode == 0
@@ -171,25 +171,25 @@ def test_it_is_a_link_as_any_other(ewan: Ewan, box: Box, description: Path, stat
 def test_its_faults_are_told_apart(box: Box, lab: Path) -> None:
     assert faults(lab) == set()
     box.tell("rounding")
-    change = {"command": "set", "link": "core", "direction": "forward", "in_ns": 0}
-    devices.ask(lab, "core", change | {"delay": {"kind": "constant", "delay_ns": 20_003_000}})
+    change = SetRequest.of(Change(delay=ConstantDelay(20_003_000)), "core", "forward")
+    devices.ask(lab, "core", change)
     assert faults(lab) == {("rounding", True)}
-    assert "delay 20.003ms was set, and the device says 20ms" in device(lab)["faults"][0]["said"]
+    assert "delay 20.003ms was set, and the device says 20ms" in device(lab).faults[0].said
     box.tell("well")
-    devices.ask(lab, "core", change | {"delay": {"kind": "constant", "delay_ns": 20_003_000}})
+    devices.ask(lab, "core", change)
     assert faults(lab) == {("rounding", False)}
     # Numbers that fall by less than 200 ms are not told from an answer that is late; `up` had it count anew.
-    until(lambda: devices.ask(lab, "core", ALL_ROWS)["next"] > 1_000)
+    until(lambda: devices.ask(lab, "core", ALL_ROWS).next > 1_000)
     box.tell("reset")
-    until(lambda: ("reset", True) in faults(lab) and device(lab)["answers"])
-    rows = certified.rows([device_of(device(lab))])
+    until(lambda: ("reset", True) in faults(lab) and device(lab).answers)
+    rows = certified.rows([device(lab)])
     wrong = {(row.direction, row.quantity) for row in rows if row.verdict == "outside"}
     assert wrong == {(way, f"device says {what}") for way in ("forward", "backward") for what in ("delay", "rate")}
     assert all("the device's fault, reset" in row.note for row in rows if row.verdict == "outside")
-    until(lambda: any(each["restarted"] for each in devices.ask(lab, "core", ALL_ROWS)["stretches"]))
+    until(lambda: any(each.restarted for each in devices.ask(lab, "core", ALL_ROWS).stretches))
     box.tell("silent")
     until(lambda: ("dead", True) in faults(lab))
-    dead = next(row for row in certified.rows([device_of(device(lab))]) if row.quantity == "device answers")
+    dead = next(row for row in certified.rows([device(lab)]) if row.quantity == "device answers")
     assert dead.verdict == "outside" and "the device's fault, dead" in dead.note
     box.tell("well")
     until(lambda: ("dead", False) in faults(lab))
@@ -206,9 +206,9 @@ def test_an_event_of_a_program_changes_it(lab: Path, tmp_path: Path) -> None:
     NetnsRuntime(BINARY, lab.parent).batch(LAB, program, tmp_path)
     (event,) = json.loads((tmp_path / "events.json").read_text())["events"]
     assert event["error"] is None and event["applied_ns"] >= 200_000_000
-    made = [each["change"] for each in devices.ask(lab, "core", {"command": "changes"})["changes"]]
-    assert made[0] == codec.data_of(change) and len(made) == 2, "the link is given back as it was"
-    assert device(lab)["says"]["forward"]["delay"]["delay_ns"] == 20_000_000
+    made = [each.change for each in devices.ask(lab, "core", ChangesRequest()).changes]
+    assert made[0] == change and len(made) == 2, "the link is given back as it was"
+    assert device(lab).says["forward"].delay == ConstantDelay(20_000_000)
     with (tmp_path / "links.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     counted = [int(row["sent_packets"]) for row in rows if row["direction"] == "forward"]

@@ -19,6 +19,7 @@ from ewan.labs.hardware import catalogue, driver
 from ewan.labs.hardware.abilities import Range, rounded
 from ewan.labs.hardware.account import Account
 from ewan.labs.hardware.driver import DeviceReading, Driver, DriverError, caller
+from ewan.labs.hardware.requests import ReadRequest
 from ewan.labs.hardware.settings import settings_of
 from ewan.labs.link import ConstantDelay
 from ewan.labs.plan import Plan
@@ -241,7 +242,7 @@ def test_a_driver_that_says_nothing_is_waited_for_so_long(tmp_path: Path, monkey
     monkeypatch.setattr(driver, "ENDS_S", 0.1)
     began = time.monotonic()
     with program(tmp_path, "trap '' TERM; sleep 60") as silent, pytest.raises(DriverError) as error:
-        silent.ask({"request": "read"}, 0.2)
+        silent.ask(ReadRequest(), 0.2)
     assert error.value.fault == "silent"
     assert time.monotonic() - began < 10
 
@@ -253,7 +254,7 @@ def test_a_driver_gets_no_shell_and_little_of_the_environment(tmp_path: Path) ->
     file.chmod(0o755)
     told = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "SECRET": "1", "EWAN_STATE": "/x"}
     with Driver([str(file)], environment=told) as running:
-        found = running.ask({"request": "read"})["env"].split()
+        found = str(running.ask(ReadRequest())["env"]).split()
     assert set(found) - {"PWD", "SHLVL", "_", "OLDPWD"} == {"PATH", "HOME"}
     assert not (tmp_path / "pwned").exists()
 
@@ -270,7 +271,7 @@ def test_under_sudo_a_driver_is_its_callers(tmp_path: Path) -> None:
         user=who,
         environment=os.environ,
     ) as running:
-        assert running.ask({"request": "read"})["uid"] == 65534
+        assert running.ask(ReadRequest())["uid"] == 65534
 
 
 def test_the_plan_is_the_one_that_the_node_binary_reads() -> None:

@@ -63,8 +63,8 @@ def test_shares_of_a_cpu_are_of_the_time_that_passed_there() -> None:
 
 
 def test_a_certificate_has_each_machine_and_says_that_the_coordinator_is_none(certificate: Certificate) -> None:
-    taken = SpinnerStats(3, False, Gaps(((10**9, 1),), NS_PER_SECOND), {})
-    idle = SpinnerStats(3, False, Gaps((), 0), {})
+    taken = SpinnerStats(cpu=3, shared=False, gaps=Gaps(classes=((10**9, 1),), lost_ns=NS_PER_SECOND), links={})
+    idle = SpinnerStats(cpu=3, shared=False, gaps=Gaps(), links={})
     before, after = told(), told()
     found = elsewhere.measured({"two": before}, {"two": after}, ([idle], [taken]))
     each, load = found["two"]

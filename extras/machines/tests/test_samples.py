@@ -32,12 +32,12 @@ def test_a_machine_that_hangs_or_fails_is_silent_and_asked_again(monkeypatch: py
             begun = time.monotonic()
             told = asking.now()
             assert time.monotonic() - begun < 2
-            assert told["samples"] == [{"ewan_up": 'ewan_up{machine="one"} 1\n'}]
-            assert [(each["machine"], each["lab"], each["backend"]) for each in told["silent"]] == [
+            assert told.samples == ({"ewan_up": 'ewan_up{machine="one"} 1\n'},)
+            assert [(each["machine"], each["lab"], each["backend"]) for each in told.silent] == [
                 ("two", "star", "user"),
                 ("three", "star", "user"),
             ]
         assert sorted(asked) == ["one", "one", "three", "three", "two"], "who has not answered is not asked again"
         answers.set()
         told = asking.now()
-        assert len(told["samples"]) == 2 and [each["machine"] for each in told["silent"]] == ["three"]
+        assert len(told.samples) == 2 and [each["machine"] for each in told.silent] == ["three"]

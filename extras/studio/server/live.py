@@ -22,11 +22,11 @@ from ewan.labs.context import Context
 from ewan.labs.link.direction import Heading
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.requests import ActivityRequest, ActivitySums, ChangesRequest
 from ewan.labs.runtime.state_documents import SettingsChange
 
 FRAME_MS = 50
 """Between two frames: 20 a second."""
-DROPS = ("lost", "queue_full", "aqm", "store_full")
 ANSWERS_S = 1.0
 """A lab whose look takes longer does not answer."""
 HEADINGS: tuple[Heading, ...] = get_args(Heading)
@@ -161,7 +161,7 @@ class Live:
         past = [
             each
             for number in range(len(plan.spinners))
-            for each in self._labs.control(plan.lab, number, {"command": "changes"})["changes"]
+            for each in self._labs.control(plan.lab, number, ChangesRequest()).changes
         ]
         known = self._lines.get(plan.lab)
         if known is None or known[0] is not plan or known[1] != past:
@@ -172,7 +172,9 @@ class Live:
         """The plan of a lab that is up; LabError."""
         return self._labs.load(name).plan
 
-    def set(self, name: str, link: str, words: Mapping[str, str], direction: Heading | Literal["both"]) -> Any:
+    def set(
+        self, name: str, link: str, words: Mapping[str, str], direction: Heading | Literal["both"]
+    ) -> dict[Heading, link_changes.LinkChangeMade]:
         """Changes a link; LabError and DescriptionError, in one line."""
         return link_changes.set_link(self._labs, name, link, words, direction)
 
@@ -220,28 +222,25 @@ class Frames:
         """Each direction of each link that has a spinner; LabError when the lab is down."""
         found: list[Moment] = []
         for number, spinner in enumerate(self._plan.spinners):
-            request: dict[str, Any] = {"command": "activity"}
-            if number in self._until_ms:
-                request["since_ms"] = self._until_ms[number]
-            told = self._labs.control(self._plan.lab, number, request)
-            self._until_ms[number] = told["end_ms"]
-            passed_ms = max(1, told["end_ms"] - told["first_ms"])
+            told = self._labs.control(self._plan.lab, number, ActivityRequest(self._until_ms.get(number)))
+            self._until_ms[number] = told.end_ms
+            passed_ms = max(1, told.end_ms - told.first_ms)
             for link in spinner.links:
-                sums = told["links"].get(link, {})
+                sums = told.links.get(link, {})
                 found += [self._moment(link, heading, sums.get(heading), passed_ms) for heading in HEADINGS]
         return found
 
-    def _moment(self, link: str, heading: Heading, sums: Mapping[str, int] | None, passed_ms: int) -> Moment:
+    def _moment(self, link: str, heading: Heading, sums: ActivitySums | None, passed_ms: int) -> Moment:
         """`sums`: none of a direction that did nothing: its queue is what it was."""
         if sums is None:
             return Moment(link, heading, 0, self._queue_bytes.get((link, heading), 0), 0, 0, 0)
-        self._queue_bytes[link, heading] = sums["queue_bytes"]
+        self._queue_bytes[link, heading] = sums.queue_bytes
         return Moment(
             link,
             heading,
-            mean_rate_bps(sums["out_bytes"], passed_ms * NS_PER_MS),
-            sums["queue_max_bytes"],
-            sum(sums[cause] for cause in DROPS),
-            sums["ce_packets"],
-            sums["lateness_max_ns"],
+            mean_rate_bps(sums.out_bytes, passed_ms * NS_PER_MS),
+            sums.queue_max_bytes,
+            sums.lost + sums.queue_full + sums.aqm + sums.store_full,
+            sums.ce_packets,
+            sums.lateness_max_ns,
         )

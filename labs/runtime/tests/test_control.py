@@ -9,18 +9,30 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import orjson
 import pytest
 
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct
 from ewan.labs.runtime import control
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.requests import LinkRequest
 
 
-def answer(line: bytes) -> dict[str, object]:
-    request = orjson.loads(line)
-    if request.get("command") == "refuse":
-        return {"ok": False, "error": "no"}
-    return {"ok": True, "asked": request}
+class Echo(Struct, forbid_unknown_fields=False):
+    asked: dict[str, int | str]
+
+
+class EchoRequest(LinkRequest[Echo], tag="echo"):
+    a: int = 0
+
+
+class RefusedRequest(LinkRequest[Echo], tag="refuse"):
+    pass
+
+
+def answer(line: bytes) -> bytes:
+    request = codec.decode(dict[str, int | str], line, "")
+    return control.refused("no") if request.get("command") == "refuse" else control.accepted(Echo(request))
 
 
 @pytest.fixture
@@ -53,9 +65,9 @@ def connected(place: Path) -> Iterator[Callable[[], socket.socket]]:
 
 
 def test_a_request_has_an_answer(place: Path) -> None:
-    assert control.ask(place, {"command": "device"}, 10, "it") == {"ok": True, "asked": {"command": "device"}}
+    assert control.ask(place, EchoRequest(2), 10, "it") == Echo({"command": "echo", "a": 2})
     with pytest.raises(LabError, match=r"^no$"):
-        control.ask(place, {"command": "refuse"}, 10, "it")
+        control.ask(place, RefusedRequest(), 10, "it")
     assert stat.S_IMODE(place.stat().st_mode) == 0o600
 
 
@@ -81,7 +93,7 @@ def test_a_client_too_many_and_a_line_without_end_are_turned_away(
             first.sendall(b" " * (1 << 16))
         first.recv(1)
         raise ConnectionResetError  # it was closed before all was read
-    assert control.ask(place, {"a": 1}, 10, "it")["ok"]
+    assert control.ask(place, EchoRequest(1), 10, "it").asked["a"] == 1
 
 
 def test_work_is_done_when_it_is_time(tmp_path: Path) -> None:
@@ -111,10 +123,10 @@ def test_an_answer_that_is_not_whole_is_none(tmp_path: Path, said: bytes) -> Non
         thread = threading.Thread(target=say)
         thread.start()
         with pytest.raises(ConnectionError, match="its answer is not whole"):
-            control.ask(tmp_path / "x.sock", {}, 10, "it")
+            control.ask(tmp_path / "x.sock", EchoRequest(), 10, "it")
         thread.join()
 
 
 def test_nobody_who_answers_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        control.ask(tmp_path / "x.sock", {}, 10, "it")
+        control.ask(tmp_path / "x.sock", EchoRequest(), 10, "it")

@@ -29,6 +29,7 @@ from ewan.labs.record.events import Event, link_change
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Command, Program
+from ewan.labs.runtime.requests import ChangesRequest
 from ewan.labs.runtime.tests.lab import BINARY, StopAfter, own_state, table
 from ewan.labs.runtime.virtual import Run, VirtualRuntime
 from ewan.labs.spec import from_template
@@ -300,9 +301,9 @@ def test_live_a_link_changes_when_it_is_told_to_and_is_given_back(tmp_path: Path
         program = Program(None, packets(plan, times), 60 * NS_PER_SECOND, events=events, watch_ns=100 * NS_PER_MS)
         runtime.batch(plan.lab, program, place)
         until, before = time.monotonic() + 10, plan.links[0].forward
-        while len(told := runtime.control(plan.lab, "core", {"command": "changes"})["changes"]) < 4:
+        while len(told := runtime.control(plan.lab, "core", ChangesRequest()).changes) < 4:
             assert time.monotonic() < until, "the changes are not taken back"
-    assert {key: value for each in told[2:] for key, value in each["change"].items()} == {
+    assert {key: value for each in told[2:] for key, value in codec.data_of(each.change).items()} == {
         "delay": codec.data_of(before.delay),
         "rate_bps": before.rate_bps,
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -15,10 +16,12 @@ import pytest
 from ewan.labs import change, host
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import HostFacts, compile
+from ewan.labs.link import Change
 from ewan.labs.plan import to_json
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Command, Program
+from ewan.labs.runtime.requests import ChangesRequest, LinkRequest, SeriesRequest, SetAnswer, SetRequest
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import from_template
@@ -48,8 +51,8 @@ def runtime(tmp_path: Path) -> NetnsRuntime:
 
 
 def test_a_change_goes_to_the_node_binary(runtime: NetnsRuntime, tmp_path: Path) -> None:
-    request = {"command": "set", "link": "core", "direction": "backward", "in_ns": 0, "rate_bps": 10**8}
-    assert runtime.control("kl", "core", request)["ok"]
+    request = SetRequest.of(Change(rate_bps=10**8), "core", "backward")
+    assert runtime.control("kl", "core", request) == SetAnswer(ok=True)
     directory = tmp_path / "state/kl"
     asked = (directory / "asked").read_text().split()
     assert asked == ["change", "--state", str(directory), "--link", "core", "--direction", "backward"]
@@ -57,10 +60,10 @@ def test_a_change_goes_to_the_node_binary(runtime: NetnsRuntime, tmp_path: Path)
 
 
 def test_what_was_changed_is_what_the_next_change_builds_on(runtime: NetnsRuntime, tmp_path: Path) -> None:
-    assert runtime.control("kl", "core", {"command": "changes"})["changes"] == []
+    assert runtime.control("kl", "core", ChangesRequest()).changes == ()
     made = {"link": "core", "direction": "forward", "change": {"rate_bps": 10**8}}
     (tmp_path / "state/kl/changes.jsonl").write_bytes(orjson.dumps(made) + b"\n")
-    past = runtime.control("kl", "core", {"command": "changes"})["changes"]
+    past = runtime.control("kl", "core", ChangesRequest()).changes
     now = change.as_it_is(PLAN.links[0], past)
     assert (now.forward.rate_bps, now.backward.rate_bps) == (10**8, PLAN.links[0].backward.rate_bps)
 
@@ -68,18 +71,18 @@ def test_what_was_changed_is_what_the_next_change_builds_on(runtime: NetnsRuntim
 @pytest.mark.parametrize(
     ("request_", "says"),
     [
-        ({"command": "set", "direction": "forward", "in_ns": 5, "rate_bps": 10**8}, "change at once: leave at= out"),
-        ({"command": "series"}, "tell no series"),
+        (SetRequest.of(Change(rate_bps=10**8), "core", "forward", 5), "change at once: leave at= out"),
+        (SeriesRequest("core"), "tell no series"),
     ],
 )
-def test_what_such_a_link_cannot_do_is_said(runtime: NetnsRuntime, request_: dict[str, object], says: str) -> None:
+def test_what_such_a_link_cannot_do_is_said(runtime: NetnsRuntime, request_: LinkRequest[Any], says: str) -> None:
     with pytest.raises(LabError, match=says):
         runtime.control("kl", "core", request_)
 
 
 def test_a_link_that_is_not_there_is_named(runtime: NetnsRuntime) -> None:
     with pytest.raises(LabError, match="has no link cor: links are core"):
-        runtime.control("kl", "cor", {"command": "changes"})
+        runtime.control("kl", "cor", ChangesRequest())
 
 
 def test_the_node_binary_changes_a_link_with_packets_in_it(tmp_path: Path) -> None:

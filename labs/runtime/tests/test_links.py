@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,11 +15,15 @@ from pathlib import Path
 import pytest
 
 from ewan.labs import host
+from ewan.labs.base import codec
 from ewan.labs.base.codec import replace
 from ewan.labs.compile import compile
+from ewan.labs.link import Change
 from ewan.labs.plan import Plan, from_json, to_json
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.netns import NetnsRuntime
+from ewan.labs.runtime.requests import SetRequest, StatsRequest
+from ewan.labs.runtime.spinner_stats import SpinnerStats
 from ewan.labs.runtime.tests.lab import BINARY, traces
 from ewan.labs.spec import from_template
 
@@ -62,9 +67,9 @@ def test_the_link_delays_and_counts(runtime: NetnsRuntime, plan: Plan, capfd: py
     assert float(found[1]) >= pair.rtt_ns / 10**6, "how exact the delay is, `verify` measures"
     (removed,) = runtime.down(LAB).spinners
     assert removed.stats is not None
-    link = removed.stats["links"]["core"]
-    assert link["forward"]["out_packets"] >= 3
-    assert link["backward"]["out_packets"] >= 3
+    link = removed.stats.links["core"]
+    assert link.forward.out_packets >= 3
+    assert link.backward.out_packets >= 3
 
 
 UP = """
@@ -98,10 +103,19 @@ def test_killed_while_its_links_start(runtime: NetnsRuntime, state: Path, plan: 
 def test_a_link_that_does_not_exist_is_refused_with_the_ones_that_do(runtime: NetnsRuntime, plan: Plan) -> None:
     runtime.up(plan)
     with pytest.raises(LabError, match=f"no link cor: links are {plan.links[0].name}"):
-        runtime.control(LAB, "cor", {"command": "stats"})
+        runtime.control(LAB, "cor", StatsRequest())
     with pytest.raises(LabError):
-        runtime.control(LAB, 0, {"command": "no such command"})
-    assert runtime.control(LAB, plan.links[0].name, {"command": "stats"})["ok"]
+        runtime.control(LAB, 0, StatsRequest("no such link"))
+    assert runtime.control(LAB, plan.links[0].name, StatsRequest()).ok
+
+
+def test_an_answer_of_a_spinner_is_read_whole(runtime: NetnsRuntime, state: Path, plan: Plan) -> None:
+    runtime.up(plan)
+    with socket.socket(socket.AF_UNIX) as stream:
+        stream.connect(str(state / LAB / "spinner-0.sock"))
+        stream.sendall(b'{"command":"stats"}\n')
+        line = stream.makefile("rb").readline()
+    assert codec.line(codec.decode(SpinnerStats, line, "stats")) == line
 
 
 def two_links() -> Plan:
@@ -138,8 +152,7 @@ def test_a_fault_ends_one_link_and_the_others_go_on(
     assert status.note == "spinner 0: link hop2 has ended: a fault in the program: EWAN_FAULT_LINK asked for this"
     assert runtime.exec(LAB, first.a.node, [*ping, address]) == 0, "hop1 goes on"
     with pytest.raises(LabError, match="link hop2 has ended"):
-        request = {"command": "set", "link": "hop2", "direction": "both", "rate_bps": 10**8}
-        runtime.control(LAB, "hop2", request)
+        runtime.control(LAB, "hop2", SetRequest.of(Change(rate_bps=10**8), "hop2", "both"))
     capfd.readouterr()
 
 
@@ -171,4 +184,4 @@ def test_a_spinner_that_died_shows(runtime: NetnsRuntime, plan: Plan) -> None:
     status = runtime.status(LAB)
     assert (status.state, status.note) == ("incomplete", "spinner 0: not running")
     with pytest.raises(LabError, match="spinner 0 does not answer"):
-        runtime.control(LAB, 0, {"command": "stats"})
+        runtime.control(LAB, 0, StatsRequest())

@@ -19,6 +19,7 @@ from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Command, Program
+from ewan.labs.runtime.requests import StatsRequest
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import from_template
@@ -179,8 +180,8 @@ def test_live(tmp_path: Path) -> None:
         runtime.up(plan)
         runtime.batch(plan.lab, program, tmp_path / "run")
         check(plan, tmp_path / "run", sent)
-        stats = runtime.control(plan.lab, "core", {"command": "stats"})["links"]["core"]
-        refused = [(port["refused"], port["too_long"], port["checksums_completed"]) for port in stats["ports"]]
+        stats = runtime.control(plan.lab, "core", StatsRequest()).links["core"]
+        refused = [(port.refused, port.too_long, port.checksums_completed) for port in stats.ports]
         assert refused == [(0, 0, 0), (0, 0, 0)]
     finally:
         runtime.down(plan.lab)

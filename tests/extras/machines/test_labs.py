@@ -23,12 +23,14 @@ from ewan.labs.base.codec import replace
 from ewan.labs.capture import bpf, points
 from ewan.labs.capture.words import Bounds, CaptureRequest
 from ewan.labs.compile import compile
+from ewan.labs.link import Change, ConstantDelay
 from ewan.labs.plan import Plan
 from ewan.labs.record import host_facts
 from ewan.labs.routed_paths import RoutedPath, followed
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.live import LiveRuntime
+from ewan.labs.runtime.requests import SetRequest
 from tests.extras.machines_rig import Rig, machines
 
 pytestmark = pytest.mark.live
@@ -161,10 +163,10 @@ def test_a_star_over_three_machines_is_one_lab_and_leaves_nothing(
         assert late and all(9e6 < each < 60e6 for each in late), "10 ms, by the clock of one"
         with runtime.samples("wide") as samples:
             told = samples.now()
-        lines = [line for each in told["samples"] for line in each["ewan_up"].splitlines()]
-        assert not told["silent"] and len(lines) == 30
+        lines = [line for each in told.samples for line in each["ewan_up"].splitlines()]
+        assert not told.silent and len(lines) == 30
         assert 'ewan_up{machine="one",lab="wide",link="arm1",backend="user"} 1' in lines
-        spinners = "".join(each["ewan_spinner_shared"] for each in told["samples"])
+        spinners = "".join(each["ewan_spinner_shared"] for each in told.samples)
         assert {*re.findall(r'spinner="(\d+)"', spinners)} == {"0", "1", "2"}, "as the whole lab numbers them"
         assert runtime.exec("wide", "host1", ["sh", "-c", "exit 7"]) == 7
         assert runtime.exec("wide", "host30", ["getent", "hosts", "host1"]) == 0, "all names are known everywhere"
@@ -199,8 +201,7 @@ def test_a_tunnels_delay_is_taken_out_of_the_links_also_after_a_change(
 
             for source, sink in (("left1", "right1"), ("right1", "left1")):
                 assert 99.5 < shortest(source, sink, 100) < 102.5, "4 ms more without it"
-            change = {"command": "set", "link": "core", "direction": "both", "in_ns": 0}
-            runtime.control("far", "core", change | {"delay": {"kind": "constant", "delay_ns": 30_000_000}})
+            runtime.control("far", "core", SetRequest.of(Change(delay=ConstantDelay(30_000_000)), "core", "both"))
             assert 59.5 < shortest("left1", "right1", 60) < 62.5
         plan = plan_for(runtime, "dumbbell", rtt="3ms", rate="100Mbit/s", name="near")
         with pytest.raises(

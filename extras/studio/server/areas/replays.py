@@ -26,7 +26,6 @@ from ewan.extras.studio.server.files import RefusedError
 from ewan.extras.studio.server.results import NAME
 from ewan.labs import change
 from ewan.labs import plan as plans
-from ewan.labs.base import codec
 from ewan.labs.base.product import RESULTS
 from ewan.labs.link import Change
 from ewan.labs.plan import Plan
@@ -187,7 +186,7 @@ def _changed(replay: Replay, plan: Plan) -> Iterator[ChangedLinks]:
     made = [(at_ns, each) for at_ns, each in replay.made if each.change != Change()]
     now = {line.name: line for line in lines(plan)}
     for at_ns in sorted({at_ns for at_ns, _ in made})[:MOST_CHANGES]:
-        past = [codec.data_of(each) for made_ns, each in made if made_ns <= at_ns]
+        past = [each for made_ns, each in made if made_ns <= at_ns]
         links = tuple(line for line in lines(change.plan_as_it_is(plan, past)) if line != now[line.name])
         now |= {line.name: line for line in links}
         yield ChangedLinks(at_ns, links)

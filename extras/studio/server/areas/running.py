@@ -26,6 +26,7 @@ from ewan.extras.studio.server.guard import Access
 from ewan.extras.studio.server.terminal import Terminal
 from ewan.generator.scenario.recorded import recorded
 from ewan.labs import link_changes, routed_paths
+from ewan.labs.base import codec
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.context import Context
@@ -87,10 +88,9 @@ class Running:
         """Labs that are up."""
         return self._live.every()
 
-    def set(self, lab: str, link: str, body: Set) -> dict[str, Any]:
+    def set(self, lab: str, link: str, body: Set) -> Any:
         """Changes a link of a lab that is up."""
-        found: dict[str, Any] = self._live.set(lab, link, body.words, body.direction)
-        return found
+        return codec.data_of(self._live.set(lab, link, body.words, body.direction))
 
     def carrier(self, lab: str, link: str, body: Carrier) -> live.CarrierSet:
         """Fails a link, or mends it."""

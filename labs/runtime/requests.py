@@ -1,0 +1,214 @@
+"""What is asked of whoever runs the links of a lab, over its socket, and what each question is answered with.
+
+In and out: a line of JSON each. A spinner (emulator/datapath/src/control.rs) and the keeper of a device
+(labs/runtime/keeper.py) answer; a link of the kernel's parts has no socket, and the runtime answers for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar, cast, get_args
+
+from msgspec.structs import asdict
+
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct, tags
+from ewan.labs.hardware.told import DeviceCounted, DeviceRows, DeviceSeries, DeviceTold
+from ewan.labs.link import Change
+from ewan.labs.link.direction import Heading
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.spinner_stats import SpinnerStats
+from ewan.labs.runtime.state_documents import Direction
+
+Answer = TypeVar("Answer")
+
+
+class SeriesColumns(Struct, forbid_unknown_fields=False):
+    """Of one direction a value for each millisecond, in each column that was asked for."""
+
+    in_packets: tuple[int, ...] = ()
+    in_bytes: tuple[int, ...] = ()
+    out_packets: tuple[int, ...] = ()
+    out_bytes: tuple[int, ...] = ()
+    lost: tuple[int, ...] = ()
+    queue_full: tuple[int, ...] = ()
+    aqm: tuple[int, ...] = ()
+    store_full: tuple[int, ...] = ()
+    ce_packets: tuple[int, ...] = ()
+    queue_packets: tuple[int, ...] = ()
+    queue_bytes: tuple[int, ...] = ()
+    queue_max_bytes: tuple[int, ...] = ()
+    delay_line_packets: tuple[int, ...] = ()
+    lateness_max_ns: tuple[int, ...] = ()
+    lateness_sum_ns: tuple[int, ...] = ()
+
+
+class Series(Struct, forbid_unknown_fields=False):
+    """The milliseconds of a link from `first_ms` on; before `end_ms` all are complete."""
+
+    link: str
+    first_ms: int
+    end_ms: int
+    overwritten_ms: int
+    forward: SeriesColumns
+    backward: SeriesColumns
+
+
+class ActivitySums(Struct, forbid_unknown_fields=False):
+    """Of one direction the columns of a series as one row: counts added up, the most of maxima."""
+
+    in_packets: int
+    in_bytes: int
+    out_packets: int
+    out_bytes: int
+    lost: int
+    queue_full: int
+    aqm: int
+    store_full: int
+    ce_packets: int
+    queue_packets: int
+    queue_bytes: int
+    queue_max_bytes: int
+    delay_line_packets: int
+    lateness_max_ns: int
+    lateness_sum_ns: int
+
+
+class Activity(Struct, forbid_unknown_fields=False):
+    """From `first_ms` to before `end_ms`, by link and direction; those that did nothing are left out."""
+
+    first_ms: int
+    end_ms: int
+    links: dict[str, dict[Heading, ActivitySums]]
+
+
+class MadeChange(Struct, forbid_unknown_fields=False):
+    """A change that was made. `requested_ns`: since the spinner started, `late_ns`: after that; others say neither."""
+
+    link: str
+    direction: Heading
+    change: Change
+    requested_ns: int = 0
+    late_ns: int = 0
+
+
+class MadeChanges(Struct, forbid_unknown_fields=False):
+    """All since the lab came up, in their order."""
+
+    changes: tuple[MadeChange, ...]
+
+
+class SetAnswer(Struct, forbid_unknown_fields=False, kw_only=True):
+    """`at_ns`: when the change is due, since the links started; a link of the kernel's parts does not say it.
+
+    `ids`: by which a spinner tells its changes apart.
+    """
+
+    at_ns: int | None = None
+    ids: tuple[int, ...] | None = None
+    ok: bool
+
+
+class LinkRequest(Struct, Generic[Answer], tag_field="command"):
+    """A question, of whose class the parameter is what it is answered with."""
+
+    @classmethod
+    def answer_type(cls) -> type[Answer]:
+        """What it is answered with."""
+        (found,) = get_args(cast(Any, cls).__orig_bases__[0])
+        return cast(type[Answer], found)
+
+
+class StatsRequest(LinkRequest[SpinnerStats], tag="stats"):
+    """All counters of a spinner, or those of one of its links."""
+
+    link: str | None = None
+
+
+class SeriesRequest(LinkRequest[Series], tag="series"):
+    """The milliseconds of a spinner's link. `most`: rows at most; `columns`: the wanted ones, None for all."""
+
+    link: str
+    since_ms: int = 0
+    most: int | None = None
+    columns: tuple[str, ...] | None = None
+
+
+class ActivityRequest(LinkRequest[Activity], tag="activity"):
+    """Of all links of a spinner what they did; `since_ms`: None, from now on."""
+
+    since_ms: int | None = None
+
+
+class ChangesRequest(LinkRequest[MadeChanges], tag="changes"):
+    """Which changes were made."""
+
+
+class SetRequest(LinkRequest[SetAnswer], Change, tag="set", kw_only=True):
+    """A change of a link's direction in `in_ns`; its values are beside the keys that say of what."""
+
+    link: str
+    direction: Direction
+    in_ns: int = 0
+
+    @classmethod
+    def of(cls, change: Change, link: str, direction: Direction, in_ns: int = 0) -> SetRequest:
+        """The request for a change."""
+        return cls(link=link, direction=direction, in_ns=in_ns, **asdict(change))
+
+    @property
+    def change(self) -> Change:
+        """The change alone."""
+        return Change(**{name: getattr(self, name) for name in Change.__struct_fields__})
+
+
+class DeviceRequest(LinkRequest[DeviceTold], tag="device"):
+    """What a device is, says and was asked for."""
+
+
+class CountersRequest(LinkRequest[DeviceCounted], tag="counters"):
+    """What a device counts."""
+
+
+class DeviceSeriesRequest(LinkRequest[DeviceSeries], tag="series"):
+    """The milliseconds of a device; `since_ms` below 0: the last so many."""
+
+    link: str = ""
+    since_ms: int = 0
+
+
+class ReadoutRequest(LinkRequest[DeviceRows], tag="readout"):
+    """The rows of a device with their times; `since` below 0: none yet, but where to go on."""
+
+    since: int = 0
+
+
+KeeperRequest = (
+    SetRequest | ChangesRequest | DeviceSeriesRequest | ReadoutRequest | CountersRequest | DeviceRequest | StatsRequest
+)
+"""What the keeper of a device is asked; to `stats` it answers as to `device`."""
+
+
+class _Head(Struct, forbid_unknown_fields=False):
+    ok: bool
+    error: str | None = None
+
+
+class _Named(Struct, forbid_unknown_fields=False):
+    command: str = ""
+
+
+def answer_in(request: LinkRequest[Answer], line: bytes, who: str) -> Answer:
+    """The answer in a line; LabError when it is a refusal, ValueError where it is none. `who` answered."""
+    head = codec.decode(_Head, line, "")
+    if not head.ok:
+        raise LabError(head.error if head.error is not None else f"{who} refused")
+    return codec.decode(request.answer_type(), line, "")
+
+
+def read_keeper_request(line: bytes) -> KeeperRequest:
+    """What a keeper is asked in a line; ValueError, one line, for what it does not answer."""
+    command, known = codec.decode(_Named, line, "").command, tags(KeeperRequest)
+    if command not in known:
+        raise ValueError(f"command {command!r}: write {', '.join(known)}")
+    found: KeeperRequest = codec.decode(cast(Any, KeeperRequest), line, "")
+    return found
