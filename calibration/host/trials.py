@@ -11,10 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ewan.calibration.host.finding import Finding
 from ewan.labs.base.units import NS_PER_SECOND
@@ -23,6 +22,7 @@ from ewan.labs.compile import HostFacts, compile
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.runtime.wall import Walls
 from ewan.labs.spec import parse
 
 LONGEST_S = 20
@@ -111,9 +111,9 @@ def simulated(binary: Path, kernel: Path) -> Finding:
     return Finding(what, f"a lab ran, in {took}", "good", "labs in simulated time, as anybody")
 
 
-def walled(told: Mapping[str, Any], user: str) -> Finding:
+def walled(told: Walls, user: str) -> Finding:
     """The wall around programs in simulated time, in one row; `told`: what `ewan-node walls` found."""
-    what, version, namespaces = "wall", int(told["landlock"]), told["namespaces"]
+    what, version, namespaces = "wall", told.landlock, told.namespaces
     if not version and namespaces is not True:
         found = f"no Landlock, no namespaces ({namespaces})"
         return Finding(what, found, "limited", "no simulated time, or EWAN_WALL=off: steps may do all that you may")
@@ -123,6 +123,6 @@ def walled(told: Mapping[str, Any], user: str) -> Finding:
         signals = "" if version >= LANDLOCK_OF_SIGNALS else "; they can signal your processes"
         meaning = f"steps write and read nothing else; /dev/shm has no bound for them{signals}"
         return Finding(what, f"Landlock {version}, no namespaces ({namespaces})", "limited", meaning)
-    if not told["processes"]:
+    if not told.processes:
         return Finding(what, f"Landlock {version}, namespaces", "good", f"as {user}, processes have no bound")
     return Finding(what, f"Landlock {version}, namespaces", "good", "steps reach what is shown to them alone")

@@ -16,6 +16,7 @@ from ewan.calibration.host.surroundings import Surroundings
 from ewan.labs.base.product import NODE_BINARY as BINARY
 from ewan.labs.runtime import kernel
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.wall import Walls
 
 DEBIAN = "Linux version 6.1.0-28-amd64 (debian-kernel@lists.debian.org) (gcc-12) #1 SMP"
 WSL1 = "Linux version 4.4.0-19041-Microsoft (Microsoft@Microsoft.com) (gcc version 5.4.0 (GCC) ) #1237-Microsoft"
@@ -129,6 +130,5 @@ def test_a_lab_in_simulated_time_is_tried(tmp_path: Path) -> None:
 def test_what_the_wall_lacks_is_said(
     landlock: int, namespaces: bool | str, processes: bool, verdict: str, meaning: str
 ) -> None:
-    told = {"landlock": landlock, "namespaces": namespaces, "processes": processes}
-    found = trials.walled(told, "root")
+    found = trials.walled(Walls(landlock, namespaces, processes), "root")
     assert found.verdict == verdict and meaning in found.meaning

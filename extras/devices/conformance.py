@@ -15,7 +15,7 @@ from typing import Any, ParamSpec
 import orjson
 
 from ewan.labs.base import codec
-from ewan.labs.base.codec import replace
+from ewan.labs.base.codec import JsonValue, replace
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.hardware.abilities import Abilities, Range, ranges
 from ewan.labs.hardware.driver import ANSWERS_S, ENDS_S, PROTOCOL, DeviceDescription, DeviceReading, Driver, DriverError
@@ -143,7 +143,7 @@ class _Test:
         self.slowest = (0.0, "none")
         exchange = driver.exchange
 
-        def timed(line: bytes, what: str, longest_s: float = ANSWERS_S) -> dict[str, Any]:
+        def timed(line: bytes, what: str, longest_s: float = ANSWERS_S) -> dict[str, JsonValue]:
             began = time.monotonic()
             try:
                 return exchange(line, what, longest_s)

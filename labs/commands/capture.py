@@ -176,9 +176,10 @@ def _listed(capture: OpenCapture) -> CaptureCounts:
 def _in_wireshark(environment: Mapping[str, str], capture: OpenCapture) -> CaptureCounts:
     """Wireshark reads it; when that is closed, the capture ends. Under sudo it runs as who called sudo."""
     found = ownership.caller(environment)
-    whose: dict[str, Any] = {"user": found[0], "group": found[1]} if found else {}
+    user, group = found or (None, None)
+    command = ["wireshark", "-k", "-i", PIPE]
     try:
-        shown = subprocess.Popen(["wireshark", "-k", "-i", PIPE], stdin=capture.stream, start_new_session=True, **whose)
+        shown = subprocess.Popen(command, stdin=capture.stream, start_new_session=True, user=user, group=group)
     except OSError as error:
         raise Refused(f"wireshark cannot be started ({error.strerror}): keep the packets with -w FILE") from None
     capture.stream.close()

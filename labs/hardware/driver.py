@@ -22,7 +22,7 @@ from typing import IO, Any, Literal, cast
 import orjson
 
 from ewan.labs.base import codec, ownership
-from ewan.labs.base.codec import Struct, tags
+from ewan.labs.base.codec import JsonValue, Struct, tags
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.reading import one_line
 from ewan.labs.hardware.abilities import Abilities, read_abilities
@@ -150,9 +150,6 @@ class Driver:
         self.name = Path(argv[-1] if "-m" in argv[:-1] else argv[0]).name
         told = {key: environment[key] for key in KEPT if key in environment}
         told["HOME"] = environment.get("HOME", "/") if user is None else user.home
-        as_user: dict[str, Any] = (
-            {} if user is None else {"user": user.uid, "group": user.gid, "extra_groups": list(user.groups)}
-        )
         try:
             self._process = subprocess.Popen(
                 list(argv),
@@ -164,7 +161,9 @@ class Driver:
                 start_new_session=True,
                 umask=0o077,
                 bufsize=0,
-                **as_user,
+                user=None if user is None else user.uid,
+                group=None if user is None else user.gid,
+                extra_groups=None if user is None else list(user.groups),
             )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -225,8 +224,8 @@ class Driver:
         self._only("read", answer, {"forward", "backward"}, {"counters"})
         with self._read("read"):
             forward, backward = (read_settings(answer[each], each) for each in HEADINGS)
-            counted = answer.get("counters") or {}
-            counters = {} if not counted else {each: _counters(counted[each], each) for each in HEADINGS}
+            counted = codec.from_data(dict[str, Counters], answer.get("counters") or {}, "counters")
+            counters = {} if not counted else {each: counted[each] for each in HEADINGS}
         return DeviceReading(forward, backward, counters)
 
     def series(self, since: int) -> SeriesRows:
@@ -234,13 +233,10 @@ class Driver:
         answer = self.ask(SeriesRequest(since))
         self._only("series", answer, {"period_ns", "first", *HEADINGS})
         try:
-            rows = SeriesRows(
-                int(answer["period_ns"]),
-                int(answer["first"]),
-                *(tuple(int(each) for each in answer[heading]["out_bytes"]) for heading in HEADINGS),
-            )
-        except (KeyError, TypeError, ValueError) as error:
+            told = codec.from_data(_Series, answer, "")
+        except ValueError as error:
             raise self._nonsense("series", f"it lacks a list of out_bytes for each direction ({error})") from None
+        rows = SeriesRows(told.period_ns, told.first, told.forward.out_bytes, told.backward.out_bytes)
         if len(rows.forward) != len(rows.backward) or rows.first < since:
             raise self._nonsense("series", "its directions are not of one length, or begin before what was asked for")
         return rows
@@ -249,7 +245,7 @@ class Driver:
         """Brings the device to its defaults, and its periods and counters to nothing."""
         self._only("reset", self.ask(ResetRequest()), set())
 
-    def ask(self, request: DriverRequest, longest_s: float = ANSWERS_S) -> dict[str, Any]:
+    def ask(self, request: DriverRequest, longest_s: float = ANSWERS_S) -> dict[str, JsonValue]:
         """One request, one answer, whose `ok` is true."""
         what = tags(type(request))[0]
         answer = self.exchange(codec.line(request), what, longest_s)
@@ -261,7 +257,7 @@ class Driver:
             raise DriverError("refused", f"driver {self.name} refuses {what}: {said}", said)
         return answer
 
-    def exchange(self, line: bytes, what: str, longest_s: float = ANSWERS_S) -> dict[str, Any]:
+    def exchange(self, line: bytes, what: str, longest_s: float = ANSWERS_S) -> dict[str, JsonValue]:
         """Sends a line, as it is, and gives the answer, whatever it says."""
         deadline = time.monotonic() + longest_s
         self._send(line, what, deadline)
@@ -303,7 +299,7 @@ class Driver:
         line, self._rest = self._rest[:end], self._rest[end + 1 :]
         return line
 
-    def _only(self, what: str, answer: Mapping[str, Any], needed: Set[str], more: Set[str] = frozenset()) -> None:
+    def _only(self, what: str, answer: Mapping[str, JsonValue], needed: Set[str], more: Set[str] = frozenset()) -> None:
         """An answer has these keys and no others."""
         keys = answer.keys() - {"ok"}
         if missing := sorted(needed - keys):
@@ -341,5 +337,12 @@ class _Reading:
             raise DriverError("nonsense", f"driver {self._driver.name} answers {self._what} with {why}") from None
 
 
-def _counters(data: Any, where: str) -> Counters:
-    return codec.from_data(Counters, data, where)
+class _Sent(Struct, forbid_unknown_fields=False):
+    out_bytes: tuple[int, ...]
+
+
+class _Series(Struct, forbid_unknown_fields=False):
+    period_ns: int
+    first: int
+    forward: _Sent
+    backward: _Sent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypedDict
 
 from pydantic import Field, PlainValidator
 
@@ -80,7 +80,18 @@ def compile_police(way: DirectionSettings, at: LinkContext) -> tuple[int, int]:
     return police.rate.bps, police.burst.bytes
 
 
-def described(direction: Direction) -> dict[str, Any]:
+class DescribedBucket(TypedDict, total=False):
+    """Keys of a description that say how a burst passes."""
+
+    burst: Size
+    peak: Rate
+
+
+def described(direction: Direction) -> DescribedBucket:
     """The keys of a description that say how a burst passes."""
-    keys: dict[str, Any] = {"burst": Size(direction.burst_bytes)} if direction.burst_bytes else {}
-    return keys | ({"peak": Rate(direction.peak_bps)} if direction.peak_bps else {})
+    keys = DescribedBucket()
+    if direction.burst_bytes:
+        keys["burst"] = Size(direction.burst_bytes)
+    if direction.peak_bps:
+        keys["peak"] = Rate(direction.peak_bps)
+    return keys

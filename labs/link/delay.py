@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, assert_never
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict, assert_never
 
 from pydantic import PlainValidator, ValidationInfo
 
@@ -116,6 +116,8 @@ Delay = ConstantDelay | UniformDelay | NormalDelay | GaussMarkovDelay | ParetoDe
 
 _NORMAL_JITTERS, _PARETO_JITTERS = 4, 10
 """Where emulator/model/src/distribution.rs cuts the distributions."""
+Distribution = Literal["uniform", "normal", "pareto"]
+"""By which jitter is spread."""
 
 
 def longest_ns(delay: Delay) -> int:
@@ -209,7 +211,7 @@ def compile_delay(way: DirectionSettings, at: LinkContext) -> tuple[Delay, int]:
     return spread, longest_ns(spread)
 
 
-def _spread(name: Literal["uniform", "normal", "pareto"], delay_ns: int, jitter_ns: int, correlation_ppb: int) -> Delay:
+def _spread(name: Distribution, delay_ns: int, jitter_ns: int, correlation_ppb: int) -> Delay:
     match name:
         case "normal" if correlation_ppb:
             return GaussMarkovDelay(correlation_ppb, delay_ns, jitter_ns)
@@ -223,20 +225,43 @@ def _spread(name: Literal["uniform", "normal", "pareto"], delay_ns: int, jitter_
             assert_never(name)
 
 
-def described(delay: Delay, reorder: bool) -> dict[str, Any]:
+class DescribedDelay(TypedDict, total=False):
+    """Keys of a description that say a delay."""
+
+    delay: Duration
+    jitter: Duration
+    distribution: Distribution
+    reorder: bool
+    correlation: Fraction
+
+
+def described(delay: Delay, reorder: bool) -> DescribedDelay:
     """The keys of a description that say a delay; none for a table, which only a file says."""
     match delay:
         case DelayTable():
             return {}
         case ConstantDelay(delay_ns):
             return {"delay": Duration(delay_ns)}
-        case UniformDelay(delay_ns, jitter_ns) | NormalDelay(delay_ns, jitter_ns) | ParetoDelay(delay_ns, jitter_ns):
-            keys = {"delay": Duration(delay_ns), "jitter": Duration(jitter_ns), "distribution": delay.kind}
-            return keys | ({"reorder": True} if reorder else {})
+        case UniformDelay(delay_ns, jitter_ns):
+            return _described_spread("uniform", delay_ns, jitter_ns, reorder)
+        case NormalDelay(delay_ns, jitter_ns):
+            return _described_spread("normal", delay_ns, jitter_ns, reorder)
+        case ParetoDelay(delay_ns, jitter_ns):
+            return _described_spread("pareto", delay_ns, jitter_ns, reorder)
         case GaussMarkovDelay(correlation_ppb, delay_ns, jitter_ns):
-            return described(NormalDelay(delay_ns, jitter_ns), reorder) | {"correlation": Fraction(correlation_ppb)}
+            return {
+                **_described_spread("normal", delay_ns, jitter_ns, reorder),
+                "correlation": Fraction(correlation_ppb),
+            }
         case _:
             assert_never(delay)
+
+
+def _described_spread(name: Distribution, delay_ns: int, jitter_ns: int, reorder: bool) -> DescribedDelay:
+    keys: DescribedDelay = {"delay": Duration(delay_ns), "jitter": Duration(jitter_ns), "distribution": name}
+    if reorder:
+        keys["reorder"] = True
+    return keys
 
 
 def is_nothing(written: Duration | DelayFile) -> bool:

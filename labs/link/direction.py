@@ -168,10 +168,14 @@ def described(direction: Direction) -> DirectionKeys:
     That is: the rate, its burst and the buffer, which bound each other, the delay, whose keys make up one stage, what
     displaced packets need of the store, and the medium, which knows no bursts. A change replaces all else as a whole.
     """
-    keys = {"rate": Rate(direction.rate_bps)} | queues.described(direction.queue)
-    keys |= bucket.described(direction) | displace.described(direction)
-    keys |= {"duplex": "half"} if direction.half_duplex else {}
-    return DirectionKeys.model_construct(**keys, **delays.described(direction.delay, direction.reorder))
+    keys = DirectionKeys.model_construct(
+        rate=Rate(direction.rate_bps),
+        buffer=queues.described(direction.queue),
+        **bucket.described(direction),
+        **displace.described(direction),
+        **delays.described(direction.delay, direction.reorder),
+    )
+    return keys.model_copy(update={"duplex": "half"}) if direction.half_duplex else keys
 
 
 def obstacle(direction: Direction, way: DirectionSettings) -> Obstacle | None:

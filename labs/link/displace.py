@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypedDict
 
 from pydantic import Field
 
@@ -48,7 +48,13 @@ def compile_displace(way: DirectionSettings, at: LinkContext) -> tuple[int, int,
     return displace.share.ppb, displace.packets, displace.within.ns
 
 
-def described(direction: Direction) -> dict[str, Any]:
+class DescribedDisplace(TypedDict, total=False):
+    """The key of a description that says it."""
+
+    displace: DisplaceKeys
+
+
+def described(direction: Direction) -> DescribedDisplace:
     """The key of a description that says it."""
     if not direction.displace_ppb:
         return {}

@@ -36,7 +36,7 @@ FEWEST_PACKETS = 10  # a default buffer holds TCP's initial window (RFC 6928), h
 TARGETED = tuple(word for word, kind in KINDS.items() if "target" in kind.keys.model_fields)
 """Disciplines that hold the wait in the queue at a target."""
 
-_KEYS: dict[str, Any] = {
+_KEYS: dict[str, tuple[Any, Any]] = {
     word.replace("-", "_"): (kind.keys | None, Field(None, alias=word, description=kind.description))
     for word, kind in KINDS.items()
 }
@@ -106,11 +106,11 @@ def compile_queue(way: DirectionSettings, at: LinkContext) -> Queue:
     return Queue(room.limit_packets, room.limit_bytes, discipline)
 
 
-def described(queue: Queue) -> dict[str, Any]:
-    """The key of a description that says the queue's limit."""
+def described(queue: Queue) -> Buffer:
+    """The queue's limit as a description says it."""
     if queue.limit_bytes is not None:
-        return {"buffer": Buffer("bytes", queue.limit_bytes)}
-    return {"buffer": Buffer("packets", queue.limit_packets or 0)}
+        return Buffer("bytes", queue.limit_bytes)
+    return Buffer("packets", queue.limit_packets or 0)
 
 
 def is_drop_tail(written: QueueKeys) -> bool:

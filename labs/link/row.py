@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from ewan.labs.base.model import GroupOrNone
@@ -122,7 +123,7 @@ class KeyRow:
             return handler(source)
         return core_schema.nullable_schema(core_schema.no_info_plain_validator_function(self.bounds.read))
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Studio's forms offer what changes while a lab runs."""
         live = {} if self.live else {"live": False}
         if self.bounds is None:

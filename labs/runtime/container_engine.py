@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
-import orjson
-
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct, field
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.words import last_line
 
@@ -71,6 +71,47 @@ class Container:
     labels: Mapping[str, str]
 
 
+class _ConfigTold(Struct, forbid_unknown_fields=False, rename="pascal"):
+    labels: dict[str, str] | None = None
+    entrypoint: tuple[str, ...] | None = None
+    cmd: tuple[str, ...] | None = None
+    user: str | None = None
+    working_dir: str | None = None
+
+
+class _ImageTold(Struct, forbid_unknown_fields=False, rename="pascal"):
+    repo_tags: tuple[str, ...] | None = None
+    config: _ConfigTold | None = None
+
+
+class _StateTold(Struct, forbid_unknown_fields=False, rename="pascal"):
+    pid: int | None = None
+    exit_code: int | None = None
+    running: bool | None = None
+    status: str | None = None
+
+
+class _LabelsTold(Struct, forbid_unknown_fields=False, rename="pascal"):
+    labels: dict[str, str] | None = None
+
+
+class _ContainerTold(Struct, forbid_unknown_fields=False, rename="pascal"):
+    id: str
+    name: str
+    state: _StateTold
+    config: _LabelsTold
+
+
+class _NetworkTold(Struct, forbid_unknown_fields=False):
+    """Docker writes the one, Podman the other."""
+
+    docker_name: str = field(name="Name", default="")
+    podman_name: str = field(name="name", default="")
+
+
+Told = TypeVar("Told")
+
+
 @dataclass(frozen=True, slots=True)
 class ContainerEngine:
     """A container engine on this machine. `host`: the DOCKER_HOST for its commands, "" for the engine's default."""
@@ -96,7 +137,7 @@ class ContainerEngine:
     def images(self, names: Sequence[str]) -> dict[str, Image]:
         """Those of `names` that are there."""
         found: dict[str, Image] = {}
-        for each in self._inspected("image", names):
+        for each in self._inspected(list[_ImageTold], "image", names):
             image = _image(each)
             # Podman tells names in full: with the registry of short ones, or its word for images that were made here.
             full = {name: {name, f"docker.io/{name}", f"localhost/{name}"} for name in names}
@@ -105,18 +146,17 @@ class ContainerEngine:
 
     def image(self, name: str) -> Image | None:
         """The one that a name means to the engine, whatever tag or registry it leaves out; None where it has none."""
-        return next((_image(each) for each in self._inspected("image", [name])), None)
+        return next((_image(each) for each in self._inspected(list[_ImageTold], "image", [name])), None)
 
     def containers(self, names: Sequence[str]) -> dict[str, Container]:
         """Those of `names` that are there, running or not."""
         found = {}
-        for each in self._inspected("container", names):
-            name, state = str(each["Name"]).removeprefix("/"), each["State"]
-            pid, status = int(state.get("Pid") or 0), int(state.get("ExitCode") or 0)
-            labels = each["Config"].get("Labels") or {}
-            running, word = bool(state.get("Running")), state.get("Status")
-            ended, started = word in _ENDED, word != "created"
-            found[name] = Container(name, str(each["Id"]), running, started, ended, pid, status, labels)
+        for each in self._inspected(list[_ContainerTold], "container", names):
+            name, state = each.name.removeprefix("/"), each.state
+            labels, ended, started = each.config.labels or {}, state.status in _ENDED, state.status != "created"
+            found[name] = Container(
+                name, each.id, bool(state.running), started, ended, state.pid or 0, state.exit_code or 0, labels
+            )
         return found
 
     def named(self, prefix: str) -> list[str]:
@@ -124,9 +164,9 @@ class ContainerEngine:
         lines = self._asked("ps", "--all", "--no-trunc", "--format", "{{.Names}}").splitlines()
         return sorted(name for line in lines for name in line.split(",") if name.startswith(prefix))
 
-    def networks(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Those of `names` that are there, as the engine describes them."""
-        return {str(each.get("Name") or each.get("name")): each for each in self._inspected("network", names)}
+    def networks(self, names: Sequence[str]) -> list[str]:
+        """Those of `names` that are there."""
+        return [each.docker_name or each.podman_name for each in self._inspected(list[_NetworkTold], "network", names)]
 
     def remove(self, containers: Sequence[str]) -> None:
         """Kills and removes containers by identity or name; one that is gone already is no error."""
@@ -165,14 +205,16 @@ class ContainerEngine:
             return f": an image could not be downloaded: load it by hand ({self.kind} load), or leave dashboards out"
         return ""
 
-    def _inspected(self, what: str, names: Sequence[str]) -> Iterable[dict[str, Any]]:
+    def _inspected(self, kind: type[list[Told]], what: str, names: Sequence[str]) -> list[Told]:
         if not names:
-            return ()
+            return []
         done = self._run(what, "inspect", *names)
         if done.returncode != 0 and not _only_absent(done.stderr):
             raise self._failure(done.stderr)
-        found: list[dict[str, Any]] = orjson.loads(done.stdout) if done.stdout.strip() else []
-        return found
+        try:
+            return codec.decode(kind, done.stdout, what) if done.stdout.strip() else []
+        except ValueError as error:
+            raise LabError(f"{self.kind} {what} inspect: {error}") from None
 
     def _asked(self, *words: str) -> str:
         done = self._run(*words)
@@ -211,15 +253,15 @@ class ContainerEngine:
         return LabError(f"{self.kind}: {line}{self.remedy(line)}")
 
 
-def _image(told: Mapping[str, Any]) -> Image:
-    config = told.get("Config") or {}
+def _image(told: _ImageTold) -> Image:
+    config = told.config or _ConfigTold()
     return Image(
-        tuple(told.get("RepoTags") or ()),
-        config.get("Labels") or {},
-        tuple(config.get("Entrypoint") or ()),
-        tuple(config.get("Cmd") or ()),
-        str(config.get("User") or ""),
-        str(config.get("WorkingDir") or ""),
+        told.repo_tags or (),
+        config.labels or {},
+        config.entrypoint or (),
+        config.cmd or (),
+        config.user or "",
+        config.working_dir or "",
     )
 
 

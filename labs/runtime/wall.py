@@ -19,11 +19,9 @@ import stat
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-import orjson
-
-from ewan.labs.base import ownership
+from ewan.labs.base import codec, ownership
+from ewan.labs.base.codec import Struct
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
@@ -61,16 +59,23 @@ def off() -> bool:
     return said == "off"
 
 
+class Walls(Struct, forbid_unknown_fields=False):
+    """`landlock`: its version, 0 without; `namespaces`: true, or why not; `processes`: whether their number can be
+    limited."""
+
+    landlock: int
+    namespaces: bool | str
+    processes: bool
+
+
 @functools.cache
-def found(binary: Path) -> dict[str, Any]:
-    """Which walls this kernel gives to this user, as `ewan-node walls` tells: `landlock`, its version, 0 without;
-    `namespaces`, true or why not; `processes`, whether their number can be limited."""
+def found(binary: Path) -> Walls:
+    """Which walls this kernel gives to this user, as `ewan-node walls` tells."""
     shown = subprocess.run([binary, "walls"], capture_output=True, check=False)
     try:
-        told = orjson.loads(shown.stdout)
-    except orjson.JSONDecodeError:
-        return {"landlock": 0, "namespaces": shown.stderr.decode(errors="replace").strip(), "processes": False}
-    return dict(told)
+        return codec.decode(Walls, shown.stdout, "")
+    except ValueError:
+        return Walls(0, shown.stderr.decode(errors="replace").strip(), False)
 
 
 def check(needs: Iterable[str]) -> None:
