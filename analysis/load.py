@@ -19,7 +19,7 @@ from typing import TypeVar
 import polars as pl
 
 from ewan.labs.base import codec
-from ewan.labs.base.codec import Struct
+from ewan.labs.base.codec import JsonValue, Struct
 from ewan.labs.base.documents import DocumentError
 from ewan.labs.record import (
     CERTIFICATES_FOLDER,
@@ -51,9 +51,6 @@ NOTHING = (None, "null")
 """Values of parameters that a point does not have."""
 
 T = TypeVar("T")
-
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-"""What JSON says."""
 
 Link = tuple[str, str]
 """A link's name, and forward or backward."""
@@ -167,7 +164,7 @@ class RunResults:
         """Tables of many runs need not be in memory together."""
         self.kept.clear()
 
-    def json(self, name: str) -> dict[str, Json]:
+    def json(self, name: str) -> dict[str, JsonValue]:
         """A JSON object in a file of the run's directory; empty where it is not there. LoadError where it is damaged,
         or says something else."""
         return _json(self.root, self._name(name), self.files) or {}
@@ -439,7 +436,7 @@ def _once(directory: Path, state: tuple[tuple[int, int], ...]) -> ExperimentResu
     return experiment(directory)
 
 
-def _json(directory: Path, name: str, files: Mapping[str, str]) -> dict[str, Json] | None:
+def _json(directory: Path, name: str, files: Mapping[str, str]) -> dict[str, JsonValue] | None:
     """The JSON object in a file of an experiment, by its path there; None where there is no such file."""
     path = directory / name
     try:

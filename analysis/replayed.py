@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from ewan.analysis import arrivals
 from ewan.analysis.arrivals import FLOW
 from ewan.analysis.figures.happenings import words_of
-from ewan.analysis.load import PLAN, Json, LoadError, RunResults
+from ewan.analysis.load import PLAN, LoadError, RunResults
 from ewan.analysis.network import BYTE_NS, ends_of_payload
 from ewan.analysis.queries import groups
+from ewan.labs.base.codec import JsonValue
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.link.direction import Heading
 from ewan.labs.record.events import EventOutcome
@@ -116,7 +117,7 @@ class Replay:
     run: RunResults
 
     @property
-    def plan(self) -> dict[str, Json]:
+    def plan(self) -> dict[str, JsonValue]:
         """What was run, as JSON data."""
         data = self.run.json(PLAN)
         if not data:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ewan.calibration import envelope
 from ewan.calibration.host import calibrations, measurement, refusal
@@ -26,6 +26,7 @@ from ewan.generator import scenario as scenarios
 from ewan.generator.scenario import Runs, Scenario
 from ewan.labs import spec
 from ewan.labs.base import codec
+from ewan.labs.base.codec import JsonValue
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.source import Places, read_yaml
 from ewan.labs.base.units import NS_PER_SECOND
@@ -191,7 +192,7 @@ def _sending(text: str, file: Path, plan: Plan) -> Scenario:
     """Bulk from the source to the sink of every pair."""
     lab, known = read_yaml(text, str(file))
     places = Places(known.file, {("lab", *path): place for path, place in known.known.items()})
-    ends: dict[str, Any] = {
+    ends: dict[str, JsonValue] = {
         "from": [pair.source for pair in plan.pairs],
         "to": [pair.sink for pair in plan.pairs],
     }

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ewan.analysis import circumstances
-from ewan.analysis.load import ExperimentResults, Json, RunResults
+from ewan.analysis.load import ExperimentResults, RunResults
+from ewan.labs.base.codec import JsonValue
 from ewan.labs.base.units.shown import NONE, written
 from ewan.labs.record.tables import unit
 
@@ -76,7 +77,7 @@ def of_labs(first: RunResults, second: RunResults) -> list[DescriptionDifference
     ]
 
 
-def _leaves(value: Json, path: str) -> Iterator[tuple[str, str]]:
+def _leaves(value: JsonValue, path: str) -> Iterator[tuple[str, str]]:
     """Values with their paths; of a list by the elements' names, where they have any."""
     if isinstance(value, dict):
         for key, inner in value.items():

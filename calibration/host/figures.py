@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -80,7 +79,7 @@ def _decades(least: float, most: float) -> Iterator[float]:
     yield from (10.0**k for k in exponents[:: 1 if len(exponents) <= 5 else 2])
 
 
-def _rows(found: Lateness) -> Iterator[dict[str, Any]]:
+def _rows(found: Lateness) -> Iterator[style.Row]:
     total = 0
     for upper, count in found.classes:
         total += count
@@ -120,7 +119,7 @@ def packet_rates(paths: PathMeasurements) -> Drawing | None:
         axis.set_ylabel("packets/s")
         style.legend(figure, axes)
         text = style.svg(figure)
-    rows: list[dict[str, Any]] = [
+    rows: list[style.Row] = [
         {
             "IP packet (bytes)": each.ip_bytes,
             "packets/s": each.packets_per_second,

@@ -38,10 +38,14 @@ def delays(found: Accuracy) -> Drawing:
                 ("measured, p99", [each.p99_ns for each in found.delays]),
             )
         ):
-            line: dict[str, Any] = {"color": style.COLOURS[number], "marker": style.MARKERS[number], "markersize": 3.5}
-            left.plot(configured, [each / NS_PER_MS for each in values], linestyle="none", label=name, **line)
+            colour, marker = style.COLOURS[number], style.MARKERS[number]
+            measured = [each / NS_PER_MS for each in values]
+            left.plot(configured, measured, linestyle="none", label=name, color=colour, marker=marker, markersize=3.5)
             error = [max(v - e.configured_ns, 1.0) / 1_000 for v, e in zip(values, found.delays, strict=True)]
-            right.plot(configured, error, linestyle=style.DASHES[number], label=name, **line)
+            right.plot(
+                configured, error, linestyle=style.DASHES[number], label=name, color=colour, marker=marker,
+                markersize=3.5,
+            )  # fmt: skip
         for axis in axes:
             axis.set_xscale("log")
             axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -212,7 +216,7 @@ def heat_map(frontiers: Sequence[Frontier], marked: Sequence[tuple[str, LinkDema
     sizes = np.geomspace(64, 9_000, GRID)
     counts = sorted({each.links for each in frontiers if each.backend == backend})
     counts = [counts[0], counts[-1]] if len(counts) > 1 else counts
-    rows: list[dict[str, Any]] = []
+    rows: list[style.Row] = []
     with style.sheet(len(counts), 2.9) as (figure, axes):
         for axis, links in zip(axes, counts, strict=True):
             shares = np.array(

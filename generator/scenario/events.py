@@ -54,7 +54,7 @@ def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tupl
 def _asked(event: fields.EventKeys, run: ScenarioRun, index: int) -> ChangeRequest:
     """The settings that the event names."""
     path = ("events", index)
-    said = {key: value for key, value in run.raw["events"][index].items() if key not in ("at", "link", "direction")}
+    said = {key: value for key, value in run.written("events", index).items() if key not in ("at", "link", "direction")}
     for key in said:
         if key not in LIVE:
             message = f"does not change while a lab runs: write one of {', '.join(LIVE)}"
@@ -68,7 +68,7 @@ def _asked(event: fields.EventKeys, run: ScenarioRun, index: int) -> ChangeReque
 
 def _is_down(event: fields.EventKeys, run: ScenarioRun, index: int) -> bool:
     """Whether a link goes down or comes back, which one event does alone."""
-    written = run.raw["events"][index].keys() - {"at", "link"}
+    written = run.written("events", index).keys() - {"at", "link"}
     if len(written) > 1 or (event.down if event.up is None else event.up) is not True:
         raise run.places.error(("events", index), 'write "down: true" or "up: true", and nothing else of the link')
     return event.up is None

@@ -14,6 +14,7 @@ from typing import Any
 from ewan.generator.scenario.runs import ScenarioRun
 from ewan.generator.scenario.scenario import Scenario
 from ewan.generator.scenario.schedule import Bar, ScheduledRun
+from ewan.labs.base.codec import JsonValue
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
@@ -141,7 +142,7 @@ def _of(error: DescriptionError, run: ScenarioRun) -> DescriptionError:
 def _steps(run: ScenarioRun, schedule: ScheduledRun) -> tuple[StepOutline, ...]:
     found = []
     for span in schedule.spans:
-        step, raw = run.document.steps[span.step], run.raw["steps"][span.step]
+        step, raw = run.document.steps[span.step], run.written("steps", span.step)
         ends = (raw.get("from"), raw.get("to")) if "from" in raw else (raw.get("ranks") or raw.get("on"),)
         settings = {key: raw[key] for key in ("congestion", "generator", "streams") if key in raw}
         said = [_words(raw[step.kind]), *(f"{key} {_words(value)}" for key, value in settings.items())]
@@ -162,12 +163,12 @@ def _steps(run: ScenarioRun, schedule: ScheduledRun) -> tuple[StepOutline, ...]:
 
 def _events(run: ScenarioRun) -> tuple[EventOutline, ...]:
     return tuple(
-        EventOutline(number, event.at.ns, event.link, event.direction, _event_words(run.raw["events"][number]))
+        EventOutline(number, event.at.ns, event.link, event.direction, _event_words(run.written("events", number)))
         for number, event in enumerate(run.document.events)
     )
 
 
-def _event_words(raw: Mapping[str, Any]) -> str:
+def _event_words(raw: Mapping[str, JsonValue]) -> str:
     said = {key: value for key, value in raw.items() if key not in _TIMES}
     for word in ("down", "up"):
         if word in said:

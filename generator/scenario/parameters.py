@@ -14,6 +14,7 @@ from typing import Any
 
 from ewan.generator.scenario.fields import parameter
 from ewan.labs.base import shell
+from ewan.labs.base.codec import JsonValue
 from ewan.labs.base.source import DescriptionError, Path, Place, Places, read_yaml, scalar, spell
 from ewan.labs.base.wording import nearest
 from ewan.labs.spec.patterns import split
@@ -37,7 +38,7 @@ def marked(text: str) -> str:
     return _WRITTEN.sub(rf"{_BEGIN}\1{_END}", text)
 
 
-def read(text: str, file: str) -> tuple[dict[str, Any], Places]:
+def read(text: str, file: str) -> tuple[dict[str, JsonValue], Places]:
     """The scenario's data, with references to parameters still in it."""
     raw, places = read_yaml(marked(text), file, "lab: dumbbell")
     check(raw, places)
@@ -69,9 +70,9 @@ FULL = "full"
 """The size of a scenario as it is written, without one of its scales."""
 
 
-def scaled(raw: dict[str, Any], places: Places, scale: str | None) -> tuple[dict[str, Any], Places]:
+def scaled(raw: dict[str, JsonValue], places: Places, scale: str | None) -> tuple[dict[str, JsonValue], Places]:
     """The data with the keys of a scale in place of its own; `parameters` are replaced one by one."""
-    known = raw.get("scales") or {}
+    known: Any = raw.get("scales") or {}
     if scale is None or (scale == FULL and FULL not in known):
         return raw, places
     if scale not in known:
@@ -80,7 +81,7 @@ def scaled(raw: dict[str, Any], places: Places, scale: str | None) -> tuple[dict
     raw, moved = dict(raw), Places(places.file, dict(places.known))
     for key, value in (known[scale] or {}).items():
         if key == "parameters" and isinstance(value, dict):
-            raw[key] = {**(raw.get(key) or {}), **value}
+            raw[key] = {**(own if isinstance(own := raw.get(key), dict) else {}), **value}
             for name in value:
                 _move(moved, ("scales", scale, key, name), (key, name))
         elif key != "about":
@@ -96,7 +97,7 @@ def _move(places: Places, source: Path, target: Path) -> None:
         places.known[(*target, *path[len(source) :])] = places.known[path]
 
 
-def points(raw: Mapping[str, Any], places: Places, settings: Mapping[str, str]) -> tuple[list[Point], list[str]]:
+def points(raw: Mapping[str, JsonValue], places: Places, settings: Mapping[str, str]) -> tuple[list[Point], list[str]]:
     """All parameters of each point of the sweep, in order, and the names of those that vary or were set."""
     defaults = _group(raw.get("parameters"), ("parameters",), places)
     names = {**defaults}
@@ -140,7 +141,7 @@ def _typed(text: str, where: str) -> str | int:
     return parameter(text if value is None else value)
 
 
-def _nearest(name: str, known: Mapping[str, Any]) -> str:
+def _nearest(name: str, known: Mapping[str, JsonValue]) -> str:
     others = {each: value for each, value in known.items() if each != SEED}
     return nearest(name, known) if others else 'write it into "parameters:" too'
 
@@ -185,7 +186,9 @@ def _groups(raw: Any, places: Places) -> list[tuple[int | None, dict[str, list[s
     return groups
 
 
-def put_in(raw: dict[str, Any], places: Places, point: Mapping[str, str | int]) -> tuple[dict[str, Any], Places]:
+def put_in(
+    raw: dict[str, JsonValue], places: Places, point: Mapping[str, str | int]
+) -> tuple[dict[str, JsonValue], Places]:
     """The data with the values of `point`; errors show the value and the parameter that it is of."""
     known: dict[Path, Place] = {}
     for path, place in places.known.items():

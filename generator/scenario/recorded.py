@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
-from typing import Any
 
 from ewan.generator.scenario.writing import to_yaml
+from ewan.labs.base.codec import JsonValue
 from ewan.labs.base.source import read_yaml
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND, Duration
 from ewan.labs.plan import Plan
@@ -57,7 +57,7 @@ def _within(description: str) -> str:
     return textwrap.indent("\n".join(lines).rstrip() + "\n", "  ")
 
 
-def _step(plan: Plan, lasts_ns: int) -> dict[str, Any]:
+def _step(plan: Plan, lasts_ns: int) -> dict[str, JsonValue]:
     if plan.pairs:
         pair = plan.pairs[0]
         return {"name": "load", "from": pair.source, "to": pair.sink, "for": str(Duration(lasts_ns)), "bulk": {}}
@@ -65,12 +65,12 @@ def _step(plan: Plan, lasts_ns: int) -> dict[str, Any]:
     return {"name": "wait", "on": host, "run": f"sleep {lasts_ns / NS_PER_SECOND:g}"}
 
 
-def _event(each: SettingsChange, at_ns: int) -> dict[str, Any]:
+def _event(each: SettingsChange, at_ns: int) -> dict[str, JsonValue]:
     direction = {} if each.direction == "both" else {"direction": each.direction}
     return {"at": str(Duration(at_ns)), "link": each.link, **direction, **_settings(each)}
 
 
-def _settings(each: SettingsChange) -> dict[str, Any]:
+def _settings(each: SettingsChange) -> dict[str, JsonValue]:
     if each.words.keys() & {"down", "up"}:
         return dict.fromkeys(each.words, True)
     return {key: read_yaml(text, key)[0] if text.startswith("{") else text for key, text in each.words.items()}

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as File
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from pydantic import ValidationError
 
@@ -20,6 +20,7 @@ from ewan.generator.scenario import fields, parameters
 from ewan.generator.scenario.parameters import Point
 from ewan.labs import spec as specs
 from ewan.labs.base import reading
+from ewan.labs.base.codec import JsonValue
 from ewan.labs.base.source import Place, Places
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
@@ -49,8 +50,12 @@ class ScenarioRun:
     spec: Spec
     document: fields.ScenarioDescription
     places: Places
-    raw: dict[str, Any]
+    raw: dict[str, JsonValue]
     scenario: Scenario
+
+    def written(self, key: Literal["steps", "events"], number: int) -> dict[str, JsonValue]:
+        """A step or an event with the keys that were written, whose values `document` has typed."""
+        return cast(list[dict[str, JsonValue]], self.raw[key])[number]
 
     def schedule(self, plan: Plan, clock: Clock) -> ScheduledRun:
         """What the nodes of `plan`, which was compiled from `spec`, do in this run."""
@@ -59,7 +64,7 @@ class ScenarioRun:
         return schedule(self, plan, clock)
 
 
-_Filled = tuple[fields.ScenarioDescription, Places, dict[str, Any]]
+_Filled = tuple[fields.ScenarioDescription, Places, dict[str, JsonValue]]
 
 
 class _Lab:
@@ -87,7 +92,7 @@ class Runs(Sequence[ScenarioRun]):
     def __init__(
         self,
         scenario: Scenario,
-        raw: dict[str, Any],
+        raw: dict[str, JsonValue],
         places: Places,
         points: Sequence[Point],
         varying: tuple[str, ...],
@@ -201,8 +206,8 @@ class Runs(Sequence[ScenarioRun]):
 
 
 def document_of(
-    raw: dict[str, Any], places: Places, point: Point
-) -> tuple[fields.ScenarioDescription, Places, dict[str, Any]]:
+    raw: dict[str, JsonValue], places: Places, point: Point
+) -> tuple[fields.ScenarioDescription, Places, dict[str, JsonValue]]:
     """A scenario with the values of a point in it: typed, with the place of each value, and as plain data."""
     filled, put = parameters.put_in(raw, places, point)
     try:

@@ -17,6 +17,7 @@ from ewan.generator.scenario.parameters import MOST_RUNS, Point
 from ewan.generator.scenario.published import Stop
 from ewan.generator.scenario.runs import Runs, document_of
 from ewan.labs import spec as specs
+from ewan.labs.base.codec import JsonValue
 from ewan.labs.base.source import Path, Places
 from ewan.labs.base.values import Count
 from ewan.labs.base.wording import nearest
@@ -37,7 +38,7 @@ class Scenario:
     name: str
     document: ScenarioDescription
     parameters: Point
-    _raw: dict[str, Any]
+    _raw: dict[str, JsonValue]
     _places: Places
 
     @property
@@ -98,7 +99,7 @@ def parse(text: str, file: File) -> Scenario:
     return _checked(*parameters.read(text, str(file)), text, file)
 
 
-def from_data(raw: dict[str, Any], places: Places, text: str, file: File) -> Scenario:
+def from_data(raw: dict[str, JsonValue], places: Places, text: str, file: File) -> Scenario:
     """The scenario in `raw`, whose values were written at `places`, with references as `parameters.marked` leaves them.
 
     `text` is the same in YAML, for whoever reads it again.
@@ -107,7 +108,7 @@ def from_data(raw: dict[str, Any], places: Places, text: str, file: File) -> Sce
     return _checked(raw, places, text, file)
 
 
-def _checked(raw: dict[str, Any], places: Places, text: str, file: File) -> Scenario:
+def _checked(raw: dict[str, JsonValue], places: Places, text: str, file: File) -> Scenario:
     """The scenario, of which every scale was looked at."""
     scenario = _scenario(file, text, raw, places, raw, places)
     for scale in scenario.scales:
@@ -116,7 +117,7 @@ def _checked(raw: dict[str, Any], places: Places, text: str, file: File) -> Scen
 
 
 def _scenario(
-    file: File, text: str, raw: dict[str, Any], places: Places, own: dict[str, Any], own_places: Places
+    file: File, text: str, raw: dict[str, JsonValue], places: Places, own: dict[str, JsonValue], own_places: Places
 ) -> Scenario:
     """`raw` is what holds, `own` what the file says."""
     result, _ = parameters.points(raw, places, {})
@@ -209,7 +210,7 @@ def _selections(document: ScenarioDescription) -> Iterator[tuple[Path, Selection
         yield from ((("figures", index), chosen) for chosen in figure.selections)
 
 
-def _seeds(raw: Mapping[str, Any], places: Places) -> Sequence[int]:
+def _seeds(raw: Mapping[str, JsonValue], places: Places) -> Sequence[int]:
     """Empty: the lab's own."""
     said = raw.get("seeds")
     if said is None:

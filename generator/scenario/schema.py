@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pydantic.json_schema import JsonSchemaValue
 
 from ewan.generator.scenario.fields import ScenarioDescription
 from ewan.labs import spec
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> JsonSchemaValue:
     """For completion: keys with their meaning."""
-    found: dict[str, Any] = ScenarioDescription.model_json_schema(by_alias=True)
+    found: JsonSchemaValue = ScenarioDescription.model_json_schema(by_alias=True)
     lab = spec.json_schema()
     found["$defs"] = {**lab.pop("$defs", {}), **found.get("$defs", {}), "Lab": lab}
     found["properties"]["lab"]["anyOf"] = [{"type": "string"}, {"$ref": "#/$defs/Lab"}]

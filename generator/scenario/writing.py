@@ -10,8 +10,10 @@ from typing import Any
 
 import yaml
 
+from ewan.labs.base.codec import JsonValue
 
-def to_yaml(document: Mapping[str, Any]) -> str:
+
+def to_yaml(document: Mapping[str, JsonValue]) -> str:
     """The text: keys in their order, innermost groups and lists in one line."""
     return yaml.dump(
         document,

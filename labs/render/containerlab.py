@@ -12,15 +12,17 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import assert_never
 
 import yaml
 
+from ewan.labs.base.codec import JsonValue
 from ewan.labs.base.units import Duration, Rate
 from ewan.labs.link import Bare, Fifo, Psp, Sources, Tbf
 from ewan.labs.node_overrides import NodeOverrides, PublishedPort
 from ewan.labs.plan import Interface, Node, Plan, digest
 from ewan.labs.render import dashboards
+from ewan.labs.render.dashboards import ContainerNode
 
 PREFIX = "ewan"
 ENTRY = "/usr/local/bin/ewan-node"
@@ -35,7 +37,7 @@ MANY_PAIRS = 8
 _SPECIAL = ("macvlan", "veth", "mgmt-net", "host", "brief", "vxlan", "vxlan-stitch", "dummy")
 
 
-class _Flow(list[Any]):
+class _Flow(list[JsonValue]):
     """A list that is written on one line."""
 
 
@@ -44,7 +46,7 @@ class _Inline(dict[str, str]):
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, data: object) -> bool:
         return True
 
 
@@ -190,8 +192,8 @@ def _management(plan: Plan) -> dict[str, str]:
     return {"network": f"{PREFIX}-{plan.lab}", "bridge": _short(plan.lab, "management"), "ipv4-subnet": "auto"}
 
 
-def _defaults(plan: Plan, directory: str) -> dict[str, Any]:
-    defaults: dict[str, Any] = {
+def _defaults(plan: Plan, directory: str) -> dict[str, JsonValue]:
+    defaults: dict[str, JsonValue] = {
         "kind": "linux",
         "restart-policy": "no",
         "image-pull-policy": "never",
@@ -201,7 +203,7 @@ def _defaults(plan: Plan, directory: str) -> dict[str, Any]:
     return defaults if plan.containers.management else defaults | {"network-mode": "none"}
 
 
-def _node(plan: Plan, node: Node, version: str) -> dict[str, Any]:
+def _node(plan: Plan, node: Node, version: str) -> ContainerNode:
     if is_bridge(plan, node):
         return {"kind": "ovs-bridge"}
     return {
@@ -212,14 +214,14 @@ def _node(plan: Plan, node: Node, version: str) -> dict[str, Any]:
     }
 
 
-def _own(own: NodeOverrides, entry: str, binary: str, program: ImageProgram | None, commands: bool) -> dict[str, Any]:
+def _own(own: NodeOverrides, entry: str, binary: str, program: ImageProgram | None, commands: bool) -> ContainerNode:
     """containerlab's own keys. An image of one's own needs nothing of ours: the node binary is bound into it, and is
     the entrypoint, which makes the node and then starts what the image itself would have run.
 
     commands: whether the entrypoint runs the node's commands. containerlab's `exec` would run them when the node is
     there, which may be before its links are.
     """
-    keys: dict[str, Any] = {}
+    keys: ContainerNode = {}
     binds = [f"{bind.source}:{bind.target}{':ro' if bind.read_only else ''}" for bind in own.binds]
     program = program or ImageProgram((*own.entrypoint, *own.cmd))
     if own.image is not None:
@@ -262,10 +264,10 @@ def _cpus(plan: Plan, name: str) -> list[int]:
     return sorted(spinning.union(plan.host_cpus))
 
 
-def _links(plan: Plan) -> list[dict[str, Any]]:
+def _links(plan: Plan) -> list[dict[str, JsonValue]]:
     nodes = {node.name: node for node in plan.nodes}
     mtus = {(node.name, port.name): port.mtu for node in plan.nodes for port in node.interfaces}
-    links = []
+    links: list[dict[str, JsonValue]] = []
     for wire in plan.wires:
         ends = []
         for end in (wire.a, wire.b):
@@ -273,18 +275,20 @@ def _links(plan: Plan) -> list[dict[str, Any]]:
             ends.append((end.node, bridge_port(plan, end.node, end.interface) if bridge else end.interface))
         mtu = mtus[wire.a.node, wire.a.interface]
         if any(node in _SPECIAL for node, _ in ends):
-            endpoints: list[Any] = [_Inline({"node": node, "interface": interface}) for node, interface in ends]
+            endpoints: list[JsonValue] = [_Inline({"node": node, "interface": interface}) for node, interface in ends]
             links.append({"type": "veth", "endpoints": _Flow(endpoints), "mtu": mtu})
         else:
             links.append({"endpoints": _Flow(f"{node}:{interface}" for node, interface in ends), "mtu": mtu})
     for tunnel in plan.tunnels:
         far = _Inline({"node": tunnel.end.node, "interface": tunnel.end.interface})
-        where = {"remote": tunnel.remote, "vni": tunnel.vni, "udp-port": tunnel.port}
+        where: dict[str, JsonValue] = {"remote": tunnel.remote, "vni": tunnel.vni, "udp-port": tunnel.port}
         links.append({"type": "vxlan", "endpoint": far, **where, "mtu": mtus[tunnel.end.node, tunnel.end.interface]})
     return links
 
 
-def _header(plan: Plan, directory: str, version: str, nodes: dict[str, Any], ports: dashboards.Ports) -> str:
+def _header(
+    plan: Plan, directory: str, version: str, nodes: Mapping[str, ContainerNode], ports: dashboards.Ports
+) -> str:
     """What the file is, how it is used, what it needs; as comments. No $ and no {{: containerlab expands both."""
     kinds = Counter(node.kind for node in plan.nodes)
     plural = {"switch": "switches"}

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 import yaml
 
+from ewan.labs.base.codec import JsonValue
 from ewan.labs.plan import Plan
 from ewan.labs.render import panels
 
@@ -29,6 +30,27 @@ PROMETHEUS_FILE = "prometheus.yml"
 PROVISIONING = "grafana"
 SHOWN = "shown"
 DASHBOARD_FILE = f"{SHOWN}/ewan.json"
+
+
+ContainerNode = TypedDict(
+    "ContainerNode",
+    {
+        "kind": str,
+        "image": str,
+        "image-pull-policy": str,
+        "entrypoint": str,
+        "cmd": str,
+        "user": str,
+        "cpu-set": str,
+        "labels": dict[str, str],
+        "binds": list[str],
+        "env": dict[str, str],
+        "ports": list[str],
+        "exec": list[str],
+    },
+    total=False,
+)
+"""A node in containerlab's words, those of them that are written here."""
 
 
 class Ports(NamedTuple):
@@ -58,7 +80,7 @@ def ports_of(environment: Mapping[str, str]) -> Ports:
     return wanted
 
 
-def nodes(plan: Plan, *, version: str, ports: Ports = PORTS) -> dict[str, dict[str, Any]]:
+def nodes(plan: Plan, *, version: str, ports: Ports = PORTS) -> dict[str, ContainerNode]:
     """The two nodes in containerlab's words, by name; {} for a lab without dashboards. `version`: tag of our images."""
     if not plan.containers.dashboards:
         return {}
@@ -149,7 +171,7 @@ def prometheus_file(targets: Sequence[str]) -> str:
 
 def provisioning(prometheus: str, dashboards: str) -> dict[str, str]:
     """Grafana's provisioning files: the data source at this address, and dashboards from that directory."""
-    source = {
+    source: dict[str, JsonValue] = {
         "name": "Prometheus",
         "uid": panels.SOURCE["uid"],
         "type": "prometheus",
@@ -158,7 +180,7 @@ def provisioning(prometheus: str, dashboards: str) -> dict[str, str]:
         "isDefault": True,
         "jsonData": {"timeInterval": f"{SCRAPE_S}s"},
     }
-    provider = {
+    provider: dict[str, JsonValue] = {
         "name": "ewan",
         "type": "file",
         "disableDeletion": True,
@@ -176,5 +198,5 @@ def dashboard_file() -> str:
     return json.dumps(panels.dashboard(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def _yaml(content: Any) -> str:
+def _yaml(content: JsonValue) -> str:
     return yaml.safe_dump(content, sort_keys=False, default_flow_style=False, allow_unicode=True)

@@ -7,7 +7,9 @@ docs/how-to/labs/dashboards.md lists them.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from ewan.labs.base.codec import JsonValue
 
 UID = "ewan-links"
 SOURCE = {"type": "prometheus", "uid": "ewan-prometheus"}
@@ -167,7 +169,7 @@ PANELS = (
 )
 
 
-def dashboard() -> dict[str, Any]:
+def dashboard() -> dict[str, JsonValue]:
     """The whole dashboard."""
     return {
         "uid": UID,
@@ -203,17 +205,17 @@ def _placed() -> list[tuple[Panel, dict[str, int]]]:
     return placed
 
 
-def _panel(number: int, panel: Panel, place: dict[str, int]) -> dict[str, Any]:
+def _panel(number: int, panel: Panel, place: dict[str, int]) -> dict[str, JsonValue]:
     """A panel in Grafana's JSON; `place` is its rectangle in the dashboard's grid."""
-    dashed = {
+    dashed: dict[str, JsonValue] = {
         "matcher": {"id": "byRegexp", "options": f".* {LIMIT}$"},
         "properties": [
             {"id": "custom.lineStyle", "value": {"fill": "dash", "dash": [8, 8]}},
             {"id": "custom.fillOpacity", "value": 0},
         ],
     }
-    drawn: dict[str, Any] = {"unit": panel.unit, "min": 0}
-    options: dict[str, Any]
+    drawn: dict[str, JsonValue] = {"unit": panel.unit, "min": 0}
+    options: dict[str, JsonValue]
     if panel.kind == "stat":
         options = {"reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False}, "graphMode": "area"}
     else:
@@ -248,7 +250,7 @@ def _panel(number: int, panel: Panel, place: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def _variable(name: str, series: str) -> dict[str, Any]:
+def _variable(name: str, series: str) -> dict[str, JsonValue]:
     """A list to choose from, of the values that a label has in a metric; all of them at first."""
     return {
         "name": name,

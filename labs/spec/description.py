@@ -14,7 +14,9 @@ from pathlib import Path as File
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic.json_schema import JsonSchemaValue
 
+from ewan.labs.base.codec import JsonValue
 from ewan.labs.base.model import Model
 from ewan.labs.base.reading import read_text
 from ewan.labs.base.source import DescriptionError, Path, Places, read_yaml
@@ -42,7 +44,7 @@ class Spec:
 
     description: Description
     places: Places
-    raw: dict[str, Any]
+    raw: dict[str, JsonValue]
     folder: File
 
     def error(self, path: Path, message: str, value: object = None) -> DescriptionError:
@@ -113,12 +115,14 @@ def override(spec: Spec, overrides: Mapping[str, str]) -> Spec:
         value: Any = text.split(",") if key == "rtt" and "," in text else text
         if text.startswith("{"):
             value, _ = read_yaml(text, shown)
-        place: dict[str, Any] = raw
+        place: dict[str, JsonValue] = raw
         for part in path[:-1]:
-            if not isinstance(place.get(str(part)), dict):
-                place[str(part)] = {}
-            place = place[str(part)]
-        hidden = [way for way in ("forward", "backward") if path[-1] in (place.get(way) or {})]
+            inner = place.get(str(part))
+            if not isinstance(inner, dict):
+                inner = place[str(part)] = {}
+            place = inner
+        ways = {way: place.get(way) for way in ("forward", "backward")}
+        hidden = [way for way, own in ways.items() if isinstance(own, dict) and path[-1] in own]
         if len(hidden) == 2:
             where = places.find((*path[:-1], "forward", path[-1])).prefix
             raise DescriptionError(f'{shown} "{text}": {where}both directions say their own: write it there')
@@ -129,7 +133,7 @@ def override(spec: Spec, overrides: Mapping[str, str]) -> Spec:
     return from_data(raw, places, spec.folder)
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> JsonSchemaValue:
     """The description format as JSON Schema."""
     return Description.model_json_schema(by_alias=True)
 
@@ -141,17 +145,16 @@ def markdown() -> str:
     return page()
 
 
-def _topology_mapping(raw: dict[str, Any]) -> dict[str, Any]:
+def _topology_mapping(raw: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """`topology: star` written out as `topology: {star: {}}`, in place."""
-    topology = raw["topology"]
-    if isinstance(topology, str):
-        raw["topology"] = topology = {topology: {}}
-    kind = next(iter(topology))
-    topology[kind] = topology[kind] or {}
-    return dict(topology)
+    said = raw["topology"]
+    assert isinstance(said, str | dict)
+    kind = said if isinstance(said, str) else next(iter(said))
+    raw["topology"] = topology = {kind: {} if isinstance(said, str) else said[kind] or {}}
+    return topology
 
 
-def from_data(raw: dict[str, Any], places: Places, folder: File, *, alone: bool = False) -> Spec:
+def from_data(raw: dict[str, JsonValue], places: Places, folder: File, *, alone: bool = False) -> Spec:
     """The description in `raw`, whose values were written at `places`; files that it names are relative to `folder`.
     `alone`: as `parse` has it."""
 

@@ -6,8 +6,8 @@ Comes in: nothing. Goes out: Markdown with every key, its type, its meaning with
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import to_jsonable_python
 
 from ewan.labs.base.model import Model
@@ -203,7 +203,7 @@ def section(title: str, model: type[Model], words: str, but: type[Model] | None 
     return "\n".join([*lines, ""])
 
 
-def _shapes(shape: dict[str, Any], schema: dict[str, Any]) -> list[dict[str, Any]]:
+def _shapes(shape: JsonSchemaValue, schema: JsonSchemaValue) -> list[JsonSchemaValue]:
     """The alternatives of a type, without null, references followed."""
     if "$ref" in shape:
         return _shapes({"group": True, **schema["$defs"][shape["$ref"].rsplit("/", 1)[1]]}, schema)
@@ -212,7 +212,7 @@ def _shapes(shape: dict[str, Any], schema: dict[str, Any]) -> list[dict[str, Any
     return [shape]
 
 
-def _type(shape: dict[str, Any], schema: dict[str, Any]) -> str:
+def _type(shape: JsonSchemaValue, schema: JsonSchemaValue) -> str:
     words = []
     for part in _shapes(shape, schema):
         if "enum" in part or "const" in part:
@@ -228,11 +228,11 @@ def _type(shape: dict[str, Any], schema: dict[str, Any]) -> str:
         elif part.get("type") == "object":
             words.append(part.get("words", "keys"))
         else:
-            words.append(part.get("title", part.get("type", "")))
+            words.append(str(part.get("title", part.get("type", ""))))
     return ", ".join(dict.fromkeys(words))
 
 
-def _example(shape: dict[str, Any], schema: dict[str, Any]) -> str:
+def _example(shape: JsonSchemaValue, schema: JsonSchemaValue) -> str:
     examples = shape.get("examples") or [e for part in _shapes(shape, schema) for e in part.get("examples", [])]
     if not examples and any(part.get("type") == "boolean" for part in _shapes(shape, schema)):
         examples = ["true"]

@@ -32,7 +32,7 @@ def lab(template: str = "parking-lot", shown: bool = True, **settings: str) -> P
 
 
 def queries() -> list[str]:
-    board = panels.dashboard()
+    board = json.loads(dashboards.dashboard_file())
     shown = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
     return shown + [variable["query"]["query"] for variable in board["templating"]["list"]]
 
@@ -57,7 +57,11 @@ def test_all_that_the_dashboard_promises_is_there() -> None:
         *("Rate out", "Rate in", "Queue, bytes", "Queue, packets", "Drops by cause", "Lateness", "Utilisation"),
     ):
         assert wanted in titles
-    assert [variable["name"] for variable in panels.dashboard()["templating"]["list"]] == ["lab", "link", "direction"]
+    assert [variable["name"] for variable in json.loads(dashboards.dashboard_file())["templating"]["list"]] == [
+        "lab",
+        "link",
+        "direction",
+    ]
 
 
 def test_the_dashboard_is_what_grafana_reads() -> None:
@@ -80,7 +84,7 @@ def test_the_dashboard_is_what_grafana_reads() -> None:
 
 
 def test_panels_fill_rows_and_do_not_overlap() -> None:
-    places = [panel["gridPos"] for panel in panels.dashboard()["panels"]]
+    places = [panel["gridPos"] for panel in json.loads(dashboards.dashboard_file())["panels"]]
     cells = [{(x, y) for x in range(p["x"], p["x"] + p["w"]) for y in range(p["y"], p["y"] + p["h"])} for p in places]
     assert all(x < 24 for covered in cells for x, _ in covered)
     assert not any(one & other for one, other in combinations(cells, 2))

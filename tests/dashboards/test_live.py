@@ -213,7 +213,7 @@ def test_every_query_of_the_dashboard_gives_data(watched: Inside) -> None:
 
 
 def test_the_variables_list_what_there_is(watched: Inside) -> None:
-    for variable in panels.dashboard()["templating"]["list"]:
+    for variable in json.loads(dashboards.dashboard_file())["templating"]["list"]:
         series, label = (
             filled(variable["query"]["query"]).removeprefix("label_values(").removesuffix(")").rsplit(",", 1)
         )

@@ -256,7 +256,7 @@ wide = keys(
 @given(st.lists(st.tuples(works, timings, ends), min_size=1, max_size=3), wide, st.sampled_from([1500, 9000]))
 def test_what_both_can_say_survives_the_way_through_xml(steps: list[Any], wan: dict[str, Any], mtu: int) -> None:
     lab: dict[str, Any] = {"topology": {"dumbbell": {"pairs": 3, "reverse_pairs": 2}}, "mtu": mtu, "wan": wan}
-    document = {
+    document: dict[str, Any] = {
         "lab": lab if "delay" in wan else {**lab, "rtt": "30ms"},
         "longest": "80000s",
         "steps": [{"name": f"s{number}", **who, **when, **what} for number, (what, when, who) in enumerate(steps)],

@@ -360,6 +360,16 @@ def swept(app: str = "BU", topology: str = "dumbbell", **given: str) -> list[sce
     return list(scenario.parse(one.text, one.file).runs())
 
 
+def lab_of(run: scenario.ScenarioRun) -> Any:
+    """What was written of its lab."""
+    return run.raw["lab"]
+
+
+def steps_of(run: scenario.ScenarioRun) -> Any:
+    """What was written of its steps."""
+    return run.raw["steps"]
+
+
 def senders(run: scenario.ScenarioRun) -> dict[str, int]:
     """How many flows each role has."""
     flows = run.schedule(compile_spec(run.spec, host.virtual_facts()), "virtual").document.flows
@@ -385,7 +395,7 @@ def test_a_sweep_at_one_value_sends_what_that_value_alone_does() -> None:
     (within, *_) = [run for run in swept(K="5,10", CG="2.0", R="0") if run.parameters["k"] == "5"]
     assert senders(alone) == senders(within) == {"load": 10, "reverse": 0, "background": 0}
     for key in ("access", "wan", "rtt"):
-        assert alone.raw["lab"][key] == within.raw["lab"][key]
+        assert lab_of(alone)[key] == lab_of(within)[key]
 
 
 def test_streams_background_and_rates_are_swept() -> None:
@@ -395,7 +405,7 @@ def test_streams_background_and_rates_are_swept() -> None:
         flows = senders(run)
         assert flows["load"] == 10 * int(run.parameters["ns"])
         assert (flows["background"] > 0) == (run.parameters["b"] != "0")
-        assert run.raw["lab"]["wan"]["rate"] == {"100M": "100Mbit/s", "1G": "1Gbit/s"}[str(run.parameters["rate"])]
+        assert lab_of(run)["wan"]["rate"] == {"100M": "100Mbit/s", "1G": "1Gbit/s"}[str(run.parameters["rate"])]
 
 
 @pytest.mark.parametrize("app", list(APPLICATIONS))
@@ -428,8 +438,8 @@ def test_on_a_switch_the_bottleneck_is_its_port_to_the_router() -> None:
     flows = senders(run)
     assert (flows["load"], flows["reverse"]) == (20, 5)
     assert {pair.bottleneck_bps for pair in plan.pairs} == {10**8}  # of one flow alone: its card
-    port = run.raw["lab"]["access"]["switch"]["ovs"]
-    assert (port["rate"], port["buffer"], run.raw["lab"]["wan"]["rate"]) == ("1Gbit/s", "1BDP", "10Gbit/s")
+    port = lab_of(run)["access"]["switch"]["ovs"]
+    assert (port["rate"], port["buffer"], lab_of(run)["wan"]["rate"]) == ("1Gbit/s", "1BDP", "10Gbit/s")
 
 
 @pytest.mark.parametrize(
@@ -444,9 +454,9 @@ def test_behind_a_switch_the_background_is_shared_by_pairs(word: str, pairs: int
         f"{side}{10 + n}" for side in ("left", "right") for n in range(1, pairs + 1)
     }
     assert len(own) == 2 * pairs and senders(run)["reverse"] == 5
-    assert "links" not in run.raw["lab"], "cards behind a switch are equal"
+    assert "links" not in lab_of(run), "cards behind a switch are equal"
     if word == "CBR":
-        assert {step["udp"]["rate"] for step in run.raw["steps"] if step["name"].startswith("cbr")} == {"50Mbit/s"}
+        assert {step["udp"]["rate"] for step in steps_of(run) if step["name"].startswith("cbr")} == {"50Mbit/s"}
     one, _ = first(built("BU", "switched", B=word, CG="1.0", K="1", R="0"))
     assert senders(one)["background"] == 2, "a card as fast as the bottleneck"
 
