@@ -8,15 +8,16 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from typing import Any
 
 from ewan.labs.base import shell
-from ewan.labs.base.codec import replace
+from ewan.labs.base.codec import from_data, replace
 from ewan.labs.base.units import NS_PER_DAY, Duration, UnitError
 from ewan.labs.base.units.shown import about
 from ewan.labs.capture import bpf, points
 from ewan.labs.capture.words import FILE, PART, Bounds, options
 from ewan.labs.plan import Plan
+from ewan.labs.record.commands import FILE as COMMANDS
+from ewan.labs.record.commands import CommandEntry, CommandsDocument
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Command
 from ewan.labs.runtime.services import OURSELVES
@@ -68,33 +69,33 @@ def duration(text: str, option: str) -> int:
         raise LabError(f'{option} "{text}": {error}') from None
 
 
-def rows(document: dict[str, Any]) -> list[list[str]]:
+def rows(document: object) -> list[list[str]]:
     """A row of `COLUMNS` for each command of commands.json."""
-    found = []
-    for number, each in enumerate(document["commands"], 1):
-        started = "–" if each["started_ns"] is None else about(each["started_ns"], "time", 6)
-        lasted = "–" if each["ended_ns"] is None else about(each["ended_ns"] - each["started_ns"], "time", 6)
-        words = _shown(each["argv"])
-        found.append(
-            [str(number), each["node"], words, started, lasted, status(each, document["interrupted"]), each["out"]]
-        )
-    return found
+    found = from_data(CommandsDocument, document, COMMANDS)
+    return [_row(number, each, found.interrupted) for number, each in enumerate(found.commands, 1)]
 
 
-def _shown(argv: list[str]) -> str:
-    if argv[:2] == ["sh", "-c"]:
+def _row(number: int, each: CommandEntry, interrupted: bool) -> list[str]:
+    began, ended = each.started_ns, each.ended_ns
+    started = "–" if began is None else about(began, "time", 6)
+    lasted = "–" if ended is None or began is None else about(ended - began, "time", 6)
+    return [str(number), each.node, _shown(each.argv), started, lasted, status(each, interrupted), each.out]
+
+
+def _shown(argv: Sequence[str]) -> str:
+    if tuple(argv[:2]) == ("sh", "-c"):
         return argv[2]
-    if argv[:2] == [OURSELVES, PART]:
+    if tuple(argv[:2]) == (OURSELVES, PART):
         return PART  # the rest is taps in JSON
     return shlex.join(argv)
 
 
-def status(entry: dict[str, Any], interrupted: bool) -> str:
+def status(entry: CommandEntry, interrupted: bool) -> str:
     """How a command ended."""
-    if entry["error"] is not None:
-        return str(entry["error"])
-    if entry["stopped"]:
-        if entry["service"]:
+    if entry.error is not None:
+        return entry.error
+    if entry.stopped:
+        if entry.service:
             return "ended with the others"
         return "interrupted" if interrupted else "ended: out of time"
-    return str(entry["status"]) if entry["signal"] is None else str(entry["signal"])
+    return str(entry.status) if entry.signal is None else entry.signal

@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from ewan.labs.base import codec, writing
+from ewan.labs.base.codec import JsonValue
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
 from ewan.labs.record import host_facts
@@ -19,7 +19,7 @@ from ewan.labs.runtime.progress import RunProgress
 from ewan.labs.runtime.virtual import Run
 
 
-def write_wall(directory: Path, started: str, took: Mapping[str, Any]) -> None:
+def write_wall(directory: Path, started: str, took: Mapping[str, JsonValue]) -> None:
     """Writes wall.json, the one result of a run that depends on the machine. Raises OSError.
 
     `started`: when, in UTC. `took`: at least `wall_ns`; of a run in the virtual clock what `cost_of` says.
@@ -28,7 +28,7 @@ def write_wall(directory: Path, started: str, took: Mapping[str, Any]) -> None:
     writing.write(directory / "wall.json", codec.document(document))
 
 
-def cost_of(result: Run) -> dict[str, Any]:
+def cost_of(result: Run) -> dict[str, JsonValue]:
     """What a run of the virtual clock took, and its kernel. `ratio`: wall time for a second of virtual time."""
     cost = result.cost
     return {

@@ -50,7 +50,7 @@ def first_of_another(context: Context, files: Mapping[Path, os.stat_result]) -> 
     return next((path for path, status in files.items() if is_of_another(context, status.st_uid)), None)
 
 
-def of_plan(data: Mapping[str, Any]) -> Iterator[str]:
+def of_plan(data: Any) -> Iterator[str]:
     """What a lab executes, and what decides how, of its plan's JSON."""
     for node in data["nodes"]:
         name, own = node["name"], node.get("own") or {}

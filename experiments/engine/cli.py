@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn, TypedDict
 
 import click
 import orjson
@@ -44,7 +44,7 @@ from ewan.labs.commands.options import (
 )
 from ewan.labs.commands.privileges import as_root, is_virtual
 from ewan.labs.context import Context
-from ewan.labs.record import disturbances, figures, host_drops, host_facts, labels, uncounted
+from ewan.labs.record import MachineFacts, disturbances, figures, host_drops, host_facts, labels, uncounted
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.experiment import STAGES, ExperimentOrigin, StageName
 from ewan.labs.record.labels import Labels
@@ -413,7 +413,15 @@ def facts_of(
     return Facts({SCENARIO: scenario.text.encode(), SETTINGS: orjson.dumps(asked, option=orjson.OPT_INDENT_2)}, origin)
 
 
-def circumstances() -> dict[str, Any]:
+class Circumstances(TypedDict):
+    """When asked: this machine, this version of the project (None: unknown), the command."""
+
+    host: MachineFacts
+    commit: str | None
+    command: str
+
+
+def circumstances() -> Circumstances:
     """When asked: this machine, this version of the project, the command."""
     shown = subprocess.run(
         ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"],

@@ -9,18 +9,23 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from ewan.generator.records import error_of
 from ewan.labs.base import documents
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.reading import one_line
 from ewan.labs.record import events
+from ewan.labs.record.commands import FILE as COMMANDS
+from ewan.labs.record.commands import CommandEntry, CommandsDocument
 from ewan.labs.record.traffic import FlowRequest
 from ewan.labs.runtime.program import Program
 
 TRAFFIC = "traffic/traffic.json"
 INTERRUPTED = "interrupted"
 MOST_WORDS = 1000
+
+T = TypeVar("T")
 
 
 def judge(directory: Path, program: Program) -> str | None:
@@ -32,19 +37,37 @@ def judge(directory: Path, program: Program) -> str | None:
     return None if why is None else one_line(why, MOST_WORDS)
 
 
+class _FlowEnd(Struct, forbid_unknown_fields=False):
+    """What became of a flow, of the generator's record of it."""
+
+    flow: int
+    error: str | None
+    kind: str = ""
+    connected_ns: int | None = None
+
+    @property
+    def why(self) -> str | None:
+        return error_of({"kind": self.kind, "connected_ns": self.connected_ns, "error": self.error})
+
+
+class _Traffic(Struct, forbid_unknown_fields=False):
+    interrupted: bool
+    flows: tuple[_FlowEnd, ...]
+
+
 def _judged(directory: Path, program: Program) -> str | None:
-    traffic, commands = document(directory / TRAFFIC), document(directory / "commands.json")
-    if any(each is not None and each["interrupted"] for each in (traffic, commands)):
+    traffic, commands = _read(_Traffic, directory / TRAFFIC), _read(CommandsDocument, directory / COMMANDS)
+    if (traffic is not None and traffic.interrupted) or (commands is not None and commands.interrupted):
         return INTERRUPTED
     if program.traffic is not None:
         if traffic is None:
             return "its traffic left no record"
-        if why := _flows(traffic["flows"], program.traffic.flows):
+        if why := _flows(traffic.flows, program.traffic.flows):
             return why
     if program.commands:
         if commands is None:
             return "its commands left no record"
-        if why := _commands(commands["commands"]):
+        if why := _commands(commands.commands):
             return why
     made = events.read(directory)
     if program.events and made is None:
@@ -52,8 +75,8 @@ def _judged(directory: Path, program: Program) -> str | None:
     return next((f"event on link {each.link}: {each.error}" for each in made or () if each.error), None)
 
 
-def _flows(records: list[dict[str, Any]], flows: Sequence[FlowRequest]) -> str | None:
-    wrong = [(record["flow"], error) for record in records if (error := error_of(record))]
+def _flows(records: Sequence[_FlowEnd], flows: Sequence[FlowRequest]) -> str | None:
+    wrong = [(record.flow, error) for record in records if (error := record.why)]
     if not wrong:
         return None
     number, error = wrong[0]
@@ -61,21 +84,22 @@ def _flows(records: list[dict[str, Any]], flows: Sequence[FlowRequest]) -> str |
     return f"{of}{flows[number].name}: {error}"
 
 
-def _commands(commands: list[dict[str, Any]]) -> str | None:
+def _commands(commands: Sequence[CommandEntry]) -> str | None:
     for each in commands:
-        if each["service"] and each["error"] is None and each["stopped"]:
+        if each.service and each.error is None and each.stopped:
             continue
-        if each["error"] is not None or each["status"] != 0:
-            how = each["error"] or each["signal"] or f"status {each['status']}"
-            if each["stopped"]:
+        if each.error is not None or each.status != 0:
+            how = each.error or each.signal or f"status {each.status}"
+            if each.stopped:
                 how = "still at work when the time was over"
-            return f"{shlex.join(each['argv'][:2])} in {each['node']}: {how} ({each['err']})"
+            return f"{shlex.join(each.argv[:2])} in {each.node}: {how} ({each.err})"
     return None
 
 
-def document(path: Path) -> dict[str, Any] | None:
-    """A JSON object in a file; None where it is not there or was not written whole."""
+def _read(kind: type[T], path: Path) -> T | None:
+    """A document in a file; None where it is not there or was not written whole. ValueError for another one."""
     try:
-        return documents.read_object(path)
+        found = documents.read_object(path)
     except (FileNotFoundError, documents.DocumentError):
         return None
+    return documents.checked(kind, found, path.name)

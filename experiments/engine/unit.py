@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import orjson
-
 from ewan.experiments import store
 from ewan.experiments.engine import outcome
 from ewan.experiments.store import entry, key
@@ -127,7 +125,7 @@ def key_of_unit(plan: bytes, program: bytes, schedule: bytes, versions: Versions
         kernel=versions.kernel,
         binary=versions.binary,
         tables=key.tables_digest(),
-        programs=key.program_checksums(orjson.loads(plan), orjson.loads(program)),
+        programs=key.program_checksums(plan, program),
     )
 
 

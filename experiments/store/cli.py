@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import click
 
@@ -22,6 +22,7 @@ from ewan.experiments.store.choice import EntryChoice, EntryListing
 from ewan.experiments.store.entry import DamagedError
 from ewan.experiments.store.store import Store
 from ewan.labs.base import codec
+from ewan.labs.base.codec import JsonValue
 from ewan.labs.base.sheet import grid
 from ewan.labs.base.units import Size, UnitError
 from ewan.labs.base.units.ages import parse_age
@@ -190,7 +191,7 @@ def prune(context: Context, store: Store, entries: Sequence[EntryListing], as_js
     context.reporter.console.print(f"removed {len(entries)} entries{more}, {about(size, 'size', 3)}")
 
 
-def described(each: EntryListing) -> dict[str, Any]:
+def described(each: EntryListing) -> dict[str, JsonValue]:
     """An entry as JSON has it."""
     put = datetime.fromtimestamp(each.found.seconds, UTC).isoformat(timespec="seconds")
     told = codec.data_of(each.manifest.origin) if each.manifest else {"damage": each.damage}

@@ -13,10 +13,11 @@ import hashlib
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
+from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.product import ROOT
 from ewan.labs.record.experiment import checksum_once
 from ewan.labs.runtime.services import OURSELVES, SEARCH
@@ -101,24 +102,50 @@ def _of_sources(names: tuple[str, ...], *words: str) -> str:
     return result.hexdigest()
 
 
-def program_checksums(plan: Mapping[str, Any], program: Mapping[str, Any]) -> dict[str, str]:
+class _Started(Struct, forbid_unknown_fields=False):
+    argv: tuple[str, ...]
+
+
+class _ProgramOfRun(Struct, forbid_unknown_fields=False):
+    """What a program starts."""
+
+    commands: tuple[_Started, ...] = ()
+    prepare: tuple[_Started, ...] = ()
+
+
+class _Own(Struct, forbid_unknown_fields=False):
+    exec: tuple[tuple[str, ...], ...] = ()
+
+
+class _Node(Struct, forbid_unknown_fields=False):
+    own: _Own | None = None
+    services: tuple[_Started, ...] = ()
+
+
+class _PlanOfRun(Struct, forbid_unknown_fields=False):
+    """What the nodes of a plan start."""
+
+    nodes: tuple[_Node, ...]
+
+
+def program_checksums(plan: bytes, program: bytes) -> dict[str, str]:
     """SHA-256 of each program of this machine that a run starts, by the name that it is started by: another version of
     iperf3 leaves other results. Programs that these start themselves, libraries and files that they read are not looked
-    at. `plan` and `program` as data."""
+    at. `plan` and `program` as they are written."""
     return {name: _checksum(name) for name in program_names(plan, program)}
 
 
-def program_names(plan: Mapping[str, Any], program: Mapping[str, Any]) -> list[str]:
+def program_names(plan: bytes, program: bytes) -> list[str]:
     """Those that are started, sorted; without our own."""
-    return sorted(set(_started(plan, program)) - {OURSELVES})
+    made, asked = codec.decode(_PlanOfRun, plan, "plan"), codec.decode(_ProgramOfRun, program, "program")
+    return sorted(set(_started(made, asked)) - {OURSELVES})
 
 
-def _started(plan: Mapping[str, Any], program: Mapping[str, Any]) -> Iterator[str]:
-    for step in (*program.get("commands", ()), *program.get("prepare", ())):
-        yield step["argv"][0]
-    for node in plan["nodes"]:
-        yield from (argv[0] for argv in (node.get("own") or {}).get("exec", ()))
-        yield from (service["argv"][0] for service in node.get("services", ()))
+def _started(plan: _PlanOfRun, program: _ProgramOfRun) -> Iterator[str]:
+    yield from (step.argv[0] for step in (*program.commands, *program.prepare))
+    for node in plan.nodes:
+        yield from (argv[0] for argv in (() if node.own is None else node.own.exec))
+        yield from (service.argv[0] for service in node.services)
 
 
 def _checksum(name: str) -> str:

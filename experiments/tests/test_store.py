@@ -79,8 +79,8 @@ def test_what_was_asked_for_is_not_in_the_key() -> None:
 
 def test_programs_of_this_machine_are_in_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = jobs()[0]
-    plan = {"nodes": [{"services": [{"argv": ["ewan-node", "dhcp"]}], "own": {"exec": [["ip", "link"]]}}]}
-    asked = {"commands": [{"argv": ["tool", "-x"]}], "prepare": [{"argv": ["sysctl", "-w"]}]}
+    plan = b'{"nodes": [{"services": [{"argv": ["ewan-node", "dhcp"]}], "own": {"exec": [["ip", "link"]]}}]}'
+    asked = b'{"commands": [{"argv": ["tool", "-x"]}], "prepare": [{"argv": ["sysctl", "-w"]}]}'
     assert key.program_names(plan, asked) == ["ip", "sysctl", "tool"]
     monkeypatch.setattr(key, "SEARCH", str(tmp_path))
     assert key.program_checksums(plan, asked)["tool"] == key.MISSING

@@ -22,6 +22,7 @@ from ewan.extras.crate.citation import Author, Licence
 from ewan.extras.crate.metadata import CrateFile
 from ewan.labs import rundir
 from ewan.labs.base import codec, documents, writing
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.reading import open_regular
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record.experiment import DOCUMENT, checksum
@@ -145,6 +146,13 @@ def _described(
     return len(checked) + 1
 
 
+class _WallTime(Struct, forbid_unknown_fields=False):
+    """wall.json."""
+
+    started: str
+    wall_ns: int
+
+
 def walls(experiment: Experiment) -> dict[str, tuple[str, str]]:
     """Of each run that was executed, by its directory: when it started and when it ended, ISO 8601."""
     result = {}
@@ -153,9 +161,8 @@ def walls(experiment: Experiment) -> dict[str, tuple[str, str]]:
         if entry.status == "waiting" or not path.exists():
             continue
         try:
-            wall = documents.read_object(path)
-            started, seconds = str(wall["started"]), int(wall["wall_ns"]) / NS_PER_SECOND
-            over = metadata.ended(started, seconds)
+            wall = documents.read(_WallTime, path)
+            started, over = wall.started, metadata.ended(wall.started, wall.wall_ns / NS_PER_SECOND)
         except (ValueError, KeyError, TypeError, ArithmeticError) as error:
             raise LabError(f"{path}: is damaged ({error}): take it from the experiment's archive") from None
         assert over is not None, "it is known how long the run took"

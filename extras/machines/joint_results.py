@@ -18,7 +18,7 @@ from typing import TypeVar
 from ewan.extras.machines import flow_records
 from ewan.extras.machines.joint_probes import Offset
 from ewan.extras.machines.programs import SINK, SOURCE, NodePlaces, ProgramSplit
-from ewan.extras.machines.run_documents import CommandEntry, CommandsDocument, LinksDocument
+from ewan.extras.machines.run_documents import LinksDocument
 from ewan.generator.traffic_request import FlowRecord, TrafficResult
 from ewan.labs.base import codec, documents
 from ewan.labs.base.codec import Document, Struct, replace
@@ -27,6 +27,7 @@ from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
 from ewan.labs.base.writing import anew, write
 from ewan.labs.record import events as events_of_runs
+from ewan.labs.record.commands import CommandEntry, CommandsDocument
 from ewan.labs.record.events import Event, EventOutcome, EventOutcomes
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Command, Program

@@ -15,7 +15,6 @@ from ewan.extras.machines.joint_probes import Offset
 from ewan.extras.machines.joint_results import Clocks, LostMachine, MachineResults
 from ewan.extras.machines.placement import place
 from ewan.extras.machines.programs import PART, NodePlaces
-from ewan.extras.machines.run_documents import CommandEntry, CommandsDocument
 from ewan.extras.machines.shares import stretched
 from ewan.generator.traffic_request import FlowRecord, TrafficResult
 from ewan.labs import spec
@@ -23,6 +22,7 @@ from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.link import Change
+from ewan.labs.record.commands import CommandEntry, CommandsDocument
 from ewan.labs.record.events import carrier_change, link_change
 from ewan.labs.record.traffic import (
     ArrivalsWork,
