@@ -15,13 +15,13 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from ewan.analysis import arrivals
 from ewan.analysis.load import ExperimentResults, RunResults
 from ewan.labs.base import writing
+from ewan.labs.base.codec import JsonValue
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
 
 Flow = tuple[int, int]
@@ -61,7 +61,7 @@ def files(experiment: ExperimentResults, directory: Path) -> dict[Path, bytes | 
     return found
 
 
-def of(experiment: ExperimentResults, run: RunResults) -> dict[str, Any] | None:
+def of(experiment: ExperimentResults, run: RunResults) -> dict[str, JsonValue] | None:
     """The document of a run; None without goodput series."""
     flows, goodput = run.table("flows"), arrivals.shown(run.table("goodput"))
     if goodput.is_empty():

@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ewan.analysis.bursts import largest_bunch, largest_burst_bytes
 from ewan.calibration.expect import expectations
@@ -23,7 +22,7 @@ from ewan.calibration.expectation import framed_bytes, serialisation_ns
 from ewan.calibration.probing import packet_stream
 from ewan.labs import host
 from ewan.labs.base import documents
-from ewan.labs.base.codec import replace
+from ewan.labs.base.codec import JsonValue, replace
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.compile import compile
 from ewan.labs.context import Context
@@ -164,7 +163,7 @@ def csv(series: Sequence[BurstSeries]) -> str:
     return text.getvalue()
 
 
-def points(context: Context) -> dict[str, Any]:
+def points(context: Context) -> dict[str, JsonValue]:
     """The series as points of a summary (`ewan.analysis.summary`): `series` is the parameter; sizes in bytes, times in
     ns.
 
@@ -177,7 +176,7 @@ def points(context: Context) -> dict[str, Any]:
         except RuntimeError as error:
             raise LabError(str(error)) from None
 
-    def metrics(series: BurstSeries) -> dict[str, dict[str, Any]]:
+    def metrics(series: BurstSeries) -> dict[str, JsonValue]:
         values = {
             "largest bunch": (series.largest_bunch, "count"),
             "largest burst": (series.largest_burst_bytes, "B"),
@@ -188,5 +187,7 @@ def points(context: Context) -> dict[str, Any]:
             name: {"mean": value, "low": None, "high": None, "unit": unit} for name, (value, unit) in values.items()
         }
 
-    own = [{"parameters": {"series": each.key}, "seeds": 1, "metrics": metrics(each)} for each in found]
+    own: list[JsonValue] = [
+        {"parameters": {"series": each.key}, "seeds": 1, "metrics": metrics(each)} for each in found
+    ]
     return {"points": own, "beside": []}

@@ -36,6 +36,7 @@ from ewan.labs.hardware.told import DeviceSeries, DeviceSilent, DeviceTold
 from ewan.labs.plan import Plan, digest
 from ewan.labs.record import Certificate, Emulating, MachineFacts, Policy, host_drops, host_facts
 from ewan.labs.record.experiment import checksum
+from ewan.labs.record.machine_load import MachineSeen
 from ewan.labs.runtime.base import (
     BatchRuns,
     LabError,
@@ -199,11 +200,9 @@ def _live(
         probes=_recorded(answer),
         spinners={str(index): codec.data_of(found) for index, found in enumerate(after)},
         elapsed_ns=time.monotonic_ns() - begun,
-        machine={
-            **seen.told,
-            **({"devices": [_recorded_device(each) for each in told]} if told else {}),
-            **({"cards": codec.data_of(of_cards)} if of_cards else {}),
-        },
+        machine=codec.replace(
+            seen.told, devices=tuple(_recorded_device(each) for each in told) or None, cards=of_cards or None
+        ),
         machines=seen.machines,
         dropped=dropped,
     )
@@ -250,7 +249,7 @@ def _batch(plan: Plan, lab: BatchLab, tolerances: Tolerances | None) -> Certific
 class _MachineLoads:
     """What else the machine of the links did, or the machines did, meanwhile. `told`: for `Certificate.machine`."""
 
-    told: Mapping[str, Any]
+    told: MachineSeen
     steal_ratio: float
     cause: str
     machines: dict[str, Emulating]
@@ -268,12 +267,11 @@ class _LoadWatch:
         """`before`, `after`: the spinners' answers."""
         if not self._elsewhere:
             load = machine.between(self._here, machine.snapshot(self._lab), list(zip(before, after, strict=True)))
-            told = {**dataclasses.asdict(load), "disturbed": load.words()}
-            return _MachineLoads(told, load.steal_ratio, load.cause(), {})
+            return _MachineLoads(load.recorded(), load.steal_ratio, load.cause(), {})
         found = elsewhere.measured(self._elsewhere, self._labs.elsewhere(self._lab), (before, after))
         disturbed = [f"machine {name}: {words}" for name, (_, load) in found.items() for words in load.words()]
         return _MachineLoads(
-            {"disturbed": disturbed},
+            MachineSeen(disturbed=tuple(disturbed)),
             max(load.steal_ratio for _, load in found.values()),
             next((load.cause() for _, load in found.values() if load.cause()), ""),
             {name: each for name, (each, _) in found.items()},

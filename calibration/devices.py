@@ -167,6 +167,6 @@ def readings(certificate: Certificate) -> Readings | None:
             listed.append(InstrumentReading(link, heading, ours.quantity, ours.unit, value, spread))  # type: ignore[arg-type]
     if not listed:
         return None
-    told = certificate.machine.get("devices", ())
+    told = certificate.machine.devices or ()
     instrument = ", ".join(dict.fromkeys(str(each.get("device", each["link"])) for each in told))
     return Readings(instrument, tuple(listed))

@@ -7,7 +7,6 @@ each as a certificate has it, and in words what disturbed the links. Pure.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
@@ -34,8 +33,7 @@ def measured(
         answers = [(spinners[0][number], spinners[1][number]) for number in now.spinners]
         load = machine.between(_snapshot(then.files), _snapshot(now.files), answers, facts.cpus)
         cpus = tuple(sorted({answer.cpu for _, answer in answers if answer is not None}))
-        told = {**dataclasses.asdict(load), "disturbed": load.words()}
-        found[name] = Emulating(facts, cpus, tuple(now.host_cpus), told), load
+        found[name] = Emulating(facts, cpus, tuple(now.host_cpus), load.recorded()), load
     return found
 
 

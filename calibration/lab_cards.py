@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from ewan.calibration.hints import BURSTS
 from ewan.calibration.host.cards import HARDWARE, time_stamps
 from ewan.calibration.judge import Judge
-from ewan.labs.base.codec import Struct
 from ewan.labs.record import Row
+from ewan.labs.record.machine_load import LabCard
 from ewan.labs.runtime.inspections import CardFacts, EnabledFeatures
 
 QUANTITY = "offloads on"
@@ -23,26 +23,15 @@ SWITCHES = {"tx-generic-segmentation": "gso", "rx-gro": "gro", "rx-lro": "lro"}
 """Features with the words by which ethtool switches them; all of TCP's segmentation are tso."""
 
 
-class CertifiedCard(Struct):
-    """A card in a node. `speed_bps`: None where it does not say; `time_stamps`: which it can take;
-    `stamps_in_hardware`: of what arrives."""
-
-    card: str
-    node: str
-    interface: str
-    speed_bps: int | None
-    time_stamps: tuple[str, ...]
-    stamps_in_hardware: bool
+def facts(told: Sequence[CardFacts]) -> tuple[LabCard, ...]:
+    """Of each card the speed of its line (None: it does not say), which time stamps it can take, and whether it stamps
+    what arrives."""
+    return tuple(map(_of, told))
 
 
-def facts(told: Sequence[CardFacts]) -> list[CertifiedCard]:
-    """Of each card."""
-    return [_of(each) for each in told]
-
-
-def _of(told: CardFacts) -> CertifiedCard:
+def _of(told: CardFacts) -> LabCard:
     words = time_stamps(told.time_stamps)
-    return CertifiedCard(told.card, told.node, told.interface, told.speed_bps, words, HARDWARE in words)
+    return LabCard(told.card, told.interface, told.node, told.speed_bps, HARDWARE in words, words)
 
 
 def offload_rows(found: Sequence[EnabledFeatures]) -> tuple[Row, ...]:

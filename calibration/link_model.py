@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterable
-from typing import Any, Protocol
-
-import orjson
+from typing import Protocol
 
 from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.product import ROOT
 from ewan.labs.link import Direction
 
@@ -41,10 +40,21 @@ class Arrival(Protocol):
         """Its first bytes from Ethernet's header on, in hex."""
 
 
+class Departure(Struct):
+    """A packet that leaves the link: its number among the arrivals, and when. `corrupt`: the random number that chose
+    the bit that was turned over."""
+
+    packet: int
+    due_ns: int
+    mark_ce: bool
+    corrupt: int | None
+    bleach: bool
+
+
 def departures(
     direction: Direction, arrivals: Iterable[Arrival], begin_ns: int = 0, backward: Direction | None = None
-) -> list[dict[str, Any]]:
-    """What leaves the link, in its order: the packet's number among the arrivals, `due_ns`, marks and turned bits.
+) -> tuple[Departure, ...]:
+    """What leaves the link, in its order.
 
     A trace begins at `begin_ns`. CalledProcessError if the model refuses the direction.
     """
@@ -56,8 +66,7 @@ def departures(
     done = subprocess.run(
         ["cargo", "run", *PROGRAM, "--", "model"], cwd=ROOT, input=request, stdout=subprocess.PIPE, check=True
     )
-    left: list[dict[str, Any]] = orjson.loads(done.stdout)
-    return left
+    return codec.decode(tuple[Departure, ...], done.stdout, "departures")
 
 
 if __name__ == "__main__":

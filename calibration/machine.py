@@ -19,6 +19,7 @@ from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
 from ewan.labs.record import clock_source
 from ewan.labs.record.bounds import LONGEST_GAP_NS, STEAL_SHARE
+from ewan.labs.record.machine_load import CpuTaken, MachineSeen
 from ewan.labs.runtime.spinner_stats import Gaps, SpinnerStats
 
 NODE_BINARY = "ewan-node"
@@ -52,17 +53,6 @@ class Snapshot:
     load_average: float
     processes: Mapping[tuple[int, int], Process]
     clock_source: str = "tsc"
-
-
-@dataclass(frozen=True, slots=True)
-class CpuTaken:
-    """How often a spinner was without its CPU, for how long in all and at once, and whether it shares it."""
-
-    cpu: int
-    count: int
-    lost_ns: int
-    longest_ns: int
-    shared: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +90,18 @@ class MachineLoad:
             rest = f" and {len(large) - MOST_PROGRAMS} more" if len(large) > MOST_PROGRAMS else ""
             found.append(f"other programs ran: {', '.join(large[:MOST_PROGRAMS])}{rest}")
         return [*found, f"load {self.load_average:g} on {self.cpus} CPUs"] if found else []
+
+    def recorded(self) -> MachineSeen:
+        """As certificates have it."""
+        return MachineSeen(
+            clock_source=self.clock_source,
+            cpus=self.cpus,
+            disturbed=tuple(self.words()),
+            load_average=self.load_average,
+            programs=self.programs,
+            steal_ratio=self.steal_ratio,
+            taken=self.taken,
+        )
 
     def cause(self) -> str:
         """What may have disturbed all links, for the note of a row; empty where nothing was seen."""
@@ -176,7 +178,8 @@ def _taken(before: SpinnerStats | None, after: SpinnerStats) -> CpuTaken:
     past, now = Gaps() if before is None else before.gaps, after.gaps
     lengths = HistogramClasses.between(past.classes, now.classes)
     longest_ns = lengths.percentile(100) or 0
-    return CpuTaken(after.cpu, lengths.count, now.lost_ns - past.lost_ns, longest_ns, after.shared)
+    lost_ns = now.lost_ns - past.lost_ns
+    return CpuTaken(lengths.count, after.cpu, longest_ns, lost_ns, after.shared)
 
 
 def _processes(lab: str, proc: Path) -> Iterator[tuple[tuple[int, int], Process]]:

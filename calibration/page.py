@@ -6,9 +6,9 @@ network and no script; figures/*.svg and *.csv beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import jinja2
 
@@ -19,6 +19,7 @@ from ewan.calibration import report
 from ewan.calibration.envelope import Frontier, LinkDemand
 from ewan.calibration.host import figures, link_figures, words
 from ewan.calibration.host.calibrations import HostCalibration
+from ewan.calibration.host.finding import Finding
 from ewan.calibration.host.refusal import least_mtu
 from ewan.labs.base import writing
 from ewan.labs.base.units.shown import ARROWS, NONE, written
@@ -31,7 +32,24 @@ MOST_MARKED = 12
 FEWEST = 8
 
 
-def write(directory: Path, page: dict[str, Any], drawings: Sequence[Drawing]) -> Path:
+@dataclass(frozen=True, slots=True)
+class CalibrationPage:
+    """What the template shows. `findings`: what was found of the host; `links`: what its links carry, cells in the
+    order of `words.COLUMNS`."""
+
+    title: str
+    name: str
+    warnings: Sequence[str]
+    about: Sequence[str]
+    rows: Sequence[Mapping[str, str]]
+    findings: Sequence[Finding]
+    links: Sequence[Sequence[str]]
+    remarks: Sequence[str]
+    circumstances: Mapping[str, str]
+    columns: Sequence[str] = tuple(words.COLUMNS)
+
+
+def write(directory: Path, page: CalibrationPage, drawings: Sequence[Drawing]) -> Path:
     """Writes the page and its figures into a directory; the page's path. OSError where it cannot."""
     place = directory / "figures"
     place.mkdir(exist_ok=True)
@@ -42,27 +60,27 @@ def write(directory: Path, page: dict[str, Any], drawings: Sequence[Drawing]) ->
     environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     drawn = [experiment_report.figure(number, each) for number, each in enumerate(drawings, 1)]
     path = directory / "report.html"
-    writing.write(path, environment.get_template("calibration.html.j2").render(**page, figures=drawn))
+    shown = {each.name: getattr(page, each.name) for each in fields(page)}
+    writing.write(path, environment.get_template("calibration.html.j2").render(**shown, figures=drawn))
     return path
 
 
-def of_host(found: HostCalibration) -> tuple[dict[str, Any], list[Drawing]]:
+def of_host(found: HostCalibration) -> tuple[CalibrationPage, list[Drawing]]:
     """The page of a host, and its figures."""
-    page = {
-        "title": "What this host can be trusted with",
-        "name": f"{found.profile} profile, {found.time}",
-        "warnings": [],
-        "about": [
+    page = CalibrationPage(
+        title="What this host can be trusted with",
+        name=f"{found.profile} profile, {found.time}",
+        warnings=[],
+        about=[
             "Timers, processors and paths of this host, and the links that it can make. A run whose links are outside "
             "the envelope is refused."
         ],
-        "rows": [],
-        "findings": words.findings(found),
-        "columns": words.COLUMNS,
-        "links": [words.link_row(each) for each in found.links],
-        "remarks": words.absences(found.absent),
-        "circumstances": found.circumstances,
-    }
+        rows=[],
+        findings=words.findings(found),
+        links=[words.link_row(each) for each in found.links],
+        remarks=words.absences(found.absent),
+        circumstances=found.circumstances,
+    )
     return page, list(_of_host(found, ()))
 
 
@@ -80,22 +98,21 @@ def _of_host(found: HostCalibration, marked: Sequence[tuple[str, LinkDemand]]) -
     yield from (each for each in drawings if each is not None)
 
 
-def of_lab(certificate: Certificate, plan: Plan, host: HostCalibration | None) -> tuple[dict[str, Any], list[Drawing]]:
+def of_lab(certificate: Certificate, plan: Plan, host: HostCalibration | None) -> tuple[CalibrationPage, list[Drawing]]:
     """The page of a lab, and its figures: how late probes came, and its links in the host's envelope."""
     failed = [row for row in certificate.rows if row.verdict == "outside"]
     warnings = [f"{row.link} {row.direction} {row.quantity} is outside its tolerance: {row.note}" for row in failed[:5]]
-    page = {
-        "title": f"Lab {certificate.lab}, as deployed",
-        "name": report.summary(certificate),
-        "warnings": warnings,
-        "about": report.circumstances(certificate),
-        "rows": [_row(row) for row in certificate.rows],
-        "findings": [],
-        "links": [] if host is None else [words.link_row(each) for each in host.links],
-        "columns": words.COLUMNS,
-        "remarks": [],
-        "circumstances": {} if host is None else host.circumstances,
-    }
+    page = CalibrationPage(
+        title=f"Lab {certificate.lab}, as deployed",
+        name=report.summary(certificate),
+        warnings=warnings,
+        about=report.circumstances(certificate),
+        rows=[_row(row) for row in certificate.rows],
+        findings=[],
+        links=[] if host is None else [words.link_row(each) for each in host.links],
+        remarks=[],
+        circumstances={} if host is None else host.circumstances,
+    )
     drawings = [each for each in (delays(certificate),) if each is not None]
     if host is not None:
         drawings += list(_of_host(host, marks(plan, host.links)))

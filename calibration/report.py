@@ -141,7 +141,7 @@ def circumstances(certificate: Certificate) -> list[str]:
         lines.append(f"virtual kernel {host.kernel}")
     lines.append(", ".join(f"{name} {version}" for name, version in sorted(host.versions.items())))
     lines.append(f"plan {certificate.plan_sha256}")
-    lines += [f"meanwhile: {each}" for each in certificate.machine.get("disturbed", ())]
+    lines += [f"meanwhile: {each}" for each in certificate.machine.disturbed or ()]
     return lines
 
 
@@ -160,7 +160,7 @@ def advice(certificate: Certificate) -> list[str]:
     if certificate.passed or certificate.clock == "virtual":
         return []
     again = f"measure again: ewan lab verify {certificate.lab}"
-    seen = certificate.machine.get("disturbed")
+    seen = certificate.machine.disturbed
     changed = any(CHANGED in row.note for row in certificate.rows if row.verdict == "outside")
     faulty = any(named(row.note) for row in certificate.rows if row.verdict == "outside")
     lines = []

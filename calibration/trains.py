@@ -179,10 +179,10 @@ def treated(settings: str, came: list[Packet]) -> list[PacketOutcome]:
     left = departures(way.forward, came, backward=way.backward)
     lines = []
     for each in left:
-        packet = came[each["packet"]]
-        corrupt = each["corrupt"] is not None
-        lines.append(PacketOutcome(packet.source, packet.at_ns, each["due_ns"], each["mark_ce"], corrupt))
-    numbers = {each["packet"] for each in left}
+        packet = came[each.packet]
+        corrupt = each.corrupt is not None
+        lines.append(PacketOutcome(packet.source, packet.at_ns, each.due_ns, each.mark_ce, corrupt))
+    numbers = {each.packet for each in left}
     lines += [
         PacketOutcome(packet.source, packet.at_ns, None) for number, packet in enumerate(came) if number not in numbers
     ]

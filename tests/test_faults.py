@@ -208,7 +208,7 @@ def test_a_spinner_that_a_busy_process_starves_says_so(lab: Dumbbell) -> None:
             busy.kill()
     late = row(certificate, "release error p99")
     assert late.verdict == "outside" and "CPU taken from the link" in late.note, late
-    disturbed = " ".join(certificate.machine["disturbed"])
+    disturbed = " ".join(certificate.machine.disturbed or ())
     assert f"CPU {cpu} was taken from the links" in disturbed and "other programs ran" in disturbed
 
 
@@ -227,7 +227,7 @@ def test_a_second_lab_on_the_links_cpu_and_another_clock_source_are_said(
     shared = row(certificate, "CPU shared")
     assert shared.verdict == "not decidable" and "another lab" in shared.note
     assert not certificate.passed, "by the strict policy nothing may be unknown"
-    disturbed = " ".join(certificate.machine["disturbed"])
+    disturbed = " ".join(certificate.machine.disturbed or ())
     assert f"CPU {lab.plan.spinners[0].cpu} serves the links of several labs" in disturbed
     assert "the clock source is hpet" in disturbed and certificate.host.clock_source == "hpet"
     assert calibrations.fingerprint(calibrations.circumstances(BINARY)) != before, (

@@ -18,11 +18,11 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
-from ewan.calibration.link_model import departures
+from ewan.calibration.link_model import Departure, departures
 from ewan.generator.traffic_request import addresses_of
 from ewan.labs import host
 from ewan.labs.base.units import NS_PER_SECOND
@@ -140,7 +140,7 @@ wan: {{rate: 20Mbit/s, delay: 10ms, duplex: half, buffer: 30pkt}}
         arrived = [each._replace(backward=way == 1) for way in (0, 1) for each in seen[way]]
         arrived.sort(key=lambda each: each.at_ns)
         wanted = departures(link.forward, arrived, backward=link.backward)
-        of = [[each for each in wanted if arrived[each["packet"]].backward == way] for way in (False, True)]
+        of = [[each for each in wanted if arrived[each.packet].backward == way] for way in (False, True)]
         assert all(len(each) < len(seen[way]) for way, each in enumerate(of)), "nothing is dropped"
         return " ".join(filter(None, (differences(arrived, of[way], seen[2 + way]) for way in (0, 1))))
 
@@ -155,9 +155,9 @@ def assert_alike(differ: Callable[[int], str]) -> None:
     assert not said[-1], said
 
 
-def differences(arrived: list[Seen], wanted: list[dict[str, Any]], left: list[Seen]) -> str:
+def differences(arrived: list[Seen], wanted: Sequence[Departure], left: list[Seen]) -> str:
     """How what left differs from what the model lets out; empty where they are alike."""
-    due = numbered((arrived[each["packet"]].number, each["due_ns"], bool(each["mark_ce"])) for each in wanted)
+    due = numbered((arrived[each.packet].number, each.due_ns, bool(each.mark_ce)) for each in wanted)
     sent = numbered((each.number, each.at_ns, each.traffic_class & 3 == 3) for each in left)
     both = due.keys() & sent.keys()
     if len(both) < ALIKE * max(len(due), len(sent)):

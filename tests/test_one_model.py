@@ -283,10 +283,10 @@ def test_directions_that_share_a_medium_take_the_same_turns(tmp_path: Path, sett
     assert len(arrived) >= 2 * PACKETS
     wanted = departures(link.forward, arrived, backward=link.backward)
     for backward in (False, True):
-        mine = [each for each in wanted if arrived[each["packet"]].backward == backward]
+        mine = [each for each in wanted if arrived[each.packet].backward == backward]
         left = frames(captured[3 * backward + 1])
         assert [(each.number, each.at_ns) for each in left] == [
-            (arrived[each["packet"]].number, each["due_ns"]) for each in mine
+            (arrived[each.packet].number, each.due_ns) for each in mine
         ]
         assert len(left) < PACKETS
 
@@ -307,13 +307,13 @@ def treated_alike(plan: Plan, place: Path, seed: int = 1, send: str = SEND) -> l
     wanted = departures(plan.links[0].forward, arrived, begin_ns(place))
     assert len(left) == len(wanted)
     for found, each in zip(left, wanted, strict=True):
-        came = arrived[each["packet"]]
-        assert found.at_ns == each["due_ns"]
-        if each["corrupt"] is None:
-            mark = 3 if each["mark_ce"] else 0
-            traffic_class = came.traffic_class & (0xFC if each["bleach"] else 0xFF)
+        came = arrived[each.packet]
+        assert found.at_ns == each.due_ns
+        if each.corrupt is None:
+            mark = 3 if each.mark_ce else 0
+            traffic_class = came.traffic_class & (0xFC if each.bleach else 0xFF)
             assert found._replace(head="") == Seen(
-                each["due_ns"], came.ip_bytes, traffic_class | mark, came.number, came.zeros, ""
+                each.due_ns, came.ip_bytes, traffic_class | mark, came.number, came.zeros, ""
             )
     return left
 
@@ -327,4 +327,4 @@ def test_the_kernels_parts_send_and_drop_the_same_packets_at_the_same_times(tmp_
     wanted = departures(plan.links[0].forward, arrived)
     assert PACKETS > len(wanted) == len(left)
     for found, each in zip(left, wanted, strict=True):
-        assert (found.number, found.at_ns) == (arrived[each["packet"]].number, each["due_ns"])
+        assert (found.number, found.at_ns) == (arrived[each.packet].number, each.due_ns)

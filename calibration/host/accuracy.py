@@ -17,6 +17,7 @@ from ewan.calibration.statistic import wilson
 from ewan.calibration.uncertainty import quantile, rectangular
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import Rate, Size
+from ewan.labs.link import ConstantDelay
 from ewan.labs.record import COVERAGE_FACTOR
 from ewan.labs.runtime.probe_documents import StreamResult
 
@@ -119,8 +120,9 @@ def measure(made: Bench, progress: Callable[[str], None] = lambda text: None) ->
 
 
 def _delay(made: Bench, text: str) -> DelayPoint:
-    change = made.change(delay=text)
-    configured = change["delay"]["delay_ns"]
+    delay = made.change(delay=text).delay
+    assert isinstance(delay, ConstantDelay)
+    configured = delay.delay_ns
     (stream,), _ = made.send(PROBE_BYTES, 200_000, raw=True, extra_ns=configured)
     own = framed_bytes(made.framing, PROBE_BYTES) * BYTE_NS / made.rate_bps
     values = sorted(delay - own for delay in stream.delays_ns or ())

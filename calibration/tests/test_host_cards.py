@@ -12,6 +12,7 @@ from ewan.calibration.host.buffers import read_buffers
 from ewan.calibration.host.cards import NetworkCard, read_card
 from ewan.calibration.host.paths import PathMeasurements
 from ewan.labs.base import codec
+from ewan.labs.record.machine_load import LabCard
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.inspections import CardFacts
 
@@ -65,4 +66,4 @@ def test_cards_of_a_lab_say_whether_they_stamp_packets() -> None:
     place = "enp1s0", "left1", "eth0"
     found = lab_cards.facts([CardFacts(*place, 10**9, 0b101), CardFacts(*place, None, 0b11010)])
     assert [each.stamps_in_hardware for each in found] == [True, False]
-    assert found[1] == lab_cards.CertifiedCard(*place, None, ("tx-software", "rx-software", "software"), False)
+    assert found[1] == LabCard("enp1s0", "eth0", "left1", None, False, ("tx-software", "rx-software", "software"))

@@ -11,13 +11,15 @@ import pytest
 
 from ewan.calibration import hints, machine, report, spinner
 from ewan.calibration.compare import compare
-from ewan.calibration.machine import CpuTaken, MachineLoad, Process, Snapshot
+from ewan.calibration.machine import MachineLoad, Process, Snapshot
 from ewan.calibration.tests.plans import answer, plan, prepared, told
 from ewan.calibration.tolerances import Tolerances
 from ewan.experiments.engine import verification
+from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.link import Change
 from ewan.labs.record import Certificate, MachineFacts, Row
+from ewan.labs.record.machine_load import CpuTaken
 from ewan.labs.runtime.requests import MadeChange
 from ewan.labs.runtime.spinner_stats import Gaps, SpinnerStats
 
@@ -27,16 +29,15 @@ QUIET = MachineLoad(
     0.5,
     0.0,
     (("dockerd", 0.02),),
-    (CpuTaken(1, 9, 9, 90_000, False),),
+    (CpuTaken(9, 1, 90_000, 9, False),),
 )
-TAKEN = CpuTaken(1, 512, 141 * NS_PER_MS, 4 * NS_PER_MS, False)
+TAKEN = CpuTaken(512, 1, 4 * NS_PER_MS, 141 * NS_PER_MS, False)
 
 
 def certificate(load: MachineLoad, *, note: str = "", verdict: str = "outside", clock: str = "live") -> Certificate:
     row = Row("core", "forward", "rate", "bit/s", 1e9, 9e8, -1e8, 1e6, verdict, note)  # type: ignore[arg-type]
     host = MachineFacts("6.18", "x86_64", "a CPU", 2, 4 << 30, "tsc", True, {})
-    found = {**dataclasses.asdict(load), "disturbed": load.words()}
-    return Certificate("", "campus", "", host, {}, (row,), {}, {}, 1, clock=clock, machine=found)  # type: ignore[arg-type]
+    return Certificate("", "campus", "", host, {}, (row,), {}, {}, 1, clock=clock, machine=load.recorded())  # type: ignore[arg-type]
 
 
 def test_a_quiet_machine_says_nothing() -> None:
@@ -48,7 +49,7 @@ def test_a_quiet_machine_says_nothing() -> None:
     [
         ({"taken": (TAKEN,)}, "CPU 1 was taken from the links 512 times, 141ms in all, 4ms at once"),
         (
-            {"taken": (dataclasses.replace(TAKEN, longest_ns=0, shared=True),)},
+            {"taken": (codec.replace(TAKEN, longest_ns=0, shared=True),)},
             "CPU 1 serves the links of several labs or spinners",
         ),
         ({"steal_ratio": 0.04}, "the hypervisor gave 4% of the CPU time to others (steal)"),
@@ -133,7 +134,7 @@ def test_gaps_are_of_the_time_between() -> None:
     after = stats([(1000, 9), (2 * NS_PER_MS, 3), (9 * NS_PER_MS, 1)], 14 * NS_PER_MS)
     load = machine.between(snapshot(0, {}), snapshot(1, {}), [(before, after), (before, None), (None, after)])
     first, second = load.taken
-    assert first == CpuTaken(1, 5, 5 * NS_PER_MS, 2 * NS_PER_MS, False)
+    assert first == CpuTaken(5, 1, 2 * NS_PER_MS, 5 * NS_PER_MS, False)
     assert second.count == 13
 
 

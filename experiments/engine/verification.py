@@ -116,7 +116,7 @@ def refusal(certificate: Certificate) -> str:
     outside = [row for row in certificate.rows if row.verdict == "outside"]
     unknown = [row for row in certificate.rows if row.verdict == "not measured" and row.quantity == "rate"]
     if outside:
-        busy = "; ".join(certificate.machine.get("disturbed", ()))
+        busy = "; ".join(certificate.machine.disturbed or ())
         again = f"; the machine was busy ({busy}): close other programs and try again, or take --runtime virtual"
         return f"outside tolerance: {_listed(outside)}{again if busy else ''}"
     if unknown and certificate.clock == "live":

@@ -311,9 +311,9 @@ def test_the_command_shows_verifies_and_removes(store: Store, left: dict[str, Pa
     store.put(other, codec.replace(ORIGIN, scenario="another"), left)
     status, shown = said("list", "--json")
     assert (status, [each["scenario"] for each in orjson.loads(shown)["entries"]]) == (0, ["streams", "another"])
-    assert said("lab", "verify", "--json")[0] == 0
+    assert said("verify", "--json")[0] == 0
     store.path(other).write_bytes(store.path(KEY).read_bytes())
-    status, shown = said("lab", "verify", "--json")
+    status, shown = said("verify", "--json")
     (damaged,) = orjson.loads(shown)["damaged"]
     assert status == 1 and damaged["key"] == other and "is the entry of" in damaged["damage"]
     assert not store.has(other)

@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
@@ -28,6 +27,7 @@ from ewan.extras.papers.targets import SCALES, PaperTarget, Scale
 from ewan.extras.papers.verdicts import Outcome, PaperSummary
 from ewan.labs import rundir
 from ewan.labs.base import codec
+from ewan.labs.base.codec import JsonValue
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.base.units import NS_PER_SECOND
@@ -109,7 +109,7 @@ def _meters() -> Mapping[str, Meter]:
     return {"bursts": bursts.points}
 
 
-Meter = Callable[[Context], dict[str, Any]]
+Meter = Callable[[Context], dict[str, JsonValue]]
 """A measurement, which gives points as the summary of an experiment does."""
 
 

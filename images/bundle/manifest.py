@@ -14,7 +14,6 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 FORMAT = "ewan-bundle/1"
@@ -68,7 +67,7 @@ class Manifest:
 def read(content: bytes) -> Manifest:
     """A manifest; BundleError for what is none."""
     try:
-        document: dict[str, Any] = json.loads(content)
+        document = json.loads(content)
         if document.pop("format") != FORMAT:
             raise BundleError("its format is another one: it was made by another version of ewan")
         files = {name: File(str(each["sha256"]), int(each["size"])) for name, each in document.pop("files").items()}

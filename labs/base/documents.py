@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import orjson
 
 from ewan.labs.base import codec
+from ewan.labs.base.codec import JsonValue
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.reading import MOST_RECORD, one_line, read_bytes
 
@@ -77,7 +78,7 @@ def check_values(content: bytes, name: str) -> None:
         raise DocumentError(f"{name}: has more values than any record of a lab")
 
 
-def read_open(kind: type[Any], path: Path, most: int = MOST_RECORD) -> dict[str, Any]:
+def read_open(kind: type[Any], path: Path, most: int = MOST_RECORD) -> dict[str, JsonValue]:
     """The JSON object in a file, of which the keys of this type are checked, and others may be there; errors as
     `read`."""
     found = read_object(path, most)
@@ -85,7 +86,7 @@ def read_open(kind: type[Any], path: Path, most: int = MOST_RECORD) -> dict[str,
     return found
 
 
-def read_object(path: Path, most: int = MOST_RECORD) -> dict[str, Any]:
+def read_object(path: Path, most: int = MOST_RECORD) -> dict[str, JsonValue]:
     """The JSON object in a file, whose keys nobody has looked at; errors as `read`."""
     found = json_of(_content(path, most), str(path))
     if not isinstance(found, dict):

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from ewan.labs.base.codec import JsonValue
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.reading import MOST_DIGITS, one_line
 from ewan.labs.base.wording import MOST_LETTERS
@@ -140,7 +141,7 @@ def _build(node: yaml.Node, path: Path, places: Places, key_line: int | None = N
     places.known[path] = Place(prefix, spell(path), None)
     if isinstance(node, yaml.SequenceNode):
         return [_build(item, (*path, index), places) for index, item in enumerate(node.value)]
-    result: dict[str, Any] = {}
+    result: dict[str, JsonValue] = {}
     for key, value in node.value:
         name = key.value
         if not isinstance(name, str):

@@ -203,7 +203,7 @@ class Merger:
                 counted.dropped = int.from_bytes(value, "little")
 
     def _statistics(self, number: int, said: str, counted: _InterfaceCount | None = None) -> None:
-        options: dict[str, object] = {"opt_comment": said} if said else {}
+        options: dict[str, str | int] = {"opt_comment": said} if said else {}
         if counted is not None:
             options |= {"isb_ifrecv": counted.seen, "isb_osdrop": counted.dropped, "isb_usrdeliv": counted.written}
         high, low = self._last_ns >> 32, self._last_ns & _LOW

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import platform
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from msgspec.structs import asdict
 from ewan.labs.base import codec, documents
 from ewan.labs.base.codec import Document, Struct, field
 from ewan.labs.base.documents import DocumentError
+from ewan.labs.record.machine_load import MachineSeen
 
 CERTIFICATE_FORMAT = "ewan-certificate/2"
 OLDER_FORMATS = ("ewan-certificate/1",)
@@ -91,7 +93,7 @@ class Emulating(Struct):
     facts: MachineFacts
     link_cpus: tuple[int, ...]
     host_cpus: tuple[int, ...]
-    load: dict[str, Any]
+    load: MachineSeen
 
 
 class Certificate(Document, tag=CERTIFICATE_FORMAT):
@@ -114,14 +116,14 @@ class Certificate(Document, tag=CERTIFICATE_FORMAT):
     lab: str
     time: str
     host: MachineFacts
-    tolerances: dict[str, Any]
+    tolerances: Mapping[str, int | float | Mapping[str, int | float | str]]
     rows: tuple[Row, ...]
     probes: dict[str, Any]
     spinners: dict[str, Any]
     elapsed_ns: int
     clock: Literal["live", "virtual"] = "live"
-    routing: dict[str, Any] = field(default_factory=dict)
-    machine: dict[str, Any] = field(default_factory=dict)
+    routing: Mapping[str, str | bool | int | Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    machine: MachineSeen = MachineSeen()
     policy: Policy = "default"
     machines: dict[str, Emulating] = field(default_factory=dict)
     dropped: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -142,7 +144,7 @@ class Certificate(Document, tag=CERTIFICATE_FORMAT):
 def to_json(certificate: Certificate) -> bytes:
     """With `passed`, which follows from the rows, for readers that do not want to look at them."""
     said = {name: value for name, value in asdict(certificate).items() if value or name not in ONLY_SOME}
-    said |= {"format": certificate.format, "passed": certificate.passed}
+    said |= {"format": certificate.format, "passed": certificate.passed, "machine": codec.data_of(certificate.machine)}
     return codec.document(said, fields_sorted=False)
 
 

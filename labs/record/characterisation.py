@@ -6,7 +6,7 @@ In: estimates with their uncertainties. Out: JSON, and back. A person may change
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Document, Meta, Struct
@@ -65,7 +65,7 @@ class Characterisation(Document, tag="ewan-characterisation/1", omit_defaults=Fa
     backward: PathDirection
     load: tuple[str, ...] = ()
     plan_sha256: str | None = None
-    instrument: dict[str, Any] | None = None
+    instrument: Mapping[str, int | float | str] | None = None
     """What the probes add themselves, in the live clock."""
 
     def ways(self) -> Mapping[str, PathDirection]:

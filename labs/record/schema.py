@@ -8,10 +8,10 @@ version.
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
 import msgspec
 import orjson
+from pydantic.json_schema import JsonSchemaValue
 
 from ewan.labs.base.codec import Document
 from ewan.labs.record import ONLY_SOME, Certificate
@@ -33,7 +33,7 @@ def characterisation_schema() -> str:
     return _text(_schema(Characterisation, "Characterisation of a path: RTT, capacity, buffer, loss and cross traffic"))
 
 
-def _schema(kind: type[Document], title: str) -> dict[str, Any]:
+def _schema(kind: type[Document], title: str) -> JsonSchemaValue:
     (_,), known = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     for each in known.values():
         each["description"] = inspect.cleandoc(each["description"])
@@ -45,6 +45,6 @@ def _schema(kind: type[Document], title: str) -> dict[str, Any]:
     return {**known[kind.__name__], **head, "title": title}
 
 
-def _text(schema: dict[str, Any]) -> str:
+def _text(schema: JsonSchemaValue) -> str:
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     return orjson.dumps(schema, option=options).decode()

@@ -19,6 +19,7 @@ from ewan.extras.machines.reading import load
 from ewan.extras.machines.runtime import ClusterRuntime
 from ewan.extras.machines.shares import PORT
 from ewan.labs import spec
+from ewan.labs.base import codec
 from ewan.labs.base.codec import replace
 from ewan.labs.capture import bpf, points
 from ewan.labs.capture.words import Bounds, CaptureRequest
@@ -233,9 +234,9 @@ def test_a_lab_over_machines_is_verified_and_one_way_delays_carry_the_clocks(rig
     assert certificate.machines.keys() == {"one", "two"}
     for each in certificate.machines.values():
         assert each.facts == replace(host_facts({}), versions={}), "they are this machine"
-        assert each.load["cpus"] == each.facts.cpus and set(each.host_cpus) <= set(range(each.facts.cpus))
+        assert each.load.cpus == each.facts.cpus and set(each.host_cpus) <= set(range(each.facts.cpus))
     assert [each.link_cpus for each in certificate.machines.values()].count(()) == 1, "one of them has the link"
-    assert certificate.machine.keys() == {"disturbed"}, "nothing of where the user types"
+    assert codec.data_of(certificate.machine).keys() == {"disturbed"}, "nothing of where the user types"
 
 
 def test_ospf_finds_its_way_over_machines_and_around_a_stretched_link_that_is_down(

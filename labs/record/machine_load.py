@@ -1,0 +1,49 @@
+"""What machines did while the links of a lab were measured, and which cards it has: a part of its certificate.
+
+The keys are in the order of the alphabet, as certificates have them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ewan.labs.base.codec import Struct
+
+
+class CpuTaken(Struct, omit_defaults=False):
+    """How often a spinner was without its CPU, for how long in all and at once, and whether it shares it."""
+
+    count: int
+    cpu: int
+    longest_ns: int
+    lost_ns: int
+    shared: bool
+
+
+class LabCard(Struct, omit_defaults=False):
+    """A card of a lab: the speed of its line (None: it does not say), whether it stamps what arrives, and which time
+    stamps it can take."""
+
+    card: str
+    interface: str
+    node: str
+    speed_bps: int | None
+    stamps_in_hardware: bool
+    time_stamps: tuple[str, ...]
+
+
+class MachineSeen(Struct):
+    """What was looked at, None of all else. `devices`: what the keeper of each told (labs/hardware/told.py), as it
+    came; `disturbed`: in words what may have disturbed the links; `programs`: name and share of one CPU of those that
+    are not the lab's, largest first; `taken`: of each spinner."""
+
+    cards: tuple[LabCard, ...] | None = None
+    clock_source: str | None = None
+    """Where the time comes from; two words with an arrow where it changed meanwhile."""
+    cpus: int | None = None
+    devices: tuple[Any, ...] | None = None
+    disturbed: tuple[str, ...] | None = None
+    load_average: float | None = None
+    programs: tuple[tuple[str, float], ...] | None = None
+    steal_ratio: float | None = None
+    taken: tuple[CpuTaken, ...] | None = None
