@@ -15,8 +15,8 @@ PYTHON = """`import ewan` reads the results of experiments, for notebooks and fo
 import ewan
 
 results = ewan.load("results/20260102T030405Z-streams")
-results.metric("utilisation").by("buffer")   # a polars DataFrame: mean, interval and number of seeds
-results.figure("goodput by buffer")          # an SVG, which a notebook shows
+results.metric("utilisation").by("buffer")  # a polars DataFrame: mean, interval and number of seeds
+results.figure("goodput by buffer")  # an SVG, which a notebook shows
 ```
 
 Tables are [polars](https://pola.rs) DataFrames, and the name of a column says its unit."""
