@@ -20,8 +20,8 @@ from pathlib import Path
 
 import polars as pl
 
-from ewan.analysis import load, measured, metrics, statistics, summary
-from ewan.analysis.figures import asked
+from ewan.analysis import load, measurement_cache, metrics, statistics, summary
+from ewan.analysis.figures import custom
 from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import STYLES, Cell, Drawing
 from ewan.analysis.packets import Packets
@@ -29,7 +29,7 @@ from ewan.analysis.rundata import RunData
 from ewan.labs.base.wording import nearest
 from ewan.labs.record import figures, quantities, tables
 from ewan.labs.record.quantities import Quantity
-from ewan.labs.record.wishes import Parameter
+from ewan.labs.record.scenario_requests import Parameter
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,10 @@ class Results:
     def tables(self) -> pl.DataFrame:
         """A row a table: table, runs that have it, rows in all, columns; no table is opened. Rows are null where no
         report has counted them."""
-        known, measured_runs = measured.rows(self._experiment), [run for run in self._experiment.runs if run.measured]
+        known, measured_runs = (
+            measurement_cache.rows(self._experiment),
+            [run for run in self._experiment.runs if run.measured],
+        )
         rows = []
         for name, schema in tables.TABLES.items():
             having = [run.number for run in measured_runs if run.has(name)]
@@ -179,18 +182,18 @@ class Results:
             raise ValueError(f"unknown style {style!r}: {nearest(style, STYLES)}")
         spec = figures.parse(line)
         found = summary.for_figure(self._experiment, spec.quantities)
-        (drawing,) = asked.draw(self._experiment, found, [spec], STYLES[style], kinds)
+        (drawing,) = custom.draw(self._experiment, found, [spec], STYLES[style], kinds)
         if isinstance(drawing, str):
             raise FigureError(drawing)
         return drawing
 
     def _values(self, quantity: Quantity) -> Callable[[load.RunResults], Mapping[str, float]]:
         """What a run has of a quantity. Of many runs all metrics of the load are computed at once, and kept."""
-        if sum(run.measured for run in self._experiment.runs) < measured.FEWEST_KEPT:
+        if sum(run.measured for run in self._experiment.runs) < measurement_cache.FEWEST_KEPT:
             return lambda run: self._value(run, quantity)
         name = str(quantity)
-        words = measured.LOAD if quantity.selection is None else name
-        found = measured.of_runs(self._experiment, [quantity] if quantity.selection else [])
+        words = measurement_cache.LOAD if quantity.selection is None else name
+        found = measurement_cache.of_runs(self._experiment, [quantity] if quantity.selection else [])
         of_load = {number: each.asked[words] for number, each in found.items()}
         if quantity.selection is not None:
             return lambda run: of_load[run.number]

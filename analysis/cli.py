@@ -14,9 +14,9 @@ from typing import Any, get_args
 import click
 from rich.markup import escape
 
-from ewan.analysis import export, export_kinds, flent, listing, load, plotting, report, summary
+from ewan.analysis import experiment_list, export, export_kinds, flent, load, report, single_figure, summary
 from ewan.analysis import latex as tables_latex
-from ewan.analysis.figures import asked
+from ewan.analysis.figures import custom
 from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import FILE_KINDS, STYLES
 from ewan.labs import rundir
@@ -267,7 +267,7 @@ def plot_command(
     if out is None:
         rundir.check(run)
     try:
-        experiment, drawing = plotting.drawn(run, spec, STYLES[look], [kind], beside)
+        experiment, drawing = single_figure.drawn(run, spec, STYLES[look], [kind], beside)
         path.parent.mkdir(parents=True, exist_ok=True)
         writing.write(path, drawing.files.get(kind, drawing.svg))
         writing.write(path.with_suffix(".csv"), drawing.csv)
@@ -297,7 +297,7 @@ def wish(line: str, where: str) -> FigureSpec:
 
 def checked(chosen: Sequence[FigureSpec], directory: Path) -> None:
     """Refused for a figure of a parameter that no run has, before anything is measured; LoadError."""
-    known = asked.values(load.experiment(directory)) if chosen else {}
+    known = custom.values(load.experiment(directory)) if chosen else {}
     for spec in chosen:
         try:
             figures.check(spec, known)
@@ -336,7 +336,7 @@ def ended_last() -> Path:
 @click.option("--tag", "tags", metavar="TAG", multiple=True, help="with this tag; several: with all of them")
 @click.option("--scenario", metavar="NAME", help="of this scenario")
 @click.option("--since", metavar="2d|DAY", help='begun since then: "2d", "3h", "2026-01-31" (UTC)')
-@click.option("--status", type=click.Choice([*get_args(State), listing.NOT_READABLE]), help="in this state")
+@click.option("--status", type=click.Choice([*get_args(State), experiment_list.NOT_READABLE]), help="in this state")
 @json_option
 @guarded
 @pass_context
@@ -355,12 +355,12 @@ def runs_command(
     ewan exp list --tag satellite --since 2d --status complete
     """
     try:
-        moment = None if since is None else listing.since(since, datetime.now(UTC))
+        moment = None if since is None else experiment_list.since(since, datetime.now(UTC))
     except ValueError as error:
         raise Refused(str(error)) from None
-    wanted = listing.RunFilter(tags, scenario, moment, status)
+    wanted = experiment_list.RunFilter(tags, scenario, moment, status)
     places = sorted(path for path in RESULTS.glob("[!.]*") if path.is_dir())
-    every = [listing.describe(path) for path in places if (path / DOCUMENT).exists()]
+    every = [experiment_list.describe(path) for path in places if (path / DOCUMENT).exists()]
     rows = [row for row in every if wanted.takes(row)]
     if as_json:
         fields = [{**dataclasses.asdict(row), "started": row.started} for row in rows]
@@ -372,7 +372,7 @@ def runs_command(
         context.reporter.messages.print(words, style="dim", soft_wrap=True, markup=False)
 
 
-def _experiments(rows: Sequence[listing.ExperimentRow]) -> Sheet:
+def _experiments(rows: Sequence[experiment_list.ExperimentRow]) -> Sheet:
     """A table; names and tags have columns where any experiment has some. A directory is there to be copied."""
     columns = {
         "directory": [row.directory for row in rows],
@@ -391,18 +391,18 @@ def _experiments(rows: Sequence[listing.ExperimentRow]) -> Sheet:
 
 
 def _others(
-    every: Sequence[listing.ExperimentRow],
-    rows: Sequence[listing.ExperimentRow],
-    wanted: listing.RunFilter,
+    every: Sequence[experiment_list.ExperimentRow],
+    rows: Sequence[experiment_list.ExperimentRow],
+    wanted: experiment_list.RunFilter,
     others: int,
 ) -> str:
     """What is there beside the rows that are listed, in one line."""
     words = (
         f"{others} other director{'y' if others == 1 else 'ies'}: labs, verifications, measurements" if others else ""
     )
-    if wanted != listing.RunFilter():
+    if wanted != experiment_list.RunFilter():
         said = f"{len(rows)} of {len(every)} experiments in {RESULTS}/ are so"
-        unknown = [tag for tag in wanted.tags if tag not in listing.tags(every)]
-        has = ", ".join(listing.tags(every)) or "none"
+        unknown = [tag for tag in wanted.tags if tag not in experiment_list.tags(every)]
+        has = ", ".join(experiment_list.tags(every)) or "none"
         return f"{said}; no experiment has the tag {unknown[0]}: there are: {has}" if unknown else said
     return words if every else f"no experiments in {RESULTS}/" + (f", {words}" if words else "")

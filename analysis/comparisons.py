@@ -17,8 +17,8 @@ from ewan.analysis.differences import Difference
 from ewan.analysis.points import BySeed, Point, PointIndex, meant, names, of_seed
 from ewan.labs.record import quantities
 from ewan.labs.record.metrics import METRICS, USUAL
+from ewan.labs.record.scenario_requests import Comparison
 from ewan.labs.record.summary import ComparisonRow, DifferenceRow
-from ewan.labs.record.wishes import Comparison
 
 
 def of(entries: Sequence[Comparison], by_seed: BySeed, named: Sequence[str], confidence: float) -> list[ComparisonRow]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ewan.analysis import grouped, load
+from ewan.analysis import load, metric_tables
 from ewan.labs.base.units.shown import NONE, interval_in
 from ewan.labs.record.summary import Summary
 
@@ -75,7 +75,7 @@ def write(experiment: load.ExperimentResults, found: Summary) -> dict[str, str]:
     files, shown = {}, []
     kind = f"Means with half the width of the {found.confidence:.0%} confidence interval over the seeds"
     lab = experiment.document.title or experiment.document.scenario
-    for table in grouped.tables(experiment, found):
+    for table in metric_tables.tables(experiment, found):
         for number in range(0, len(table.columns), MOST_COLUMNS):
             part = number // MOST_COLUMNS
             name = re.sub(r"[^a-z]+", "-", table.title.lower()).strip("-") + (f"-{part + 1}" if part else "")
@@ -120,7 +120,7 @@ def tabular(columns: Sequence[LatexColumn]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def parameters(table: grouped.PointTable) -> list[LatexColumn]:
+def parameters(table: metric_tables.PointTable) -> list[LatexColumn]:
     """Columns of what is varied, and of how many seeds; amounts of one unit are numbers below it."""
     columns = []
     for name, cells in zip(table.parameters, zip(*table.points, strict=True), strict=True):
@@ -134,7 +134,7 @@ def parameters(table: grouped.PointTable) -> list[LatexColumn]:
     return [*columns, _numbers([(str(seeds), None) for seeds in table.seeds], "seeds", "")]
 
 
-def measured(column: grouped.MetricColumn) -> LatexColumn:
+def measured(column: metric_tables.MetricColumn) -> LatexColumn:
     """A metric's means with their intervals."""
     values: list[tuple[str, str | None] | None] = []
     for each in column.values:

@@ -35,8 +35,8 @@ from ewan.labs.record.disturbances import Disturbance
 from ewan.labs.record.events import EventOutcome, EventOutcomes
 from ewan.labs.record.experiment import DOCUMENT, ExperimentDocument, State, Status, damage, intact
 from ewan.labs.record.own_tables import OwnTable
+from ewan.labs.record.scenario_requests import Parameter, Values
 from ewan.labs.record.schedule import CrossedPath, NamedSchedule
-from ewan.labs.record.wishes import Parameter, Values
 
 SCHEDULE = "schedule.json"
 PLAN = "plan.json"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from ewan.analysis import load, summary
-from ewan.analysis.figures import asked
+from ewan.analysis.figures import custom
 from ewan.analysis.figures.style import Drawing
 from ewan.analysis.report import environment, inline
 from ewan.labs.base import documents, writing
@@ -105,7 +105,7 @@ def _drawn(outcome: Target) -> Drawing | str | None:
         found = summary.found(Path(directory))
         if any(str(each) not in point.metrics for each in spec.quantities for point in found.points if point.runs):
             found = summary.of(experiment, spec.quantities)
-        (drawing,) = asked.draw(experiment, found, [spec])
+        (drawing,) = custom.draw(experiment, found, [spec])
     except (load.LoadError, OSError) as error:
         return str(error)
     return drawing

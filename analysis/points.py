@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from ewan.labs.record import quantities
 from ewan.labs.record.independent import independent
-from ewan.labs.record.wishes import Parameter
+from ewan.labs.record.scenario_requests import Parameter
 
 Point = tuple[tuple[str, Parameter], ...]
 Seeds = Mapping[int, Mapping[str, float]]

@@ -16,18 +16,18 @@ from typing import NamedTuple
 import jinja2
 from markupsafe import Markup
 
-from ewan.analysis import circumstances, disturbed, figures, grouped, load, summary, tabulated
+from ewan.analysis import circumstances, disturbance_overlap, figures, load, metric_tables, report_tables, summary
 from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import COLOURS, FAINT, INK, PAGE, PAPER, Drawing, Style
-from ewan.analysis.grouped import key_results
+from ewan.analysis.metric_tables import key_results
 from ewan.analysis.rows import MOST_CERTIFICATES, few, left_out
 from ewan.labs.base import codec, writing
 from ewan.labs.base.units.shown import NONE, interval_in, percent, typographic, with_interval, written
-from ewan.labs.record import Certificate, host_drops, quantities, uncounted
+from ewan.labs.record import Certificate, host_drops, quantities, uncounted_traffic
 from ewan.labs.record.experiment import Status
 from ewan.labs.record.figures import FigureSpec
+from ewan.labs.record.scenario_requests import Parameter
 from ewan.labs.record.summary import PointSummary, PublishedBeside, Summary
-from ewan.labs.record.wishes import Parameter
 
 ALL_MATCHED = 0.999
 """Where so many of the captured packets are known again, nothing is said of the others."""
@@ -94,7 +94,7 @@ def render(
 ) -> str:
     """The page: HTML with all figures in it. `refused`: why figures of the scenario are not."""
     document = experiment.document
-    points = few(grouped.in_order(experiment, found.points))
+    points = few(metric_tables.in_order(experiment, found.points))
     shown = codec.replace(
         found,
         points=tuple(points),
@@ -118,7 +118,7 @@ def render(
             warnings=[
                 *warnings(experiment),
                 *(f"A figure of the scenario is not drawn: {why}." for why in refused),
-                *filter(None, [disturbed.warning(found.disturbed)]),
+                *filter(None, [disturbance_overlap.warning(found.disturbed)]),
                 *unmatched(found),
             ],
             so_far=experiment.so_far,
@@ -140,20 +140,20 @@ def render(
             several=any(point.seeds > 1 for point in found.points),
             tables=tables(experiment, shown),
             ratios=ratios(experiment, shown),
-            steps=tabulated.steps(experiment, shown),
-            comparisons=tabulated.comparisons(experiment, shown),
+            steps=report_tables.steps(experiment, shown),
+            comparisons=report_tables.comparisons(experiment, shown),
             few_points=left_out(len(points), len(found.points), "points", POINTS_ARE),
             few_comparisons=left_out(len(shown.comparisons), len(found.comparisons), "comparisons", COMPARISONS_ARE),
-            kinds=tabulated.kinds(found),
-            beyond=tabulated.BEYOND if any(point.beyond for point in found.points) else "",
-            more_seeds=tabulated.more_seeds(experiment, found),
+            kinds=report_tables.kinds(found),
+            beyond=report_tables.BEYOND if any(point.beyond for point in found.points) else "",
+            more_seeds=report_tables.more_seeds(experiment, found),
             beside=[beside(experiment, entry) for entry in shown.beside],
             watched=found.disturbed is not None,
-            disturbances=disturbed.rows(found.runs),
-            touched=bool(disturbed.warning(found.disturbed)),
-            mark=disturbed.MARK,
+            disturbances=disturbance_overlap.rows(found.runs),
+            touched=bool(disturbance_overlap.warning(found.disturbed)),
+            mark=disturbance_overlap.MARK,
             dropped=host_drops.of_runs(found.runs),
-            uncounted=uncounted.of_runs(found.runs),
+            uncounted=uncounted_traffic.of_runs(found.runs),
             figures=[figure(number, drawing) for number, drawing in enumerate(drawings, 1)],
             runs=run_rows,
             few_runs=left_out(len(run_rows), len(every_run), "runs", RUNS_ARE),
@@ -276,13 +276,13 @@ class ReportFigure(NamedTuple):
 def tables(experiment: load.ExperimentResults, found: Summary) -> list[ReportTable]:
     """Metrics with intervals: those that the scenario names, then a table a group; a row a point."""
     built = []
-    for table in grouped.tables(experiment, found):
+    for table in metric_tables.tables(experiment, found):
         divisors = {column.name: column.divisor for column in table.columns}
 
         def cell(point: PointSummary, name: str, divisors: Mapping[str, float] = divisors) -> str:
             value = point.metrics.get(name)
             text = NONE if value is None else interval_in(divisors[name], value.mean, value.low, value.high)
-            return typographic(text) + tabulated.mark(point, name)
+            return typographic(text) + report_tables.mark(point, name)
 
         heads = [f"{column.name} ({column.unit})" if column.unit else column.name for column in table.columns]
         rows = _rows(experiment, found, found.points, list(divisors), cell)
@@ -300,9 +300,9 @@ def _rows(
     """A row a point: what is varied, the seeds, a cell for each metric."""
     rows: list[tuple[Sequence[str], str, Sequence[str]]] = []
     for point in points:
-        touched = bool(disturbed.footnote(point.runs, found))
-        seeds = f"{point.seeds}\u00a0{disturbed.MARK}" if touched else str(point.seeds)
-        rows.append((grouped.values_of(experiment, point), seeds, [cell(point, name) for name in columns]))
+        touched = bool(disturbance_overlap.footnote(point.runs, found))
+        seeds = f"{point.seeds}\u00a0{disturbance_overlap.MARK}" if touched else str(point.seeds)
+        rows.append((metric_tables.values_of(experiment, point), seeds, [cell(point, name) for name in columns]))
     return rows
 
 
@@ -325,7 +325,7 @@ def ratios(experiment: load.ExperimentResults, found: Summary) -> RatioTables | 
 
     built = [
         ReportTable(title, columns, _rows(experiment, found, points, columns, cell))
-        for title, columns in grouped.groups(experiment, there)
+        for title, columns in metric_tables.groups(experiment, there)
     ]
     return RatioTables(found.normalise.by, found.normalise.to, built)
 
@@ -365,7 +365,7 @@ def runs(experiment: load.ExperimentResults, found: Summary) -> list[ReportRun]:
                 seed=run.seed,
                 status=run.status,
                 error=run.error or "",
-                disturbed=disturbed.in_words(touched) if touched else "",
+                disturbed=disturbance_overlap.in_words(touched) if touched else "",
                 bottleneck=f"{at.link} {'→' if at.direction == 'forward' else '←'}" if at else "",
                 certificate=Path(run.certificate).stem if run.certificate else "none",
             )

@@ -14,8 +14,8 @@ from statistics import stdev
 
 import orjson
 
-from ewan.analysis import comparisons, disturbed, load, measured, statistics
-from ewan.analysis.measured import RunMetrics
+from ewan.analysis import comparisons, disturbance_overlap, load, measurement_cache, statistics
+from ewan.analysis.measurement_cache import RunMetrics
 from ewan.analysis.points import BySeed, PointIndex, Seeds, names, of_seed
 from ewan.labs.base import codec, documents, writing
 from ewan.labs.base.documents import DocumentError
@@ -25,6 +25,7 @@ from ewan.labs.record import summary as summaries
 from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.metrics import METRICS
 from ewan.labs.record.quantities import Quantity
+from ewan.labs.record.scenario_requests import PublishedValue, Reference, Values
 from ewan.labs.record.summary import (
     Mean,
     MetricValue,
@@ -35,7 +36,6 @@ from ewan.labs.record.summary import (
     RunSummary,
     Summary,
 )
-from ewan.labs.record.wishes import PublishedValue, Reference, Values
 
 ASKED = "figures/asked.json"
 """The lines of figures that people asked for beside those of the scenario."""
@@ -76,7 +76,7 @@ def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> Sum
     document = experiment.document
     confidence = float(document.confidence or statistics.CONFIDENCE)
     asked = list({str(quantity): quantity for quantity in [*wanted(experiment), *also] if quantity.selection}.values())
-    found = measured.of_runs(experiment, asked)
+    found = measurement_cache.of_runs(experiment, asked)
     values = {number: each.values(asked) for number, each in found.items()}
     runs = tuple(of_run(experiment.by_number[number], each, values[number]) for number, each in found.items())
     chosen = {point: usable(of_point) for point, of_point in experiment.points.items()}
@@ -105,7 +105,7 @@ def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> Sum
         normalise=document.normalise,
         runs=runs,
         points=tuple(points),
-        disturbed=disturbed.together(runs),
+        disturbed=disturbance_overlap.together(runs),
         comparisons=tuple(comparisons.of(document.compare, by_seed, document.metrics, confidence)),
         beside=tuple(beside(document.beside, points, by_seed, others, confidence)),
     )

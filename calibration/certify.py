@@ -32,7 +32,7 @@ from ewan.labs import routes
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import NS_PER_SECOND
-from ewan.labs.hardware.told import DeviceSeries, DeviceSilent, DeviceTold
+from ewan.labs.hardware.device_answers import DeviceSeries, DeviceSilent, DeviceTold
 from ewan.labs.plan import Plan, digest
 from ewan.labs.record import Certificate, Emulating, MachineFacts, Policy, host_drops, host_facts
 from ewan.labs.record.experiment import checksum

@@ -14,8 +14,8 @@ from ewan.labs.base.units import NS_PER_MS, mean_rate_bps
 from ewan.labs.hardware.abilities import Abilities, ranges
 from ewan.labs.hardware.account import Fault
 from ewan.labs.hardware.counts import DeviceCount
+from ewan.labs.hardware.device_answers import DeviceSeries, DeviceSilent, DeviceTold
 from ewan.labs.hardware.settings import DeviceSettings
-from ewan.labs.hardware.told import DeviceSeries, DeviceSilent, DeviceTold
 from ewan.labs.link.delay import nominal_ns
 from ewan.labs.record import COVERAGE_FACTOR, Certificate, Row, Verdict
 

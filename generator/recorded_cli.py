@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ewan.generator.scenario.recorded import recorded
+from ewan.generator.scenario.link_recording import recorded
 from ewan.labs import link_changes, spec
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.live import which

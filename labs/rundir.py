@@ -38,7 +38,7 @@ def make(lab: str) -> Path:
     LabError where none can be made, before anything is started. What killed commands left beside it is removed.
     """
     check(RESULTS)
-    from ewan.labs.runtime.occupied import remove_killed  # commands that make no directory begin sooner without it
+    from ewan.labs.runtime.run_directory import remove_killed  # commands that make no directory begin sooner without it
 
     remove_killed(RESULTS)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")

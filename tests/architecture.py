@@ -79,7 +79,7 @@ LAYERS = (
         + of("analysis", "cli", "compare.cli")
         + of("calibration", "cli", "calibrate_cli", "host.cli")
         + of("generator", "cli", "recorded_cli")
-        + of("experiments", "engine.cli", "engine.ending", "engine.rerun", "engine.several", "engine.tag")
+        + of("experiments", "engine.cli", "engine.interruption", "engine.rerun", "engine.several", "engine.tag")
         + of("experiments", "shards.cli", "shards.collect", "shards.shard", "store.cli")
         + ("ewan.__main__", "ewan.cli", "ewan.commands"),
     ),

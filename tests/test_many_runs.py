@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import ewan
-from ewan.analysis import load, measured, report, side_by_side, summary
+from ewan.analysis import load, measurement_cache, report, side_by_side, summary
 from ewan.analysis.cli import plot_command, report_command
 from ewan.analysis.compare.cli import compare_command
 from ewan.analysis.tests import synthetic
@@ -54,13 +54,13 @@ def test_copies_are_whole_and_differ(place: Path) -> None:
 def test_a_report_over_them_is_that_of_one_process_and_the_same_again(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (place / measured.FILE).unlink(missing_ok=True)
+    (place / measurement_cache.FILE).unlink(missing_ok=True)
     with monkeypatch.context() as alone:
         alone.setattr(side_by_side, "cpus", lambda: 1)
         first = summary.analyse(place)
-    assert (place / measured.FILE).exists()
+    assert (place / measurement_cache.FILE).exists()
     page = report.write(place).read_bytes()
-    (place / measured.FILE).unlink()
+    (place / measurement_cache.FILE).unlink()
     assert summary.analyse(place) == first == summary.analyse(place)
     assert report.write(place).read_bytes() == page
     utilisation = ewan.load(place).metric("utilisation").by("congestion")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from ewan.analysis import comparisons, load, measured, summary
+from ewan.analysis import comparisons, load, measurement_cache, summary
 from ewan.analysis.compare import descriptions, results
 from ewan.analysis.compare.certificates import of_certificates
 from ewan.analysis.compare.page import ComparisonPage
@@ -61,7 +61,7 @@ def by_seed(experiment: load.ExperimentResults, wanted: Sequence[str]) -> BySeed
     asked = [quantities.parse(name) for name in wanted]
     there = {name for run in known.values() for name in run}
     if not all(name in there for name in wanted):
-        known = {number: each.values(asked) for number, each in measured.of_runs(experiment, asked).items()}
+        known = {number: each.values(asked) for number, each in measurement_cache.of_runs(experiment, asked).items()}
     return {
         point: {run.seed: known[run.number] for run in summary.usable(runs) if run.number in known}
         for point, runs in experiment.points.items()

@@ -10,12 +10,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 
-from ewan.analysis import disturbed, load, summary
+from ewan.analysis import disturbance_overlap, load, summary
 from ewan.analysis.load import ExperimentResults, RunResults
 from ewan.labs.base import codec
 from ewan.labs.record.quantities import Quantity
+from ewan.labs.record.scenario_requests import Reference, Values
 from ewan.labs.record.summary import PointSummary, RunSummary, Summary
-from ewan.labs.record.wishes import Reference, Values
 
 EXPERIMENT = "experiment"
 """The parameter."""
@@ -74,7 +74,7 @@ class OverlaidResults(ExperimentResults):
             normalise=Reference(EXPERIMENT, self.names[0]),
             runs=tuple(runs),
             points=tuple(points),
-            disturbed=disturbed.together(runs),
+            disturbed=disturbance_overlap.together(runs),
         )
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from ewan.analysis import circumstances, report, tabulated
+from ewan.analysis import circumstances, report, report_tables
 from ewan.analysis.compare.descriptions import DescriptionDifference, shortened
 from ewan.analysis.compare.results import TwoResults
 from ewan.analysis.load import ExperimentResults, word
@@ -101,7 +101,7 @@ def row(found: ComparisonPage, each: TwoResults) -> dict[str, str]:
         "first": typographic(with_interval(first["mean"], first["low"], first["high"], each["unit"])),
         "second": typographic(with_interval(second["mean"], second["low"], second["high"], each["unit"])),
         "n": f"{first['n']}, {second['n']}" + (" paired" if each["paired"] else ""),
-        **{name: text for name, text in tabulated.tested(each, each["unit"]).items() if name != "n"},
+        **{name: text for name, text in report_tables.tested(each, each["unit"]).items() if name != "n"},
     }
 
 

@@ -14,8 +14,8 @@ from typing import TypedDict
 from ewan.analysis import comparisons, differences, statistics
 from ewan.analysis.points import BySeed, Point, Seeds, meant, names, of_seed
 from ewan.labs.record import quantities
+from ewan.labs.record.scenario_requests import Values
 from ewan.labs.record.summary import DifferenceRow
-from ewan.labs.record.wishes import Values
 
 
 class MeanRow(TypedDict):

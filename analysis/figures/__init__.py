@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ewan.analysis import disturbed
-from ewan.analysis.figures import against, asked, bars, scales
-from ewan.analysis.figures.asked import FigureFiles, Job
+from ewan.analysis import disturbance_overlap
+from ewan.analysis.figures import bars, by_parameter, custom, scales
 from ewan.analysis.figures.choice import COMPARED
+from ewan.analysis.figures.custom import FigureFiles, Job
 from ewan.analysis.figures.request import FigureError, Request
 from ewan.analysis.figures.style import PAGE, Drawing, Style
 from ewan.analysis.load import ExperimentResults
@@ -58,8 +58,8 @@ def draw(
     shown = {replace(spec, name="", title="") for spec in own}
     usual = [spec for spec in USUAL if replace(spec, name="") not in shown]
     of_points: list[Job] = [partial(_bars, common, wanted, look, kinds), partial(_sweep, common, wanted, look, kinds)]
-    of_runs = asked.jobs(experiment, found, [*own, *usual], look, kinds)
-    done = asked.draw_all(experiment, [*of_runs[: len(own)], *of_points, *of_runs[len(own) :]])
+    of_runs = custom.jobs(experiment, found, [*own, *usual], look, kinds)
+    done = custom.draw_all(experiment, [*of_runs[: len(own)], *of_points, *of_runs[len(own) :]])
     asked_for = zip(own, done[: len(own)], strict=True)
     return FigureFiles(
         [each for each in done if isinstance(each, Drawing)],
@@ -78,7 +78,7 @@ def _bars(
     drawing = bars.normalised(found.points, found.normalise, experiment.varied, wanted, found.confidence, look, kinds)
     if drawing is None:
         return None
-    touched = disturbed.footnote((run.number for run in found.runs), found)
+    touched = disturbance_overlap.footnote((run.number for run in found.runs), found)
     return replace(drawing, caption=drawing.caption + touched)
 
 
@@ -106,7 +106,7 @@ def _sweep(
     spec = FigureSpec("metric", what=metrics[0], by=(along,), lines=others, name="sweep")
     try:
         request = Request(experiment, found, spec, look, kinds)
-        return against.of_several(request, [quantities.parse(name) for name in metrics])
+        return by_parameter.of_several(request, [quantities.parse(name) for name in metrics])
     except FigureError:
         return None
 

@@ -19,8 +19,8 @@ from ewan.analysis.rows import spread
 from ewan.labs.base.units.shown import written
 from ewan.labs.record.metrics import GROUPS, METRICS, RANKED, MetricGroup
 from ewan.labs.record.quantities import parse
+from ewan.labs.record.scenario_requests import Reference
 from ewan.labs.record.summary import PointSummary
-from ewan.labs.record.wishes import Reference
 
 MOST_BARS = 8
 MOST_GROUPS = 4

@@ -17,8 +17,8 @@ from ewan.analysis.rows import spread
 from ewan.labs.base import codec
 from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.independent import independent
+from ewan.labs.record.scenario_requests import Parameter
 from ewan.labs.record.summary import PointSummary
-from ewan.labs.record.wishes import Parameter
 
 MOST_LINES = 12
 USUAL_LINES = 8

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from ewan.analysis import comparisons, disturbed, statistics, summary
+from ewan.analysis import comparisons, disturbance_overlap, statistics, summary
 from ewan.analysis.figures import choice, counts
 from ewan.analysis.figures.choice import FigureLayout, FigurePoint
 from ewan.analysis.figures.counts import PointCount
@@ -24,8 +24,8 @@ from ewan.labs.base.units.shown import written
 from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.metrics import Metric
 from ewan.labs.record.quantities import Quantity, Selection
+from ewan.labs.record.scenario_requests import Parameter
 from ewan.labs.record.summary import PointSummary, RunSummary, Summary
-from ewan.labs.record.wishes import Parameter
 
 Bounds = tuple[float | None, float | None]
 KINDS = {"t": "Student's t", "t, cut": "Student's t", "BCa": "bootstrap, BCa"}
@@ -205,7 +205,7 @@ class Request:
         seeds = sorted({self.runs[number].seed for number in own})
         words = f"Scenario {self.experiment.document.scenario}, {_counted('run', own)}, {_counted('seed', seeds)}."
         told = f" {self.experiment.numbered}" if self.experiment.numbered else ""
-        return words + told + disturbed.footnote(own, self.found)
+        return words + told + disturbance_overlap.footnote(own, self.found)
 
     def seeds_words(self, values: Sequence[tuple[FigurePoint, int]]) -> str:
         """`n = 4 (3 for bbr)`: the caption says how many values each point has."""

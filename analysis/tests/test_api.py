@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import ewan
-from ewan.analysis import measured, statistics
+from ewan.analysis import measurement_cache, statistics
 from ewan.analysis.api import Results
 from ewan.analysis.load import LoadError
 from ewan.analysis.tests import synthetic
@@ -100,7 +100,7 @@ def test_parameters_that_some_runs_have_come_last(tmp_path: Path) -> None:
 
 
 def test_tables_are_listed_without_opening_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measured, "FEWEST_KEPT", 2)
+    monkeypatch.setattr(measurement_cache, "FEWEST_KEPT", 2)
     study = ewan.load(synthetic.experiment(tmp_path, POINTS[:1], seconds=2))
     links = study.tables.filter(pl.col("table") == "links").row(0, named=True)
     assert links["runs"] == 3 and links["rows"] is None and links["columns"][:2] == ["link", "direction"]

@@ -15,7 +15,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from ewan.analysis import load, report, summary
-from ewan.analysis.figures import asked, choice, overtime, phase, samples, scales, series, style
+from ewan.analysis.figures import choice, custom, overtime, phase, samples, scales, series, style
 from ewan.analysis.figures.request import Request, Value
 from ewan.analysis.figures.style import Drawing
 from ewan.analysis.figures.windows import WindowValues
@@ -58,7 +58,7 @@ def draw(
 ) -> Drawing:
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # matplotlib's, where things do not fit
-        (drawing,) = asked.draw(experiment, found, [figures.parse(line)], style.STYLES[look], kinds)
+        (drawing,) = custom.draw(experiment, found, [figures.parse(line)], style.STYLES[look], kinds)
     assert isinstance(drawing, Drawing), drawing
     return drawing
 
@@ -88,7 +88,7 @@ def test_points_that_do_not_have_a_metric_have_no_panel(experiment: load.Experim
         for point in found.points
     ]
     some = codec.replace(found, points=tuple(points))
-    (drawing,) = asked.draw(experiment, some, [figures.parse("goodput by buffer, facets congestion, bars")])
+    (drawing,) = custom.draw(experiment, some, [figures.parse("goodput by buffer, facets congestion, bars")])
     assert isinstance(drawing, Drawing) and {row["congestion"] for row in rows(drawing)} == {"cubic"}
 
 
@@ -279,7 +279,7 @@ def test_a_table_of_commands_is_drawn_by_its_entry_alone(experiment: Any, monkey
 def test_what_cannot_be_drawn_is_said(
     experiment: load.ExperimentResults, found: Summary, line: str, error: str
 ) -> None:
-    (said,) = asked.draw(experiment, found, [figures.parse(line)])
+    (said,) = custom.draw(experiment, found, [figures.parse(line)])
     assert isinstance(said, str) and error in said
 
 
@@ -434,7 +434,7 @@ def test_losses_that_span_decades_have_a_logarithmic_axis(tmp_path: Path) -> Non
     assert zero not in draw(experiment, found, "queue loss by buffer, values linear").caption
     for at in range(3):
         found = with_mean(found, at, "queue loss", mean=0.0)
-    (refused,) = asked.draw(experiment, found, [figures.parse("queue loss by buffer, values log")])
+    (refused,) = custom.draw(experiment, found, [figures.parse("queue loss by buffer, values log")])
     assert refused == '"values log": queue loss is nowhere above zero: write "values linear"'
 
 
@@ -555,13 +555,13 @@ def test_of_more_runs_than_are_read_the_points_that_are_drawn_are(
     found = summary.of(experiment)
     lines = ["cwnd over time, where congestion=reno", "cdf of rtt, lines congestion, where buffer=1BDP"]
     specs = [figures.parse(line) for line in lines]
-    whole = asked.draw(experiment, found, specs)
+    whole = custom.draw(experiment, found, specs)
     monkeypatch.setattr(choice, "MOST_RUNS", 21)
-    assert asked.draw(experiment, found, specs) == whole, "no more than 21 runs"
+    assert custom.draw(experiment, found, specs) == whole, "no more than 21 runs"
     monkeypatch.setattr(choice, "MOST_RUNS", 8)
-    first, second = asked.draw(experiment, found, specs)
+    first, second = custom.draw(experiment, found, specs)
     assert isinstance(first, Drawing) and isinstance(second, Drawing)
     assert "Made of 7 of 21 runs, of each point the first 1: 7 of 7 points are drawn." in first.caption
     assert "seed 1" in first.caption and second == whole[1]
-    (one,) = asked.draw(experiment, found, [figures.parse("cwnd over time, run 6")])
+    (one,) = custom.draw(experiment, found, [figures.parse("cwnd over time, run 6")])
     assert isinstance(one, Drawing) and "run 6" in one.caption, "a run that is named is read"

@@ -8,12 +8,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from ewan.analysis import comparisons, load, report, summary, tabulated
+from ewan.analysis import comparisons, load, report, report_tables, summary
 from ewan.analysis.tests import synthetic
 from ewan.experiments.engine import show
 from ewan.labs.base.codec import replace
 from ewan.labs.record import tables
-from ewan.labs.record.wishes import Comparison
+from ewan.labs.record.scenario_requests import Comparison
 
 pytestmark = pytest.mark.slow
 
@@ -93,7 +93,7 @@ def test_comparisons_and_steps_are_in_the_summary_the_report_and_the_terminals_t
     reverse = found.points[0].steps["reverse"]["aggregate goodput"].mean
     assert reverse == pytest.approx(found.points[0].metrics["reverse goodput"].mean)
     experiment = load.experiment(tmp_path)
-    steps = tabulated.steps(experiment, found)
+    steps = report_tables.steps(experiment, found)
     assert steps is not None and [words for words, _ in steps.rows] == [
         ["reno", "load"], ["reno", "reverse"], ["cubic", "load"], ["cubic", "reverse"]
     ]  # fmt: skip
@@ -113,6 +113,6 @@ def test_more_than_the_link_carries_is_marked(tmp_path: Path) -> None:
     found = summary.analyse(tmp_path)
     assert found.points[0].beyond["aggregate goodput"] == (1, 2)
     page = report.write(tmp_path).read_text()
-    assert tabulated.BEYOND in page and "more than the links carry" in page
+    assert report_tables.BEYOND in page and "more than the links carry" in page
     (table,) = show.points(found, "t", ["aggregate goodput"])
-    assert show.BEYOND in table.rows[0][1] and show.BEYOND == tabulated.BEYOND
+    assert show.BEYOND in table.rows[0][1] and show.BEYOND == report_tables.BEYOND

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ewan.analysis import disturbed, summary
+from ewan.analysis import disturbance_overlap, summary
 from ewan.analysis.network import Ways
 from ewan.analysis.tests import synthetic
 from ewan.analysis.tests.synthetic import SECOND, frame
@@ -32,7 +32,7 @@ def touched(*seen: Disturbance, **values: object) -> tuple[int, int]:
         for flow, size in ((0, 100), (1, 1000))
         for n in range(8)
     ]
-    return disturbed.touched_bytes(frame("flows", own), frame("goodput", bins), WAYS, seen)
+    return disturbance_overlap.touched_bytes(frame("flows", own), frame("goodput", bins), WAYS, seen)
 
 
 def test_what_a_flow_received_while_its_link_was_out_of_tolerance_is_touched() -> None:
@@ -77,7 +77,7 @@ def test_a_long_list_keeps_what_marks(tmp_path: Path) -> None:
     synthetic.watched(tmp_path, 1, *range(150), seconds=150)
     (run,) = summary.analyse(tmp_path).runs
     assert run.disturbed is not None and run.disturbed.seconds == tuple(range(150))
-    assert len(run.disturbed.seen) == disturbed.MOST_SEEN and run.disturbed.left_out == 50
+    assert len(run.disturbed.seen) == disturbance_overlap.MOST_SEEN and run.disturbed.left_out == 50
 
 
 def test_the_reports_table_joins_what_goes_on_and_leaves_out_what_is_told_as_a_cause() -> None:
@@ -90,16 +90,16 @@ def test_the_reports_table_joins_what_goes_on_and_leaves_out_what_is_told_as_a_c
 
     gone, shared = "CPU 1 was taken", "CPU 1 served another lab"
     own = [seen(1, f"9 packets were late: {gone}", True), seen(1, gone), *(seen(n, shared) for n in (1, 2, 3, 5))]
-    told, more = disturbed.rows([run(4, own, 3), summaries.run({"number": 5})])
+    told, more = disturbance_overlap.rows([run(4, own, 3), summaries.run({"number": 5})])
     assert [(row.run, row.time, row.words) for row in told] == [
         (4, "1.0 to 2.0", f"9 packets were late: {gone}"),
         (4, "1.0 to 4.0", shared),
         (4, "5.0 to 6.0", shared),
     ]
     assert more == 3
-    told, more = disturbed.rows([run(1, [seen(n, f"{n}", n > 80) for n in range(100)], 0)])
+    told, more = disturbance_overlap.rows([run(1, [seen(n, f"{n}", n > 80) for n in range(100)], 0)])
     assert (
-        len(told) == disturbed.MOST_ROWS
+        len(told) == disturbance_overlap.MOST_ROWS
         and more == 40
         and {f"{n}" for n in range(81, 100)} <= {row.words for row in told}
     )

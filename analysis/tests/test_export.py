@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
-from ewan.analysis import grouped, latex, load, summary
+from ewan.analysis import latex, load, metric_tables, summary
 from ewan.analysis.cli import export_command
-from ewan.analysis.grouped import MetricColumn, PointTable
+from ewan.analysis.metric_tables import MetricColumn, PointTable
 from ewan.analysis.tests import synthetic
 from ewan.labs.context import Context
 from ewan.labs.record.summary import Mean
@@ -80,7 +80,7 @@ def test_every_metric_of_the_report_is_in_a_table(place: Path) -> None:
     files = latex.write(experiment, found)
     shown = files.pop("tables.tex")
     assert all(f"\\input{{{name.removesuffix('.tex')}}}" in shown for name in files)
-    columns = [column.name for table in grouped.tables(experiment, found) for column in table.columns]
+    columns = [column.name for table in metric_tables.tables(experiment, found) for column in table.columns]
     heads = [text.splitlines()[6].count(" & ") + 1 for text in files.values()]
     assert sum(heads) - 3 * len(files) == len(columns) > 10, "beside congestion, rtt and seeds"
     for text in files.values():

@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from ewan.analysis import load, replayed
+from ewan.analysis import load, replay
 from ewan.analysis.load import LoadError
-from ewan.analysis.replayed import Replay
+from ewan.analysis.replay import Replay
 from ewan.analysis.tests.synthetic import BIN, SECOND, experiment, frame, vouch
 from ewan.labs.record import tables
 
@@ -25,8 +25,8 @@ def samples(*rows: tuple[int, int, int, int], direction: str = "forward", **more
     return frame("links", [{**common, **dict(zip(keys, (row[0] * MS, *row[1:]), strict=True)), **more} for row in rows])
 
 
-def one(rows: pl.DataFrame, begin_ms: int, bin_ms: int, bins: int) -> replayed.LinkBins:
-    found = list(replayed.binned(rows.lazy(), begin_ms * MS, bin_ms * MS, bins))
+def one(rows: pl.DataFrame, begin_ms: int, bin_ms: int, bins: int) -> replay.LinkBins:
+    found = list(replay.binned(rows.lazy(), begin_ms * MS, bin_ms * MS, bins))
     assert len(found) == 1
     return found[0]
 
@@ -80,8 +80,8 @@ def test_a_link_whose_rate_was_changed_has_a_capacity_for_each_bin() -> None:
 
 def test_directions_that_did_nothing_are_left_out() -> None:
     rows = pl.concat([samples((0, 0, 0, 0), (1, 0, 0, 0)), samples((0, 5, 0, 0), (1, 9, 0, 0), direction="backward")])
-    assert [each.direction for each in replayed.binned(rows.lazy(), 0, MS, 1)] == ["backward"]
-    assert list(replayed.binned(rows.clear().lazy(), 0, MS, 1)) == []
+    assert [each.direction for each in replay.binned(rows.lazy(), 0, MS, 1)] == ["backward"]
+    assert list(replay.binned(rows.clear().lazy(), 0, MS, 1)) == []
 
 
 def test_marks_that_the_link_does_not_count_are_none() -> None:
@@ -94,15 +94,15 @@ def test_marks_that_the_link_does_not_count_are_none() -> None:
     [(1, 60, 1000, 100), (1, 1, 1000, 1), (100, 1, 1000, 100), (1, 3600, 50, 100_000), (1, 0, 50, 1)],
 )
 def test_one_piece_of_the_coarsest_bins_is_the_whole_run(every_ms: int, end_s: int, bins: int, longest_ms: int) -> None:
-    found = replayed.levels_ns(every_ms * MS, end_s * SECOND, bins)
+    found = replay.levels_ns(every_ms * MS, end_s * SECOND, bins)
     assert found[0] == every_ms * MS and found[-1] == longest_ms * MS
     assert found[-1] * bins >= end_s * SECOND and all(each * bins < end_s * SECOND for each in found[:-1])
 
 
 def test_of_many_links_an_answer_has_fewer_bins() -> None:
-    assert replayed.bins_of(2) == replayed.MOST_BINS
-    assert replayed.bins_of(600) * 600 == replayed.MOST_VALUES
-    assert replayed.bins_of(10**6) == replayed.LEAST_BINS
+    assert replay.bins_of(2) == replay.MOST_BINS
+    assert replay.bins_of(600) * 600 == replay.MOST_VALUES
+    assert replay.bins_of(10**6) == replay.LEAST_BINS
 
 
 def test_a_flow_has_means_of_its_samples_and_payload_per_time() -> None:
@@ -115,7 +115,7 @@ def test_a_flow_has_means_of_its_samples_and_payload_per_time() -> None:
     )
     got = [{"flow": 0, "part": 0, "time_ns": 100 * MS, "bin_ns": 100 * MS, "bytes": 125_000}]
     goodput = pl.DataFrame(got)
-    (found,) = replayed.flow_binned([(0, 0), (1, 0)], series, goodput, 100 * MS, 3)
+    (found,) = replay.flow_binned([(0, 0), (1, 0)], series, goodput, 100 * MS, 3)
     assert found.cwnd_segments == (15, None, 5)
     assert found.rtt_ns == (30, None, None)  # 0: no RTT is known
     assert found.goodput_bps == (10_000_000, None, None)

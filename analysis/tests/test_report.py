@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ewan.analysis import circumstances, grouped, load, report, summary
+from ewan.analysis import circumstances, load, metric_tables, report, summary
 from ewan.analysis.tests import synthetic
 from ewan.labs.base.codec import replace
 from ewan.labs.base.units.shown import written
@@ -129,7 +129,7 @@ def test_ratios_are_in_tables_as_narrow_as_the_others(tmp_path: Path) -> None:
     assert titles == [table.title for table in report.tables(experiment, found)]
     assert {"Completion times of transfers", "Goodput and fairness"} <= set(titles)
     for table in ratios.tables:
-        assert 0 < len(table.columns) <= grouped.MOST_FIRST
+        assert 0 < len(table.columns) <= metric_tables.MOST_FIRST
         assert [len(cells) for _, _, cells in table.rows] == 3 * [len(table.columns)]
     reno = ratios.tables[0].rows[0]
     assert reno[0] == ["reno"] and set(reno[2]) == {"1"}, "divided by itself"
@@ -259,5 +259,5 @@ def test_groups_with_fewer_seeds_are_named_in_captions(tmp_path: Path) -> None:
 def test_rows_stand_in_the_order_of_their_values(tmp_path: Path) -> None:
     points = [{"buffer": value, "reverse": 1} for value in ("0.12BDP", "1BDP", "0.06BDP")]
     experiment = load.experiment(synthetic.experiment(tmp_path, points, pairs=1, seconds=2, seeds=(1,)))
-    table = next(iter(grouped.tables(experiment, summary.found(tmp_path))))
+    table = next(iter(metric_tables.tables(experiment, summary.found(tmp_path))))
     assert [row[0] for row in table.points] == ["0.06BDP", "0.12BDP", "1BDP"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ewan.analysis.standing import of_command, progress
+from ewan.analysis.experiment_progress import of_command, progress
 from ewan.analysis.tests import synthetic
 from ewan.experiments.tests.origins import origin
 from ewan.labs.base.codec import replace

@@ -17,8 +17,8 @@ from ewan.analysis.tests.synthetic import SECOND
 from ewan.labs.record import summary as summaries
 from ewan.labs.record import tables
 from ewan.labs.record.metrics import METRICS
+from ewan.labs.record.scenario_requests import Values
 from ewan.labs.record.summary import LinkDirection, Ratio
-from ewan.labs.record.wishes import Values
 
 CC = [{"congestion": "reno", "rtt": "20ms"}, {"congestion": "cubic", "rtt": "20ms"}]
 BY_RENO = {"normalise": {"by": "congestion", "to": "reno"}}

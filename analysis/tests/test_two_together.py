@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from ewan.analysis import load, plotting
+from ewan.analysis import load, single_figure
 from ewan.analysis.cli import plot_command
 from ewan.analysis.compare.certificates import of_certificates
 from ewan.analysis.compare.overlaid import OverlaidResults
@@ -90,7 +90,7 @@ def test_equal_ones_are_the_first_and_the_second(tmp_path: Path) -> None:
 )
 def test_a_figure_of_both_has_the_runs_of_both(tmp_path: Path, line: str) -> None:
     one, other = two(tmp_path, [{"congestion": each, "buffer": "2BDP"} for each in ("cubic", "bic")])
-    _, drawing = plotting.drawn(one, parse(line), PAGE, beside=other)
+    _, drawing = single_figure.drawn(one, parse(line), PAGE, beside=other)
     rows = list(csv.DictReader(drawing.csv.splitlines()))
     assert {row["experiment"] for row in rows} == {"buffer = 1BDP", "buffer = 2BDP"}
     assert {row["congestion"] for row in rows} == {"cubic", "reno", "bic"}
@@ -99,11 +99,11 @@ def test_a_figure_of_both_has_the_runs_of_both(tmp_path: Path, line: str) -> Non
 def test_a_figure_of_both_may_name_the_experiment(tmp_path: Path) -> None:
     one, other = two(tmp_path, [{"congestion": each, "buffer": "2BDP"} for each in ("cubic", "bic")])
     line = "goodput by experiment, lines congestion, where congestion=cubic"
-    _, drawing = plotting.drawn(one, parse(line), PAGE, beside=other)
+    _, drawing = single_figure.drawn(one, parse(line), PAGE, beside=other)
     assert len(drawing.csv.splitlines()) == 3
     assert "runs 1–2, 5–7, seeds 1–3. Run 5 and those after it are run 1 and so on of other." in drawing.caption
     with pytest.raises(FigureError, match="no such parameter"):
-        plotting.drawn(one, parse("goodput by experiment"), PAGE)
+        single_figure.drawn(one, parse("goodput by experiment"), PAGE)
 
 
 def test_many_runs_are_drawn_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +111,7 @@ def test_many_runs_are_drawn_in_one_process(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("ewan.analysis.side_by_side.FEWEST_RUNS", 2)
     monkeypatch.setattr("ewan.analysis.side_by_side.cpus", lambda: 2)
     one, other = two(tmp_path, [{"congestion": "bic", "buffer": "2BDP"}])
-    _, drawing = plotting.drawn(one, parse("goodput over time"), PAGE, beside=other)
+    _, drawing = single_figure.drawn(one, parse("goodput over time"), PAGE, beside=other)
     rows = list(csv.DictReader(drawing.csv.splitlines()))
     assert {row["experiment"] for row in rows} == {"buffer = 1BDP", "buffer = 2BDP"}
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from ewan.analysis import load, metrics, report, summary, wire
-from ewan.analysis.figures import asked, samples, series
+from ewan.analysis.figures import custom, samples, series
 from ewan.analysis.rundata import RunData
 from ewan.analysis.tests import synthetic
 from ewan.labs.record import figures, tables
@@ -128,5 +128,5 @@ def test_without_captures_a_figure_says_what_to_write(tmp_path: Path, line: str)
     variants = [{"congestion": "reno"}, {"congestion": "cubic"}]
     experiment = load.experiment(synthetic.experiment(tmp_path, variants, seeds=(1,), pairs=1, seconds=2))
     spec = figures.parse(line)
-    (why,) = asked.draw(experiment, summary.of(experiment, spec.quantities), [spec])
+    (why,) = custom.draw(experiment, summary.of(experiment, spec.quantities), [spec])
     assert isinstance(why, str) and 'must capture packets: "capture: [{node:' in why and "\n" not in why

@@ -20,7 +20,7 @@ import click
 import orjson
 
 from ewan.experiments import scenarios
-from ewan.experiments.engine import ending, engine, preparation, show, source, trust
+from ewan.experiments.engine import engine, interruption, preparation, show, source, trust
 from ewan.experiments.engine.executor import Executor, ThisMachine
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Facts, Parts
@@ -44,7 +44,7 @@ from ewan.labs.commands.options import (
 )
 from ewan.labs.commands.privileges import as_root, is_virtual
 from ewan.labs.context import Context
-from ewan.labs.record import MachineFacts, disturbances, figures, host_drops, host_facts, labels, uncounted
+from ewan.labs.record import MachineFacts, disturbances, figures, host_drops, host_facts, labels, uncounted_traffic
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.experiment import STAGES, ExperimentOrigin, StageName
 from ewan.labs.record.labels import Labels
@@ -288,7 +288,7 @@ def experiment(
                 executor=executor,
             )
 
-    status = ending.status_of(context, directory, work)
+    status = interruption.status_of(context, directory, work)
     shown(context, directory, as_json, every)
     return status
 
@@ -334,7 +334,7 @@ def go_on(
                 executor=executor,
             )
 
-    status = ending.status_of(context, directory, work)
+    status = interruption.status_of(context, directory, work)
     shown(context, directory, as_json, every)
     return status
 
@@ -455,7 +455,7 @@ def shown(context: Context, directory: Path, as_json: bool, every: bool = False)
     if any(point.beyond for point in summary.points):
         line = f"{show.BEYOND} more than the links carry: counted when delivered in order (see arrived goodput)"
         context.reporter.console.print(line, soft_wrap=True)
-    for line in uncounted.of_runs(summary.runs):
+    for line in uncounted_traffic.of_runs(summary.runs):
         context.reporter.console.print(line, soft_wrap=True, markup=False)
     if (compared := show.comparisons(summary)) is not None:
         context.reporter.console.print()

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import polars as pl
 
 from ewan.experiments.engine.experiment import Experiment
-from ewan.experiments.engine.stopping import point_of
+from ewan.experiments.engine.stop_rule import point_of
 from ewan.labs import plan as plans
 from ewan.labs.base import codec
 from ewan.labs.base.units.shown import written

@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ewan.experiments.engine import archive, execution, forecast, link_loads, reservation, stopping, verification
+from ewan.experiments.engine import archive, execution, forecast, link_loads, reservation, stop_rule, verification
 from ewan.experiments.engine.deployment import Deployment
 from ewan.experiments.engine.executor import Executor, ThisMachine
 from ewan.experiments.engine.experiment import Experiment
-from ewan.experiments.engine.keeping import ResultKeeper
 from ewan.experiments.engine.parts import Parts
 from ewan.experiments.engine.preparation import ReadyExperiment, made_again, repeated
+from ewan.experiments.engine.stored_runs import ResultKeeper
 from ewan.experiments.engine.unit import now
 from ewan.experiments.engine.verification import UnverifiedLabError
 from ewan.experiments.store import Store
@@ -316,16 +316,16 @@ class Engine:
         if self._stop is None or self._repeat is None:
             return []
         self._tables([entry for entry in self._experiment.runs if not self._has_tables(entry)])
-        result = stopping.values(self._parts.analyse(self._experiment.directory), self._stop.metric)
+        result = stop_rule.values(self._parts.analyse(self._experiment.directory), self._stop.metric)
         if not any(result.values()):
             raise LabError(f'stop: no run has a "{self._stop.metric}": name a metric that its flows have')
-        self._tell(stopping.words(self._stop, result, self._parts.estimate))
-        seeds: dict[stopping.Point, list[int]] = {}
+        self._tell(stop_rule.words(self._stop, result, self._parts.estimate))
+        seeds: dict[stop_rule.Point, list[int]] = {}
         for entry in self._experiment.runs:
-            seeds.setdefault(stopping.point_of(entry.parameters), []).append(entry.seed)
-        first = {stopping.point_of(entry.parameters): entry for entry in reversed(self._experiment.runs)}
+            seeds.setdefault(stop_rule.point_of(entry.parameters), []).append(entry.seed)
+        first = {stop_rule.point_of(entry.parameters): entry for entry in reversed(self._experiment.runs)}
         batch = []
-        for point, seed in stopping.further(self._stop, result, seeds, self._parts.estimate, self._workers):
+        for point, seed in stop_rule.further(self._stop, result, seeds, self._parts.estimate, self._workers):
             number = self._experiment.runs[-1].number + 1
             same = first[point]
             again = self._repeat(same.parameters, number, seed)

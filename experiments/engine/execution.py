@@ -17,8 +17,8 @@ from ewan.experiments.engine import outcome, source, unit
 from ewan.experiments.engine.deployment import Deployment
 from ewan.experiments.engine.experiment import Experiment, Job
 from ewan.experiments.engine.forecast import NOTHING, Forecast
-from ewan.experiments.engine.keeping import ResultKeeper
 from ewan.experiments.engine.progress import Board
+from ewan.experiments.engine.stored_runs import ResultKeeper
 from ewan.experiments.engine.unit import Tools
 from ewan.generator import records
 from ewan.labs import clock

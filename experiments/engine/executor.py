@@ -13,7 +13,7 @@ from typing import Protocol
 from ewan.experiments.engine import execution
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.forecast import Forecast
-from ewan.experiments.engine.keeping import ResultKeeper
+from ewan.experiments.engine.stored_runs import ResultKeeper
 from ewan.experiments.engine.unit import Tools, Versions
 from ewan.labs.context import Context
 from ewan.labs.record.experiment import Entry

@@ -49,8 +49,8 @@ from ewan.labs.runtime import program as programs
 from ewan.labs.runtime import run_leftovers
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import held
-from ewan.labs.runtime.occupied import occupied
 from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.run_directory import occupied
 
 AGAIN = "`ewan exp rerun` of its archive runs it once more"
 

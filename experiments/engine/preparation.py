@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ewan.experiments.engine import reservation, source, stopping
+from ewan.experiments.engine import reservation, source, stop_rule
 from ewan.experiments.engine.experiment import Experiment, Job, Make, family
 from ewan.experiments.engine.parts import Facts
 from ewan.generator.scenario import Runs, ScenarioRun, ScheduledRun
@@ -43,9 +43,9 @@ def jobs(
 
     DescriptionError and LabError for the first that cannot be.
     """
-    counted: dict[stopping.Point, Demand] = {}
+    counted: dict[stop_rule.Point, Demand] = {}
     for run, plan, schedule in runs.scheduled(facts_of(virtual, over), clock(virtual), numbers):
-        point = stopping.point_of(run.parameters)
+        point = stop_rule.point_of(run.parameters)
         # Runs of a point differ by their seeds alone. Of very many points the first ones stand for all.
         if virtual and point not in counted and len(counted) < MOST_COUNTED:
             counted[point] = schedule.demand()

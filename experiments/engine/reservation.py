@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ewan.experiments.engine.experiment import Experiment, Job
-from ewan.experiments.engine.stopping import point_of
+from ewan.experiments.engine.stop_rule import point_of
 from ewan.generator import congestion, external
 from ewan.generator.scenario import captures
 from ewan.labs.base.units.shown import about

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ewan.experiments.engine import engine, forecast, preparation, reservation
-from ewan.experiments.engine.ending import status_of
 from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.engine.interruption import status_of
 from ewan.experiments.engine.parts import Facts, Parts, Wall
 from ewan.experiments.engine.preparation import ReadyExperiment
 from ewan.generator.scenario import Runs

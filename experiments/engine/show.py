@@ -15,11 +15,11 @@ from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.screen import ColumnGroup, ScreenTable, screen
 from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.base.units.shown import NONE, aligned, fitting, percent, with_interval, written
-from ewan.labs.record import figures, uncounted
+from ewan.labs.record import figures, uncounted_traffic
 from ewan.labs.record.independent import independent
 from ewan.labs.record.metrics import USUAL
+from ewan.labs.record.scenario_requests import Parameter
 from ewan.labs.record.summary import Mean, Ratio, Summary
-from ewan.labs.record.wishes import Parameter
 
 MOST_COMPARISONS = 60
 BEYOND = "‡"
@@ -50,7 +50,8 @@ def points(
     groups = [] if len({*runs}) == 1 else [ColumnGroup("runs", [runs])]
     for metric in metrics:
         marks = [
-            f" {BEYOND}" * (metric in point.beyond) + f" {uncounted.MARK}" * uncounted.is_marked(point, metric)
+            f" {BEYOND}" * (metric in point.beyond)
+            + f" {uncounted_traffic.MARK}" * uncounted_traffic.is_marked(point, metric)
             for point in result
         ]
         head, *cells = row(metric, [measured(point.metrics.get(metric)) for point in result], marks)

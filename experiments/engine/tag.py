@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from ewan.experiments.engine.labelling import relabel
+from ewan.experiments.engine.label_changes import relabel
 from ewan.labs.commands.errors import guarded
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import Context

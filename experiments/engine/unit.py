@@ -30,8 +30,8 @@ from ewan.labs.record.schedule import Schedule
 from ewan.labs.runtime import memory
 from ewan.labs.runtime import program as run_programs
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.occupied import occupied
 from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.run_directory import occupied
 from ewan.labs.runtime.run_leftovers import remove_tree
 from ewan.labs.runtime.virtual import Cost, Show, VirtualRuntime
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from ewan.experiments.engine.deployment import Deployment
 from ewan.experiments.engine.experiment import Experiment
-from ewan.experiments.engine.keeping import ResultKeeper
 from ewan.experiments.engine.parts import Parts
 from ewan.experiments.engine.progress import Board
+from ewan.experiments.engine.stored_runs import ResultKeeper
 from ewan.labs import record, routes
 from ewan.labs.base import writing
 from ewan.labs.context import Context
@@ -24,7 +24,7 @@ from ewan.labs.plan import Plan
 from ewan.labs.record import CERTIFICATES_FOLDER, Certificate, Row
 from ewan.labs.record.experiment import Entry, damage
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.occupied import occupied
+from ewan.labs.runtime.run_directory import occupied
 from ewan.labs.runtime.sweep import sweep
 
 _DIGITS = 12

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ewan.experiments.engine import ending, engine, preparation, stopping
+from ewan.experiments.engine import engine, interruption, preparation, stop_rule
 from ewan.experiments.engine.executor import NoExecutor
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Facts, Parts
@@ -67,7 +67,7 @@ def collect(context: Context, study: Study, facts: Facts, parts: Parts, stop: St
         return engine.run(prepared, parts=parts, context=context, executor=NoExecutor(versions))
 
     again = f"ewan exp collect {study.directory} does it again"
-    result = Collection(directory, ending.status_of(context, directory, work, again=again))
+    result = Collection(directory, interruption.status_of(context, directory, work, again=again))
     experiment = Experiment.load(directory)
     for entry in experiment.wanting():
         (result.wrong if entry.number in wrong else result.missing).append(entry.number)
@@ -93,14 +93,14 @@ def agreed(context: Context, study: Study, records: Sequence[Record]) -> Version
 def next_round(study: Study, experiment: Experiment, stop: Stop, parts: Parts, result: Collection) -> None:
     """Writes the further runs that the stop rule wants; their number, and how far it is, into the result."""
     summary = summaries.read(experiment.directory)
-    values = stopping.values(summary, stop.metric)
+    values = stop_rule.values(summary, stop.metric)
     if not any(values.values()):
         raise LabError(f'stop: no run has a "{stop.metric}": name a metric that its flows have')
-    result.stopped = stopping.words(stop, values, parts.estimate)
-    seeds: dict[stopping.Point, list[int]] = {}
-    parameters: dict[stopping.Point, dict[str, str | int]] = {}
+    result.stopped = stop_rule.words(stop, values, parts.estimate)
+    seeds: dict[stop_rule.Point, list[int]] = {}
+    parameters: dict[stop_rule.Point, dict[str, str | int]] = {}
     for entry in experiment.runs:
-        point = stopping.point_of(entry.parameters)
+        point = stop_rule.point_of(entry.parameters)
         parameters.setdefault(point, entry.parameters)
         seeds.setdefault(point, []).append(entry.seed)
     runs = {point: len(each) for point, each in seeds.items()}

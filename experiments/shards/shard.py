@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ewan.experiments.engine import ending, engine, preparation, unit
+from ewan.experiments.engine import engine, interruption, preparation, unit
 from ewan.experiments.engine.executor import ThisMachine
 from ewan.experiments.engine.experiment import Job
 from ewan.experiments.engine.parts import Facts, Parts
@@ -99,7 +99,7 @@ def run(
             return engine.run(prepared, parts=parts, context=context, fresh=fresh, executor=machine, last="execution")
 
         again = f"the same command goes on with what is missing of shard {shard}"
-        status = ending.status_of(context, place, execute, str(store.root), again)
+        status = interruption.status_of(context, place, execute, str(store.root), again)
     finally:
         shutil.rmtree(above, ignore_errors=True)
         if work.checked:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ewan.experiments.engine.stopping import Estimate, Point, reached
+from ewan.experiments.engine.stop_rule import Estimate, Point, reached
 from ewan.generator.scenario import Stop
 
 MOST_SHARDS = 100_000

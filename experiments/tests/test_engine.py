@@ -24,11 +24,11 @@ from ewan.labs.record.events import link_change
 from ewan.labs.record.experiment import INPUTS
 from ewan.labs.record.summary import Summary
 from ewan.labs.record.traffic import TrafficRequest
-from ewan.labs.runtime import occupied as occupied_module
 from ewan.labs.runtime import program as programs
+from ewan.labs.runtime import run_directory as occupied_module
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.occupied import occupied, root_of
 from ewan.labs.runtime.program import Command, DisturbanceWatch, Preparation, Program
+from ewan.labs.runtime.run_directory import occupied, root_of
 from ewan.labs.runtime.virtual import VirtualRuntime
 
 

@@ -15,7 +15,7 @@ from ewan.experiments.engine import engine, preparation
 from ewan.experiments.engine.cli import facts_of
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Facts, Parts
-from ewan.experiments.engine.stopping import Point
+from ewan.experiments.engine.stop_rule import Point
 from ewan.experiments.shards import collect, shard, share
 from ewan.experiments.shards.share import Shard
 from ewan.experiments.shards.study import Record, RunOutcome, Study

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from ewan.labs.base.units.shown import percent, with_interval
 from ewan.labs.record.metrics import METRICS
+from ewan.labs.record.scenario_requests import Comparison, Parameter
 from ewan.labs.record.summary import ComparisonRow, Mean, Number, Summary
-from ewan.labs.record.wishes import Comparison, Parameter
 
 PARAMETER = "congestion"
 SHOWN_NOT = ("no difference shown", "not tested")

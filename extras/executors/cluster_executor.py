@@ -16,8 +16,8 @@ from ewan.experiments.engine import execution, unit
 from ewan.experiments.engine.executor import ThisMachine
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.forecast import Forecast
-from ewan.experiments.engine.keeping import ResultKeeper
 from ewan.experiments.engine.progress import Board
+from ewan.experiments.engine.stored_runs import ResultKeeper
 from ewan.experiments.engine.unit import RunAnswer, Versions
 from ewan.extras.executors import dask_workers, reading
 from ewan.extras.executors.dask_workers import WorkerPool

@@ -1,7 +1,7 @@
 """A capture over several machines: on each `ewan-node capture`, whose stream comes here through SSH.
 
 In: a way to start programs on the machines, what is captured where, how far the machines' clocks are apart. Out: one
-pcapng, a file or a stream (`ewan.labs.capture.merging`), and what was counted. The clocks are compared before the
+pcapng, a file or a stream (`ewan.labs.capture.merge`), and what was counted. The clocks are compared before the
 capture, again and again while it goes on, and at its end.
 
 A machine that is lost ends the capture: what came until then is whole. One that sends faster than the others has its
@@ -26,7 +26,7 @@ from ewan.extras.machines.joint_probes import Offset
 from ewan.extras.machines.results import CompletedProgram
 from ewan.labs.base.writing import opened
 from ewan.labs.capture import words
-from ewan.labs.capture.merging import Clock, Merger
+from ewan.labs.capture.merge import Clock, Merger
 from ewan.labs.capture.points import Tap
 from ewan.labs.capture.words import CaptureCounts, CaptureRequest
 from ewan.labs.runtime.base import LabError

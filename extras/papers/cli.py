@@ -17,7 +17,7 @@ import click
 import msgspec
 
 from ewan.experiments.engine import cli as running
-from ewan.experiments.engine import ending, engine, preparation, several
+from ewan.experiments.engine import engine, interruption, preparation, several
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Parts, Wall
 from ewan.extras.papers import experiments, ledger, targets, verdicts
@@ -156,7 +156,7 @@ class Runner:
         ):
             directory = Path(before.directory)
             if Experiment.load(directory).document.status != "complete":
-                status = ending.status_of(
+                status = interruption.status_of(
                     self.context, directory, lambda: engine.resume(directory, parts=self.parts, context=self.context)
                 )
                 return LedgerExperiment(str(directory), "incomplete" if status else "complete")
@@ -176,7 +176,7 @@ class Runner:
             )
             return engine.run(prepared, parts=self.parts, context=self.context)
 
-        status = ending.status_of(self.context, directory, work)
+        status = interruption.status_of(self.context, directory, work)
         return LedgerExperiment(str(directory), "incomplete" if status else "complete")
 
     def _measured(self, wanted: TargetExperiment) -> LedgerExperiment:

@@ -26,8 +26,8 @@ from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import UnitError, parse_published
 from ewan.labs.base.units.shown import written
 from ewan.labs.record.independent import independent
+from ewan.labs.record.scenario_requests import Values
 from ewan.labs.record.summary import Number
-from ewan.labs.record.wishes import Values
 
 Kind = Literal["grows", "falls", "largest", "least", "at most", "at least", "more", "less", "within"]
 Pairs = tuple[tuple[str, str], ...]

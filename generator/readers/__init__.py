@@ -16,7 +16,7 @@ import polars as pl
 
 from ewan.generator import commands as commands_of
 from ewan.generator.commands import RunCommand
-from ewan.generator.readers import captures, ditg, files, hops, iperf3, own, ping
+from ewan.generator.readers import captures, ditg, files, hops, iperf3, ping, step_csv
 from ewan.generator.readers.call import calls
 from ewan.generator.readers.reader import CommandOutput, Reader, ReaderResult
 from ewan.generator.rows import WRONG, Row, Rows, bounded, frame_of, number, text
@@ -114,7 +114,7 @@ def _joined(left: list[_FileTable]) -> dict[str, OwnTable]:
         by_name.setdefault(f"{each.row['step']}.{Path(text(each.row, 'file')).stem}", []).append(each)
     result = {}
     for name, those in sorted(by_name.items()):
-        table, left_out = own.joined(
+        table, left_out = step_csv.joined(
             [(text(each.row, "node"), number(each.row, "command"), each.table) for each in those]
         )
         for each in those:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ewan.generator.commands import RunCommand
-from ewan.generator.readers import own
+from ewan.generator.readers import step_csv
 from ewan.labs.record.own_tables import OwnTable
 
 MOST_BYTES = 64 << 20
@@ -46,6 +46,6 @@ def _table(path: Path, started_ns: int, t0_unix_ns: int | None) -> OwnTable | st
     try:
         if path.stat().st_size > MOST_BYTES:
             return f"has more than {MOST_BYTES >> 20} MiB: write less"
-        return own.read(path.read_bytes(), started_ns, t0_unix_ns)
+        return step_csv.read(path.read_bytes(), started_ns, t0_unix_ns)
     except (OSError, ValueError) as error:
         return str(error).splitlines()[0]

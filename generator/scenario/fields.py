@@ -30,7 +30,7 @@ from ewan.labs.base.units import Duration, Size, UnitError, parse_published
 from ewan.labs.base.values import Count, Name
 from ewan.labs.link.keys import DirectionKeys
 from ewan.labs.record.quantities import Role
-from ewan.labs.record.wishes import Comparison, PublishedValue, Reference
+from ewan.labs.record.scenario_requests import Comparison, PublishedValue, Reference
 from ewan.labs.spec.fields import Pacing
 
 _KINDS = frozenset(KINDS)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from ewan.generator import readers, records
-from ewan.generator.readers import files, own
+from ewan.generator.readers import files, step_csv
 from ewan.generator.tests import schedules
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import own_tables, tables
@@ -21,7 +21,7 @@ T0_UNIX_NS = 1_700_000_000 * NS_PER_SECOND + 123_456_789
 
 
 def read(text: str, t0_unix_ns: int | None = T0_UNIX_NS) -> own_tables.OwnTable:
-    return own.read(text.encode(), STARTED_NS, t0_unix_ns)
+    return step_csv.read(text.encode(), STARTED_NS, t0_unix_ns)
 
 
 def test_units_stand_in_the_names_and_values_are_in_the_tables_units() -> None:

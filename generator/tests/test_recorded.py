@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ewan.generator import scenario as scenarios
-from ewan.generator.scenario.recorded import recorded
+from ewan.generator.scenario.link_recording import recorded
 from ewan.labs import host, spec
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.link_changes import said

@@ -23,7 +23,7 @@ from ewan.labs.base.documents import DocumentError, check_values
 from ewan.labs.base.reading import open_regular, read_bytes
 from ewan.labs.record import CERTIFICATES_FOLDER, MachineFacts
 from ewan.labs.record.demand import Demand
-from ewan.labs.record.wishes import Comparison, FigureRequest, PublishedValue, Reference
+from ewan.labs.record.scenario_requests import Comparison, FigureRequest, PublishedValue, Reference
 
 FORMAT = "ewan-experiment/2"
 OLDER = ("ewan-experiment/1",)

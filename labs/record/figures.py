@@ -23,8 +23,8 @@ from ewan.labs.base.wording import nearest
 from ewan.labs.record import quantities
 from ewan.labs.record.metrics import AMBIGUOUS, METRICS, metric_named
 from ewan.labs.record.quantities import Quantity, Selection
+from ewan.labs.record.scenario_requests import FigureRequest, Parameter
 from ewan.labs.record.series import SAMPLES, SERIES, Samples, Series, Whose
-from ewan.labs.record.wishes import FigureRequest, Parameter
 
 Kind = Literal["metric", "map", "phase", "time", "flow chart", "cdf", "ccdf", "box", "timeline"]
 Scale = Literal["linear", "log", "bdp", "categories"]

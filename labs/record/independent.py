@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ewan.labs.record.wishes import Parameter
+from ewan.labs.record.scenario_requests import Parameter
 
 
 def varying(points: Sequence[Mapping[str, Parameter]]) -> list[str]:

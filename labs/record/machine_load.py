@@ -33,8 +33,8 @@ class LabCard(Struct, omit_defaults=False):
 
 
 class MachineSeen(Struct):
-    """What was looked at, None of all else. `devices`: what the keeper of each told (labs/hardware/told.py), as it
-    came; `disturbed`: in words what may have disturbed the links; `programs`: name and share of one CPU of those that
+    """What was looked at, None of all else. `devices`: what the keeper of each told (labs/hardware/device_answers.py);
+    `disturbed`: in words what may have disturbed the links; `programs`: name and share of one CPU of those that
     are not the lab's, largest first; `taken`: of each spinner."""
 
     cards: tuple[LabCard, ...] | None = None

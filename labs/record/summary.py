@@ -11,7 +11,7 @@ from typing import TypedDict
 
 from ewan.labs.base import documents
 from ewan.labs.base.codec import Document, Struct, field
-from ewan.labs.record.wishes import Reference, Values
+from ewan.labs.record.scenario_requests import Reference, Values
 
 FORMAT = "ewan-summary/1"
 FILE = "summary.json"

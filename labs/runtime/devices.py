@@ -16,8 +16,8 @@ from typing import TypeVar
 
 from ewan.labs.base.product import ROOT
 from ewan.labs.hardware import catalogue
+from ewan.labs.hardware.device_answers import DeviceTold
 from ewan.labs.hardware.settings import differences
-from ewan.labs.hardware.told import DeviceTold
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import control
 from ewan.labs.runtime.base import LabError

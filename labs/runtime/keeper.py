@@ -28,11 +28,7 @@ from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.abilities import refusal
 from ewan.labs.hardware.account import Account
 from ewan.labs.hardware.counts import CardCount, DeviceCounts
-from ewan.labs.hardware.driver import HEADINGS, DeviceDescription, DeviceReading, Driver, DriverError, caller
-from ewan.labs.hardware.readout import Readout
-from ewan.labs.hardware.requests import ResetRequest
-from ewan.labs.hardware.settings import settings_of
-from ewan.labs.hardware.told import (
+from ewan.labs.hardware.device_answers import (
     DeviceChange,
     DeviceChanges,
     DeviceCounted,
@@ -42,6 +38,10 @@ from ewan.labs.hardware.told import (
     DeviceTold,
     SentBytes,
 )
+from ewan.labs.hardware.driver import HEADINGS, DeviceDescription, DeviceReading, Driver, DriverError, caller
+from ewan.labs.hardware.readout import Readout
+from ewan.labs.hardware.requests import ResetRequest
+from ewan.labs.hardware.settings import settings_of
 from ewan.labs.link import Change, Direction
 from ewan.labs.link.direction import Heading
 from ewan.labs.plan import Hardware, Link

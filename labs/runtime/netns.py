@@ -27,8 +27,8 @@ from ewan.labs.runtime import devices, machines, node_overrides, readouts, run_l
 from ewan.labs.runtime.answers import NodeStatus, Removed, SpinnerStatus, Status, Tables
 from ewan.labs.runtime.base import Answer, LabError, LabState, OpenCapture, RemoteMachine, Seen
 from ewan.labs.runtime.binary import node_binary
-from ewan.labs.runtime.capturing import LocalCapture
 from ewan.labs.runtime.inspections import Inspection
+from ewan.labs.runtime.local_capture import LocalCapture
 from ewan.labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from ewan.labs.runtime.probe_documents import Probe, ProbeAnswer
 from ewan.labs.runtime.probes import send

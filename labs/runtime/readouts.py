@@ -22,7 +22,7 @@ import orjson
 
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.writing import anew
-from ewan.labs.hardware.told import DeviceRows
+from ewan.labs.hardware.device_answers import DeviceRows
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import devices
 from ewan.labs.runtime.base import LabError

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Struct, tags
-from ewan.labs.hardware.told import DeviceCounted, DeviceRows, DeviceSeries, DeviceTold
+from ewan.labs.hardware.device_answers import DeviceCounted, DeviceRows, DeviceSeries, DeviceTold
 from ewan.labs.link import Change
 from ewan.labs.link.direction import Heading
 from ewan.labs.runtime.base import LabError

@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from ewan.labs.runtime import cpu
-from ewan.labs.runtime.sharing import Share
+from ewan.labs.runtime.cpu_shares import Share
 
 Result = TypeVar("Result")
 LOOKS_S = 0.2

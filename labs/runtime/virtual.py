@@ -32,9 +32,9 @@ from ewan.labs.runtime import cpu, guests, kernel, memory, node_overrides, run_l
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.guests import SHARED_MEMORY
-from ewan.labs.runtime.occupied import kernel_files_of, occupied, root_of
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.progress import ProgressReading, RunProgress, SharedPage, Watch
+from ewan.labs.runtime.run_directory import kernel_files_of, occupied, root_of
 from ewan.labs.runtime.standstill import NOT_BEGUN, Standstill
 
 START_UNIX_NS = 1_700_000_000 * NS_PER_SECOND

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pcapng import FileScanner, blocks
 
-from ewan.labs.capture.merging import Clock, Merger
+from ewan.labs.capture.merge import Clock, Merger
 from ewan.labs.capture.words import UNBOUNDED, Bounds
 
 AHEAD = Clock(ahead_ns=5_000_000, uncertainty_ns=40_000)

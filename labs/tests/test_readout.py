@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from ewan.labs.hardware.device_answers import DeviceRows
 from ewan.labs.hardware.driver import SeriesRows
 from ewan.labs.hardware.readout import Readout, RowStretch
-from ewan.labs.hardware.told import DeviceRows
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.readouts import COLUMNS, Readouts
 from ewan.labs.runtime.requests import ReadoutRequest

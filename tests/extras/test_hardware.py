@@ -23,8 +23,8 @@ from ewan.calibration import devices as certified
 from ewan.extras.devices.conformance import checks
 from ewan.extras.devices.gtrcnet import TABLE
 from ewan.labs.hardware import catalogue
+from ewan.labs.hardware.device_answers import DeviceTold
 from ewan.labs.hardware.driver import Driver
-from ewan.labs.hardware.told import DeviceTold
 from ewan.labs.link import BernoulliLoss, Change, ConstantDelay
 from ewan.labs.record import tables
 from ewan.labs.record.events import link_change

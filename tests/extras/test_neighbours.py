@@ -28,7 +28,7 @@ from ewan.extras.studio.server.jobs import Jobs
 from ewan.labs.base import ownership
 from ewan.labs.base.product import DEFAULT_ROOT
 from ewan.labs.record import experiment as records
-from ewan.labs.runtime import cpu, occupied, sharing, spinners, unix_names
+from ewan.labs.runtime import cpu, cpu_shares, run_directory, spinners, unix_names
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.live import LiveRuntime
 from ewan.labs.runtime.state import LOCK, Owner, State
@@ -211,10 +211,10 @@ def test_a_name_of_ours_that_a_stranger_bound_takes_no_place_of_ours() -> None:
         held.bind(f"\0{names[0]}-own")
         owners = unix_names.owners()
         assert owners is not None and owners[names[0]] == STRANGER and owners[f"{names[0]}-own"] == os.getuid()
-        found = sharing.seen("".join(f"0: @{name}\n" for name in owners), owners)
+        found = cpu_shares.seen("".join(f"0: @{name}\n" for name in owners), owners)
         assert [each.uid for each in found].count(STRANGER) == 0
-        assert len([each for each in found if each == sharing.SweepClaim("run", os.getuid(), 0, 1)]) >= 1
-        assert len(sharing.seen(f"0: @{names[0]}\n", owners)) == 0
+        assert len([each for each in found if each == cpu_shares.SweepClaim("run", os.getuid(), 0, 1)]) >= 1
+        assert len(cpu_shares.seen(f"0: @{names[0]}\n", owners)) == 0
         stranger.kill()
 
 
@@ -301,14 +301,14 @@ def locked_by_a_stranger(*places: Path) -> AbstractContextManager[None]:
 
 @pytest.mark.parametrize("what", ["run", "experiment", "jobs", "left"])
 def test_a_stranger_who_can_read_directories_stops_no_run(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    monkeypatch.setattr(occupied, "WAIT_S", 0.0)
+    monkeypatch.setattr(run_directory, "WAIT_S", 0.0)
     with tempfile.TemporaryDirectory(dir="/run", prefix="ewan-test-") as top:
         place = Path(top) / "runs/001"
         place.mkdir(parents=True)
         Path(top).chmod(0o755)
-        occupied.root_of(place).mkdir()
+        run_directory.root_of(place).mkdir()
         locks: dict[str, Callable[[], contextlib.AbstractContextManager[object]]] = {
-            "run": lambda: occupied.occupied(place),
+            "run": lambda: run_directory.occupied(place),
             "experiment": lambda: experiment.locked(place),
             "jobs": lambda: Jobs(place, {})._alone(),
             "left": contextlib.nullcontext,
@@ -322,16 +322,16 @@ def test_a_stranger_who_can_read_directories_stops_no_run(monkeypatch: pytest.Mo
                     with pytest.raises(subprocess.CalledProcessError):
                         as_user(STRANGER, "os.open(sys.argv[1], os.O_RDONLY)", str(path))
                 assert len(held) == (what != "left")
-            occupied.remove_killed(place.parent)
-        assert not occupied.root_of(place).exists()
+            run_directory.remove_killed(place.parent)
+        assert not run_directory.root_of(place).exists()
         assert [path.name for path in Path(top).rglob("*") if path.is_file()] == ([".turn"] if what == "jobs" else [])
 
 
 def test_a_lock_of_a_killed_command_is_no_hindrance(tmp_path: Path) -> None:
     place = tmp_path / "runs/001"
     place.mkdir(parents=True)
-    for path in (occupied.lock_of(place), place / records.LOCK):
+    for path in (run_directory.lock_of(place), place / records.LOCK):
         path.touch()
-    with occupied.occupied(place), experiment.locked(place), pytest.raises(LabError), experiment.locked(place):
+    with run_directory.occupied(place), experiment.locked(place), pytest.raises(LabError), experiment.locked(place):
         pass
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

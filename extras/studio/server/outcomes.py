@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ewan.analysis import circumstances, disturbed, load, plotting, report, summary, tabulated
+from ewan.analysis import circumstances, disturbance_overlap, load, report, report_tables, single_figure, summary
 from ewan.analysis.compare import both, page
 from ewan.analysis.compare.descriptions import DescriptionDifference
-from ewan.analysis.figures import asked
+from ewan.analysis.figures import custom
 from ewan.analysis.figures.style import STYLES
 from ewan.analysis.rows import MOST_CERTIFICATES, few, left_out
 from ewan.calibration import report as certificates
@@ -33,7 +33,7 @@ from ewan.extras.studio.server.answers import (
 from ewan.labs import rundir
 from ewan.labs.base import codec
 from ewan.labs.base.documents import DocumentError
-from ewan.labs.record import figures, host_drops, quantities, uncounted
+from ewan.labs.record import figures, host_drops, quantities, uncounted_traffic
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.figures import FigureSpec
 from ewan.labs.record.summary import Summary
@@ -55,7 +55,7 @@ def about(directory: str) -> Experiment:
     scenario = place / "scenario.yaml"
     labs, refused = experiment.by_certificate, {entry.number for entry in document.runs if entry.verified is False}
     certified = few(list(labs), MOST_CERTIFICATES, lambda name: not refused.isdisjoint(labs[name]))
-    seen, more_seen = disturbed.rows(known.runs)
+    seen, more_seen = disturbance_overlap.rows(known.runs)
     entries = {entry.number: entry for entry in document.runs}
     runs: list[Any] = [
         {
@@ -68,7 +68,7 @@ def about(directory: str) -> Experiment:
     disturbances: list[Any] = [
         {"run": row.run, "time": row.time, "words": row.words, "marks": row.marks} for row in seen
     ]
-    comparisons: list[Any] = tabulated.comparisons(experiment, known)
+    comparisons: list[Any] = report_tables.comparisons(experiment, known)
     return {
         "name": place.name,
         "directory": directory,
@@ -83,15 +83,15 @@ def about(directory: str) -> Experiment:
         "clock": document.clock,
         "warnings": [
             *report.warnings(experiment),
-            *filter(None, [disturbed.warning(known.disturbed)]),
-            *(f"{line}." for line in [*uncounted.of_runs(known.runs), *host_drops.of_runs(known.runs)]),
+            *filter(None, [disturbance_overlap.warning(known.disturbed)]),
+            *(f"{line}." for line in [*uncounted_traffic.of_runs(known.runs), *host_drops.of_runs(known.runs)]),
         ],
         "so_far": experiment.so_far,
         "facts": {key: word for key, word in circumstances.facts(experiment).items() if key not in LABELS},
         "host": circumstances.host(document.host),
         "parameters": circumstances.parameters(experiment),
         "varied": experiment.varied,
-        "values": {name: list(map(str, each)) for name, each in asked.values(experiment).items()},
+        "values": {name: list(map(str, each)) for name, each in custom.values(experiment).items()},
         "metrics": quantities.ordered({name: None for point in known.points for name in point.metrics}),
         "runs": runs,
         "few_runs": left_out(len(shown), len(every), "runs", "ewan results export --csv DIR writes all of them."),
@@ -168,7 +168,7 @@ def figure(directory: str, line: str, style: str = "page", kind: str = "svg", be
     none, or cannot be drawn."""
     spec = figures.parse(line)
     other = None if beside is None else Path(beside)
-    _, drawing = plotting.drawn(Path(directory), spec, STYLES[style], [kind], other)
+    _, drawing = single_figure.drawn(Path(directory), spec, STYLES[style], [kind], other)
     rundir.give_back(Path(directory))
     return {
         "line": spec.line,

@@ -18,9 +18,9 @@ from tempfile import TemporaryDirectory
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, HTMLResponse, Response
 
-from ewan.analysis import export_kinds, listing
+from ewan.analysis import experiment_list, export_kinds
 from ewan.analysis.export_kinds import ExportKind
-from ewan.experiments.engine.labelling import relabel
+from ewan.experiments.engine.label_changes import relabel
 from ewan.extras.studio.server.files import RefusedError
 from ewan.labs.base.product import RESULTS, ROOT
 from ewan.labs.context import COMMAND
@@ -59,9 +59,9 @@ class Experiments:
 
     def __init__(self, here: Path, environment: Mapping[str, str]) -> None:
         self._place, self._environment = here / RESULTS, environment
-        self._rows: dict[str, tuple[object, listing.ExperimentRow]] = {}
+        self._rows: dict[str, tuple[object, experiment_list.ExperimentRow]] = {}
 
-    def every(self) -> list[listing.ExperimentRow]:
+    def every(self) -> list[experiment_list.ExperimentRow]:
         """The newest first; those that cannot be read say so. One that has not changed is not read again."""
         names = [path.name for path in self._place.glob("*") if NAME.fullmatch(path.name) and not path.is_symlink()]
         there = sorted((name for name in names if (self._place / name / DOCUMENT).is_file()), reverse=True)[:MOST]
@@ -69,7 +69,9 @@ class Experiments:
         for name in there:
             state = tuple(_state(self._place / name / file) for file in STATE)
             row = known.get(name)
-            rows[name] = row if row is not None and row[0] == state else (state, listing.describe(self._place / name))
+            rows[name] = (
+                row if row is not None and row[0] == state else (state, experiment_list.describe(self._place / name))
+            )
         self._rows = rows
         return [rows[name][1] for name in there]
 

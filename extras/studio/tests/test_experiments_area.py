@@ -22,7 +22,7 @@ import psutil
 import pytest
 from starlette.testclient import TestClient
 
-from ewan.analysis import listing, report, summary
+from ewan.analysis import experiment_list, report, summary
 from ewan.analysis.tests import synthetic
 from ewan.extras.studio.server import results
 from ewan.extras.studio.server.app import make
@@ -99,7 +99,7 @@ def test_threads_that_ask_at_once_get_the_same_list(here: Path, monkeypatch: pyt
         return state(path)
 
     monkeypatch.setattr(results, "_state", asked_meanwhile)
-    others: list[Future[list[listing.ExperimentRow]]] = []
+    others: list[Future[list[experiment_list.ExperimentRow]]] = []
     with ThreadPoolExecutor(1) as other:
         try:
             found = experiments.every()

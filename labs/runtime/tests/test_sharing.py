@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ewan.labs.runtime import guests
-from ewan.labs.runtime.sharing import Share, SweepClaim, has_room, seen
+from ewan.labs.runtime.cpu_shares import Share, SweepClaim, has_room, seen
 from ewan.labs.runtime.sweep import sweep
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -67,7 +67,7 @@ def test_a_sweep_beside_another_users_has_one_run_at_a_time(monkeypatch: pytest.
             )
             return own if alone.is_set() else other + own
 
-    monkeypatch.setattr("ewan.labs.runtime.sharing.Share.__init__.__defaults__", (Both(), lambda: None))
+    monkeypatch.setattr("ewan.labs.runtime.cpu_shares.Share.__init__.__defaults__", (Both(), lambda: None))
     monkeypatch.setattr("ewan.labs.runtime.cpu.usable", lambda: {0, 1})
 
     def job(number: int) -> Callable[[threading.Event], int]:
@@ -96,7 +96,7 @@ def test_a_sweep_beside_another_users_has_one_run_at_a_time(monkeypatch: pytest.
 def test_a_name_goes_with_its_process() -> None:
     code = (
         "import os, signal, threading\n"
-        "from ewan.labs.runtime.sharing import Share\n"
+        "from ewan.labs.runtime.cpu_shares import Share\n"
         "with Share().held() as share, share.place(threading.Event(), True):\n"
         "    print(os.getpid(), flush=True)\n"
         "    signal.pause()\n"
@@ -112,7 +112,7 @@ def test_a_name_goes_with_its_process() -> None:
 
 
 def test_a_name_that_is_no_text_stops_no_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ewan.labs.runtime.sharing.has_room", lambda uid, cpus, others: True)
+    monkeypatch.setattr("ewan.labs.runtime.cpu_shares.has_room", lambda uid, cpus, others: True)
     with socket.socket(socket.AF_UNIX) as held:
         held.bind(b"\0\xff\xfe-" + str(os.getpid()).encode())
         with Share().place(threading.Event(), False) as there:

@@ -23,9 +23,9 @@ from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import guests, kernel, virtual
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.occupied import kernel_files_of, occupied, remove_killed, root_of
+from ewan.labs.runtime.cpu_shares import Share
 from ewan.labs.runtime.program import Command, Preparation, Program
-from ewan.labs.runtime.sharing import Share
+from ewan.labs.runtime.run_directory import kernel_files_of, occupied, remove_killed, root_of
 from ewan.labs.runtime.sweep import sweep
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import Run, VirtualRuntime
@@ -216,7 +216,7 @@ import os, sys
 from pathlib import Path
 from types import SimpleNamespace
 from ewan.labs import plan as plans
-from ewan.labs.runtime.occupied import kernel_files_of, occupied, remove_killed, root_of
+from ewan.labs.runtime.run_directory import kernel_files_of, occupied, remove_killed, root_of
 from ewan.labs.runtime.program import Command, Preparation, Program
 from ewan.labs.runtime.virtual import VirtualRuntime
 binary, image, plan, directory = map(Path, sys.argv[1:])

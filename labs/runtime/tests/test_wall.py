@@ -32,9 +32,9 @@ from ewan.labs.node_overrides import NodeOverrides
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import kernel, wall
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.occupied import root_of
 from ewan.labs.runtime.program import Command, Program
 from ewan.labs.runtime.progress import Watch
+from ewan.labs.runtime.run_directory import root_of
 from ewan.labs.runtime.standstill import Standstill
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime

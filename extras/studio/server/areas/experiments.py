@@ -18,8 +18,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from ewan.analysis.experiment_list import ExperimentRow
 from ewan.analysis.export_kinds import ExportKind
-from ewan.analysis.listing import ExperimentRow
 from ewan.extras.studio.server import answers, api, files, results, threads
 from ewan.extras.studio.server.api import Body, Endpoint, Word
 from ewan.extras.studio.server.guard import Access

@@ -1,7 +1,7 @@
 """Runs that are over, shown again: what there is of each, and its links and flows over time.
 
 In: names of experiments, numbers of runs. Out: the drawing of a run's own plan, and series of a part of the run, of a
-bounded size (`ewan.analysis.replayed`). A run whose experiment goes on can be shown as far as its tables are written.
+bounded size (`ewan.analysis.replay`). A run whose experiment goes on can be shown as far as its tables are written.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute
 
 from ewan.analysis import load
 from ewan.analysis.load import PLAN, ExperimentResults
-from ewan.analysis.replayed import FlowPiece, Piece, Replay, RunEvent, RunFlow
+from ewan.analysis.replay import FlowPiece, Piece, Replay, RunEvent, RunFlow
 from ewan.experiments.engine import source
 from ewan.extras.studio.server.api import Endpoint
 from ewan.extras.studio.server.drawing import Drawing, DrawnLink, drawing, lines

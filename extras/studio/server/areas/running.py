@@ -24,7 +24,7 @@ from ewan.extras.studio.server.api import Body, Endpoint, Word
 from ewan.extras.studio.server.capture import LONGEST, MOST, Capture
 from ewan.extras.studio.server.guard import Access
 from ewan.extras.studio.server.terminal import Terminal
-from ewan.generator.scenario.recorded import recorded
+from ewan.generator.scenario.link_recording import recorded
 from ewan.labs import link_changes, routed_paths
 from ewan.labs.base import codec
 from ewan.labs.base.errors import UserError

@@ -16,7 +16,7 @@ from typing import Literal
 
 from starlette.routing import BaseRoute
 
-from ewan.analysis.standing import ExperimentProgress, of_command, progress
+from ewan.analysis.experiment_progress import ExperimentProgress, of_command, progress
 from ewan.extras.studio.server import files, live, results, threads
 from ewan.extras.studio.server.api import Body, Endpoint, Word
 from ewan.extras.studio.server.guard import Access

@@ -1,6 +1,7 @@
 """Traffic over the bottleneck that belongs to no flow that is counted, as programs of steps send it, for people.
 
-In: the runs of an experiment's summary (analysis/uncounted.py finds the share). Out: lines, and which values to mark.
+In: the runs of an experiment's summary (analysis/uncounted_traffic.py finds the share). Out: lines, and which
+values to mark.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from ewan.analysis import batches, load, measured, summary
+from ewan.analysis import batches, load, measurement_cache, summary
 from ewan.analysis.load import LoadError
 from ewan.analysis.tests import synthetic
 from ewan.labs.base import writing
@@ -23,26 +23,26 @@ def made(place: Path, **options: Any) -> Path:
     return synthetic.experiment(place, CC, **{"pairs": 2, "seconds": 3, "reverse": 1, **options})
 
 
-def of(place: Path, *also: quantities.Quantity) -> dict[int, measured.RunMetrics]:
-    return measured.of_runs(load.experiment(place), also)
+def of(place: Path, *also: quantities.Quantity) -> dict[int, measurement_cache.RunMetrics]:
+    return measurement_cache.of_runs(load.experiment(place), also)
 
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measured, "FEWEST_KEPT", 2)
+    monkeypatch.setattr(measurement_cache, "FEWEST_KEPT", 2)
 
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of the runs that are measured."""
     numbers: list[int] = []
-    whole = measured.of_run
+    whole = measurement_cache.of_run
 
-    def of_run(run: load.RunResults, *arguments: Any) -> measured.RunMetrics:
+    def of_run(run: load.RunResults, *arguments: Any) -> measurement_cache.RunMetrics:
         numbers.append(run.number)
         return whole(run, *arguments)
 
-    monkeypatch.setattr(measured, "of_run", of_run)
+    monkeypatch.setattr(measurement_cache, "of_run", of_run)
     return numbers
 
 
@@ -54,8 +54,10 @@ def test_several_runs_together_give_what_each_gives_by_itself(tmp_path: Path, ki
     tables.write(place / "runs/003", "goodput", tables.empty("goodput"))
     (place / "runs/004/series.parquet").unlink()
     synthetic.vouch(place)
-    alone = [measured.of_run(run, [SHARE]) for run in load.experiment(place).runs]
-    found = [measured.of_run(run, [SHARE], None, ready) for run, ready in batches.ready(load.experiment(place).runs)]
+    alone = [measurement_cache.of_run(run, [SHARE]) for run in load.experiment(place).runs]
+    found = [
+        measurement_cache.of_run(run, [SHARE], None, ready) for run, ready in batches.ready(load.experiment(place).runs)
+    ]
     assert found == alone
     assert [ready is not None for _, ready in batches.ready(load.experiment(place).runs)].count(False) == 1
 
@@ -124,7 +126,7 @@ def test_a_file_that_is_not_whole_says_nothing(
     place = made(tmp_path)
     known = of(place)
     counted.clear()
-    path = place / measured.FILE
+    path = place / measurement_cache.FILE
     path.write_bytes(path.read_bytes().replace(b"0", b"1", 400) if damage is None else damage)
     assert of(place) == known and len(counted) == 6
 
@@ -135,7 +137,7 @@ def test_what_other_code_measured_says_nothing(
     place = made(tmp_path)
     of(place)
     counted.clear()
-    monkeypatch.setattr(measured, "_code", lambda: "0" * 64)
+    monkeypatch.setattr(measurement_cache, "_code", lambda: "0" * 64)
     of(place)
     assert len(counted) == 6
 
@@ -149,18 +151,18 @@ def test_a_directory_that_nobody_may_write_into_is_read_all_the_same(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(writing, "write", refused)
-    assert len(of(place)) == 6 and not (place / measured.FILE).exists()
+    assert len(of(place)) == 6 and not (place / measurement_cache.FILE).exists()
 
 
 def test_few_runs_keep_nothing(tmp_path: Path) -> None:
     place = made(tmp_path)
     summary.analyse(place)
-    assert not (place / measured.FILE).exists()
+    assert not (place / measurement_cache.FILE).exists()
 
 
 def test_rows_of_tables_are_known_without_reading_them(tmp_path: Path, kept: None) -> None:
     place = made(tmp_path)
-    assert measured.rows(load.experiment(place)) == {}
+    assert measurement_cache.rows(load.experiment(place)) == {}
     of(place)
     heights = {name: tables.read(place / "runs/002", name).height for name in ("flows", "series", "goodput", "links")}
-    assert heights.items() <= measured.rows(load.experiment(place))[2].items()
+    assert heights.items() <= measurement_cache.rows(load.experiment(place))[2].items()

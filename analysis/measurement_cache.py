@@ -19,7 +19,7 @@ from pathlib import Path
 import orjson
 from msgspec.structs import asdict
 
-from ewan.analysis import batches, disturbed, load, metrics, side_by_side, uncounted
+from ewan.analysis import batches, disturbance_overlap, load, metrics, side_by_side, uncounted_traffic
 from ewan.analysis.rundata import DerivedTables, RunData
 from ewan.labs.base import codec, writing
 from ewan.labs.base.codec import Struct
@@ -61,7 +61,7 @@ class RunMetrics(Struct):
     dropped: host_drops.Counts
     """By hosts and routers."""
     uncounted: UnexplainedShare | None = None
-    """None: all traffic belongs to flows (analysis/uncounted.py)."""
+    """None: all traffic belongs to flows (analysis/uncounted_traffic.py)."""
 
     def values(self, also: Iterable[Quantity] = ()) -> Values:
         """Of the load, then what is asked for beside that."""
@@ -158,10 +158,10 @@ def of_run(
         steps(data),
         None if at is None else LinkDirection(*at),
         tuple(data.uses),
-        disturbed.of_run(run, data.ways),
+        disturbance_overlap.of_run(run, data.ways),
         {name: run.table(name).height for name in TABLES if run.has(name)},
         host_drops.counts(run.table(host_drops.TABLE)) if run.has(host_drops.TABLE) else {},
-        uncounted.of_run(data),
+        uncounted_traffic.of_run(data),
     )
     run.forget()
     return found

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ewan.analysis import load, side_by_side
-from ewan.analysis.figures import against, maps, phase
+from ewan.analysis.figures import by_parameter, maps, phase
 from ewan.analysis.figures.flowchart import FlowChart
 from ewan.analysis.figures.happenings import Timeline
 from ewan.analysis.figures.overtime import OverTime
@@ -25,8 +25,8 @@ from ewan.analysis.rundata import RunData
 from ewan.analysis.side_by_side import SharedArgument
 from ewan.labs.record import figures
 from ewan.labs.record.figures import FigureSpec
+from ewan.labs.record.scenario_requests import Parameter
 from ewan.labs.record.summary import Summary
-from ewan.labs.record.wishes import Parameter
 
 Gathered = dict[int, Any]
 """What a figure is made of, by the runs' numbers."""
@@ -65,7 +65,7 @@ class SummaryFigure:
 
 
 _KINDS: dict[str, Callable[[Request], TableFigure]] = {
-    "metric": partial(SummaryFigure, against.draw),
+    "metric": partial(SummaryFigure, by_parameter.draw),
     "map": partial(SummaryFigure, maps.draw),
     "phase": partial(SummaryFigure, phase.draw),
     "time": OverTime,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ewan.analysis import load, summary
 from ewan.analysis.compare.overlaid import OverlaidResults
-from ewan.analysis.figures import asked
+from ewan.analysis.figures import custom
 from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import Drawing, Style
 from ewan.labs.record.figures import FigureSpec
@@ -27,7 +27,7 @@ def drawn(
     else:
         experiment = OverlaidResults(experiment, load.experiment(beside))
         found = experiment.summary(spec.quantities)
-    (drawing,) = asked.draw(experiment, found, [spec], look, kinds)
+    (drawing,) = custom.draw(experiment, found, [spec], look, kinds)
     if isinstance(drawing, str):
         raise FigureError(drawing)
     return experiment, drawing

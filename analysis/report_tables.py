@@ -11,9 +11,9 @@ from typing import NamedTuple
 from ewan.analysis import load
 from ewan.analysis.statistics import NARROW
 from ewan.labs.base.units.shown import NONE, fitting, interval_in, typographic, with_interval, written
-from ewan.labs.record import quantities, uncounted
+from ewan.labs.record import quantities, uncounted_traffic
+from ewan.labs.record.scenario_requests import Parameter
 from ewan.labs.record.summary import ComparisonRow, DifferenceRow, Mean, PointSummary, Summary
-from ewan.labs.record.wishes import Parameter
 
 BEYOND = "‡"
 """Stands after what is more than the links carry."""
@@ -26,7 +26,7 @@ KINDS = {
 
 def mark(point: PointSummary, name: str) -> str:
     """After a value of a point."""
-    words = [BEYOND] * (name in point.beyond) + [uncounted.MARK] * uncounted.is_marked(point, name)
+    words = [BEYOND] * (name in point.beyond) + [uncounted_traffic.MARK] * uncounted_traffic.is_marked(point, name)
     return "".join(f"\u00a0{each}" for each in words)
 
 

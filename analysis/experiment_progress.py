@@ -19,8 +19,8 @@ from ewan.labs.record import summary as summaries
 from ewan.labs.record.experiment import INPUTS, STAGES, Entry, ExperimentDocument, State
 from ewan.labs.record.independent import varying
 from ewan.labs.record.metrics import USUAL
+from ewan.labs.record.scenario_requests import Parameter
 from ewan.labs.record.summary import Mean, PointSummary
-from ewan.labs.record.wishes import Parameter
 
 MOST_POINTS = 500
 MOST_METRICS = 4
