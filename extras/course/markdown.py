@@ -84,7 +84,7 @@ def page(text: str, questions: dict[str, Question], words: LanguageWords) -> str
             case "sh":
                 pieces.append(f"```sh\n{block.text}\n```")
             case "figure":
-                pieces.append(f"```sh\newan report --figure '{block.text}'\n```")
+                pieces.append(f"```sh\newan results report --figure '{block.text}'\n```")
             case "question":
                 pieces.append(asked(questions[block.text], words))
     return "\n\n".join(pieces) + "\n"
