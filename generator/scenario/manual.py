@@ -60,7 +60,7 @@ there: `$`, `;`, `|` and the like in its value are plain characters, unless the 
 after the other: `[{streams: 1, buffer: 10pkt}, {streams: 2, buffer: [10pkt, 20pkt]}]` are three points.
 
 **Nodes.** `left[1-10]`, `left[1,3-5]`, `left[11+5]` (five from 11 on), several with commas between, a list, or the
-name of a role. `left[1-0]` and `left[11+0]` are nobody: a step without members does nothing. `from` and `to` go
+name of a role. `left[1-0]` and `left[11+0]` select no node, and a step without nodes is skipped. `from` and `to` go
 together one by one; one node may stand on either side of many.
 
 **When.** T0 is when everything is ready. A member starts at `at` plus the `offset`s of the members before it, and
