@@ -133,7 +133,7 @@ def test_into_a_pipe_and_into_wireshark(lab: str, state: Path, tmp_path: Path) -
 @pytest.mark.usefixtures("pings")
 def test_a_file_ends_at_its_size_and_a_capture_at_its_time(ewan: Ewan, lab: str, tmp_path: Path) -> None:
     file = tmp_path / "small.pcapng"
-    done = capture(ewan, lab, "left1", "-w", str(file), "--size", "1kB")
+    done = capture(ewan, lab, "left1", "-w", str(file), "--limit", "1kB")
     assert done.returncode == 0 and "the file has the size that --size allows" in done.stderr
     assert 700 < file.stat().st_size <= 1000 and packets(file)
     begun = time.monotonic()
@@ -171,7 +171,7 @@ def test_a_vlan_tag_is_where_it_stands_on_the_wire(ewan: Ewan, lab: str, state: 
         (("left1", "tcp prt 80"), "can't parse filter expression: syntax error"),
         (("left1", "--for", "3"), "write a duration as"),
         (("left1", "--snap", "5B"), "write a size of 14B to"),
-        (("left1", "--size", "10B"), "write at least 1kB"),
+        (("left1", "--limit", "10B"), "write at least 1kB"),
         (("left1", "-w", "/nonexistent/x"), "/nonexistent/x: No such file"),
         (("left1", "-w", "x", "--wireshark"), "write one of them"),
         (("left1", "--wireshark"), "wireshark is not installed: apt install wireshark"),
@@ -199,6 +199,7 @@ def test_services_tools_need_no_options(ewan: Ewan, lab: str) -> None:
 @pytest.mark.virtual
 def test_a_capture_is_a_part_of_a_program_of_the_virtual_clock(ewan: Ewan, tmp_path: Path) -> None:
     words = (
+        "lab",
         "batch",
         "dumbbell",
         "--rtt",

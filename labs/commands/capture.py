@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 PIPE = "-"
 MOST = "1GB"
-"""Of a file where --size says nothing."""
+"""Of a file where --limit says nothing."""
 ENDED = {
     "signal": "",
-    "full": ": the file has the size that --size allows",
+    "full": ": the file has the size that --limit allows",
     "packets": ": as many as --count says",
     "time": ": for as long as --for says",
     "reader": ": the reader has gone",
@@ -132,7 +132,7 @@ def _bounds(file: str | None, count: int | None, size: str | None, longest: str 
     if kept is not None and not 14 <= kept.bytes <= SNAP_BYTES:
         raise Refused(f'--snap "{snap}": write a size of 14B to {SNAP_BYTES}B')
     if most is not None and most.bytes < 1000:
-        raise Refused(f'--size "{size}": the head of a file alone takes more: write at least 1kB')
+        raise Refused(f'--limit "{size}": the head of a file alone takes more: write at least 1kB')
     if lasting is not None and lasting.ns <= 0:
         raise Refused(f'--for "{longest}": write a time above 0, "10s"')
     unsaid = Size.parse(MOST).bytes if file not in (None, PIPE) else UNBOUNDED

@@ -50,14 +50,12 @@ class Adopted:
     ewan: Ewan
 
     def do(self, node: str, command: str) -> str:
-        done = self.engine.docker("lab", "exec", f"ewan-{self.name}-{node}", *shlex.split(command))
+        done = self.engine.docker("exec", f"ewan-{self.name}-{node}", *shlex.split(command))
         assert done.returncode == 0, f"{node}: {command}: {done.stdout}{done.stderr}"
         return done.stdout
 
     def pinging(self, node: str, sink: str) -> None:
-        self.engine.docker(
-            "lab", "exec", "--detach", f"ewan-{self.name}-{node}", "ping", "-i", "0.1", "-c", "100", sink
-        )
+        self.engine.docker("exec", "--detach", f"ewan-{self.name}-{node}", "ping", "-i", "0.1", "-c", "100", sink)
 
 
 def clab(engine: EngineOfTests, file: Path, *words: str) -> tuple[int, str]:

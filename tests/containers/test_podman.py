@@ -97,9 +97,9 @@ def test_up_verified_entered_down(podman: EngineOfTests, ewan: Ewan, state: Path
         assert "app      /bin/busybox httpd -f -h /srv/www -p 8080" in ask(
             "exec", app, "busybox", "ps", "-o", "user,args"
         )
-        fetched = ask("lab", "exec", app, "busybox", "wget", "-q", "-O", "-", "http://127.0.0.1:8080/")
+        fetched = ask("exec", app, "busybox", "wget", "-q", "-O", "-", "http://127.0.0.1:8080/")
         assert fetched == "hello from the project\n"
-        assert ask("lab", "exec", app, "sh", "-c", "cat /tmp/greeting") == "hello there\n"
+        assert ask("exec", app, "sh", "-c", "cat /tmp/greeting") == "hello there\n"
     finally:
         down = ewan("down", name, timeout=200)
         ask("image", "rm", "--force", IMAGE)
@@ -118,7 +118,7 @@ def test_the_file_alone(podman: EngineOfTests, ewan: Ewan, tmp_path: Path) -> No
         deployed = podman.clab("deploy", "-t", f"{name}.clab.yml", cwd=tmp_path, timeout=200)
         try:
             assert deployed.returncode == 0, deployed.stderr
-            ping = ask("lab", "exec", f"ewan-{name}-left1", "ping", "-n", "-q", "-c", "10", "-i", "0.1", "right1")
+            ping = ask("exec", f"ewan-{name}-left1", "ping", "-n", "-q", "-c", "10", "-i", "0.1", "right1")
             assert RTT_MS <= shortest_ms(ping) <= RTT_MS + 1, ping
         finally:
             destroyed = podman.clab("destroy", "-t", f"{name}.clab.yml", "--cleanup", cwd=tmp_path, timeout=200)

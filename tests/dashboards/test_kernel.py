@@ -36,6 +36,7 @@ def outputs(ewan: Ewan, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, 
     shutil.copy(Context.of(os.environ).binary, directory / "ewan-node")
     done = ewan(
         *(
+            "lab",
             "batch",
             "dumbbell",
             "--name",

@@ -168,7 +168,8 @@ def test_a_command_ends_as_the_document_says(ewan: Ewan, place: Path, command: D
 
 def named(words: list[str]) -> list[str]:
     """A live lab by a name of the tests' own: a person may have one of the documents' names up."""
-    live = words[0] in ("lab", "up") and "virtual" not in words
+    makes = words[0] == "up" or (words[0] == "lab" and " ".join(words[:2]) not in cli.names())
+    live = makes and "virtual" not in words
     return [*words, "--name", "tdocs"] if live else words
 
 

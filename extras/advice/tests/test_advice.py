@@ -212,7 +212,7 @@ def test_what_cannot_be_advised_is_refused_in_one_line(words: list[str], says: s
 def advised(folder: Path, found: Characterisation, *words: str) -> tuple[dict[str, Any], list[str]]:
     """The answer, and the protocols in its order."""
     (folder / "path.json").write_bytes(to_json(found))
-    status, output = called("path.json", *words, "--lab", "own.lab.yaml", "--json", folder=folder)
+    status, output = called("path.json", *words, "--output", "own.lab.yaml", "--json", folder=folder)
     assert status == 0, output
     answer = orjson.loads(output[output.index("{\n") :])
     return answer, [place["protocol"] for place in answer["ranking"]]

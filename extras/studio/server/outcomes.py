@@ -188,7 +188,9 @@ def command(directory: str, spec: FigureSpec, style: str, kind: str, beside: str
     """What makes the same figure at a terminal, its CSV beside it."""
     size = [] if style == "page" else ["--style", style]
     other = [] if beside is None else ["--beside", beside]
-    return shlex.join(["ewan", "results", "plot", directory, spec.line, *other, *size, "--out", f"{spec.file}.{kind}"])
+    return shlex.join(
+        ["ewan", "results", "plot", directory, spec.line, *other, *size, "--output", f"{spec.file}.{kind}"]
+    )
 
 
 def compared(first: str, second: str, wanted: Sequence[str] = ()) -> Compared:

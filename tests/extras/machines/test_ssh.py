@@ -299,9 +299,9 @@ def test_ipv6_and_an_alias_and_an_agent(rig: Rig, tmp_path: Path, monkeypatch: p
 TERMINAL = """
 import sys
 from pathlib import Path
-from ewan.extras.machines.file import Machine
+from ewan.extras.machines.file import ClusterMachine
 from ewan.extras.machines.ssh import Fleet, Remote
-with Fleet([Machine("one", "one", "eth1", None, None, False)], Path(sys.argv[1])) as fleet:
+with Fleet([ClusterMachine("one", "one", "eth1", None, None, False)], Path(sys.argv[1])) as fleet:
     sys.exit(fleet["one"].terminal(sys.argv[2:]))
 """
 
@@ -425,7 +425,7 @@ def test_ctrl_c_while_all_work_ends_them_all(rig: Rig) -> None:
     script = """
         import sys
         from pathlib import Path
-        from ewan.extras.machines.file import Machine
+        from ewan.extras.machines.file import ClusterMachine
         from ewan.extras.machines.ssh import Fleet
         made = [Machine(name, name, "eth1", None, None, False) for name in ("one", "three")]
         with Fleet(made, Path(sys.argv[1])) as fleet:

@@ -731,9 +731,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            [key: string]: unknown;
-                        };
+                        "application/json": unknown;
                     };
                 };
                 400: components["responses"]["Refused"];

@@ -117,7 +117,7 @@ class Experiments:
         """What a lab of an experiment was measured to do."""
         if not CERTIFICATE.fullmatch(certificate):
             raise files.RefusedError(f"{name}: has no such certificate")
-        found: answers.CertificateSheet = self._reader.ask("lab", "certificate", self._results.words(name), certificate)
+        found: answers.CertificateSheet = self._reader.ask("certificate", self._results.words(name), certificate)
         return found
 
     def label(self, name: str, body: Labels) -> Labelled:
