@@ -134,7 +134,7 @@ def test_into_a_pipe_and_into_wireshark(lab: str, state: Path, tmp_path: Path) -
 def test_a_file_ends_at_its_size_and_a_capture_at_its_time(ewan: Ewan, lab: str, tmp_path: Path) -> None:
     file = tmp_path / "small.pcapng"
     done = capture(ewan, lab, "left1", "-w", str(file), "--limit", "1kB")
-    assert done.returncode == 0 and "the file has the size that --size allows" in done.stderr
+    assert done.returncode == 0 and "the file has the size that --limit allows" in done.stderr
     assert 700 < file.stat().st_size <= 1000 and packets(file)
     begun = time.monotonic()
     done = capture(ewan, lab, "left1", "udp port 9", "--for", "300ms")

@@ -91,10 +91,13 @@ class Reporter:
         return Console(stderr=True, highlight=False, emoji=False, markup=False)
 
     def emit(self, document: Any) -> None:
-        """One JSON document on standard output."""
+        """One JSON document on standard output; values of the codec's types may stand in it."""
         import orjson
 
-        sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        from ewan.labs.base.codec import data_of
+
+        option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+        sys.stdout.buffer.write(orjson.dumps(document, default=data_of, option=option))
         sys.stdout.flush()
 
     def note(self, line: str) -> None:

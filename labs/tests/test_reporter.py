@@ -7,6 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
+from ewan.labs.base import codec
 from ewan.labs.base.reporter import Reporter
 
 LINE = "answers.yaml:3: [/red]pipe [bold]1[/bold] [1, 2 :smile: \\[x]"
@@ -32,3 +33,14 @@ def test_brackets_in_progress_on_a_terminal_are_brackets() -> None:
     with reporter.progress(LINE) as progress:
         for say in (progress.update, progress.step, progress.tick):
             say(LINE)
+
+
+def test_values_of_the_codecs_types_are_written_as_json(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    class Pair(codec.Struct):
+        left: str
+        right: int
+
+    Reporter().emit({"pairs": [Pair("a", 1)]})
+    assert (
+        capfdbinary.readouterr().out == b'{\n  "pairs": [\n    {\n      "left": "a",\n      "right": 1\n    }\n  ]\n}\n'
+    )

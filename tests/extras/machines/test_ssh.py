@@ -300,7 +300,7 @@ TERMINAL = """
 import sys
 from pathlib import Path
 from ewan.extras.machines.file import ClusterMachine
-from ewan.extras.machines.ssh import Fleet, Remote
+from ewan.extras.machines.ssh import Fleet
 with Fleet([ClusterMachine("one", "one", "eth1", None, None, False)], Path(sys.argv[1])) as fleet:
     sys.exit(fleet["one"].terminal(sys.argv[2:]))
 """

@@ -162,7 +162,7 @@ def test_a_figure_with_other_axes_is_exported(opened: Open, place: Path, made: M
     rows = list(csv.DictReader(data.open()))
     assert {row["rtt"] for row in rows} == {"40ms"} and min(float(row["time (s)"]) for row in rows) >= 1
     command = shlex.split(page.get_by_test_id("figure-command").inner_text())
-    assert command[:4] == ["ewan", "results", "plot", f"results/{made.first}", line]
+    assert command[:5] == ["ewan", "results", "plot", f"results/{made.first}", line]
     assert ewan(*command[1:], cwd=place).returncode == 0
     assert (place / command[-1]).read_bytes() == svg.read_bytes()
     assert (place / command[-1]).with_suffix(".csv").read_bytes() == data.read_bytes()
