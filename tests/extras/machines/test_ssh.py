@@ -427,7 +427,7 @@ def test_ctrl_c_while_all_work_ends_them_all(rig: Rig) -> None:
         from pathlib import Path
         from ewan.extras.machines.file import ClusterMachine
         from ewan.extras.machines.ssh import Fleet
-        made = [Machine(name, name, "eth1", None, None, False) for name in ("one", "three")]
+        made = [ClusterMachine(name, name, "eth1", None, None, False) for name in ("one", "three")]
         with Fleet(made, Path(sys.argv[1])) as fleet:
             fleet.each(lambda remote: remote.run(["true"]))
             print("ready", flush=True)
