@@ -64,7 +64,8 @@ class CommandGroup(click.Group):
 
     def own_command(self) -> click.Command | None:
         """The command that has the name of this group, as `ewan lab TOPOLOGY` has; None where there is none."""
-        return self._load(self._path.rstrip()) if self._path else None
+        name = self._path.rstrip()
+        return self._load(name) if name in self._words else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Lists the commands, and below them the groups with what they hold."""

@@ -95,7 +95,7 @@ unverified_option = click.option(
 def only_live(context: click.Context, parameter: click.Parameter | None, value: str | None) -> None:
     """Refuses the virtual clock for commands on labs that stay up: its labs are there only while a program runs."""
     if value == "virtual":
-        also = "--capture NODE " if str(context.command_path).endswith(" capture") else ""
+        also = "--capture NODE " if context.command_path.endswith(" capture") else ""
         raise Refused(
             f"{context.command_path} needs a lab that stays up, and in the virtual clock a lab runs from its start "
             f"to its end: write ewan lab batch TOPOLOGY {also}--do 'NODE: COMMAND' --runtime virtual, "
